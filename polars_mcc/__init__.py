@@ -1,0 +1,20 @@
+"""Matthews correlation coefficient (R_K) of every slice of a prediction log, in Polars.
+
+`import polars_mcc` registers the namespace `mcc` on DataFrame, LazyFrame, Expr and
+Series. The same verbs are here as typed functions, which type checkers and editors see.
+"""
+
+from polars_mcc._functions import by, classes, confusion, counts, score
+from polars_mcc._namespaces import ExprMcc, FrameMcc, SeriesMcc
+
+__all__ = [
+    "ExprMcc",
+    "FrameMcc",
+    "SeriesMcc",
+    "by",
+    "classes",
+    "confusion",
+    "counts",
+    "score",
+]
+__version__ = "0.1.0"

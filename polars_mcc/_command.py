@@ -1,0 +1,106 @@
+"""The command line: the verbs of the package, on files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+import polars_mcc
+from polars_mcc import _files
+from polars_mcc._classes import Nulls
+from polars_mcc._plan_errors import reason
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _main(
+    *, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
+    """How good is each slice of a prediction log: the Matthews correlation coefficient."""
+    if version:
+        typer.echo(f"polars-mcc {polars_mcc.__version__} on polars {pl.__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def by(  # noqa: PLR0917 - typer makes options of them
+    logs: Annotated[
+        list[str], typer.Argument(help="Parquet files, folders of them, or quoted globs.")
+    ],
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="COLUMN", help="Slice by this column. Repeat to cross."),
+    ] = None,
+    gold: Annotated[str, typer.Option(metavar="COLUMN", help="The true label.")] = "gold",
+    pred: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The predicted label. Repeat for several models.",
+            show_default="pred",
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="How many rows a row stands for: n in counts."),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option("--filter", metavar="SQL", help="Score only the rows for which this holds."),
+    ] = None,
+    nulls: Annotated[
+        Nulls, typer.Option(help="Leave rows with a null label out, or take null for a label.")
+    ] = "drop",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write to FILE (.parquet, .csv or .json)."),
+    ] = None,
+) -> None:
+    """Score every slice of a prediction log.
+
+    A row per slice: the rows scored (n), their Matthews correlation coefficient (mcc),
+    and the rows not scored because a label is null (n_null).
+
+    Example: `polars-mcc by logs/ --by country --by device --filter "day > DATE '2026-03-01'"`
+    """
+    keys, preds = by or [], pred or ["pred"]
+    try:
+        if out is not None:
+            _files.check_out(out)
+        found = _files.find(logs)
+        rows = None if where is None else pl.sql_expr(where)
+        columns = [*keys, gold, *preds, *([weight] if weight else [])]
+        if rows is not None:
+            columns += rows.meta.root_names()
+        lf = _files.scan(found.files, columns)
+        answer = polars_mcc.by(
+            lf if rows is None else lf.filter(rows),
+            *keys,
+            gold=gold,
+            pred=preds if len(preds) > 1 else preds[0],
+            weight=weight,
+            nulls=nulls,
+        ).collect()
+        if out is not None:
+            _files.write(answer, out)
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        typer.echo(f"polars-mcc: {', '.join(logs)}: {reason(error)}", err=True)
+        raise typer.Exit(2) from None
+    if found.others:
+        typer.echo(
+            f"polars-mcc: not read, as not named .parquet: {', '.join(found.others)}", err=True
+        )
+    if out is None:
+        with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=100, tbl_width_chars=-1):
+            typer.echo(str(answer))
+    else:
+        typer.echo(f"polars-mcc: {answer.height} slices written to {out}", err=True)

@@ -1,0 +1,129 @@
+"""The files of the command line: logs found and checked, an answer written whole."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+_WRITE: dict[str, Callable[[pl.DataFrame, Path], None]] = {
+    ".parquet": pl.DataFrame.write_parquet,
+    ".csv": pl.DataFrame.write_csv,
+    ".json": pl.DataFrame.write_json,
+}
+
+
+@dataclass(frozen=True)
+class Logs:
+    """The Parquet files that a user named, and the files in her folders that are not."""
+
+    files: list[str]
+    others: list[str]
+
+
+def find(paths: Sequence[str]) -> Logs:
+    """Look up files, globs and folders; a URL is left for Polars to look up.
+
+    Hidden files, and those that begin with `_`, are bookkeeping of other tools.
+
+    Raises:
+        FileNotFoundError: A path, glob or folder holds no Parquet file.
+    """
+    files: list[str] = []
+    others: list[str] = []
+    for path in paths:
+        if "://" in path or Path(path).is_file():
+            found = [path]
+        elif Path(path).is_dir():
+            inside = [
+                file
+                for file in sorted(Path(path).rglob("*"))
+                if file.is_file() and not file.name.startswith((".", "_"))
+            ]
+            found = [str(file) for file in inside if file.suffix == ".parquet"]
+            others += [str(file) for file in inside if file.suffix != ".parquet"]
+        else:
+            found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - may be absolute
+        if not found:
+            what = "no .parquet file in folder" if Path(path).is_dir() else "no file"
+            msg = f"{what} '{path}'; name a Parquet file, a folder of them, or a quoted glob"
+            raise FileNotFoundError(msg)
+        files += found
+    return Logs(files, others)
+
+
+def scan(files: Sequence[str], columns: Iterable[str]) -> pl.LazyFrame:
+    """Scan Parquet files as one log, whose `columns` are the ones that will be read.
+
+    The folders `name=value` that all files are in are columns too (hive partitions).
+
+    Raises:
+        polars.exceptions.ComputeError: A file is not Parquet.
+        polars.exceptions.SchemaError: One of `columns` is not the same in all files.
+    """
+    local = [file for file in files if "://" not in file]
+    schemas = {file: _schema(file) for file in local}
+    partitions = [_partitions(file) for file in files]
+    shared = set.intersection(*map(set, partitions)) if partitions else set()
+    for column in set(columns) - shared:
+        _check_same(column, schemas)
+    return pl.scan_parquet(
+        list(files),
+        hive_partitioning=bool(shared),
+        extra_columns="ignore",
+        glob=len(local) < len(files),
+    )
+
+
+def check_out(out: Path) -> None:
+    """Raise an error now if `write` could not write to `out` later."""
+    if out.suffix not in _WRITE:
+        msg = f"cannot write '{out}': its name must end in one of {', '.join(_WRITE)}"
+        raise ValueError(msg)
+    if not out.parent.is_dir():
+        msg = f"cannot write '{out}': there is no folder '{out.parent}'"
+        raise FileNotFoundError(msg)
+
+
+def write(answer: pl.DataFrame, out: Path) -> None:
+    """Write beside `out`, then rename: `out` is whole, or as it was."""
+    beside = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        _WRITE[out.suffix](answer, beside)
+        beside.replace(out)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _schema(file: str) -> pl.Schema:
+    try:
+        return pl.Schema(pl.read_parquet_schema(file))
+    except pl.exceptions.PolarsError as error:
+        first = str(error).split("\n", 1)[0]
+        msg = f"'{file}' cannot be read as Parquet ({first}); leave it out or write it again"
+        raise pl.exceptions.ComputeError(msg) from error
+
+
+def _partitions(file: str) -> list[str]:
+    return [part.split("=", 1)[0] for part in Path(file).parts[:-1] if "=" in part]
+
+
+def _check_same(column: str, schemas: dict[str, pl.Schema]) -> None:
+    having = {file: schema[column] for file, schema in schemas.items() if column in schema}
+    if not having:
+        return  # missing everywhere: the query says so, and knows the nearest name
+    first, dtype = next(iter(having.items()))
+    for file in schemas:
+        if file not in having:
+            msg = f"column '{column}' is in '{first}' but not in '{file}'; score them apart"
+            raise pl.exceptions.SchemaError(msg)
+        if having[file] != dtype:
+            msg = (
+                f"column '{column}' is {dtype} in '{first}' but {having[file]} in '{file}'; "
+                "write it alike, or score them apart"
+            )
+            raise pl.exceptions.SchemaError(msg)

@@ -1,0 +1,69 @@
+"""Which labels can be compared with which, decided from their dtypes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+_WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
+_TEXT = (pl.String, pl.Categorical, pl.Enum)
+
+
+def common_dtype(columns: Mapping[str, pl.DataType]) -> pl.DataType:
+    """The dtype in which the labels of all `columns` are compared by value.
+
+    Labels of one dtype are compared as they are. Integers of any width, floats, and
+    text (String, Categorical, Enum) each meet in a dtype that holds them all; a column
+    of dtype Null fits any other.
+
+    Raises:
+        polars.exceptions.SchemaError: two columns have no such dtype, or one is nested.
+    """
+    for name, dtype in columns.items():
+        if dtype.is_nested() or dtype.is_object():
+            msg = (
+                f"labels must be plain values: column '{name}' has dtype {dtype}; "
+                "make one label of it (a struct field, a list element) first"
+            )
+            raise pl.exceptions.SchemaError(msg)
+    dtypes = list(dict.fromkeys(dtype for dtype in columns.values() if dtype != pl.Null))
+    if not dtypes:
+        return pl.Null()
+    if len(dtypes) == 1:
+        return dtypes[0]
+    if all(dtype.is_integer() for dtype in dtypes):
+        return pl.Int128() if any(dtype in _WIDE for dtype in dtypes) else pl.Int64()
+    if all(dtype.is_float() for dtype in dtypes):
+        return pl.Float64()
+    if all(dtype in _TEXT for dtype in dtypes):
+        return pl.String()
+    found = ", ".join(f"'{name}' is {dtype}" for name, dtype in columns.items())
+    msg = f"labels cannot be compared: {found}; cast one, as in pl.col(...).cast(pl.String)"
+    raise pl.exceptions.SchemaError(msg)
+
+
+def as_labels(labels: Sequence[object], dtype: pl.DataType, *, null: bool) -> pl.Series:
+    """The labels that a user listed, and null if it is one, as a column of `dtype`.
+
+    Raises:
+        ValueError: a label is listed twice.
+        polars.exceptions.SchemaError: a label is not of `dtype`.
+    """
+    missing = [None] if null and None not in labels else []
+    try:
+        listed = pl.Series("labels", [*labels, *missing], dtype=dtype, strict=True)
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        msg = f"labels={list(labels)!r} are not of dtype {dtype}, as the columns are: {error}"
+        raise pl.exceptions.SchemaError(msg) from error
+    if listed.is_duplicated().any():
+        msg = f"labels={list(labels)!r} names a label twice"
+        raise ValueError(msg)
+    return listed
+
+
+def known_labels(dtype: pl.DataType) -> list[object] | None:
+    """The labels that a dtype allows, in their order, or None if it allows any."""
+    if dtype == pl.Boolean:
+        return [False, True]
+    return dtype.categories.to_list() if isinstance(dtype, pl.Enum) else None

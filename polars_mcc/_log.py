@@ -1,0 +1,233 @@
+"""The door: a user's frame and arguments become a log that the rest can trust.
+
+A log is a lazy frame with the columns `key:<name>` …, `gold`, `pred` and `weight`, and
+`model:` if there are several models: then each row of the user's frame is a row per
+model. A row stands for `weight` rows: 1 in a log as it was written, `n` in a counts
+table. Everything that can be wrong with names and dtypes is found here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_mcc._labels import common_dtype
+
+IntoColumn: TypeAlias = str | pl.Expr
+"""A column name or any Polars expression."""
+
+IntoColumns: TypeAlias = str | pl.Expr | Sequence[str | pl.Expr]
+"""A column, or several: a list, a selector, an expression with several outputs."""
+
+Frame: TypeAlias = pl.DataFrame | pl.LazyFrame
+
+_KEY = "key:"
+_PRED = "pred:"
+_MODEL = "model:"
+
+
+@dataclass(frozen=True)
+class Log:
+    """A user's log, renamed and checked, and what its schema says."""
+
+    rows: pl.LazyFrame
+    keys: tuple[str, ...]
+    models: tuple[str, ...] | None
+    labels: pl.DataType
+    weight: str | None
+    count: pl.DataType
+
+    @property
+    def slice(self) -> list[str]:
+        """The columns of `rows` that make a slice: the keys, and the model if several."""
+        return [*(_KEY + name for name in self.keys), *([_MODEL] if self.models else [])]
+
+    @property
+    def wide(self) -> pl.DataType:
+        """The dtype for sums and products of counts."""
+        return wide(self.count)
+
+    def with_every_model(self) -> Log:
+        """Add to each model a row that stands for no rows, so that none gets lost."""
+        if not self.models:
+            return self
+        weight = self.rows.collect_schema()["weight"]
+        nothing = pl.LazyFrame(
+            {_MODEL: [_PRED + model for model in self.models], "weight": 0},
+            schema_overrides={"weight": weight},
+        )
+        return replace(self, rows=pl.concat([self.rows, nothing], how="diagonal"))
+
+    def answer(self, slices: pl.LazyFrame, *order: str) -> pl.LazyFrame:
+        """Sort by key, model and `order`, and give keys and model their names back."""
+        keys = {name: pl.col(_KEY + name) for name in self.keys}
+        model = [pl.col(_MODEL)] if self.models else []
+        as_given = pl.Enum([_PRED + name for name in self.models or ()])
+        by = [*keys.values(), *(column.cast(as_given) for column in model), *map(pl.col, order)]
+        answer = slices.sort(by, maintain_order=True) if by else slices
+        return answer.select(
+            *(key.alias(name) for name, key in keys.items()),
+            *(column.str.strip_prefix(_PRED).alias("model") for column in model),
+            ~cs.by_name(self.slice),
+        )
+
+    def distinct_labels(self) -> pl.LazyFrame:
+        """The labels that occur, gold or predicted, without null, sorted: one column."""
+        sides = [
+            self.rows.select(label=pl.col(side).cast(self.labels)) for side in ("gold", "pred")
+        ]
+        return pl.concat(sides).unique().drop_nulls().sort("label")
+
+
+def wide(count: pl.DataType) -> pl.DataType:
+    """The dtype for products of counts: two Int64 multiply exactly in Int128."""
+    return count if count.is_float() else pl.Int128()
+
+
+def read(
+    frame: Frame,
+    keys: Sequence[IntoColumn],
+    gold: IntoColumn,
+    pred: IntoColumns,
+    weight: IntoColumn | None,
+    *,
+    answers: Iterable[str],
+) -> Log:
+    """Check a user's arguments against the schema and rename the columns they name.
+
+    Args:
+        frame: The log, or a counts table with `weight="n"`.
+        keys: The columns that make the slices.
+        gold: The true labels.
+        pred: The predicted labels, of one model or several.
+        weight: How many rows a row stands for; None for 1.
+        answers: The names of the columns that the caller adds to the keys.
+    """
+    if not isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+        msg = (
+            "expected a polars DataFrame or LazyFrame, got "
+            f"{type(frame).__module__}.{type(frame).__qualname__}; "
+            "pl.from_pandas or pl.from_arrow makes one"
+        )
+        raise TypeError(msg)
+    lf = frame.lazy()
+    schema = lf.collect_schema()
+    several = not isinstance(pred, str) and (
+        not isinstance(pred, pl.Expr) or pred.meta.has_multiple_outputs()
+    )
+    preds = [pred] if isinstance(pred, (str, pl.Expr)) else list(pred)
+
+    key_dtypes = _resolve(lf, schema, keys, "key")
+    gold_dtype = _resolve_one(lf, schema, gold, "gold")
+    pred_dtypes = _resolve(lf, schema, preds, "pred")
+    weight_dtype = pl.Schema() if weight is None else _resolve_one(lf, schema, weight, "weight")
+    if not pred_dtypes:
+        msg = f"pred={pred} matches no column; the columns are {_quoted(schema)}"
+        raise pl.exceptions.ColumnNotFoundError(msg)
+    _check_keys(key_dtypes.names(), [*answers, *(["model"] if several else [])])
+    check_weight(weight_dtype)
+    labels = common_dtype({**gold_dtype, **pred_dtypes})
+
+    columns = [
+        *(as_expr(key).name.prefix(_KEY) for key in keys),
+        as_expr(gold).alias("gold"),
+        (pl.lit(1, pl.Int64) if weight is None else as_expr(weight)).alias("weight"),
+    ]
+    if several:
+        models = [_PRED + name for name in pred_dtypes]
+        by_model = [as_expr(model).cast(labels).name.prefix(_PRED) for model in preds]
+        rows = lf.select(*columns, *by_model).unpivot(
+            models, index=~cs.by_name(models), variable_name=_MODEL, value_name="pred"
+        )
+    else:
+        rows = lf.select(*columns, as_expr(preds[0]).alias("pred"))
+    return Log(
+        rows=rows,
+        keys=tuple(key_dtypes),
+        models=tuple(pred_dtypes) if several else None,
+        labels=labels,
+        weight=next(iter(weight_dtype), None),
+        count=pl.Float64() if any(t.is_float() for t in weight_dtype.values()) else pl.Int64(),
+    )
+
+
+def as_expr(column: IntoColumn) -> pl.Expr:
+    """A column name as an expression that means this column and no other."""
+    # pl.col("*") and pl.col("^a.*$") are patterns; a column so named is not.
+    if not isinstance(column, str):
+        return column
+    is_pattern = column == "*" or (column.startswith("^") and column.endswith("$"))
+    return cs.by_name(column).as_expr() if is_pattern else pl.col(column)
+
+
+def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
+    """Raise a ValueError unless an option has one of the values it can have."""
+    if value not in allowed:
+        msg = f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
+        raise ValueError(msg)
+
+
+def check_weight(found: pl.Schema) -> None:
+    """Raise a SchemaError unless the weight, if there is one, is a number."""
+    for name, dtype in found.items():
+        if not (dtype.is_integer() or dtype.is_float()):
+            msg = f"weight must be integer or float, but '{name}' is {dtype}; cast it first"
+            raise pl.exceptions.SchemaError(msg)
+
+
+def _resolve(
+    lf: pl.LazyFrame, schema: pl.Schema, columns: Sequence[IntoColumn], role: str
+) -> pl.Schema:
+    """The names and dtypes that `columns` come to, after checking that they exist."""
+    for column in columns:
+        if not isinstance(column, (str, pl.Expr)):
+            msg = f"{role} must be a column name or a polars expression, got {column!r}"
+            raise TypeError(msg)
+        for name in [column] if isinstance(column, str) else column.meta.root_names():
+            if name not in schema:
+                raise _not_found(name, schema, role)
+    try:
+        return lf.select(as_expr(column) for column in columns).collect_schema()
+    except pl.exceptions.DuplicateError as error:
+        listed = ", ".join(map(str, columns))
+        msg = f"two {role} columns have one name, in {listed}; name one of them with .alias(...)"
+        raise pl.exceptions.DuplicateError(msg) from error
+
+
+def _resolve_one(lf: pl.LazyFrame, schema: pl.Schema, column: IntoColumn, role: str) -> pl.Schema:
+    found = _resolve(lf, schema, [column], role)
+    if len(found) != 1:
+        msg = f"{role} must be one column, but {column} is {_quoted(found) or 'none'}"
+        raise ValueError(msg)
+    return found
+
+
+def _not_found(name: str, schema: pl.Schema, role: str) -> pl.exceptions.ColumnNotFoundError:
+    def likeness(other: str) -> float:
+        return difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
+
+    nearest = sorted(schema, key=likeness, reverse=True)
+    hint = f"; did you mean '{nearest[0]}'?" if nearest and likeness(nearest[0]) >= 0.6 else "."
+    columns = f"The columns are {_quoted(nearest[:10])}" if nearest else "There are no columns"
+    more = f" and {len(nearest) - 10} more" if len(nearest) > 10 else ""
+    msg = f"no column '{name}' for {role}{hint} {columns}{more}."
+    return pl.exceptions.ColumnNotFoundError(msg)
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _check_keys(keys: Sequence[str], answers: Sequence[str]) -> None:
+    for name in keys:
+        if name in answers:
+            msg = (
+                f"key '{name}' has the name of a column of the answer; "
+                f"rename it, as in pl.col('{name}').alias('{name}_key')"
+            )
+            raise pl.exceptions.DuplicateError(msg)

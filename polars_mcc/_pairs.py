@@ -1,0 +1,73 @@
+"""log → pairs: a row per slice and (gold, pred) that occurs."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_mcc._log import Log
+from polars_mcc._plan_errors import Failure, unless
+
+_MOST = 2**63 - 1
+
+
+def pairs(log: Log) -> pl.LazyFrame:
+    """Count the rows of each (slice, gold, pred): columns `n` and `n_null`.
+
+    `n` is the sum of the weights. `n_null` is the number of rows without a weight.
+    A label that is null is counted like any other.
+    """
+    weight = pl.col("weight")
+    counted = log.rows.group_by(*log.slice, "gold", "pred")
+    if log.weight is None:
+        counts = counted.agg(n=weight.sum(), n_null=pl.lit(0, pl.Int64))
+    else:
+        failures = weight_failures(weight, log.weight, log.count)
+        added = weight.cast(log.wide).sum()
+        counts = counted.agg(
+            n=as_count(log, added, *failures), n_null=weight.is_null().cast(pl.Int64).sum()
+        )
+    return counts.with_columns(pl.col("gold", "pred").cast(log.labels))
+
+
+def countable(log: Log, pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """The pairs as a counts table, or an error if rows without a weight would be lost."""
+    message = pl.format(
+        f"weight '{log.weight}' is null in {{}} rows of one pair, which a counts table "
+        "cannot hold; fill or filter them first",
+        pl.col("n_null"),
+    )
+    n = unless(pl.col("n"), Failure(pl.col("n_null") > 0, message))
+    return pairs.select(*log.slice, "gold", "pred", n=n)
+
+
+def as_count(log: Log, added: pl.Expr, *failures: Failure) -> pl.Expr:
+    """A sum in the dtype of counts, or an error past what is exact."""
+    return unless(added, *failures, *count_failures(added, log.count)).cast(log.count)
+
+
+def weight_failures(weight: pl.Expr, name: str, count: pl.DataType) -> list[Failure]:
+    """What makes weights no weights, as aggregations; null is let pass."""
+    least = weight.min()
+    bad, shown = least < 0, least
+    if count.is_float():
+        added = weight.sum()
+        shown = pl.when(bad).then(least).otherwise(added)
+        bad = bad | ~added.is_finite()
+    message = pl.format(
+        f"weight '{name}' has or adds up to {{}}: a weight is how many rows a row stands "
+        "for, finite and not negative; filter or mend these rows",
+        shown,
+    )
+    return [Failure(bad, message)]
+
+
+def count_failures(added: pl.Expr, count: pl.DataType) -> list[Failure]:
+    """What makes a sum of integers too large for a count."""
+    if count.is_float():
+        return []
+    message = pl.format(
+        f"the rows add up to {{}}, more than the {_MOST} (2^63 - 1) that are counted "
+        "exactly; make the weights smaller, or Float64",
+        added,
+    )
+    return [Failure(added > _MOST, message)]

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import os
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default",
+    deadline=None,
+    # The only function-scoped fixture, `run`, holds no state.
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.register_profile("long", settings.get_profile("default"), max_examples=5_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(params=["DataFrame", "streaming", "in-memory"])
+def run(request):
+    """Ask a query of a DataFrame, or of a LazyFrame on one of the engines."""
+
+    def ask(frame: pl.DataFrame, query) -> pl.DataFrame:
+        if request.param == "DataFrame":
+            answer = query(frame)
+            assert isinstance(answer, pl.DataFrame)
+            return answer
+        answer = query(frame.lazy())
+        assert isinstance(answer, pl.LazyFrame)
+        return answer.collect(engine=request.param)
+
+    return ask

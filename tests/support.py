@@ -1,0 +1,69 @@
+"""Frames and strategies that several tests use."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import polars as pl
+from hypothesis import strategies as st
+
+import polars_mcc
+
+CODES = range(6)
+NAMES = ["ant", "bee", "cat", "dog", "elk", "fox"]
+INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64]
+LABELS = {
+    pl.String(): NAMES,
+    pl.Categorical(): NAMES,
+    pl.Enum(NAMES): NAMES,
+    pl.Boolean(): [False, True, False, True, False, True],
+    pl.Date(): [dt.date(2026, 1, 1 + code) for code in CODES],
+    pl.Float64(): [code / 4 for code in CODES],
+    **{dtype(): list(CODES) for dtype in INTEGERS},
+}
+
+codes = st.one_of(st.none(), st.sampled_from(CODES))
+keys = st.sampled_from([None, "x", "y", "z"])
+rows = st.lists(st.tuples(keys, codes, codes), max_size=40)
+
+
+def log_of(rows: list[tuple], dtype: pl.DataType | None = None) -> pl.DataFrame:
+    """A log of rows (key, gold, pred), whose codes stand for labels of `dtype`."""
+    dtype = dtype or pl.String()
+    names = LABELS[dtype]
+
+    def column(name: str, values: list[int | None]) -> pl.Series:
+        labels = [None if value is None else names[value] for value in values]
+        return pl.Series(name, labels, dtype=dtype)
+
+    return pl.DataFrame(
+        [
+            pl.Series("key", [row[0] for row in rows], dtype=pl.String),
+            column("gold", [row[1] for row in rows]),
+            column("pred", [row[2] for row in rows]),
+        ]
+    )
+
+
+def coded(rows: list[tuple], dtype: pl.DataType) -> list[tuple]:
+    """The same rows with their labels, for an oracle."""
+    names = LABELS[dtype]
+    return [(key, *(None if c is None else names[c] for c in pair)) for key, *pair in rows]
+
+
+def counts_frame(table, **columns) -> pl.DataFrame:
+    """A counts table of one slice from {(gold, pred): n}."""
+    return pl.DataFrame(
+        {
+            "gold": [gold for gold, _ in table],
+            "pred": [pred for _, pred in table],
+            "n": list(table.values()),
+            **columns,
+        },
+        schema_overrides={"n": pl.Int64},
+    )
+
+
+def mcc_of(table) -> float | None:
+    """The product's score of {(gold, pred): n}."""
+    return polars_mcc.score(counts_frame(table), weight="n")["mcc"].item()
