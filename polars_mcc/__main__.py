@@ -10,10 +10,10 @@ def main() -> None:
     try:
         from polars_mcc._command import app  # noqa: PLC0415 - typer is optional
     except ModuleNotFoundError as error:
-        if error.name not in {"typer", "rich"}:
+        if error.name != "typer":
             raise
         sys.stderr.write(
-            f"polars-mcc: the command line needs {error.name}, which is not installed; "
+            "polars-mcc: the command line needs typer, which is not installed; "
             "pip install 'polars-mcc[cli]'\n"
         )
         raise SystemExit(2) from None

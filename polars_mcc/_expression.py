@@ -1,8 +1,8 @@
 """The score as one expression, for `select`, `agg`, `over`, `rolling`.
 
 An expression cannot group by label. With known labels it takes a few sums for each,
-which stream. Without, it counts the values of gold, of pred and of both, or sorts them
-if there are weights; that holds the rows of a group in memory.
+which stream. Without, it holds the rows of a group in memory, as a list, and counts the
+labels in that.
 """
 
 from __future__ import annotations
@@ -58,15 +58,21 @@ class Score:
         if self.labels is not None or dtype == pl.Boolean:
             listed = [False, True] if self.labels is None else self.labels
             labels = as_labels(listed, dtype, null=self.nulls == "label")
-            sums = _of_known(gold, pred, scored, weight, labels)
             failures.append(_unlisted(gold, pred, scored, labels))
-        elif weights:
-            sums = _of_sorted(*(column.filter(scored) for column in (gold, pred, weight)))
+            score = self._score(_of_known(gold, pred, scored, weight, labels), count)
         else:
-            sums = _of_counted(gold.filter(scored), pred.filter(scored))
+            if weights:
+                group, sums = _by_side(gold, pred, weight, scored), _of_sides(pl.element())
+            else:
+                group, sums = pl.struct(g=gold, p=pred).filter(scored), _of_pairs(pl.element())
+            # In list.eval a group is a frame of its own: all expressions work on it.
+            score = group.implode().list.eval(self._score(sums, count)).list.first()
+        return unless(score, *failures).alias(name)
+
+    def _score(self, sums: Sums, count: pl.DataType) -> pl.Expr:
         n = sums.t
         score = pl.when(n > 0).then(r_k(sums, self.zero_division))
-        return unless(score, *failures, *count_failures(n, count)).alias(name)
+        return unless(score, *count_failures(n, count))
 
 
 def _of_known(
@@ -99,44 +105,42 @@ def _unlisted(gold: pl.Expr, pred: pl.Expr, scored: pl.Expr, labels: pl.Series) 
     return Failure(rows > 0, message)
 
 
-def _of_counted(gold: pl.Expr, pred: pl.Expr) -> Sums:
-    def squares(labels: pl.Expr) -> pl.Expr:
-        counts = labels.alias("label").value_counts(name="n").struct.field("n")
-        return counts.cast(pl.Int128).pow(2).sum()
+def _of_pairs(row: pl.Expr) -> Sums:
+    gold, pred = row.struct.field("g"), row.struct.field("p")
 
-    tt, pp = squares(gold), squares(pred)
-    s = gold.len().cast(pl.Int128)
+    def squares(labels: pl.Expr) -> pl.Expr:
+        return labels.unique_counts().cast(pl.Int128).pow(2).sum()
+
+    n, tt, pp = row.len().cast(pl.Int128), squares(gold), squares(pred)
     return Sums(
-        t=s,
-        p=s,
+        t=n,
+        p=n,
         c=gold.eq_missing(pred).cast(pl.Int64).sum().cast(pl.Int128),
         # Σ (t + p)² = Σ t² + 2 Σ t·p + Σ p²
-        tp=(squares(_both(gold, pred)) - tt - pp) // 2,
+        tp=(squares(gold.append(pred)) - tt - pp) // 2,
         tt=tt,
         pp=pp,
     )
 
 
-def _of_sorted(gold: pl.Expr, pred: pl.Expr, weight: pl.Expr) -> Sums:
-    labels = _both(gold, pred)
-    order = labels.arg_sort()
-    run_ends = labels.gather(order).rle().struct.field("len").cast(pl.Int64).cum_sum() - 1
+def _by_side(gold: pl.Expr, pred: pl.Expr, weight: pl.Expr, scored: pl.Expr) -> pl.Expr:
+    """The scored rows twice, as structs of a label and what it adds to t, p and c."""
+    none = weight * 0
+    hit = pl.when(gold.eq_missing(pred)).then(weight).otherwise(0)
+    as_gold = pl.struct(label=gold, t=weight, p=none, c=hit)
+    as_pred = pl.struct(label=pred, t=none, p=weight, c=none)
+    return as_gold.filter(scored).append(as_pred.filter(scored))
 
-    def per_label(weights: pl.Expr) -> pl.Expr:
-        at_ends = weights.gather(order).cum_sum().gather(run_ends)
-        return at_ends - at_ends.shift(1, fill_value=0)
 
-    t, p = per_label(_both(weight, weight * 0)), per_label(_both(weight * 0, weight))
+def _of_sides(side: pl.Expr) -> Sums:
+    label, t, p, c = (side.struct.field(name) for name in ("label", "t", "p", "c"))
+    # Σ t·p over classes is Σ over rows of the row's t times the p of its class.
+    class_t, class_p = t.sum().over(label), p.sum().over(label)
     return Sums(
         t=t.sum(),
         p=p.sum(),
-        c=pl.when(gold.eq_missing(pred)).then(weight).otherwise(0).sum(),
-        tp=(t * p).sum(),
-        tt=(t * t).sum(),
-        pp=(p * p).sum(),
+        c=c.sum(),
+        tp=(t * class_p).sum(),
+        tt=(t * class_t).sum(),
+        pp=(p * class_p).sum(),
     )
-
-
-def _both(first: pl.Expr, second: pl.Expr) -> pl.Expr:
-    # Not append: in a select, the streaming engine of Polars 2.1 fails on its length.
-    return first.implode().list.concat(second.implode()).explode()

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "default",
     deadline=None,
+    max_examples=50,
     # The only function-scoped fixture, `run`, holds no state.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

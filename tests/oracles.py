@@ -44,14 +44,14 @@ def exact(table: Table) -> Decimal | None:
 
 
 def cancellation(table: Table) -> float:
-    """How much the subtractions of R_K enlarge an error in its sums: s² / √(var · var)."""
+    """How much the subtractions of R_K enlarge an error in its sums: s² / the smaller variance."""
     s = sum(table.values())
     sides = [Counter(), Counter()]
     for pair, n in table.items():
         for side, label in zip(sides, pair, strict=True):
             side[label] += n
-    gold, pred = (Fraction(s * s - sum(n * n for n in side.values()), s * s) for side in sides)
-    return 1 / min(gold, pred, key=float).__float__() if gold and pred else math.inf
+    spread = min(s * s - sum(n * n for n in side.values()) for side in sides)
+    return s * s / spread if spread else math.inf
 
 
 def ulps(found: float, truth: Decimal) -> float:

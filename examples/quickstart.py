@@ -1,0 +1,25 @@
+"""Score every slice of a log.
+
+python examples/quickstart.py
+"""
+
+from pathlib import Path
+
+import polars as pl
+
+import polars_mcc  # noqa: F401 - registers the namespace
+
+DATA = Path(__file__).parent.parent / "data"
+
+log = pl.scan_parquet(DATA / "digits.parquet")
+
+print(log.mcc.score().collect())
+print(log.mcc.by("ink_band").collect())
+
+# Keys are columns or expressions; two of them are crossed.
+is_early = (pl.col("day") < pl.date(2026, 3, 17)).alias("is_early")
+print(log.mcc.by("confidence_band", is_early).collect())
+
+# Which digits are missed, and for what are they taken?
+print(log.mcc.classes().collect())
+print(log.mcc.confusion(labels=list(range(10))).collect())

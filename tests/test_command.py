@@ -1,0 +1,226 @@
+"""The command line: the main job on files, and its refusals."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from typer.testing import CliRunner
+
+import polars_mcc
+from polars_mcc._command import app
+
+ROWS = pl.DataFrame(
+    {
+        "country": ["DE", "DE", "FR", "FR"],
+        "gold": ["u", "v", "u", "v"],
+        "pred": ["u", "v", "u", "u"],
+        "other": ["u", "u", "u", None],
+        "n": [3, 1, 1, 1],
+    }
+)
+
+
+@pytest.fixture
+def logs(tmp_path, monkeypatch):
+    """A hive-partitioned log of two days, at logs/ in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    for day in ("2026-01-01", "2026-01-02"):
+        (tmp_path / f"logs/day={day}").mkdir(parents=True)
+        ROWS.write_parquet(tmp_path / f"logs/day={day}/part.parquet")
+    return tmp_path / "logs"
+
+
+def polars_mcc_by(*arguments: str):
+    return CliRunner().invoke(app, ["by", *arguments])
+
+
+def answer_of(*arguments: str) -> pl.DataFrame:
+    done = polars_mcc_by(*arguments, "--out", "answer.parquet")
+    assert done.exit_code == 0, done.output
+    return pl.read_parquet("answer.parquet")
+
+
+def refusal_of(*arguments: str, out: str = "answer.csv") -> str:
+    done = polars_mcc_by(*arguments, "--out", out)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("polars-mcc: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["logs"],
+        ["logs/"],
+        ["logs/**/*.parquet"],
+        ["logs/day=2026-01-01", "logs/day=2026-01-02/part.parquet"],
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("logs")
+def test_files_folders_and_globs(paths):
+    log = pl.scan_parquet("logs")
+    expected = log.collect().mcc.by("day", "country")
+    assert_frame_equal(answer_of(*paths, "--by", "day", "--by", "country"), expected)
+    assert_frame_equal(answer_of(*paths), log.collect().mcc.score())
+
+
+@pytest.mark.usefixtures("logs")
+def test_options_are_those_of_the_function():
+    log = pl.scan_parquet("logs").collect()
+    assert_frame_equal(
+        answer_of("logs", "--by", "country", "--pred", "pred", "--pred", "other"),
+        log.mcc.by("country", pred=["pred", "other"]),
+    )
+    assert_frame_equal(
+        answer_of("logs", "--gold", "other", "--pred", "gold", "--weight", "n", "--nulls", "label"),
+        log.mcc.score(gold="other", pred="gold", weight="n", nulls="label"),
+    )
+    assert_frame_equal(
+        answer_of("logs", "--filter", "day > DATE '2026-01-01' AND country = 'FR'"),
+        log.filter(pl.col("day") > pl.date(2026, 1, 1), pl.col("country") == "FR").mcc.score(),
+    )
+
+
+@pytest.mark.usefixtures("logs")
+def test_the_table_is_printed_whole():
+    done = polars_mcc_by("logs", "--by", "country")
+    assert done.exit_code == 0
+    assert re.search(r"│ DE +┆ 4 +┆ 1.0 +┆ 0 +│", done.stdout)
+    many = pl.DataFrame({"key": [f"slice {i:03}" for i in range(200)], "gold": 1, "pred": 1})
+    many.write_parquet("many.parquet")
+    done = polars_mcc_by("many.parquet", "--by", "key")
+    assert all(f"slice {i:03}" in done.stdout for i in range(200))
+
+
+@pytest.mark.parametrize("out", ["a.parquet", "a.csv", "a.json"])
+@pytest.mark.usefixtures("logs")
+def test_out_replaces_a_file(out, tmp_path):
+    (tmp_path / out).write_text("what was here before")
+    done = polars_mcc_by("logs", "--by", "country", "--out", out)
+    assert done.stdout == ""
+    assert done.stderr == f"polars-mcc: 2 slices written to {out}\n"
+    read = {"a.parquet": pl.read_parquet, "a.csv": pl.read_csv, "a.json": pl.read_json}[out]
+    assert_frame_equal(read(out), pl.read_parquet("logs").mcc.by("country"))
+    assert sorted(file.name for file in tmp_path.iterdir()) == [out, "logs"]
+
+
+def test_other_files_in_a_folder_are_named(logs):
+    (logs / "notes.txt").write_text("not a log")
+    (logs / "_SUCCESS").touch()
+    (logs / ".crc").touch()
+    done = polars_mcc_by("logs")
+    assert done.exit_code == 0
+    assert done.stderr == "polars-mcc: not read, as not named .parquet: logs/notes.txt\n"
+
+
+def test_columns_that_are_not_used_may_differ(logs):
+    file = logs / "day=2026-01-02/part.parquet"
+    ROWS.with_columns(n=pl.lit("x"), extra=1).select(pl.all().reverse()).write_parquet(file)
+    assert answer_of("logs")["n"].item() == 8
+
+
+class TestRefusals:
+    @pytest.fixture(autouse=True)
+    def nothing_is_written(self, logs, tmp_path):
+        before = set(tmp_path.rglob("*"))
+        (tmp_path / "answer.csv").write_text("as it was")
+        yield
+        assert (tmp_path / "answer.csv").read_text() == "as it was"
+        new = set(tmp_path.rglob("*")) - before - {tmp_path / "answer.csv"}
+        assert all(path.is_relative_to(logs) or path.suffix == ".parquet" for path in new)
+
+    def test_a_missing_column(self):
+        told = refusal_of("logs", "--by", "contry")
+        assert "logs: no column 'contry' for key; did you mean 'country'?" in told
+        assert "'foo'" in refusal_of("logs", "--filter", "foo > 1").replace('"', "'")
+
+    def test_labels_that_cannot_be_compared(self):
+        assert "'n' is Int64, 'pred' is String" in refusal_of("logs", "--gold", "n")
+
+    def test_a_key_named_like_a_column_of_the_answer(self):
+        assert "key 'n' has the name of a column of the answer" in refusal_of("logs", "--by", "n")
+
+    def test_no_file(self, tmp_path):
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "empty/a.csv").touch()
+        told = refusal_of("empty")
+        assert "no .parquet file in folder 'empty'; name a Parquet file, a folder of" in told
+        (tmp_path / "empty/a.csv").unlink()
+        (tmp_path / "empty").rmdir()
+        assert "no file 'nope.parquet'" in refusal_of("nope.parquet")
+        assert "no file 'nope/*.parquet'" in refusal_of("nope/*.parquet")
+
+    @pytest.mark.parametrize("content", [b"", b"a log", b"PAR1" + b"\0" * 100 + b"PAR1"])
+    def test_a_file_that_is_not_parquet(self, logs, content):
+        (logs / "day=2026-01-02/other.parquet").write_bytes(content)
+        told = refusal_of("logs")
+        assert "'logs/day=2026-01-02/other.parquet' cannot be read as Parquet (" in told
+
+    def test_a_truncated_file(self, logs):
+        file = logs / "day=2026-01-02/part.parquet"
+        file.write_bytes(file.read_bytes()[:-10])
+        assert "part.parquet' cannot be read as Parquet" in refusal_of("logs")
+
+    def test_files_of_different_dtypes(self, logs):
+        file = logs / "day=2026-01-02/part.parquet"
+        ROWS.with_columns(gold=pl.lit(1)).write_parquet(file)
+        told = refusal_of("logs")
+        assert "column 'gold' is String in 'logs/day=2026-01-01/part.parquet' but Int32 in" in told
+        assert "'logs/day=2026-01-02/part.parquet'; write it alike, or score them apart" in told
+
+    def test_files_without_a_column(self, logs):
+        ROWS.drop("country").write_parquet(logs / "day=2026-01-02/part.parquet")
+        told = refusal_of("logs", "--by", "country")
+        assert "column 'country' is in 'logs/day=2026-01-01/part.parquet' but not in 'l" in told
+
+    def test_a_bad_filter(self):
+        assert "Boolean" in refusal_of("logs", "--filter", "n + 1")
+        refusal_of("logs", "--filter", "SELECT ;")
+
+    def test_a_bad_weight(self):
+        pl.read_parquet("logs").with_columns(n=-pl.col("n")).write_parquet("w.parquet")
+        told = refusal_of("w.parquet", "--weight", "n")
+        assert "weight 'n' has or adds up to -" in told
+        assert "expression" not in told
+
+    def test_a_bad_out(self):
+        assert "must end in one of .parquet, .csv, .json" in refusal_of("logs", out="a.xlsx")
+        assert "there is no folder 'nope'" in refusal_of("logs", out="nope/a.csv")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["by"], ["by", "logs", "--nulls", "keep"], ["by", "logs", "--nope"], ["nope"]]
+)
+def test_usage_errors_exit_with_2(arguments):
+    assert CliRunner().invoke(app, arguments).exit_code == 2
+
+
+def test_python_dash_m_and_version(logs):
+    command = [sys.executable, "-W", "error", "-m", "polars_mcc"]
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"polars-mcc {polars_mcc.__version__} on polars ")
+    done = subprocess.run([*command, "by", logs], capture_output=True, text=True, check=True)
+    assert "mcc" in done.stdout
+    done = subprocess.run(
+        [*command, "by", "nope"], capture_output=True, text=True, check=False, cwd=logs
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_without_the_extra_it_says_what_to_install():
+    code = (
+        "import sys; sys.modules['typer'] = None; sys.argv = ['polars-mcc', 'by'];"
+        "from polars_mcc.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "needs typer, which is not installed; pip install 'polars-mcc[cli]'" in done.stderr

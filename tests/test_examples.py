@@ -1,0 +1,79 @@
+"""The examples run, and the shipped data are what the script makes."""
+
+from __future__ import annotations
+
+import hashlib
+import runpy
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sklearn.metrics import matthews_corrcoef
+
+import polars_mcc
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+
+
+def run(name: str, *arguments: str, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+
+
+@pytest.mark.parametrize(
+    "name", sorted(f.name for f in EXAMPLES.glob("*.py") if "make" not in f.name)
+)
+def test_an_example_runs_and_shows_scores(name, monkeypatch, capsys):
+    run(name, monkeypatch=monkeypatch)
+    assert "mcc" in capsys.readouterr().out
+
+
+def test_stored_and_new_counts_give_the_scores_of_the_rows(monkeypatch, capsys):
+    run("merge_counts.py", monkeypatch=monkeypatch)
+    tables = capsys.readouterr().out.split("shape:")[1:]
+    assert len(tables) == 2
+    assert tables[0] == tables[1]
+
+
+def test_the_data_are_what_the_script_makes(tmp_path, monkeypatch, capsys):
+    run("make_data.py", "--out", str(tmp_path), monkeypatch=monkeypatch)
+    assert "1797 rows" in capsys.readouterr().out
+    for name in ("digits.parquet", "breast_cancer.parquet"):
+        shipped = ROOT / "data" / name
+        assert_frame_equal(pl.read_parquet(tmp_path / name), pl.read_parquet(shipped))
+        digest = hashlib.sha256(shipped.read_bytes()).hexdigest()
+        assert f"{digest}  {name}" in (ROOT / "data/README.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
+@pytest.mark.parametrize("model", ["pred", "logistic", "knn", "bayes"])
+def test_the_data_score_as_scikit_learn_says(name, model):
+    log = pl.read_parquet(ROOT / f"data/{name}.parquet")
+    for (fold,), rows in log.group_by("fold"):
+        found = polars_mcc.by(log, "fold", pred=model).filter(pl.col("fold") == fold)
+        truth = matthews_corrcoef(rows["gold"].to_numpy(), rows[model].to_numpy())
+        assert found["mcc"].item() == pytest.approx(truth, rel=1e-12)
+
+
+@pytest.mark.parametrize("labels", ["string", "enum", "integer", "boolean"])
+def test_generated_logs(labels, tmp_path, monkeypatch, capsys):
+    arguments = ("--rows", "40_000", "--days", "2", "--labels", labels)
+    run("make_logs.py", *arguments, "--out", str(tmp_path / "a"), monkeypatch=monkeypatch)
+    assert "40000 rows in" in capsys.readouterr().out
+    log = pl.scan_parquet(tmp_path / "a")
+    dtype = {"string": pl.String, "enum": pl.Enum, "integer": pl.Int16, "boolean": pl.Boolean}
+    assert log.collect_schema()["gold"] == dtype[labels]
+    assert log.collect_schema()["day"] == pl.Date
+
+    is_bad = (pl.col("country") == "BR") & (pl.col("device") == "tablet")
+    good, bad = polars_mcc.by(log, is_bad.alias("is_bad")).collect()["mcc"]
+    assert bad < 0.65 < good
+
+    run("make_logs.py", *arguments, "--out", str(tmp_path / "b"), monkeypatch=monkeypatch)
+    assert_frame_equal(pl.read_parquet(tmp_path / "b"), log.collect())
+    with pytest.raises(SystemExit):
+        run("make_logs.py", *arguments, "--out", str(tmp_path / "b"), monkeypatch=monkeypatch)
+    assert "is not an empty folder; name a new one" in capsys.readouterr().err

@@ -1,0 +1,101 @@
+"""What the query is: one lazy scan of native nodes, that can be sent elsewhere."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from support import NAMES, log_of
+
+import polars_mcc
+
+VERBS = {
+    "by": lambda lf: polars_mcc.by(lf, "key"),
+    "models": lambda lf: polars_mcc.by(lf, "key", pred=["pred", "other"]),
+    "weight": lambda lf: polars_mcc.by(lf, "key", weight="w"),
+    "score": polars_mcc.score,
+    "counts": lambda lf: polars_mcc.counts(lf, "key"),
+    "classes": lambda lf: polars_mcc.classes(lf, "key"),
+    "confusion": lambda lf: polars_mcc.confusion(lf, "key", labels=NAMES),
+}
+
+
+@pytest.fixture
+def log(tmp_path):
+    rows = log_of([("x", 0, 0), ("x", 1, 0), ("y", 1, None), (None, 2, 2)])
+    rows.with_columns(other=pl.col("gold"), w=2, ms=1).write_parquet(tmp_path / "log.parquet")
+    return pl.scan_parquet(tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_one_scan_of_native_nodes(log, verb):
+    plan = verb(log).explain()
+    assert plan.count("Parquet SCAN") == 1
+    assert "python" not in plan.lower()
+    assert "map_batches" not in plan
+
+
+def test_only_the_needed_columns_are_read(log):
+    assert "PROJECT 3/6 COLUMNS" in polars_mcc.by(log, "key").explain()
+    assert "PROJECT 4/6 COLUMNS" in VERBS["models"](log).explain()
+    assert "PROJECT 2/6 COLUMNS" in polars_mcc.score(log).explain()
+
+
+def test_filters_go_into_the_scan(log):
+    before = polars_mcc.by(log.filter(pl.col("ms") > 0), "key")
+    assert 'SELECTION: col("ms") > 0' in before.explain()
+    after = polars_mcc.by(log, "key").filter(pl.col("key") == "x")
+    assert 'SELECTION: col("key") == "x"' in after.explain()
+    assert after.collect().rows() == [("x", 2, 0.0, 0)]
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_a_plan_can_be_serialised(log, verb):
+    query = verb(log)
+    sent = query.serialize()
+    assert b"polars_mcc" not in sent, "no reference to a Python function, here or there"
+    received = pl.LazyFrame.deserialize(io.BytesIO(sent))
+    assert_frame_equal(received.collect(), query.collect(), check_exact=True)
+
+
+def test_an_expression_can_be_serialised(log):
+    """It is resolved when planned, so it takes polars_mcc along by name."""
+    mcc = polars_mcc.ExprMcc(pl.col("pred")).score("gold")
+    query = log.group_by("key").agg(mcc).sort("key")
+    received = pl.LazyFrame.deserialize(io.BytesIO(query.serialize()))
+    assert_frame_equal(received.collect(), query.collect(), check_exact=True)
+    assert "python" not in query.explain().lower()
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@pytest.mark.usefixtures("log")
+def test_nothing_is_read_before_collect(verb, tmp_path):
+    """A file whose pages are damaged still has a schema, so the query can be built."""
+    file = tmp_path / "log.parquet"
+    content = bytearray(file.read_bytes())
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    content[4:-footer] = bytes(len(content) - footer - 4)
+    file.write_bytes(content)
+    query = verb(pl.scan_parquet(file))
+    with pytest.raises(pl.exceptions.PolarsError):
+        query.collect()
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_the_schema_is_known_beforehand(log, verb):
+    query = verb(log)
+    assert query.collect_schema() == query.collect().schema
+
+
+def test_optional_dependencies_stay_unloaded():
+    code = (
+        "import sys, polars_mcc; "
+        "print([name for name in ('typer', 'rich', 'sklearn', 'pandas', 'pyarrow', 'numpy')"
+        " if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

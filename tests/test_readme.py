@@ -1,0 +1,85 @@
+"""Every code block of the README runs, and prints what it shows."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import polars_mcc
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> list[str]:
+    return [text for found, text in BLOCKS if found == language]
+
+
+def test_every_block_is_of_a_kind_that_is_run():
+    assert {language for language, _ in BLOCKS} == {"python", "console", "sh", "sql"}
+
+
+def test_python_blocks(monkeypatch, tmp_path, capsys):
+    """In one session, in the order of the page; files go to a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    session: dict[str, object] = {}
+    runner = doctest.DocTestRunner()
+    for number, text in enumerate(blocks("python")):
+        if ">>>" in text:
+            test = doctest.DocTestParser().get_doctest(text, session, f"block {number}", None, 0)
+            runner.run(test, clear_globs=False)
+            session = test.globs
+        else:
+            exec(compile(text, f"block {number}", "exec"), session)  # noqa: S102
+    assert runner.failures == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", blocks("console"))
+def test_console_blocks(text):
+    for line, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, flags=re.MULTILINE):
+        program, *arguments = shlex.split(line)
+        assert program == "polars-mcc"
+        done = subprocess.run(
+            [sys.executable, "-m", "polars_mcc", *arguments],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout + done.stderr == expected
+
+
+def test_sql_blocks(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    expected = polars_mcc.by(pl.read_parquet("data/digits.parquet"), "fold")
+    for query in blocks("sql"):
+        found = pl.DataFrame(
+            duckdb.sql(query).fetchall(), schema=["fold", "n", "mcc"], orient="row"
+        )
+        assert_frame_equal(
+            found, expected.drop("n_null"), check_dtypes=False, rel_tol=1e-12, abs_tol=0
+        )
+
+
+def test_shell_blocks_are_the_two_that_ci_runs():
+    """`.ci/run` reads them from here and runs them in a fresh virtual environment."""
+    main_job, tests = blocks("sh")
+    assert "polars-mcc by data/" in main_job
+    assert "pytest" in tests
+
+
+def test_the_table_of_verbs_is_complete():
+    for verb in ("by", "score", "counts", "classes", "confusion"):
+        assert hasattr(polars_mcc, verb)
+        assert f".mcc.{verb}(" in README

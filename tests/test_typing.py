@@ -1,0 +1,49 @@
+"""Type checkers see the functions and classes: the kind of frame comes back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+USER = """
+import polars as pl
+import polars_mcc
+
+df = pl.DataFrame()
+lf = pl.LazyFrame()
+reveal_type(polars_mcc.by(df, "key", pl.col("age") // 10))
+reveal_type(polars_mcc.by(lf, pl.selectors.string(), pred=["a", "b"], weight="n"))
+reveal_type(polars_mcc.score(lf, zero_division=None))
+reveal_type(polars_mcc.confusion(df, labels=["a"], normalize="gold"))
+reveal_type(polars_mcc.FrameMcc(df).classes("key", nulls="label"))
+reveal_type(polars_mcc.FrameMcc(lf).counts("key"))
+reveal_type(polars_mcc.ExprMcc(pl.col("pred")).score("gold", labels=[1, 2]))
+reveal_type(polars_mcc.SeriesMcc(df["pred"]).score(df["gold"]))
+"""
+KINDS = ["DataFrame", "LazyFrame", "LazyFrame", "DataFrame", "DataFrame", "LazyFrame", "Expr"]
+
+
+def mypy(code: str, folder) -> subprocess.CompletedProcess[str]:
+    (folder / "user.py").write_text(code)
+    return subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--hide-error-context", "user.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_user_under_strict_mypy(tmp_path):
+    done = mypy(USER, tmp_path)
+    assert done.returncode == 0, done.stdout
+    revealed = [line.split('"')[1] for line in done.stdout.splitlines() if "Revealed" in line]
+    assert [kind.rsplit(".", 1)[-1] for kind in revealed[:-1]] == KINDS
+    assert revealed[-1] in {"float | None", "Union[builtins.float, None]", "builtins.float | None"}
+
+
+def test_a_wrong_argument_is_found(tmp_path):
+    done = mypy(
+        "import polars_mcc, polars\npolars_mcc.by(polars.DataFrame(), nulls='keep')", tmp_path
+    )
+    assert 'has incompatible type "Literal' in done.stdout.replace('Argument "nulls"', "")
