@@ -1,16 +1,15 @@
 """The score as one expression, for `select`, `agg`, `over`, `rolling`.
 
-An expression cannot group by label. With known labels it takes a few sums for each,
-which stream. Without, it holds the rows of a group in memory, as a list, and counts the
-labels in that.
+An expression cannot group by label. With known labels it takes a few sums for each, which
+stream; without, it gathers the rows of a group. Either way it makes a list, and scores the
+list with `list.eval`: there a group is a frame of its own, and all expressions work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
+from typing import NamedTuple
 
 import polars as pl
 
@@ -20,6 +19,24 @@ from polars_mcc._log import check_weight, wide
 from polars_mcc._pairs import count_failures, weight_failures
 from polars_mcc._plan_errors import Failure, unless
 from polars_mcc._scores import Sums, r_k
+
+
+class _Rows(NamedTuple):
+    """The columns of a group: labels of one dtype, and weights in the dtype for products."""
+
+    gold: pl.Expr
+    pred: pl.Expr
+    weight: pl.Expr
+    scored: pl.Expr
+
+
+class _Group(NamedTuple):
+    """A group as a list, and what can be said of the elements of that list."""
+
+    elements: pl.Expr
+    sums: Sums
+    least_weight: pl.Expr
+    failures: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,77 +59,64 @@ class Score:
         scored = pl.lit(value=True)
         if self.nulls == "drop":
             scored = gold.is_not_null() & pred.is_not_null()
-
+        weight = pl.lit(1)
         count: pl.DataType = pl.Int64()
-        weight = pl.lit(1, count)
-        failures = []
-        for given, weight_dtype in weights:
-            weight_name = given.meta.output_name()
-            check_weight(pl.Schema({weight_name: weight_dtype}))
+        for weight, weight_dtype in weights:
+            check_weight(pl.Schema({weight.meta.output_name(): weight_dtype}))
+            scored = scored & weight.is_not_null()
             count = pl.Float64() if weight_dtype.is_float() else count
-            weight = given
-            failures += weight_failures(given, weight_name, count)
-            scored = scored & given.is_not_null()
-        weight = weight.cast(wide(count))
+        rows = _Rows(gold, pred, weight.cast(wide(count)), scored)
 
         if self.labels is not None or dtype == pl.Boolean:
             listed = [False, True] if self.labels is None else self.labels
-            labels = as_labels(listed, dtype, null=self.nulls == "label")
-            failures.append(_unlisted(gold, pred, scored, labels))
-            score = self._score(_of_known(gold, pred, scored, weight, labels), count)
+            group = _sums_by_label(rows, as_labels(listed, dtype, null=self.nulls == "label"))
         else:
-            if weights:
-                group, sums = _by_side(gold, pred, weight, scored), _of_sides(pl.element())
-            else:
-                group, sums = pl.struct(g=gold, p=pred).filter(scored), _of_pairs(pl.element())
-            # In list.eval a group is a frame of its own: all expressions work on it.
-            score = group.implode().list.eval(self._score(sums, count)).list.first()
-        return unless(score, *failures).alias(name)
-
-    def _score(self, sums: Sums, count: pl.DataType) -> pl.Expr:
-        n = sums.t
-        score = pl.when(n > 0).then(r_k(sums, self.zero_division))
-        return unless(score, *count_failures(n, count))
+            group = _sides(rows) if weights else _pairs(rows)
+        n = group.sums.t
+        failures = [*group.failures, *count_failures(n, count)]
+        for weight, _ in weights:
+            failures += weight_failures(group.least_weight, n, weight.meta.output_name(), count)
+        score = pl.when(n > 0).then(r_k(group.sums, self.zero_division))
+        return group.elements.list.eval(unless(score, *failures)).list.first().alias(name)
 
 
-def _of_known(
-    gold: pl.Expr, pred: pl.Expr, scored: pl.Expr, weight: pl.Expr, labels: pl.Series
-) -> Sums:
-    def rows(where: pl.Expr) -> pl.Expr:
+def _sums_by_label(rows: _Rows, labels: pl.Series) -> _Group:
+    gold, pred, weight, scored = rows
+
+    def total(where: pl.Expr) -> pl.Expr:
         return pl.when(scored & where).then(weight).otherwise(0).sum()
 
-    t, p = ([rows(side.eq_missing(label)) for label in labels] for side in (gold, pred))
-    return Sums(
-        t=reduce(add, t),
-        p=reduce(add, p),
-        c=rows(gold.eq_missing(pred)),
-        tp=reduce(add, (a * b for a, b in zip(t, p, strict=True))),
-        tt=reduce(add, (a * a for a in t)),
-        pp=reduce(add, (b * b for b in p)),
-    )
-
-
-def _unlisted(gold: pl.Expr, pred: pl.Expr, scored: pl.Expr, labels: pl.Series) -> Failure:
     listed = pl.all_horizontal(
         side.is_in(labels.implode(), nulls_equal=True) for side in (gold, pred)
     )
-    rows = (scored & ~listed).sum()
+    elements = pl.concat_list(
+        *(total(gold.eq_missing(label)) for label in labels),
+        *(total(pred.eq_missing(label)) for label in labels),
+        total(gold.eq_missing(pred)),
+        pl.when(scored).then(weight).min(),
+        (scored & ~listed).sum().cast(pl.Int64),
+    )
+    k, element = len(labels), pl.element()
+    t, p = element.slice(0, k), element.slice(k, k)
+    hits, least, unlisted = (element.get(2 * k + i) for i in range(3))
     message = pl.format(
         "labels={} leave out the gold or pred of {} rows; list every label that occurs",
         pl.lit(str(labels.to_list())),
-        rows,
+        unlisted,
     )
-    return Failure(rows > 0, message)
+    sums = Sums.over_classes(t, p, hits)
+    return _Group(elements, sums, least, (Failure(unlisted > 0, message),))
 
 
-def _of_pairs(row: pl.Expr) -> Sums:
-    gold, pred = row.struct.field("g"), row.struct.field("p")
+def _pairs(rows: _Rows) -> _Group:
+    elements = pl.struct(gold=rows.gold, pred=rows.pred).filter(rows.scored).implode()
+    gold, pred = (pl.element().struct.field(side) for side in ("gold", "pred"))
 
     def squares(labels: pl.Expr) -> pl.Expr:
         return labels.unique_counts().cast(pl.Int128).pow(2).sum()
 
-    n, tt, pp = row.len().cast(pl.Int128), squares(gold), squares(pred)
-    return Sums(
+    n, tt, pp = pl.element().len().cast(pl.Int128), squares(gold), squares(pred)
+    sums = Sums(
         t=n,
         p=n,
         c=gold.eq_missing(pred).cast(pl.Int64).sum().cast(pl.Int128),
@@ -121,22 +125,22 @@ def _of_pairs(row: pl.Expr) -> Sums:
         tt=tt,
         pp=pp,
     )
+    return _Group(elements, sums, least_weight=pl.lit(1))
 
 
-def _by_side(gold: pl.Expr, pred: pl.Expr, weight: pl.Expr, scored: pl.Expr) -> pl.Expr:
-    """The scored rows twice, as structs of a label and what it adds to t, p and c."""
+def _sides(rows: _Rows) -> _Group:
+    """Each row twice: its label and what it adds to t, p and c, as gold and as predicted."""
+    gold, pred, weight, scored = rows
     none = weight * 0
     hit = pl.when(gold.eq_missing(pred)).then(weight).otherwise(0)
     as_gold = pl.struct(label=gold, t=weight, p=none, c=hit)
     as_pred = pl.struct(label=pred, t=none, p=weight, c=none)
-    return as_gold.filter(scored).append(as_pred.filter(scored))
+    elements = as_gold.filter(scored).append(as_pred.filter(scored)).implode()
 
-
-def _of_sides(side: pl.Expr) -> Sums:
-    label, t, p, c = (side.struct.field(name) for name in ("label", "t", "p", "c"))
+    label, t, p, c = (pl.element().struct.field(name) for name in ("label", "t", "p", "c"))
     # Σ t·p over classes is Σ over rows of the row's t times the p of its class.
     class_t, class_p = t.sum().over(label), p.sum().over(label)
-    return Sums(
+    sums = Sums(
         t=t.sum(),
         p=p.sum(),
         c=c.sum(),
@@ -144,3 +148,4 @@ def _of_sides(side: pl.Expr) -> Sums:
         tt=(t * class_t).sum(),
         pp=(p * class_p).sum(),
     )
+    return _Group(elements, sums, least_weight=t.min())

@@ -133,7 +133,7 @@ class ExprMcc:
         For `select`, `group_by(...).agg`, `over`, `group_by_dynamic` and `rolling`,
         beside other aggregations. For slices alone prefer `by`: without `labels` this
         expression holds the labels of a group in memory. On 10 million rows with 10 text
-        labels in 200 slices it took 7 times as long as `by` on 2 cores, and with `labels` 1.6
+        labels in 200 slices it took 8 times as long as `by` on 2 cores, and with `labels` 1.5
         times (`python tests/benchmarks/expression_or_by.py` measures both).
 
         Args:

@@ -21,8 +21,8 @@ def pairs(log: Log) -> pl.LazyFrame:
     if log.weight is None:
         counts = counted.agg(n=weight.sum(), n_null=pl.lit(0, pl.Int64))
     else:
-        failures = weight_failures(weight, log.weight, log.count)
         added = weight.cast(log.wide).sum()
+        failures = weight_failures(weight.min(), added, log.weight, log.count)
         counts = counted.agg(
             n=as_count(log, added, *failures), n_null=weight.is_null().cast(pl.Int64).sum()
         )
@@ -45,14 +45,11 @@ def as_count(log: Log, added: pl.Expr, *failures: Failure) -> pl.Expr:
     return unless(added, *failures, *count_failures(added, log.count)).cast(log.count)
 
 
-def weight_failures(weight: pl.Expr, name: str, count: pl.DataType) -> list[Failure]:
-    """What makes weights no weights, as aggregations; null is let pass."""
-    least = weight.min()
+def weight_failures(least: pl.Expr, added: pl.Expr, name: str, count: pl.DataType) -> list[Failure]:
+    """What makes weights no weights, from the least of them and their sum."""
     bad, shown = least < 0, least
     if count.is_float():
-        added = weight.sum()
-        shown = pl.when(bad).then(least).otherwise(added)
-        bad = bad | ~added.is_finite()
+        bad, shown = bad | ~added.is_finite(), pl.when(bad).then(least).otherwise(added)
     message = pl.format(
         f"weight '{name}' has or adds up to {{}}: a weight is how many rows a row stands "
         "for, finite and not negative; filter or mend these rows",

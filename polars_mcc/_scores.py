@@ -38,13 +38,23 @@ class Sums(NamedTuple):
     tt: pl.Expr
     pp: pl.Expr
 
+    @classmethod
+    def over_classes(cls, t: pl.Expr, p: pl.Expr, hits: pl.Expr) -> Sums:
+        """The sums over columns of marginals, a row per class."""
+        return cls(
+            t=t.sum(),
+            p=p.sum(),
+            c=hits,
+            tp=(t * p).sum(),
+            tt=(t * t).sum(),
+            pp=(p * p).sum(),
+        )
+
 
 def scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -> pl.LazyFrame:
     """R_K of each slice (Gorodkin 2004), from sums over its classes."""
     t, p, c = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n")
-    sums = Sums(
-        t=t.sum(), p=p.sum(), c=c.sum(), tp=(t * p).sum(), tt=(t * t).sum(), pp=(p * p).sum()
-    )
+    sums = Sums.over_classes(t, p, c.sum())
     totals = {**sums._asdict(), "null": pl.col("null_n").sum()}
     # Without keys the sums of no rows are one row of zeros: a score of nothing.
     summed = classes.group_by(log.slice).agg(**totals) if log.slice else classes.select(**totals)
