@@ -21,13 +21,12 @@ def classes(log: Log, pairs: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
     gold, pred, n, none = pl.col("gold"), pl.col("pred"), pl.col("n"), pl.lit(0)
     scored_n = pl.when(is_scored(nulls)).then(n).otherwise(none)
     hit_n = pl.when(gold.eq_missing(pred)).then(scored_n).otherwise(none)
-    null_n = pl.col("n_null") + n - scored_n
     parts = {
         "label": (gold, pred),
         "gold_n": (scored_n, none),
         "pred_n": (none, scored_n),
         "hit_n": (hit_n, none),
-        "null_n": (null_n, none),
+        "null_n": (n - scored_n, pl.col("n_null")),
     }
     counts = [name for name in parts if name != "label"]
     return (

@@ -34,7 +34,10 @@ def _main(
 @app.command()
 def by(  # noqa: PLR0917 - typer makes options of them
     logs: Annotated[
-        list[str], typer.Argument(help="Parquet files, folders of them, or quoted globs.")
+        list[str],
+        typer.Argument(
+            help="Parquet files, folders of them, or quoted globs. Each file is read once."
+        ),
     ],
     by: Annotated[
         list[str] | None,
@@ -93,7 +96,8 @@ def by(  # noqa: PLR0917 - typer makes options of them
         if out is not None:
             _files.write(answer, out)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        typer.echo(f"polars-mcc: {', '.join(logs)}: {reason(error)}", err=True)
+        named = logs[0] if len(logs) == 1 else f"{logs[0]} and {len(logs) - 1} more"
+        typer.echo(f"polars-mcc: {named}: {reason(error)}", err=True)
         raise typer.Exit(2) from None
     if found.others:
         typer.echo(

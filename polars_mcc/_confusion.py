@@ -10,7 +10,8 @@ import polars as pl
 
 from polars_mcc._classes import Nulls, is_scored
 from polars_mcc._log import Log
-from polars_mcc._plan_errors import Failure, unless
+from polars_mcc._pairs import as_count
+from polars_mcc._plan_errors import Failure
 
 Normalize: TypeAlias = Literal["gold", "pred", "all"]
 
@@ -39,7 +40,7 @@ def confusion(
     )
     listed = labels.implode()
     sums = {
-        "n_null": (pl.col("n_null") + pl.when(scored).then(0).otherwise(n)).sum(),
+        "n_null": (pl.col("n_null") + pl.when(scored).then(0).otherwise(n)).cast(log.wide).sum(),
         **{
             side: pl.col(side)
             .filter(scored & ~pl.col(side).is_in(listed, nulls_equal=True))
@@ -54,7 +55,7 @@ def confusion(
     )
     squares = slices.select(
         *log.slice,
-        n_null=unless(pl.col("n_null"), Failure(unlisted.is_not_null(), message)),
+        n_null=as_count(log, pl.col("n_null"), Failure(unlisted.is_not_null(), message)),
         gold=pl.lit(listed),
     ).explode("gold")
     return squares.join(
@@ -62,7 +63,7 @@ def confusion(
     ).select(
         *log.slice,
         "gold",
-        *_shares(columns, log.slice, normalize),
+        *_shares(log, columns, normalize),
         "n_null",
     )
 
@@ -81,18 +82,19 @@ def _columns(log: Log, labels: pl.Series) -> list[str]:
     return names
 
 
-def _shares(
-    columns: Sequence[str], slice_: list[str], normalize: Normalize | None
-) -> list[pl.Expr]:
+def _shares(log: Log, columns: Sequence[str], normalize: Normalize | None) -> list[pl.Expr]:
     cells = [pl.col(column).fill_null(0) for column in columns]
     if normalize is None:
         return cells
+    cells = [cell.cast(log.wide) for cell in cells]
     gold_n = pl.sum_horizontal(cells)
 
-    def whole(cell: pl.Expr) -> pl.Expr:
-        if normalize == "gold":
-            return gold_n
-        total = (cell if normalize == "pred" else gold_n).sum()
-        return total.over(slice_) if slice_ else total
+    def share(cell: pl.Expr) -> pl.Expr:
+        whole = gold_n
+        if normalize != "gold":
+            whole = (cell if normalize == "pred" else gold_n).sum()
+            whole = whole.over(log.slice) if log.slice else whole
+        part, whole = cell.cast(pl.Float64), whole.cast(pl.Float64)
+        return pl.when(whole > 0).then(part / whole).otherwise(0.0)
 
-    return [pl.when(whole(cell) > 0).then(cell / whole(cell)).otherwise(0.0) for cell in cells]
+    return [share(cell) for cell in cells]

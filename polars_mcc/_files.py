@@ -26,7 +26,7 @@ class Logs:
 
 
 def find(paths: Sequence[str]) -> Logs:
-    """Look up files, globs and folders; a URL is left for Polars to look up.
+    """Look up files, globs and folders, each file once; a URL is left for Polars.
 
     Hidden files, and those that begin with `_`, are bookkeeping of other tools.
 
@@ -36,24 +36,22 @@ def find(paths: Sequence[str]) -> Logs:
     files: list[str] = []
     others: list[str] = []
     for path in paths:
-        if "://" in path or Path(path).is_file():
-            found = [path]
-        elif Path(path).is_dir():
-            inside = [
-                file
-                for file in sorted(Path(path).rglob("*"))
-                if file.is_file() and not file.name.startswith((".", "_"))
-            ]
-            found = [str(file) for file in inside if file.suffix == ".parquet"]
-            others += [str(file) for file in inside if file.suffix != ".parquet"]
-        else:
-            found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - may be absolute
+        is_one = "://" in path or Path(path).exists()
+        matches = [path] if is_one else sorted(glob.glob(path, recursive=True))  # noqa: PTH207
+        found: list[str] = []
+        for match in matches:
+            if not Path(match).is_dir():
+                found.append(match)
+                continue
+            for file in sorted(Path(match).rglob("*")):
+                if file.is_file() and not file.name.startswith((".", "_")):
+                    (found if file.suffix == ".parquet" else others).append(str(file))
         if not found:
             what = "no .parquet file in folder" if Path(path).is_dir() else "no file"
             msg = f"{what} '{path}'; name a Parquet file, a folder of them, or a quoted glob"
             raise FileNotFoundError(msg)
         files += found
-    return Logs(files, others)
+    return Logs(_each_once(files), _each_once(others))
 
 
 def scan(files: Sequence[str], columns: Iterable[str]) -> pl.LazyFrame:
@@ -69,8 +67,9 @@ def scan(files: Sequence[str], columns: Iterable[str]) -> pl.LazyFrame:
     schemas = {file: _schema(file) for file in local}
     partitions = [_partitions(file) for file in files]
     shared = set.intersection(*map(set, partitions)) if partitions else set()
-    for column in set(columns) - shared:
-        _check_same(column, schemas)
+    for column in dict.fromkeys(columns):
+        if column not in shared:
+            _check_same(column, schemas)
     return pl.scan_parquet(
         list(files),
         hive_partitioning=bool(shared),
@@ -97,6 +96,11 @@ def write(answer: pl.DataFrame, out: Path) -> None:
         beside.replace(out)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _each_once(files: Sequence[str]) -> list[str]:
+    by_place = {file if "://" in file else str(Path(file).resolve()): file for file in files}
+    return list(by_place.values())
 
 
 def _schema(file: str) -> pl.Schema:

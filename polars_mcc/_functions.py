@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar, get_args
+from typing import TypeVar, get_args, overload
 
 import polars as pl
 
@@ -11,7 +11,7 @@ from polars_mcc import _classes, _confusion, _pairs, _scores
 from polars_mcc._classes import Nulls
 from polars_mcc._confusion import Normalize
 from polars_mcc._labels import as_labels, known_labels
-from polars_mcc._log import Frame, IntoColumn, IntoColumns, Log, check_choice, read
+from polars_mcc._log import Frame, IntoColumn, IntoColumns, Log, check_choice, check_number, read
 
 FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 
@@ -97,6 +97,7 @@ def by(
         └─────────┴─────┴─────────┴────────┘
     """
     check_choice("nulls", nulls, get_args(Nulls))
+    check_number("zero_division", zero_division)
     log = read(frame, keys, gold, pred, weight, answers=["n", "mcc", "n_null"])
     if not keys:
         log = log.with_every_model()
@@ -229,6 +230,7 @@ def classes(
         └───────┴─────────┴───────────┴────────┴─────────┘
     """
     check_choice("nulls", nulls, get_args(Nulls))
+    check_number("zero_division", zero_division)
     log = read(frame, keys, gold, pred, weight, answers=_scores.CLASS_COLUMNS)
     reduced = _classes.classes(log, _pairs.pairs(log), nulls)
     return _as(frame, log.answer(_scores.class_scores(log, reduced, zero_division), "label"))
@@ -315,5 +317,9 @@ def _labels_of(frame: Frame, log: Log) -> Sequence[object]:
     return log.distinct_labels().collect().to_series().to_list()
 
 
-def _as(frame: FrameT, answer: pl.LazyFrame) -> FrameT:
+@overload
+def _as(frame: pl.DataFrame, answer: pl.LazyFrame) -> pl.DataFrame: ...
+@overload
+def _as(frame: pl.LazyFrame, answer: pl.LazyFrame) -> pl.LazyFrame: ...
+def _as(frame: Frame, answer: pl.LazyFrame) -> Frame:
     return answer.collect() if isinstance(frame, pl.DataFrame) else answer

@@ -122,10 +122,10 @@ def read(
     )
     preds = [pred] if isinstance(pred, (str, pl.Expr)) else list(pred)
 
-    key_dtypes = _resolve(lf, schema, keys, "key")
-    gold_dtype = _resolve_one(lf, schema, gold, "gold")
-    pred_dtypes = _resolve(lf, schema, preds, "pred")
-    weight_dtype = pl.Schema() if weight is None else _resolve_one(lf, schema, weight, "weight")
+    key_dtypes = _resolve(schema, keys, "key")
+    gold_dtype = _resolve_one(schema, gold, "gold")
+    pred_dtypes = _resolve(schema, preds, "pred")
+    weight_dtype = pl.Schema() if weight is None else _resolve_one(schema, weight, "weight")
     if not pred_dtypes:
         msg = f"pred={pred} matches no column; the columns are {_quoted(schema)}"
         raise pl.exceptions.ColumnNotFoundError(msg)
@@ -165,6 +165,13 @@ def as_expr(column: IntoColumn) -> pl.Expr:
     return cs.by_name(column).as_expr() if is_pattern else pl.col(column)
 
 
+def check_number(name: str, value: float | None) -> None:
+    """Raise a TypeError unless an option is a number or None."""
+    if not (value is None or isinstance(value, (int, float))):
+        msg = f"{name} must be a number or None, got {value!r}"
+        raise TypeError(msg)
+
+
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
     """Raise a ValueError unless an option has one of the values it can have."""
     if value not in allowed:
@@ -180,27 +187,30 @@ def check_weight(found: pl.Schema) -> None:
             raise pl.exceptions.SchemaError(msg)
 
 
-def _resolve(
-    lf: pl.LazyFrame, schema: pl.Schema, columns: Sequence[IntoColumn], role: str
-) -> pl.Schema:
+def _resolve(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.Schema:
     """The names and dtypes that `columns` come to, after checking that they exist."""
     for column in columns:
         if not isinstance(column, (str, pl.Expr)):
-            msg = f"{role} must be a column name or a polars expression, got {column!r}"
+            unpack = "; unpack a list with *" if isinstance(column, (list, tuple)) else ""
+            msg = f"{role} must be a column name or a polars expression, got {column!r}{unpack}"
             raise TypeError(msg)
         for name in [column] if isinstance(column, str) else column.meta.root_names():
             if name not in schema:
                 raise _not_found(name, schema, role)
     try:
-        return lf.select(as_expr(column) for column in columns).collect_schema()
+        return (
+            pl.LazyFrame(schema=schema)
+            .select(as_expr(column) for column in columns)
+            .collect_schema()
+        )
     except pl.exceptions.DuplicateError as error:
         listed = ", ".join(map(str, columns))
         msg = f"two {role} columns have one name, in {listed}; name one of them with .alias(...)"
         raise pl.exceptions.DuplicateError(msg) from error
 
 
-def _resolve_one(lf: pl.LazyFrame, schema: pl.Schema, column: IntoColumn, role: str) -> pl.Schema:
-    found = _resolve(lf, schema, [column], role)
+def _resolve_one(schema: pl.Schema, column: IntoColumn, role: str) -> pl.Schema:
+    found = _resolve(schema, [column], role)
     if len(found) != 1:
         msg = f"{role} must be one column, but {column} is {_quoted(found) or 'none'}"
         raise ValueError(msg)

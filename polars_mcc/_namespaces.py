@@ -12,7 +12,7 @@ from polars_mcc._classes import Nulls
 from polars_mcc._confusion import Normalize
 from polars_mcc._expression import Score
 from polars_mcc._functions import FrameT
-from polars_mcc._log import IntoColumn, IntoColumns, as_expr, check_choice
+from polars_mcc._log import IntoColumn, IntoColumns, as_expr, check_choice, check_number
 
 
 @pl.api.register_lazyframe_namespace("mcc")
@@ -180,6 +180,7 @@ class ExprMcc:
             └──────┴─────┴─────┘
         """
         check_choice("nulls", nulls, get_args(Nulls))
+        check_number("zero_division", zero_division)
         labels = None if labels is None else list(labels)
         inputs = [self._pred, as_expr(gold), *([] if weight is None else [as_expr(weight)])]
         return pl.pipe_with_dtype(inputs, Score(labels, nulls, zero_division))

@@ -80,6 +80,8 @@ def class_scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -
         return pl.when(of == 0).then(pl.lit(zero_division, pl.Float64)).otherwise(share)
 
     s = pl.col("s")
+    n = as_count(log, s)
+    mcc = correlation(c * s - t * p, t * (s - t), p * (pl.col("s_pred") - p), zero_division)
     return (
         classes.with_columns(s=whole(t), s_pred=whole(p), null=whole(pl.col("null_n")))
         .filter(t + p > 0)
@@ -92,8 +94,8 @@ def class_scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -
             precision=ratio(c, p),
             recall=ratio(c, t),
             f1=ratio(2 * c, t + p),
-            mcc=correlation(c * s - t * p, t * (s - t), p * (pl.col("s_pred") - p), zero_division),
-            n=as_count(log, s),
+            mcc=pl.when(n > 0).then(mcc),
+            n=n,
             n_null=as_count(log, pl.col("null")),
         )
     )
