@@ -15,28 +15,38 @@ def classes(log: Log, pairs: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
     """Add each pair to the two classes that it touches.
 
     `gold_n`, `pred_n`, `hit_n`: how often the label is gold, predicted, both. `null_n`:
-    rows not scored, kept on whatever label they had so that no slice gets lost. All
-    are wide (Int128, or Float64 for float weights): their products are exact.
+    rows not scored, kept on their gold label so that no slice gets lost. All are wide
+    (Int128, or Float64 for float weights): their products are exact.
     """
-    gold, pred, n, none = pl.col("gold"), pl.col("pred"), pl.col("n"), pl.lit(0)
-    scored_n = pl.when(is_scored(nulls)).then(n).otherwise(none)
-    hit_n = pl.when(gold.eq_missing(pred)).then(scored_n).otherwise(none)
-    parts = {
-        "label": (gold, pred),
-        "gold_n": (scored_n, none),
-        "pred_n": (none, scored_n),
-        "hit_n": (hit_n, none),
-        "null_n": (n - scored_n, pl.col("n_null")),
-    }
-    counts = [name for name in parts if name != "label"]
+    scored_n = pl.when(is_scored(nulls)).then("n").otherwise(0)
+    is_gold = pl.col("side") == "gold"
+
+    def add(count: str, where: pl.Expr) -> pl.Expr:
+        return pl.when(where).then(count).otherwise(0).cast(log.wide).sum()
+
     return (
         pairs.select(
             *log.slice,
-            *(pl.concat_list(*sides).alias(name) for name, sides in parts.items()),
+            "gold",
+            "pred",
+            scored_n=scored_n,
+            hit_n=pl.when(pl.col("gold").eq_missing(pl.col("pred"))).then(scored_n).otherwise(0),
+            left_n=pl.col("n") - scored_n,
+            null_n="n_null",
         )
-        .explode(*parts)
+        .unpivot(
+            ["gold", "pred"],
+            index=[*log.slice, "scored_n", "hit_n", "left_n", "null_n"],
+            variable_name="side",
+            value_name="label",
+        )
         .group_by(*log.slice, "label")
-        .agg(pl.col(*counts).cast(log.wide).sum())
+        .agg(
+            gold_n=add("scored_n", is_gold),
+            pred_n=add("scored_n", ~is_gold),
+            hit_n=add("hit_n", is_gold),
+            null_n=add("left_n", is_gold) + add("null_n", is_gold),
+        )
     )
 
 

@@ -5,9 +5,10 @@ A table is a dict of counts, {(gold, pred): n}; rows are a list of (gold, pred).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -112,6 +113,16 @@ def one_hot(rows: Iterable[Row]) -> float:
     x, y = x - x.mean(axis=0), y - y.mean(axis=0)
     product = (x * x).sum() * (y * y).sum()
     return float((x * y).sum() / math.sqrt(product)) if product > 1e-12 else 0.0
+
+
+def all_tables(n: int, classes: int) -> Iterator[dict[tuple[int, int], int]]:
+    """Every table of `n` rows: the ways to put dividers between its cells."""
+    pairs = list(itertools.product(range(classes), repeat=2))
+    places = n + len(pairs) - 1
+    for dividers in itertools.combinations(range(places), len(pairs) - 1):
+        edges = [-1, *dividers, places]
+        counts = (high - low - 1 for low, high in itertools.pairwise(edges))
+        yield dict(zip(pairs, counts, strict=True))
 
 
 def rows_of(table: Table) -> list[Row]:

@@ -105,29 +105,44 @@ def test_invariances(matrix, names, factor):
     assert scaled == pytest.approx(found, rel=1e-15, abs=0), "counts multiplied"
 
 
-def test_bounds_over_all_small_tables():
-    """All 2×2 tables of 8 rows are slices of one counts table."""
-    n = 8
-    tables = [
-        (tp, fn, fp, n - tp - fn - fp)
-        for tp, fn, fp in itertools.product(range(n + 1), repeat=3)
-        if tp + fn + fp <= n
-    ]
+def scores_of(tables: list[dict]) -> list[float]:
+    """The scores of many tables, as slices of one counts table."""
     cells = [
-        {"table": i, "gold": g, "pred": p, "n": count}
+        {"table": i, "gold": gold, "pred": pred, "n": n}
         for i, table in enumerate(tables)
-        for (g, p), count in zip([(1, 1), (1, 0), (0, 1), (0, 0)], table, strict=True)
+        for (gold, pred), n in table.items()
     ]
-    scores = polars_mcc.by(pl.DataFrame(cells), "table", weight="n")["mcc"].to_list()
-    least: dict[int, float] = {}
-    for (tp, fn, fp, tn), score in zip(tables, scores, strict=True):
-        least[tp + fn] = min(score, least.get(tp + fn, 0.0))
-        if 0 < tp + fn < n and 0 < tp + fp < n:
-            assert score <= oracles.phi_max(tp, fn, fp, tn) + 1e-15
-            assert (score == 1) == (fn == fp == 0)
-            assert (oracles.phi_max(tp, fn, fp, tn) == 1) == (fn == fp)
-        else:
+    return polars_mcc.by(pl.DataFrame(cells), "table", weight="n")["mcc"].to_list()
+
+
+def test_bounds_over_all_tables_of_two_classes():
+    """1 is reached where the marginals agree, and below it φ_max is the bound."""
+    n = 8
+    tables = list(oracles.all_tables(n, classes=2))
+    best: dict[tuple[int, int], float] = {}
+    bounds: dict[tuple[int, int], float] = {}
+    for table, score in zip(tables, scores_of(tables), strict=True):
+        tn, fp, fn, tp = (table[pair] for pair in itertools.product((0, 1), repeat=2))
+        marginals = tp + fn, tp + fp
+        if {0, n} & set(marginals):
             assert score == 0
-    assert all(-1 <= value <= 0 for value in least.values())
-    for positives in range(1, n):
-        assert least[positives] == -1
+            continue
+        best[marginals] = max(score, best.get(marginals, -1))
+        bounds[marginals] = oracles.phi_max(tp, fn, fp, tn)
+        assert -1 <= score <= bounds[marginals] + 1e-15
+    assert len(best) == (n - 1) ** 2
+    for marginals, bound in bounds.items():
+        assert best[marginals] == pytest.approx(bound, rel=1e-15)
+        assert (best[marginals] == 1) == (marginals[0] == marginals[1])
+
+
+def test_bounds_over_all_tables_of_three_classes():
+    """The minimum lies between -1 and 0, and depends on the gold distribution."""
+    tables = list(oracles.all_tables(5, classes=3))
+    least: dict[tuple[int, ...], float] = {}
+    for table, score in zip(tables, scores_of(tables), strict=True):
+        golds = tuple(sorted(sum(table[g, p] for p in range(3)) for g in range(3)))
+        least[golds] = min(score, least.get(golds, 1))
+    assert least.pop((0, 0, 5)) == 0
+    assert least[0, 1, 4] == least[0, 2, 3] == -1
+    assert -1 < least[1, 2, 2] < least[1, 1, 3] < 0
