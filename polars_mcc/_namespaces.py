@@ -237,3 +237,8 @@ class SeriesMcc:
         )
         found: float | None = answer["mcc"].item()
         return found
+
+
+# help(df.mcc.by), and df.mcc.by? in a notebook, show the documentation of the function.
+for _verb in ("by", "score", "counts", "classes", "confusion"):
+    getattr(FrameMcc, _verb).__doc__ = getattr(_functions, _verb).__doc__
