@@ -18,7 +18,8 @@ def classes(log: Log, pairs: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
     rows not scored, kept on their gold label so that no slice gets lost. All are wide
     (Int128, or Float64 for float weights): their products are exact.
     """
-    scored_n = pl.when(is_scored(nulls)).then("n").otherwise(0)
+    gold, pred = pl.col("gold"), pl.col("pred")
+    scored_n = pl.when(is_scored(gold, pred, nulls)).then("n").otherwise(0)
     is_gold = pl.col("side") == "gold"
 
     def add(count: str, where: pl.Expr) -> pl.Expr:
@@ -27,16 +28,15 @@ def classes(log: Log, pairs: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
     return (
         pairs.select(
             *log.slice,
-            "gold",
-            "pred",
+            gold,
+            pred,
             scored_n=scored_n,
-            hit_n=pl.when(pl.col("gold").eq_missing(pl.col("pred"))).then(scored_n).otherwise(0),
-            left_n=pl.col("n") - scored_n,
-            null_n="n_null",
+            hit_n=pl.when(gold.eq_missing(pred)).then(scored_n).otherwise(0),
+            null_n=not_scored(log, nulls),
         )
         .unpivot(
             ["gold", "pred"],
-            index=[*log.slice, "scored_n", "hit_n", "left_n", "null_n"],
+            index=[*log.slice, "scored_n", "hit_n", "null_n"],
             variable_name="side",
             value_name="label",
         )
@@ -45,13 +45,19 @@ def classes(log: Log, pairs: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
             gold_n=add("scored_n", is_gold),
             pred_n=add("scored_n", ~is_gold),
             hit_n=add("hit_n", is_gold),
-            null_n=add("left_n", is_gold) + add("null_n", is_gold),
+            null_n=add("null_n", is_gold),
         )
     )
 
 
-def is_scored(nulls: Nulls) -> pl.Expr:
-    """Whether a pair counts, under the policy for labels that are null."""
+def is_scored(gold: pl.Expr, pred: pl.Expr, nulls: Nulls) -> pl.Expr:
+    """Whether a pair of labels counts, under the policy for labels that are null."""
     if nulls == "label":
         return pl.lit(value=True)
-    return pl.col("gold").is_not_null() & pl.col("pred").is_not_null()
+    return gold.is_not_null() & pred.is_not_null()
+
+
+def not_scored(log: Log, nulls: Nulls) -> pl.Expr:
+    """How many rows of a pair are left out, for a null label or weight: a wide count."""
+    is_left_out = ~is_scored(pl.col("gold"), pl.col("pred"), nulls)
+    return pl.col("n_null").cast(log.wide) + pl.when(is_left_out).then("n").otherwise(0)

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_mcc._classes import Nulls, is_scored
+from polars_mcc._classes import Nulls, is_scored, not_scored
 from polars_mcc._log import Log
 from polars_mcc._pairs import as_count
 from polars_mcc._plan_errors import Failure
@@ -25,13 +25,13 @@ def confusion(
 ) -> pl.LazyFrame:
     """Spread the pairs of each slice over `labels` × `labels`, in their order."""
     columns = _columns(log, labels)
-    n, scored = pl.col("n"), is_scored(nulls)
+    scored = is_scored(pl.col("gold"), pl.col("pred"), nulls)
     cells = (
         pairs.filter(scored)
         .group_by(*log.slice, "gold")
         .agg(
             pl.when(pl.col("pred").eq_missing(pl.lit(label, log.labels)))
-            .then(n)
+            .then("n")
             .otherwise(0)
             .sum()
             .alias(column)
@@ -40,7 +40,7 @@ def confusion(
     )
     listed = labels.implode()
     sums = {
-        "n_null": (pl.col("n_null") + pl.when(scored).then(0).otherwise(n)).cast(log.wide).sum(),
+        "n_null": not_scored(log, nulls).sum(),
         **{
             side: pl.col(side)
             .filter(scored & ~pl.col(side).is_in(listed, nulls_equal=True))
@@ -48,16 +48,19 @@ def confusion(
             for side in ("gold", "pred")
         },
     }
-    slices = pairs.group_by(log.slice).agg(**sums) if log.slice else pairs.select(**sums)
     unlisted = pl.coalesce(pl.col("gold", "pred").cast(pl.String))
     message = pl.format(
         "label '{}' is not in labels: list every label that occurs, or leave labels out", unlisted
     )
-    squares = slices.select(
-        *log.slice,
-        n_null=as_count(log, pl.col("n_null"), Failure(unlisted.is_not_null(), message)),
-        gold=pl.lit(listed),
-    ).explode("gold")
+    squares = (
+        log.per_slice(pairs, **sums)
+        .select(
+            *log.slice,
+            n_null=as_count(log, pl.col("n_null"), Failure(unlisted.is_not_null(), message)),
+            gold=pl.lit(listed),
+        )
+        .explode("gold")
+    )
     return squares.join(
         cells, on=[*log.slice, "gold"], how="left", nulls_equal=True, maintain_order="left"
     ).select(
@@ -92,8 +95,7 @@ def _shares(log: Log, columns: Sequence[str], normalize: Normalize | None) -> li
     def share(cell: pl.Expr) -> pl.Expr:
         whole = gold_n
         if normalize != "gold":
-            whole = (cell if normalize == "pred" else gold_n).sum()
-            whole = whole.over(log.slice) if log.slice else whole
+            whole = log.within_slice((cell if normalize == "pred" else gold_n).sum())
         part, whole = cell.cast(pl.Float64), whole.cast(pl.Float64)
         return pl.when(whole > 0).then(part / whole).otherwise(0.0)
 

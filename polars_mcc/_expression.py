@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_mcc._classes import Nulls
+from polars_mcc._classes import Nulls, is_scored
 from polars_mcc._labels import as_labels, common_dtype
-from polars_mcc._log import check_weight, wide
+from polars_mcc._log import count_dtype, wide
 from polars_mcc._pairs import count_failures, weight_failures
 from polars_mcc._plan_errors import Failure, unless
 from polars_mcc._scores import Sums, r_k
@@ -56,26 +56,25 @@ class Score:
         name = pred.meta.output_name()
         dtype = common_dtype({gold.meta.output_name(): gold_dtype, name: pred_dtype})
         gold, pred = gold.cast(dtype), pred.cast(dtype)
-        scored = pl.lit(value=True)
-        if self.nulls == "drop":
-            scored = gold.is_not_null() & pred.is_not_null()
-        weight = pl.lit(1)
+        scored = is_scored(gold, pred, self.nulls)
+        weight, weight_name = pl.lit(1), None
         count: pl.DataType = pl.Int64()
-        for weight, weight_dtype in weights:
-            check_weight(pl.Schema({weight.meta.output_name(): weight_dtype}))
+        if weights:
+            [(weight, weight_dtype)] = weights
+            weight_name = weight.meta.output_name()
+            count = count_dtype(weight_name, weight_dtype)
             scored = scored & weight.is_not_null()
-            count = pl.Float64() if weight_dtype.is_float() else count
         rows = _Rows(gold, pred, weight.cast(wide(count)), scored)
 
         if self.labels is not None or dtype == pl.Boolean:
             listed = [False, True] if self.labels is None else self.labels
             group = _sums_by_label(rows, as_labels(listed, dtype, null=self.nulls == "label"))
         else:
-            group = _sides(rows) if weights else _pairs(rows)
+            group = _pairs(rows) if weight_name is None else _sides(rows)
         n = group.sums.t
         failures = [*group.failures, *count_failures(n, count)]
-        for weight, _ in weights:
-            failures += weight_failures(group.least_weight, n, weight.meta.output_name(), count)
+        if weight_name is not None:
+            failures += weight_failures(group.least_weight, n, weight_name, count)
         score = pl.when(n > 0).then(r_k(group.sums, self.zero_division))
         return group.elements.list.eval(unless(score, *failures)).list.first().alias(name)
 

@@ -52,6 +52,14 @@ class Log:
         """The dtype for sums and products of counts."""
         return wide(self.count)
 
+    def per_slice(self, frame: pl.LazyFrame, **sums: pl.Expr) -> pl.LazyFrame:
+        """Aggregate by slice; without keys all rows are one slice, even if there are none."""
+        return frame.group_by(self.slice).agg(**sums) if self.slice else frame.select(**sums)
+
+    def within_slice(self, aggregation: pl.Expr) -> pl.Expr:
+        """An aggregation over the slice of a row, as a column."""
+        return aggregation.over(self.slice) if self.slice else aggregation
+
     def with_every_model(self) -> Log:
         """Add to each model a row that stands for no rows, so that none gets lost."""
         if not self.models:
@@ -130,7 +138,10 @@ def read(
         msg = f"pred={pred} matches no column; the columns are {_quoted(schema)}"
         raise pl.exceptions.ColumnNotFoundError(msg)
     _check_keys(key_dtypes.names(), [*answers, *(["model"] if several else [])])
-    check_weight(weight_dtype)
+    weight_name = next(iter(weight_dtype), None)
+    count: pl.DataType = pl.Int64()
+    if weight_name is not None:
+        count = count_dtype(weight_name, weight_dtype[weight_name])
     labels = common_dtype({**gold_dtype, **pred_dtypes})
 
     columns = [
@@ -151,8 +162,8 @@ def read(
         keys=tuple(key_dtypes),
         models=tuple(pred_dtypes) if several else None,
         labels=labels,
-        weight=next(iter(weight_dtype), None),
-        count=pl.Float64() if any(t.is_float() for t in weight_dtype.values()) else pl.Int64(),
+        weight=weight_name,
+        count=count,
     )
 
 
@@ -179,12 +190,14 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
         raise ValueError(msg)
 
 
-def check_weight(found: pl.Schema) -> None:
-    """Raise a SchemaError unless the weight, if there is one, is a number."""
-    for name, dtype in found.items():
-        if not (dtype.is_integer() or dtype.is_float()):
-            msg = f"weight must be integer or float, but '{name}' is {dtype}; cast it first"
-            raise pl.exceptions.SchemaError(msg)
+def count_dtype(weight: str, dtype: pl.DataType) -> pl.DataType:
+    """The dtype of counts for a weight of `dtype`, or a SchemaError if that is no number."""
+    if dtype.is_integer():
+        return pl.Int64()
+    if dtype.is_float():
+        return pl.Float64()
+    msg = f"weight must be integer or float, but '{weight}' is {dtype}; cast it first"
+    raise pl.exceptions.SchemaError(msg)
 
 
 def _resolve(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.Schema:

@@ -54,8 +54,13 @@ class FrameMcc(Generic[FrameT]):
         zero_division: float | None = 0.0,
     ) -> FrameT:
         """Score the whole frame: see `polars_mcc.score`."""
-        return self.by(
-            gold=gold, pred=pred, weight=weight, nulls=nulls, zero_division=zero_division
+        return _functions.score(
+            self._frame,
+            gold=gold,
+            pred=pred,
+            weight=weight,
+            nulls=nulls,
+            zero_division=zero_division,
         )
 
     def counts(

@@ -56,11 +56,9 @@ def scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -> pl.L
     t, p, c = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n")
     sums = Sums.over_classes(t, p, c.sum())
     totals = {**sums._asdict(), "null": pl.col("null_n").sum()}
-    # Without keys the sums of no rows are one row of zeros: a score of nothing.
-    summed = classes.group_by(log.slice).agg(**totals) if log.slice else classes.select(**totals)
     n = as_count(log, pl.col("t"))
     mcc = r_k(Sums(*map(pl.col, Sums._fields)), zero_division)
-    return summed.select(
+    return log.per_slice(classes, **totals).select(
         *log.slice,
         n=n,
         mcc=pl.when(n > 0).then(mcc),
@@ -72,9 +70,6 @@ def class_scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -
     """The scores of each class against the rest of its slice."""
     t, p, c = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n")
 
-    def whole(column: pl.Expr) -> pl.Expr:
-        return column.sum().over(log.slice) if log.slice else column.sum()
-
     def ratio(part: pl.Expr, of: pl.Expr) -> pl.Expr:
         share = part.cast(pl.Float64) / of.cast(pl.Float64)
         return pl.when(of == 0).then(pl.lit(zero_division, pl.Float64)).otherwise(share)
@@ -83,7 +78,11 @@ def class_scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -
     n = as_count(log, s)
     mcc = correlation(c * s - t * p, t * (s - t), p * (pl.col("s_pred") - p), zero_division)
     return (
-        classes.with_columns(s=whole(t), s_pred=whole(p), null=whole(pl.col("null_n")))
+        classes.with_columns(
+            s=log.within_slice(t.sum()),
+            s_pred=log.within_slice(p.sum()),
+            null=log.within_slice(pl.col("null_n").sum()),
+        )
         .filter(t + p > 0)
         .select(
             *log.slice,

@@ -26,14 +26,22 @@ def labels_of(table: Table) -> list[Hashable]:
     return sorted({label for pair in table for label in pair}, key=repr)
 
 
+def marginals(table: Table) -> tuple[Counter, Counter]:
+    """How often each label is gold, and how often it is predicted."""
+    t, p = Counter(), Counter()
+    for (gold, pred), n in table.items():
+        t[gold] += n
+        p[pred] += n
+    return t, p
+
+
 def exact(table: Table) -> Decimal | None:
     """R_K to 60 digits from its definition by counts; 0 if undefined, None if empty."""
     s = sum(table.values())
     if s == 0:
         return None
     labels = labels_of(table)
-    t = {k: sum(n for (g, _), n in table.items() if g == k) for k in labels}
-    p = {k: sum(n for (_, q), n in table.items() if q == k) for k in labels}
+    t, p = marginals(table)
     c = sum(n for (g, q), n in table.items() if g == q)
     cov = c * s - sum(t[k] * p[k] for k in labels)
     var = (s * s - sum(x * x for x in p.values())) * (s * s - sum(x * x for x in t.values()))
@@ -47,11 +55,7 @@ def exact(table: Table) -> Decimal | None:
 def cancellation(table: Table) -> float:
     """How much the subtractions of R_K enlarge an error in its sums: s² / the smaller variance."""
     s = sum(table.values())
-    sides = [Counter(), Counter()]
-    for pair, n in table.items():
-        for side, label in zip(sides, pair, strict=True):
-            side[label] += n
-    spread = min(s * s - sum(n * n for n in side.values()) for side in sides)
+    spread = min(s * s - sum(n * n for n in side.values()) for side in marginals(table))
     return s * s / spread if spread else math.inf
 
 
