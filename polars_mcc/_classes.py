@@ -14,38 +14,45 @@ Nulls: TypeAlias = Literal["drop", "label"]
 def classes(log: Log, pairs: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
     """Add each pair to the two classes that it touches.
 
-    `gold_n`, `pred_n`, `hit_n`: how often the label is gold, predicted, both. `null_n`:
-    rows not scored, kept on their gold label so that no slice gets lost. All are wide
-    (Int128, or Float64 for float weights): their products are exact.
+    `gold_n`, `pred_n`, `hit_n`: how often the label is gold, predicted, both, in Int128
+    units of the slice's `unit`. `null_n`: rows not scored, in the wide dtype, kept on their
+    gold label so that no slice gets lost.
     """
     gold, pred = pl.col("gold"), pl.col("pred")
     scored_n = pl.when(is_scored(gold, pred, nulls)).then("n").otherwise(0)
+    unit = log.numbers.unit(log.within_slice(scored_n.sum()))
+    scored, hits = (
+        log.numbers.in_units(pl.col(count), pl.col("unit")) for count in ("scored_n", "hit_n")
+    )
     is_gold = pl.col("side") == "gold"
 
-    def add(count: str, where: pl.Expr) -> pl.Expr:
-        return pl.when(where).then(count).otherwise(0).cast(log.wide).sum()
+    def add(count: pl.Expr, where: pl.Expr) -> pl.Expr:
+        return pl.when(where).then(count).otherwise(0).sum()
 
     return (
-        pairs.select(
+        pairs.with_columns(unit=unit)
+        .select(
             *log.slice,
             gold,
             pred,
+            "unit",
             scored_n=scored_n,
             hit_n=pl.when(gold.eq_missing(pred)).then(scored_n).otherwise(0),
             null_n=not_scored(log, nulls),
         )
         .unpivot(
             ["gold", "pred"],
-            index=[*log.slice, "scored_n", "hit_n", "null_n"],
+            index=[*log.slice, "unit", "scored_n", "hit_n", "null_n"],
             variable_name="side",
             value_name="label",
         )
         .group_by(*log.slice, "label")
         .agg(
-            gold_n=add("scored_n", is_gold),
-            pred_n=add("scored_n", ~is_gold),
-            hit_n=add("hit_n", is_gold),
-            null_n=add("null_n", is_gold),
+            gold_n=add(scored, is_gold),
+            pred_n=add(scored, ~is_gold),
+            hit_n=add(hits, is_gold),
+            null_n=add(pl.col("null_n"), is_gold),
+            unit=pl.col("unit").max(),
         )
     )
 
@@ -60,4 +67,4 @@ def is_scored(gold: pl.Expr, pred: pl.Expr, nulls: Nulls) -> pl.Expr:
 def not_scored(log: Log, nulls: Nulls) -> pl.Expr:
     """How many rows of a pair are left out, for a null label or weight: a wide count."""
     is_left_out = ~is_scored(pl.col("gold"), pl.col("pred"), nulls)
-    return pl.col("n_null").cast(log.wide) + pl.when(is_left_out).then("n").otherwise(0)
+    return pl.col("n_null").cast(log.numbers.wide) + pl.when(is_left_out).then("n").otherwise(0)

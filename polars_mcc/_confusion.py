@@ -89,7 +89,7 @@ def _shares(log: Log, columns: Sequence[str], normalize: Normalize | None) -> li
     cells = [pl.col(column).fill_null(0) for column in columns]
     if normalize is None:
         return cells
-    cells = [cell.cast(log.wide) for cell in cells]
+    cells = [cell.cast(log.numbers.wide) for cell in cells]
     gold_n = pl.sum_horizontal(cells)
 
     def share(cell: pl.Expr) -> pl.Expr:

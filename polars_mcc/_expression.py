@@ -7,22 +7,25 @@ list with `list.eval`: there a group is a frame of its own, and all expressions 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
+from operator import add
 from typing import NamedTuple
 
 import polars as pl
 
 from polars_mcc._classes import Nulls, is_scored
+from polars_mcc._exact import Integers, Numbers, Product, numbers
 from polars_mcc._labels import as_labels, common_dtype
-from polars_mcc._log import count_dtype, wide
-from polars_mcc._pairs import count_failures, weight_failures
+from polars_mcc._pairs import weight_failures
 from polars_mcc._plan_errors import Failure, unless
 from polars_mcc._scores import Sums, r_k
 
 
 class _Rows(NamedTuple):
-    """The columns of a group: labels of one dtype, and weights in the dtype for products."""
+    """The columns of a group: labels of one dtype, and weights in their wide dtype."""
 
     gold: pl.Expr
     pred: pl.Expr
@@ -31,11 +34,10 @@ class _Rows(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """A group as a list, and what can be said of the elements of that list."""
+    """A group as a list of one struct: n, least (weight), unlisted (rows), and the sums."""
 
-    elements: pl.Expr
+    summed: pl.Expr
     sums: Sums
-    least_weight: pl.Expr
     failures: tuple[Failure, ...] = ()
 
 
@@ -58,93 +60,123 @@ class Score:
         gold, pred = gold.cast(dtype), pred.cast(dtype)
         scored = is_scored(gold, pred, self.nulls)
         weight, weight_name = pl.lit(1), None
-        count: pl.DataType = pl.Int64()
+        arithmetic = Integers()
         if weights:
             [(weight, weight_dtype)] = weights
             weight_name = weight.meta.output_name()
-            count = count_dtype(weight_name, weight_dtype)
+            arithmetic = numbers(weight_name, weight_dtype)
             scored = scored & weight.is_not_null()
-        rows = _Rows(gold, pred, weight.cast(wide(count)), scored)
+        rows = _Rows(gold, pred, arithmetic.widen(weight), scored)
 
         if self.labels is not None or dtype == pl.Boolean:
             listed = [False, True] if self.labels is None else self.labels
-            group = _sums_by_label(rows, as_labels(listed, dtype, null=self.nulls == "label"))
+            known = as_labels(listed, dtype, null=self.nulls == "label")
+            group = _sums_by_label(rows, known, arithmetic)
         else:
-            group = _pairs(rows) if weight_name is None else _sides(rows)
-        n = group.sums.t
-        failures = [*group.failures, *count_failures(n, count)]
+            group = _pairs(rows) if weight_name is None else _sides(rows, arithmetic)
+        n = _field("n")
+        failures = [*group.failures]
         if weight_name is not None:
-            failures += weight_failures(group.least_weight, n, weight_name, count)
-        score = pl.when(n > 0).then(r_k(group.sums, self.zero_division))
-        return group.elements.list.eval(unless(score, *failures)).list.first().alias(name)
+            failures += weight_failures(_field("least"), n, weight_name, arithmetic)
+        failures += arithmetic.failures(n)
+        score = r_k(group.sums.from_columns(_field), arithmetic, self.zero_division)
+        scores = group.summed.list.eval(unless(pl.when(n > 0).then(score), *failures))
+        return scores.list.first().alias(name)
 
 
-def _sums_by_label(rows: _Rows, labels: pl.Series) -> _Group:
+def _field(name: str) -> pl.Expr:
+    return pl.element().struct.field(name)
+
+
+def _struct(fields: Mapping[str, pl.Expr]) -> pl.Expr:
+    return pl.struct(field.alias(name) for name, field in fields.items())
+
+
+def _sums_by_label(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
+    """A list of checks, and of the sums of weights for gold labels, predicted labels, hits."""
     gold, pred, weight, scored = rows
-
-    def total(where: pl.Expr) -> pl.Expr:
-        return pl.when(scored & where).then(weight).otherwise(0).sum()
-
+    wheres = [side.eq_missing(label) for side in (gold, pred) for label in labels]
+    wheres.append(gold.eq_missing(pred))
+    weights = (pl.when(scored & where).then(weight).otherwise(0) for where in wheres)
+    parts = list(zip(*map(numbers.parts, weights), strict=True))
     listed = pl.all_horizontal(
         side.is_in(labels.implode(), nulls_equal=True) for side in (gold, pred)
     )
-    elements = pl.concat_list(
-        *(total(gold.eq_missing(label)) for label in labels),
-        *(total(pred.eq_missing(label)) for label in labels),
-        total(gold.eq_missing(pred)),
-        pl.when(scored).then(weight).min(),
-        (scored & ~listed).sum().cast(pl.Int64),
+    group = pl.concat_list(
+        pl.when(scored).then(weight).min(), (scored & ~listed).cast(pl.Int64).sum(), *chain(*parts)
     )
-    k, element = len(labels), pl.element()
-    t, p = element.slice(0, k), element.slice(k, k)
-    hits, least, unlisted = (element.get(2 * k + i) for i in range(3))
+
+    element, k = pl.element(), len(labels)
+    starts = range(2, 2 + len(wheres) * len(parts), len(wheres))
+    n = reduce(add, (element.slice(start, k).sum() for start in starts))
+    unit = numbers.unit(n)
+
+    def in_units(position: int, length: int) -> pl.Expr:
+        sums = (element.slice(start + position, length) for start in starts)
+        return reduce(add, (numbers.in_units(part, unit) for part in sums))
+
+    columns = {
+        "n": n,
+        "least": element.get(0),
+        "unlisted": element.get(1),
+        "t": in_units(0, k),
+        "p": in_units(k, k),
+        "c": in_units(2 * k, 1).sum(),
+    }
+    if len(parts) > 1:  # The expressions are long, and would be repeated in every product.
+        group = group.list.eval(_struct(columns))
+        columns = {name: _field(name) for name in columns}
+        columns |= {name: _field(name).first() for name in ("n", "least", "unlisted", "c")}
+    t, p, c = (columns.pop(name) for name in ("t", "p", "c"))
+    sums = Sums.over_classes(t, p, c, numbers)
+    unlisted = _field("unlisted").cast(pl.Int64)
     message = pl.format(
         "labels={} leave out the gold or pred of {} rows; list every label that occurs",
         pl.lit(str(labels.to_list())),
         unlisted,
     )
-    sums = Sums.over_classes(t, p, hits)
-    return _Group(elements, sums, least, (Failure(unlisted > 0, message),))
+    summed = group.list.eval(_struct({**columns, **sums.columns()}))
+    return _Group(summed, sums, (Failure(unlisted > 0, message),))
 
 
 def _pairs(rows: _Rows) -> _Group:
     elements = pl.struct(gold=rows.gold, pred=rows.pred).filter(rows.scored).implode()
-    gold, pred = (pl.element().struct.field(side) for side in ("gold", "pred"))
+    gold, pred = _field("gold"), _field("pred")
 
     def squares(labels: pl.Expr) -> pl.Expr:
         return labels.unique_counts().cast(pl.Int128).pow(2).sum()
 
     n, tt, pp = pl.element().len().cast(pl.Int128), squares(gold), squares(pred)
     sums = Sums(
-        t=n,
-        p=n,
+        s=n,
         c=gold.eq_missing(pred).cast(pl.Int64).sum().cast(pl.Int128),
         # Σ (t + p)² = Σ t² + 2 Σ t·p + Σ p²
-        tp=(squares(gold.append(pred)) - tt - pp) // 2,
-        tt=tt,
-        pp=pp,
+        tp=Product((squares(gold.append(pred)) - tt - pp) // 2),
+        tt=Product(tt),
+        pp=Product(pp),
     )
-    return _Group(elements, sums, least_weight=pl.lit(1))
+    return _Group(elements.list.eval(_struct({"n": n, **sums.columns()})), sums)
 
 
-def _sides(rows: _Rows) -> _Group:
+def _sides(rows: _Rows, numbers: Numbers) -> _Group:
     """Each row twice: its label and what it adds to t, p and c, as gold and as predicted."""
     gold, pred, weight, scored = rows
     none = weight * 0
     hit = pl.when(gold.eq_missing(pred)).then(weight).otherwise(0)
     as_gold = pl.struct(label=gold, t=weight, p=none, c=hit)
     as_pred = pl.struct(label=pred, t=none, p=weight, c=none)
-    elements = as_gold.filter(scored).append(as_pred.filter(scored)).implode()
+    sides = as_gold.filter(scored).append(as_pred.filter(scored)).implode()
 
-    label, t, p, c = (pl.element().struct.field(name) for name in ("label", "t", "p", "c"))
-    # Σ t·p over classes is Σ over rows of the row's t times the p of its class.
-    class_t, class_p = t.sum().over(label), p.sum().over(label)
-    sums = Sums(
-        t=t.sum(),
-        p=p.sum(),
-        c=c.sum(),
-        tp=(t * class_p).sum(),
-        tt=(t * class_t).sum(),
-        pp=(p * class_p).sum(),
-    )
-    return _Group(elements, sums, least_weight=t.min())
+    # A step each: the unit is that of the group; a class is added up before it is multiplied.
+    weight, label = _field("t"), _field("label")
+    columns = {"n": weight.sum(), "least": weight.min(), "label": label}
+    unit = numbers.unit(weight.sum())
+    columns |= {name: numbers.in_units(_field(name), unit) for name in ("t", "p", "c")}
+    sides = sides.list.eval(_struct(columns))
+    first = label.is_first_distinct()
+    columns = {name: _field(name).filter(first) for name in ("n", "least")}
+    columns |= {name: _field(name).sum().over(label).filter(first) for name in ("t", "p", "c")}
+    classes = sides.list.eval(_struct(columns))
+    checks = {name: _field(name).first() for name in ("n", "least")}
+    sums = Sums.over_classes(_field("t"), _field("p"), _field("c").sum(), numbers)
+    return _Group(classes.list.eval(_struct({**checks, **sums.columns()})), sums)

@@ -16,6 +16,7 @@ from typing import TypeAlias
 import polars as pl
 import polars.selectors as cs
 
+from polars_mcc._exact import Integers, Numbers, numbers
 from polars_mcc._labels import common_dtype
 
 IntoColumn: TypeAlias = str | pl.Expr
@@ -40,17 +41,12 @@ class Log:
     models: tuple[str, ...] | None
     labels: pl.DataType
     weight: str | None
-    count: pl.DataType
+    numbers: Numbers
 
     @property
     def slice(self) -> list[str]:
         """The columns of `rows` that make a slice: the keys, and the model if several."""
         return [*(_KEY + name for name in self.keys), *([_MODEL] if self.models else [])]
-
-    @property
-    def wide(self) -> pl.DataType:
-        """The dtype for sums and products of counts."""
-        return wide(self.count)
 
     def per_slice(self, frame: pl.LazyFrame, **sums: pl.Expr) -> pl.LazyFrame:
         """Aggregate by slice; without keys all rows are one slice, even if there are none."""
@@ -90,11 +86,6 @@ class Log:
             self.rows.select(label=pl.col(side).cast(self.labels)) for side in ("gold", "pred")
         ]
         return pl.concat(sides).unique().drop_nulls().sort("label")
-
-
-def wide(count: pl.DataType) -> pl.DataType:
-    """The dtype for products of counts: two Int64 multiply exactly in Int128."""
-    return count if count.is_float() else pl.Int128()
 
 
 def read(
@@ -137,11 +128,11 @@ def read(
     if not pred_dtypes:
         msg = f"pred={pred} matches no column; the columns are {_quoted(schema)}"
         raise pl.exceptions.ColumnNotFoundError(msg)
-    _check_keys(key_dtypes.names(), [*answers, *(["model"] if several else [])])
+    _check_keys(key_dtypes, [*answers, *(["model"] if several else [])])
     weight_name = next(iter(weight_dtype), None)
-    count: pl.DataType = pl.Int64()
+    arithmetic = Integers()
     if weight_name is not None:
-        count = count_dtype(weight_name, weight_dtype[weight_name])
+        arithmetic = numbers(weight_name, weight_dtype[weight_name])
     labels = common_dtype({**gold_dtype, **pred_dtypes})
 
     columns = [
@@ -163,7 +154,7 @@ def read(
         models=tuple(pred_dtypes) if several else None,
         labels=labels,
         weight=weight_name,
-        count=count,
+        numbers=arithmetic,
     )
 
 
@@ -188,16 +179,6 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
         msg = f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
         raise ValueError(msg)
-
-
-def count_dtype(weight: str, dtype: pl.DataType) -> pl.DataType:
-    """The dtype of counts for a weight of `dtype`, or a SchemaError if that is no number."""
-    if dtype.is_integer():
-        return pl.Int64()
-    if dtype.is_float():
-        return pl.Float64()
-    msg = f"weight must be integer or float, but '{weight}' is {dtype}; cast it first"
-    raise pl.exceptions.SchemaError(msg)
 
 
 def _resolve(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.Schema:
@@ -246,8 +227,11 @@ def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def _check_keys(keys: Sequence[str], answers: Sequence[str]) -> None:
-    for name in keys:
+def _check_keys(keys: pl.Schema, answers: Sequence[str]) -> None:
+    for name, dtype in keys.items():
+        if dtype.is_object():
+            msg = f"key '{name}' has dtype Object, whose values cannot be grouped; cast it first"
+            raise pl.exceptions.SchemaError(msg)
         if name in answers:
             msg = (
                 f"key '{name}' has the name of a column of the answer; "

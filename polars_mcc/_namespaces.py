@@ -157,9 +157,12 @@ class ExprMcc:
             polars.exceptions.SchemaError: When planned: gold and pred cannot be compared,
                 a label is not of their dtype, or the weight is not a number.
             polars.exceptions.InvalidOperationError: On `collect`: a label occurs that is
-                not in `labels`, or a weight is negative, NaN or infinite.
+                not in `labels`; a weight is negative, NaN or infinite; or the weights
+                add up to more than 2⁶³ - 1, or to an infinite float.
 
-        Source of the formula: Gorodkin 2004, as in `polars_mcc.by`.
+        Source of the formula: Gorodkin 2004, as in `polars_mcc.by`, and as exact. With float
+        weights and `labels`, weights outside of 10⁻¹² to 10¹² are added up as floats for each
+        label: where one label has nearly all the weight, digits cancel.
 
         Examples:
             >>> import polars as pl

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from polars_mcc._exact import Numbers
 from polars_mcc._log import Log
 from polars_mcc._plan_errors import Failure, unless
-
-_MOST = 2**63 - 1
 
 
 def pairs(log: Log) -> pl.LazyFrame:
@@ -21,10 +20,10 @@ def pairs(log: Log) -> pl.LazyFrame:
     if log.weight is None:
         counts = counted.agg(n=weight.sum(), n_null=pl.lit(0, pl.Int64))
     else:
-        added = weight.cast(log.wide).sum()
-        failures = weight_failures(weight.min(), added, log.weight, log.count)
+        total = log.numbers.total(log.numbers.widen(weight))
+        failures = weight_failures(weight.min(), total, log.weight, log.numbers)
         counts = counted.agg(
-            n=as_count(log, added, *failures), n_null=weight.is_null().cast(pl.Int64).sum()
+            n=as_count(log, total, *failures), n_null=weight.is_null().cast(pl.Int64).sum()
         )
     return counts.with_columns(pl.col("gold", "pred").cast(log.labels))
 
@@ -40,31 +39,19 @@ def countable(log: Log, pairs: pl.LazyFrame) -> pl.LazyFrame:
     return pairs.select(*log.slice, "gold", "pred", n=n)
 
 
-def as_count(log: Log, added: pl.Expr, *failures: Failure) -> pl.Expr:
-    """A sum in the dtype of counts, or an error past what is exact."""
-    return unless(added, *failures, *count_failures(added, log.count)).cast(log.count)
+def as_count(log: Log, total: pl.Expr, *failures: Failure) -> pl.Expr:
+    """A total in the dtype of counts, or an error if it is too large."""
+    return unless(total, *failures, *log.numbers.failures(total)).cast(log.numbers.count)
 
 
-def weight_failures(least: pl.Expr, added: pl.Expr, name: str, count: pl.DataType) -> list[Failure]:
-    """What makes weights no weights, from the least of them and their sum."""
+def weight_failures(least: pl.Expr, total: pl.Expr, name: str, numbers: Numbers) -> list[Failure]:
+    """What makes weights no weights, from the least of them and their total."""
     bad, shown = least < 0, least
-    if count.is_float():
-        bad, shown = bad | ~added.is_finite(), pl.when(bad).then(least).otherwise(added)
+    if numbers.count.is_float():
+        bad, shown = bad | ~total.is_finite(), pl.when(bad).then(least).otherwise(total)
     message = pl.format(
         f"weight '{name}' has or adds up to {{}}: a weight is how many rows a row stands "
         "for, finite and not negative; filter or mend these rows",
         shown,
     )
     return [Failure(bad, message)]
-
-
-def count_failures(added: pl.Expr, count: pl.DataType) -> list[Failure]:
-    """What makes a sum of integers too large for a count."""
-    if count.is_float():
-        return []
-    message = pl.format(
-        f"the rows add up to {{}}, more than the {_MOST} (2^63 - 1) that are counted "
-        "exactly; make the weights smaller, or Float64",
-        added,
-    )
-    return [Failure(added > _MOST, message)]

@@ -4,7 +4,7 @@ import os
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile(
     "default",
@@ -12,6 +12,13 @@ settings.register_profile(
     max_examples=50,
     # The only function-scoped fixture, `run`, holds no state.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+# For tests/mutation.py: that a test fails is enough.
+settings.register_profile(
+    "quick",
+    settings.get_profile("default"),
+    max_examples=10,
+    phases=[Phase.explicit, Phase.generate],
 )
 settings.register_profile("long", settings.get_profile("default"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

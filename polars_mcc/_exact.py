@@ -1,0 +1,172 @@
+"""The arithmetic of weights: sums and products that lose no digits.
+
+Integers are added up and multiplied in Int128. Floats are added up with what their rounding
+would leave out; then they become integers too, counted in a unit so small that the weights
+of a slice add up to about 2^116 of them, and multiplied in two limbs.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias
+
+import polars as pl
+
+from polars_mcc._plan_errors import Failure
+
+_MOST = 2**63 - 1
+_LIMB = 2**60
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product, or sums and differences of products: high, or high · 2^60 + low."""
+
+    high: pl.Expr
+    low: pl.Expr | None = None
+
+    def __sub__(self, other: Product) -> Product:
+        """The difference."""
+        if self.low is None or other.low is None:
+            return Product(self.high - other.high)
+        return Product(self.high - other.high, self.low - other.low)
+
+    def sum(self) -> Product:
+        """The sum over rows."""
+        return Product(self.high.sum(), None if self.low is None else self.low.sum())
+
+    def columns(self, name: str) -> dict[str, pl.Expr]:
+        """What to compute, by name."""
+        return {name: self.high, **({} if self.low is None else {f"{name}:low": self.low})}
+
+    def from_columns(self, name: str, column: Callable[[str], pl.Expr]) -> Product:
+        """The same number, once its `columns` are there."""
+        return Product(*map(column, self.columns(name)))
+
+    def to_float(self) -> pl.Expr:
+        """The nearest float; with two limbs, of the number divided by 2^60, or a neighbour."""
+        if self.low is None:
+            return self.high.cast(pl.Float64)
+        # The rest is at most half of one in high: the two cannot cancel.
+        carry = (self.low + _LIMB // 2) // _LIMB
+        rest = self.low - carry * _LIMB
+        return (self.high + carry).cast(pl.Float64) + rest.cast(pl.Float64) / float(_LIMB)
+
+
+class Integers:
+    """Weights that are integers: a total below 2^63 is its own number of units."""
+
+    count: pl.DataType = pl.Int64()
+    """The dtype of counts in an answer."""
+    wide: pl.DataType = pl.Int128()
+    """The dtype of their sums."""
+
+    def widen(self, weight: pl.Expr) -> pl.Expr:
+        """A weight in the wide dtype."""
+        # A sum of larger ones could wrap around; one of them is too large in any case.
+        return weight.cast(pl.Int128).clip(upper_bound=_MOST + 1)
+
+    def parts(self, weight: pl.Expr) -> tuple[pl.Expr, ...]:
+        """The sum of wide weights, in parts to be added up."""
+        return (weight.sum(),)
+
+    def total(self, weight: pl.Expr) -> pl.Expr:
+        """The sum of wide weights."""
+        return reduce(operator.add, self.parts(weight))
+
+    def failures(self, total: pl.Expr) -> list[Failure]:
+        """What makes a total too large."""
+        message = pl.format(
+            f"the rows add up to at least {{}}, more than the {_MOST} (2^63 - 1) that are counted "
+            "exactly; make the weights smaller, or Float64",
+            total,
+        )
+        return [Failure(total > _MOST, message)]
+
+    def unit(self, _total: pl.Expr) -> pl.Expr:
+        """The unit to count in, for weights with this total; a column of a slice."""
+        return pl.lit(1.0)
+
+    def in_units(self, weight: pl.Expr, _unit: pl.Expr) -> pl.Expr:
+        """How many units a weight is, as Int128."""
+        return weight.cast(pl.Int128)
+
+    def from_units(self, units: pl.Expr, _unit: pl.Expr) -> pl.Expr:
+        """How much a number of units weighs."""
+        return units
+
+    def product(self, a: pl.Expr, b: pl.Expr) -> Product:
+        """The product of two numbers of units, each at most the total."""
+        return Product(a * b)
+
+
+class Floats(Integers):
+    """Weights that are floats, as exact as integers if above 10^-18 of their total."""
+
+    count = wide = pl.Float64()
+
+    # Below _LARGE, multiples of _GRID are added up as integers; the rest, as floats.
+    _GRID = 2.0**-52
+    _LARGE = 2.0**43
+    # Units to a total: its square fits limbs · 2^60, with room for sums and for log2.
+    _UNITS = 117
+
+    def widen(self, weight: pl.Expr) -> pl.Expr:
+        """A weight in the wide dtype."""
+        return weight.cast(pl.Float64)
+
+    def parts(self, weight: pl.Expr) -> tuple[pl.Expr, ...]:
+        """The sum of weights as a float, and what that float leaves out.
+
+        Both are as good as exact for weights between 10^-12 and 10^12; of others, the
+        second is itself added up as floats are.
+        """
+        grid = pl.when(weight < self._LARGE).then(weight / self._GRID).otherwise(0.0).floor()
+        rest = weight - grid * self._GRID
+        multiples = grid.cast(pl.Int128, strict=False).sum()
+        high = multiples.cast(pl.Float64)
+        left_out = (multiples - high.cast(pl.Int128)).cast(pl.Float64)
+        return high * self._GRID, left_out * self._GRID + rest.sum()
+
+    def failures(self, total: pl.Expr) -> list[Failure]:
+        """What makes a total too large."""
+        message = pl.format("the weights add up to {}; make them smaller", total)
+        return [Failure(~total.is_finite(), message)]
+
+    def unit(self, total: pl.Expr) -> pl.Expr:
+        """The square root of the unit: the unit itself need not be a float."""
+        bits = total.clip(math.ulp(0.0), sys.float_info.max).log(2)
+        return pl.lit(2.0).pow(((bits - self._UNITS) / 2).ceil())
+
+    def in_units(self, weight: pl.Expr, unit: pl.Expr) -> pl.Expr:
+        """How many units a weight is, as Int128."""
+        return (weight / unit / unit).cast(pl.Int128, strict=False)
+
+    def from_units(self, units: pl.Expr, unit: pl.Expr) -> pl.Expr:
+        """How much a number of units weighs."""
+        return units.cast(pl.Float64) * unit * unit
+
+    def product(self, a: pl.Expr, b: pl.Expr) -> Product:
+        """The product, but for less than one in the low limb."""
+        a_high, b_high = a // _LIMB, b // _LIMB
+        a_low, b_low = a - a_high * _LIMB, b - b_high * _LIMB
+        low = a_high * b_low + a_low * b_high + a_low * b_low // _LIMB
+        return Product(a_high * b_high, low)
+
+
+Numbers: TypeAlias = Integers
+
+
+def numbers(name: str, dtype: pl.DataType) -> Numbers:
+    """The arithmetic of a weight of `dtype`, or a SchemaError if that is no number."""
+    if dtype.is_integer():
+        return Integers()
+    if dtype.is_float():
+        return Floats()
+    msg = f"weight must be integer or float, but '{name}' is {dtype}; cast it first"
+    raise pl.exceptions.SchemaError(msg)
