@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
-_TEXT = (pl.String, pl.Categorical, pl.Enum)
 
 
 def common_dtype(columns: Mapping[str, pl.DataType]) -> pl.DataType:
@@ -36,10 +35,14 @@ def common_dtype(columns: Mapping[str, pl.DataType]) -> pl.DataType:
         return pl.Int128() if any(dtype in _WIDE for dtype in dtypes) else pl.Int64()
     if all(dtype.is_float() for dtype in dtypes):
         return pl.Float64()
-    if all(dtype in _TEXT for dtype in dtypes):
+    if all(isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)) for dtype in dtypes):
         return pl.String()
     found = ", ".join(f"'{name}' is {dtype}" for name, dtype in columns.items())
-    msg = f"labels cannot be compared: {found}; cast one, as in pl.col(...).cast(pl.String)"
+    name = next(name for name, dtype in columns.items() if dtype == dtypes[1])
+    msg = (
+        f"labels cannot be compared: {found}; cast one to the dtype of the other, "
+        f"as in pl.col('{name}').cast(pl.{dtypes[0]!r})"
+    )
     raise pl.exceptions.SchemaError(msg)
 
 
