@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
+from unicodedata import category
 
 import polars as pl
 import typer
@@ -12,6 +13,9 @@ import polars_mcc
 from polars_mcc import _files
 from polars_mcc._classes import Nulls
 from polars_mcc._plan_errors import reason
+
+_UNSEEN = {"Cc", "Cf", "Zl", "Zp"}
+"""Unicode's categories of control and format characters and of line breaks."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -85,26 +89,45 @@ def by(  # noqa: PLR0917 - typer makes options of them
         if rows is not None:
             columns += rows.meta.root_names()
         lf = _files.scan(found.files, columns)
-        answer = polars_mcc.by(
+        query = polars_mcc.by(
             lf if rows is None else lf.filter(rows),
             *keys,
             gold=gold,
             pred=preds if len(preds) > 1 else preds[0],
             weight=weight,
             nulls=nulls,
-        ).collect()
+        )
+        with _files.named_if_corrupt(found.files, columns):
+            answer = query.collect()
         if out is not None:
             _files.write(answer, out)
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         named = logs[0] if len(logs) == 1 else f"{logs[0]} and {len(logs) - 1} more"
-        typer.echo(f"polars-mcc: {named}: {reason(error)}", err=True)
+        _say(f"{named}: {reason(error)}")
         raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        _say("interrupted; nothing is written")
+        raise typer.Exit(130) from None
     if found.others:
-        typer.echo(
-            f"polars-mcc: not read, as not named .parquet: {', '.join(found.others)}", err=True
-        )
+        _say(f"not read, as not named .parquet: {', '.join(found.others)}")
     if out is None:
         with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=100, tbl_width_chars=-1):
-            typer.echo(str(answer))
+            typer.echo("\n".join(map(_visible, str(answer).split("\n"))))
     else:
-        typer.echo(f"polars-mcc: {answer.height} slices written to {out}", err=True)
+        _say(f"{answer.height} slices written to {out}")
+        if out.suffix == ".csv" and (formulas := _files.formulas(answer)):
+            first, *more = formulas
+            others = f" and {len(more)} more" if more else ""
+            _say(f"{out}: written as it is, but a spreadsheet would run {first!r}{others}")
+
+
+def _say(message: str) -> None:
+    typer.echo(f"polars-mcc: {_visible(message)}", err=True)
+
+
+def _visible(text: str) -> str:
+    """A line whose control characters, which a terminal would obey, are written as escapes."""
+    return "".join(
+        ascii(character)[1:-1] if category(character) in _UNSEEN else character
+        for character in text
+    )

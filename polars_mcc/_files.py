@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+import polars.selectors as cs
 
 _WRITE: dict[str, Callable[[pl.DataFrame, Path], None]] = {
     ".parquet": pl.DataFrame.write_parquet,
@@ -74,8 +76,25 @@ def scan(files: Sequence[str], columns: Iterable[str]) -> pl.LazyFrame:
         list(files),
         hive_partitioning=bool(shared),
         extra_columns="ignore",
+        # A filter must not lose the rows of a row group whose statistics are wrong.
+        use_statistics=False,
         glob=len(local) < len(files),
     )
+
+
+@contextmanager
+def named_if_corrupt(files: Sequence[str], columns: Sequence[str]) -> Iterator[None]:
+    """If reading fails, find the first of `files` whose `columns` cannot be read, and name it.
+
+    Raises:
+        polars.exceptions.ComputeError: A file cannot be read.
+    """
+    try:
+        yield
+    except (pl.exceptions.ComputeError, pl.exceptions.PanicException):
+        for file in files:
+            _check_readable(file, columns)
+        raise
 
 
 def check_out(out: Path) -> None:
@@ -86,16 +105,38 @@ def check_out(out: Path) -> None:
     if not out.parent.is_dir():
         msg = f"cannot write '{out}': there is no folder '{out.parent}'"
         raise FileNotFoundError(msg)
+    if out.is_dir():
+        msg = f"cannot write '{out}': it is a folder"
+        raise IsADirectoryError(msg)
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        msg = f"cannot write '{out}': the folder '{out.parent}' is read-only for you"
+        raise PermissionError(msg)
 
 
 def write(answer: pl.DataFrame, out: Path) -> None:
-    """Write beside `out`, then rename: `out` is whole, or as it was."""
+    """Write beside `out`, then rename: `out` is whole, or as it was.
+
+    Raises:
+        OSError: The disk is full, or the folder cannot be written to.
+    """
     beside = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         _WRITE[out.suffix](answer, beside)
         beside.replace(out)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        msg = f"cannot write '{out}', which is as it was: {str(error).split(': /', 1)[0]}"
+        raise OSError(msg) from error
     finally:
         beside.unlink(missing_ok=True)
+
+
+def formulas(answer: pl.DataFrame) -> list[str]:
+    """The texts of an answer that a spreadsheet would run as formulas if they came in a CSV."""
+    texts = answer.select(cs.string(include_categorical=True) | cs.enum()).cast(pl.String)
+    found = pl.concat([pl.Series(answer.columns), *texts.iter_columns()]).unique(
+        maintain_order=True
+    )
+    return found.filter(found.str.contains(r"^[=@\t\r]|^[+-][^0-9.]")).to_list()
 
 
 def _each_once(files: Sequence[str]) -> list[str]:
@@ -107,9 +148,20 @@ def _schema(file: str) -> pl.Schema:
     try:
         return pl.Schema(pl.read_parquet_schema(file))
     except pl.exceptions.PolarsError as error:
-        first = str(error).split("\n", 1)[0]
-        msg = f"'{file}' cannot be read as Parquet ({first}); leave it out or write it again"
-        raise pl.exceptions.ComputeError(msg) from error
+        raise _unreadable(file, error) from error
+
+
+def _check_readable(file: str, columns: Sequence[str]) -> None:
+    try:
+        scan([file], ()).select(cs.by_name(columns, require_all=False).is_null().sum()).collect()
+    except (pl.exceptions.ComputeError, pl.exceptions.PanicException) as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: str, error: BaseException) -> pl.exceptions.ComputeError:
+    first = str(error).split("\n", 1)[0]
+    msg = f"'{file}' cannot be read as Parquet ({first}); leave it out or write it again"
+    return pl.exceptions.ComputeError(msg)
 
 
 def _partitions(file: str) -> list[str]:

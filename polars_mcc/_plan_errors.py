@@ -28,7 +28,7 @@ def unless(value: pl.Expr, *failures: Failure) -> pl.Expr:
     return pl.when(stop.is_null()).then(value)
 
 
-def reason(error: Exception) -> str:
+def reason(error: BaseException) -> str:
     """The message given to `unless`, or what Polars says first of another error."""
     text = str(error)
     if text.startswith("conversion from `str` to `i64` failed") and '["' in text:
