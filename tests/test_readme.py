@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pytest
+from benchmarks import peers
 from polars.testing import assert_frame_equal
 
 import polars_mcc
@@ -70,6 +71,21 @@ def test_sql_blocks(monkeypatch):
         assert_frame_equal(
             found, expected.drop("n_null"), check_dtypes=False, rel_tol=1e-12, abs_tol=0
         )
+
+
+def test_the_table_of_lost_digits():
+    """Ours, and of peers those of which the version that it names is installed."""
+
+    def columns(lines: list[str]) -> dict[str, tuple[str, ...]]:
+        rows = [re.split(r" \| ", line.removeprefix("| ").removesuffix(" |")) for line in lines]
+        return {header: tuple(cells) for header, *cells in zip(*rows, strict=True)}
+
+    first = README.index("| counts | exact | polars_mcc |")
+    shown = columns(README[first:].split("\n\n", 1)[0].split("\n"))
+    found = columns(peers.markdown())
+    assert shown["polars_mcc"] == shown["exact"]
+    assert len(shown.keys() & found.keys()) >= 3
+    assert {name: shown.get(name, cells) for name, cells in found.items()} == found
 
 
 def test_shell_blocks_are_the_two_that_ci_runs():
