@@ -111,14 +111,23 @@ def by(  # noqa: PLR0917 - typer makes options of them
     if found.others:
         _say(f"not read, as not named .parquet: {', '.join(found.others)}")
     if out is None:
-        with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=100, tbl_width_chars=-1):
-            typer.echo("\n".join(map(_visible, str(answer).split("\n"))))
+        typer.echo(_table(answer))
     else:
         _say(f"{answer.height} slices written to {out}")
         if out.suffix == ".csv" and (formulas := _files.formulas(answer)):
             first, *more = formulas
             others = f" and {len(more)} more" if more else ""
             _say(f"{out}: written as it is, but a spreadsheet would run {first!r}{others}")
+
+
+def _table(answer: pl.DataFrame) -> str:
+    """All rows and columns; what is in a cell stays in its line."""
+    texts = _files.texts(answer)
+    broken = [text.name for text in texts if text.str.contains("\n", literal=True).any()]
+    one_line = pl.col(broken).cast(pl.String).str.replace_all("\n", r"\n", literal=True)
+    answer = answer.with_columns(one_line).rename(lambda name: name.replace("\n", r"\n"))
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=100, tbl_width_chars=-1):
+        return "\n".join(map(_visible, str(answer).split("\n")))
 
 
 def _say(message: str) -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import operator
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeAlias
 
 import polars as pl
 
@@ -58,55 +58,83 @@ class Product:
         return (self.high + carry).cast(pl.Float64) + rest.cast(pl.Float64) / float(_LIMB)
 
 
-class Integers:
-    """Weights that are integers: a total below 2^63 is its own number of units."""
+class Numbers(ABC):
+    """How weights are added up and multiplied: by the kind of their dtype."""
 
-    count: pl.DataType = pl.Int64()
+    count: pl.DataType
     """The dtype of counts in an answer."""
-    wide: pl.DataType = pl.Int128()
+    wide: pl.DataType
     """The dtype of their sums."""
-
-    def widen(self, weight: pl.Expr) -> pl.Expr:
-        """A weight in the wide dtype."""
-        # A sum of larger ones could wrap around; one of them is too large in any case.
-        return weight.cast(pl.Int128).clip(upper_bound=_MOST + 1)
-
-    def parts(self, weight: pl.Expr) -> tuple[pl.Expr, ...]:
-        """The sum of wide weights, in parts to be added up."""
-        return (weight.sum(),)
 
     def total(self, weight: pl.Expr) -> pl.Expr:
         """The sum of wide weights."""
         return reduce(operator.add, self.parts(weight))
 
+    @abstractmethod
+    def widen(self, weight: pl.Expr) -> pl.Expr:
+        """A weight in the wide dtype."""
+
+    @abstractmethod
+    def parts(self, weight: pl.Expr) -> tuple[pl.Expr, ...]:
+        """The sum of wide weights, in parts to be added up."""
+
+    @abstractmethod
     def failures(self, total: pl.Expr) -> list[Failure]:
         """What makes a total too large."""
+
+    @abstractmethod
+    def unit(self, total: pl.Expr) -> pl.Expr:
+        """What to count the weights of a slice in, from their total: a number per slice."""
+
+    @abstractmethod
+    def in_units(self, weight: pl.Expr, unit: pl.Expr) -> pl.Expr:
+        """How many units a weight is, as Int128."""
+
+    @abstractmethod
+    def from_units(self, units: pl.Expr, unit: pl.Expr) -> pl.Expr:
+        """How much a number of units weighs, in the wide dtype."""
+
+    @abstractmethod
+    def product(self, a: pl.Expr, b: pl.Expr) -> Product:
+        """The product of two numbers of units, each at most the total of a slice."""
+
+
+class Integers(Numbers):
+    """Weights that are integers: a total below 2^63 is its own number of units."""
+
+    count = pl.Int64()
+    wide = pl.Int128()
+
+    def widen(self, weight: pl.Expr) -> pl.Expr:
+        # A sum of larger ones could wrap around; one of them is too large in any case.
+        return weight.cast(pl.Int128).clip(upper_bound=_MOST + 1)
+
+    def parts(self, weight: pl.Expr) -> tuple[pl.Expr, ...]:
+        return (weight.sum(),)
+
+    def failures(self, total: pl.Expr) -> list[Failure]:
         message = pl.format(
-            f"the rows add up to at least {{}}, more than the {_MOST} (2^63 - 1) that are counted "
-            "exactly; make the weights smaller, or Float64",
+            f"the rows add up to at least {{}}, more than the {_MOST} (2^63 - 1) that are "
+            "counted exactly; make the weights smaller, or Float64",
             total,
         )
         return [Failure(total > _MOST, message)]
 
-    def unit(self, _total: pl.Expr) -> pl.Expr:
-        """The unit to count in, for weights with this total; a column of a slice."""
+    def unit(self, total: pl.Expr) -> pl.Expr:  # noqa: ARG002
         return pl.lit(1.0)
 
-    def in_units(self, weight: pl.Expr, _unit: pl.Expr) -> pl.Expr:
-        """How many units a weight is, as Int128."""
+    def in_units(self, weight: pl.Expr, unit: pl.Expr) -> pl.Expr:  # noqa: ARG002
         return weight.cast(pl.Int128)
 
-    def from_units(self, units: pl.Expr, _unit: pl.Expr) -> pl.Expr:
-        """How much a number of units weighs."""
+    def from_units(self, units: pl.Expr, unit: pl.Expr) -> pl.Expr:  # noqa: ARG002
         return units
 
     def product(self, a: pl.Expr, b: pl.Expr) -> Product:
-        """The product of two numbers of units, each at most the total."""
         return Product(a * b)
 
 
-class Floats(Integers):
-    """Weights that are floats, as exact as integers if above 10^-18 of their total."""
+class Floats(Numbers):
+    """Weights that are floats: as exact as integers if above 10^-18 of their total."""
 
     count = wide = pl.Float64()
 
@@ -117,13 +145,12 @@ class Floats(Integers):
     _UNITS = 117
 
     def widen(self, weight: pl.Expr) -> pl.Expr:
-        """A weight in the wide dtype."""
         return weight.cast(pl.Float64)
 
     def parts(self, weight: pl.Expr) -> tuple[pl.Expr, ...]:
         """The sum of weights as a float, and what that float leaves out.
 
-        Both are as good as exact for weights between 10^-12 and 10^12; of others, the
+        Both are as good as exact for weights between 10^-6 and 10^12; of others, the
         second is itself added up as floats are.
         """
         grid = pl.when(weight < self._LARGE).then(weight / self._GRID).otherwise(0.0).floor()
@@ -134,7 +161,6 @@ class Floats(Integers):
         return high * self._GRID, left_out * self._GRID + rest.sum()
 
     def failures(self, total: pl.Expr) -> list[Failure]:
-        """What makes a total too large."""
         message = pl.format("the weights add up to {}; make them smaller", total)
         return [Failure(~total.is_finite(), message)]
 
@@ -144,11 +170,9 @@ class Floats(Integers):
         return pl.lit(2.0).pow(((bits - self._UNITS) / 2).ceil())
 
     def in_units(self, weight: pl.Expr, unit: pl.Expr) -> pl.Expr:
-        """How many units a weight is, as Int128."""
         return (weight / unit / unit).cast(pl.Int128, strict=False)
 
     def from_units(self, units: pl.Expr, unit: pl.Expr) -> pl.Expr:
-        """How much a number of units weighs."""
         return units.cast(pl.Float64) * unit * unit
 
     def product(self, a: pl.Expr, b: pl.Expr) -> Product:
@@ -157,9 +181,6 @@ class Floats(Integers):
         a_low, b_low = a - a_high * _LIMB, b - b_high * _LIMB
         low = a_high * b_low + a_low * b_high + a_low * b_low // _LIMB
         return Product(a_high * b_high, low)
-
-
-Numbers: TypeAlias = Integers
 
 
 def numbers(name: str, dtype: pl.DataType) -> Numbers:

@@ -60,7 +60,7 @@ class Score:
         gold, pred = gold.cast(dtype), pred.cast(dtype)
         scored = is_scored(gold, pred, self.nulls)
         weight, weight_name = pl.lit(1), None
-        arithmetic = Integers()
+        arithmetic: Numbers = Integers()
         if weights:
             [(weight, weight_dtype)] = weights
             weight_name = weight.meta.output_name()
@@ -161,7 +161,7 @@ def _pairs(rows: _Rows) -> _Group:
 def _sides(rows: _Rows, numbers: Numbers) -> _Group:
     """Each row twice: its label and what it adds to t, p and c, as gold and as predicted."""
     gold, pred, weight, scored = rows
-    none = weight * 0
+    none = pl.lit(0, numbers.wide)
     hit = pl.when(gold.eq_missing(pred)).then(weight).otherwise(0)
     as_gold = pl.struct(label=gold, t=weight, p=none, c=hit)
     as_pred = pl.struct(label=pred, t=none, p=weight, c=none)

@@ -130,12 +130,15 @@ def write(answer: pl.DataFrame, out: Path) -> None:
         beside.unlink(missing_ok=True)
 
 
+def texts(answer: pl.DataFrame) -> pl.DataFrame:
+    """The columns of an answer that hold text, as String."""
+    return answer.select(cs.string(include_categorical=True) | cs.enum()).cast(pl.String)
+
+
 def formulas(answer: pl.DataFrame) -> list[str]:
     """The texts of an answer that a spreadsheet would run as formulas if they came in a CSV."""
-    texts = answer.select(cs.string(include_categorical=True) | cs.enum()).cast(pl.String)
-    found = pl.concat([pl.Series(answer.columns), *texts.iter_columns()]).unique(
-        maintain_order=True
-    )
+    names = pl.Series(answer.columns)
+    found = pl.concat([names, *texts(answer).iter_columns()]).unique(maintain_order=True)
     return found.filter(found.str.contains(r"^[=@\t\r]|^[+-][^0-9.]")).to_list()
 
 

@@ -33,7 +33,7 @@ def by(
 
     For integer counts every sum and product is exact, and rounded once at the end: the score
     is within 4 units in the last place. For float weights the sum of each (slice, gold, pred)
-    is a float, off by at most one unit in its last place if the weights are between 10⁻¹² and
+    is a float, off by at most one unit in its last place if the weights are between 10⁻⁶ and
     10¹²; from there on all is exact but for weights below 10⁻¹⁸ of their slice's total.
 
     Args:

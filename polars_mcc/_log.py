@@ -130,7 +130,7 @@ def read(
         raise pl.exceptions.ColumnNotFoundError(msg)
     _check_keys(key_dtypes, [*answers, *(["model"] if several else [])])
     weight_name = next(iter(weight_dtype), None)
-    arithmetic = Integers()
+    arithmetic: Numbers = Integers()
     if weight_name is not None:
         arithmetic = numbers(weight_name, weight_dtype[weight_name])
     labels = common_dtype({**gold_dtype, **pred_dtypes})

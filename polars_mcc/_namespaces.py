@@ -154,6 +154,7 @@ class ExprMcc:
             null if no row is scored.
 
         Raises:
+            ValueError: `labels` is empty.
             polars.exceptions.SchemaError: When planned: gold and pred cannot be compared,
                 a label is not of their dtype, or the weight is not a number.
             polars.exceptions.InvalidOperationError: On `collect`: a label occurs that is
@@ -161,7 +162,7 @@ class ExprMcc:
                 add up to more than 2⁶³ - 1, or to an infinite float.
 
         Source of the formula: Gorodkin 2004, as in `polars_mcc.by`, and as exact. With float
-        weights and `labels`, weights outside of 10⁻¹² to 10¹² are added up as floats for each
+        weights and `labels`, weights outside of 10⁻⁶ to 10¹² are added up as floats for each
         label: where one label has nearly all the weight, digits cancel.
 
         Examples:
@@ -190,6 +191,9 @@ class ExprMcc:
         check_choice("nulls", nulls, get_args(Nulls))
         check_number("zero_division", zero_division)
         labels = None if labels is None else list(labels)
+        if labels == []:
+            msg = "labels is empty; list every label that occurs, or leave labels out"
+            raise ValueError(msg)
         inputs = [self._pred, as_expr(gold), *([] if weight is None else [as_expr(weight)])]
         return pl.pipe_with_dtype(inputs, Score(labels, nulls, zero_division))
 

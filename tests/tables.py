@@ -113,7 +113,7 @@ FLOATS = (
 )
 
 BEYOND_LABELS = (weights_of_any_size, near_one_weights, near_zero_weights)
-"""Weights outside of 10^-12 to 10^12, where sums for each label are float sums."""
+"""Weights outside of 10^-6 to 10^12, where sums for each label are float sums."""
 
 
 def as_integers(table: Mapping[tuple[int, int], float]) -> IntegerTable:

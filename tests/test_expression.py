@@ -145,6 +145,13 @@ def test_bad_arguments(run):
         run(log, lambda f: f.select(mcc("gold", labels=[1])))
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match="nope"):
         run(log, lambda f: f.select(mcc("nope")))
+    for weight in (float("nan"), float("inf"), -float("inf")):
+        for labels in (None, ["ant", "bee"]):
+            query = mcc("gold", weight="w", labels=labels)
+            with pytest.raises(pl.exceptions.InvalidOperationError, match="weight 'w' has or adds"):
+                run(log.with_columns(w=weight), lambda f, q=query: f.select(q))
+    with pytest.raises(ValueError, match="labels is empty; list every label that occurs, or"):
+        mcc("gold", labels=[])
     with pytest.raises(ValueError, match="nulls must be one of 'drop', 'label', got 'keep'"):
         mcc("gold", nulls="keep")
 

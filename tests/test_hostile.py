@@ -89,9 +89,12 @@ def test_hostile_labels_are_labels(hostile, run):
 def test_a_terminal_does_not_obey_labels(hostile):
     done = run_by(hostile, "--by", "key")
     assert done.returncode == 0
-    for seen in (r"\x1b[31mred\x1b[0m\x07", r"\u202eevil\u202c", "<script>", "日本", "🦜"):
+    escaped = (r"\x1b[31mred\x1b[0m\x07", r"\u202eevil\u202c", r"two\nlines\r\tand a tab")
+    for seen in (*escaped, "<script>", "日本", "🦜"):
         assert seen in done.stdout
     assert not set(done.stdout) & set("\x1b\x07\u202e\u202c\r\t")
+    rows = [line for line in done.stdout.splitlines() if line.startswith("│")]
+    assert len(rows) == 3 + len(LABELS)
     missing = run_by(hostile, "--by", "\x1b[2Jkey\n")
     assert r"no column '\x1b[2Jkey\n' for key" in is_refused(missing)
     assert "\x1b" not in missing.stderr
@@ -218,13 +221,13 @@ def test_ctrl_c_ends_a_long_scan(tmp_path):
     (tmp_path / "logs").mkdir()
     first = tmp_path / "logs/0.parquet"
     rows.write_parquet(first)
-    for i in range(1, 500):
+    for i in range(1, 3000):
         os.link(first, tmp_path / f"logs/{i}.parquet")
     out = tmp_path / "answer.csv"
     out.write_text("as it was")
     command = [*COMMAND, str(tmp_path / "logs"), "--out", str(out)]
     with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as process:
-        time.sleep(4)
+        time.sleep(3)
         assert process.poll() is None, "the scan was not long enough"
         process.send_signal(signal.SIGINT)
         start = time.monotonic()
