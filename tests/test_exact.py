@@ -147,6 +147,11 @@ def test_counts_do_not_wrap_around(run, weight, dtype):
             run(log, query)
     most = log.head(1).with_columns(w=pl.lit(2**63 - 1, dtype))
     assert run(most, queries[0])["n"].item() == 2**63 - 1
+    if weight > 2**63 - 1:
+        with pytest.raises(
+            pl.exceptions.InvalidOperationError, match="the rows add up to at least"
+        ):
+            run(most.with_columns(w=pl.lit(2**63, dtype)), queries[0])
 
 
 def test_floats_that_add_up_to_infinity(run):
