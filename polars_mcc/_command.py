@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
-from unicodedata import category
+from unicodedata import bidirectional, category
 
 import polars as pl
 import typer
@@ -14,8 +14,10 @@ from polars_mcc import _files
 from polars_mcc._classes import Nulls
 from polars_mcc._plan_errors import reason
 
-_UNSEEN = {"Cc", "Cf", "Zl", "Zp"}
-"""Unicode's categories of control and format characters and of line breaks."""
+_CONTROLS = {"Cc", "Zl", "Zp"}
+"""Unicode's categories of control characters and of line breaks."""
+_REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+"""Unicode's classes of characters that change the direction of what follows."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -135,8 +137,10 @@ def _say(message: str) -> None:
 
 
 def _visible(text: str) -> str:
-    """A line whose control characters, which a terminal would obey, are written as escapes."""
-    return "".join(
-        ascii(character)[1:-1] if category(character) in _UNSEEN else character
-        for character in text
-    )
+    """A line in which the characters that a terminal would obey are written as escapes."""
+
+    def visible(character: str) -> str:
+        is_obeyed = category(character) in _CONTROLS or bidirectional(character) in _REORDERING
+        return ascii(character)[1:-1] if is_obeyed else character
+
+    return "".join(map(visible, text))

@@ -124,7 +124,8 @@ def write(answer: pl.DataFrame, out: Path) -> None:
         _WRITE[out.suffix](answer, beside)
         beside.replace(out)
     except (OSError, pl.exceptions.PolarsError) as error:
-        msg = f"cannot write '{out}', which is as it was: {str(error).split(': /', 1)[0]}"
+        what, *_ = str(error).split(f": {beside}")  # whose name says nothing to the user
+        msg = f"cannot write '{out}', which is as it was: {what}"
         raise OSError(msg) from error
     finally:
         beside.unlink(missing_ok=True)

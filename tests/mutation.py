@@ -25,7 +25,7 @@ BIN = Path(sys.executable).parent
 CORE = {
     "_exact": "test_exact test_identities test_errors",
     "_pairs": "test_identities test_by test_exact test_errors",
-    "_classes": "test_identities test_by test_exact test_errors",
+    "_classes": "test_identities test_by test_classes test_exact test_errors",
     "_scores": "test_identities test_by test_classes test_exact test_errors",
     "_expression": "test_expression test_exact",
 }
