@@ -23,11 +23,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 CORE = {
-    "_exact": "test_exact test_identities test_errors",
-    "_pairs": "test_identities test_by test_exact test_errors",
-    "_classes": "test_identities test_by test_classes test_exact test_errors",
-    "_scores": "test_identities test_by test_classes test_exact test_errors",
-    "_expression": "test_expression test_exact",
+    "_exact": "test_exact test_identities test_edges test_errors",
+    "_pairs": "test_identities test_edges test_by test_errors test_exact",
+    "_classes": "test_identities test_edges test_by test_classes test_errors test_exact",
+    "_scores": "test_identities test_edges test_by test_classes test_errors test_exact",
+    "_expression": "test_expression test_edges test_exact",
 }
 """The modules of the core, and the tests of each."""
 

@@ -150,6 +150,13 @@ def test_bad_arguments(run):
             query = mcc("gold", weight="w", labels=labels)
             with pytest.raises(pl.exceptions.InvalidOperationError, match="weight 'w' has or adds"):
                 run(log.with_columns(w=weight), lambda f, q=query: f.select(q))
+    log = log_of([("x", 0, 1), ("x", 1, 1)])
+    for weights in ([-1, 3], [-0.5, 3.0]):
+        for labels in (None, ["ant", "bee"]):
+            query = mcc("gold", weight="w", labels=labels)
+            message = f"weight 'w' has or adds up to {weights[0]}"
+            with pytest.raises(pl.exceptions.InvalidOperationError, match=message):
+                run(log.with_columns(w=pl.Series(weights)), lambda f, q=query: f.select(q))
     with pytest.raises(ValueError, match="labels is empty; list every label that occurs, or"):
         mcc("gold", labels=[])
     with pytest.raises(ValueError, match="nulls must be one of 'drop', 'label', got 'keep'"):
