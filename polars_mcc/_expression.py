@@ -77,7 +77,7 @@ class Score:
         n = _field("n")
         failures = [*group.failures]
         if weight_name is not None:
-            failures += weight_failures(_field("least"), n, weight_name, arithmetic)
+            failures += weight_failures(_field("least"), n, weight_name)
         failures += arithmetic.failures(n)
         score = r_k(group.sums.from_columns(_field), arithmetic, self.zero_division)
         scores = group.summed.list.eval(unless(pl.when(n > 0).then(score), *failures))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._exact import Numbers
 from polars_mcc._log import Log
 from polars_mcc._plan_errors import Failure, unless
 
@@ -21,7 +20,7 @@ def pairs(log: Log) -> pl.LazyFrame:
         counts = counted.agg(n=weight.sum(), n_null=pl.lit(0, pl.Int64))
     else:
         total = log.numbers.total(log.numbers.widen(weight))
-        failures = weight_failures(weight.min(), total, log.weight, log.numbers)
+        failures = weight_failures(weight.min(), total, log.weight)
         counts = counted.agg(
             n=as_count(log, total, *failures), n_null=weight.is_null().cast(pl.Int64).sum()
         )
@@ -44,14 +43,12 @@ def as_count(log: Log, total: pl.Expr, *failures: Failure) -> pl.Expr:
     return unless(total, *failures, *log.numbers.failures(total)).cast(log.numbers.count)
 
 
-def weight_failures(least: pl.Expr, total: pl.Expr, name: str, numbers: Numbers) -> list[Failure]:
+def weight_failures(least: pl.Expr, total: pl.Expr, name: str) -> list[Failure]:
     """What makes weights no weights, from the least of them and their total."""
-    bad, shown = least < 0, least
-    if numbers.count.is_float():
-        bad, shown = bad | ~total.is_finite(), pl.when(bad).then(least).otherwise(total)
+    negative = least < 0
     message = pl.format(
         f"weight '{name}' has or adds up to {{}}: a weight is how many rows a row stands "
         "for, finite and not negative; filter or mend these rows",
-        shown,
+        pl.when(negative).then(least).otherwise(total),
     )
-    return [Failure(bad, message)]
+    return [Failure(negative | ~total.is_finite(), message)]

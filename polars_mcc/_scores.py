@@ -52,9 +52,12 @@ class Sums(NamedTuple):
 
     def from_columns(self, column: Callable[[str], pl.Expr]) -> Sums:
         """The same sums, once their `columns` are there."""
-        products = ((name, getattr(self, name)) for name in ("tp", "tt", "pp"))
         return Sums(
-            column("s"), column("c"), *(x.from_columns(name, column) for name, x in products)
+            s=column("s"),
+            c=column("c"),
+            tp=self.tp.from_columns("tp", column),
+            tt=self.tt.from_columns("tt", column),
+            pp=self.pp.from_columns("pp", column),
         )
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 
 import polars as pl
 from hypothesis import strategies as st
+from tables import counts_of
 
 import polars_mcc
 
@@ -51,19 +52,6 @@ def coded(rows: list[tuple], dtype: pl.DataType) -> list[tuple]:
     return [(key, *(None if c is None else names[c] for c in pair)) for key, *pair in rows]
 
 
-def counts_frame(table, **columns) -> pl.DataFrame:
-    """A counts table of one slice from {(gold, pred): n}."""
-    return pl.DataFrame(
-        {
-            "gold": [gold for gold, _ in table],
-            "pred": [pred for _, pred in table],
-            "n": list(table.values()),
-            **columns,
-        },
-        schema_overrides={"n": pl.Int64},
-    )
-
-
 def mcc_of(table) -> float | None:
     """The product's score of {(gold, pred): n}."""
-    return polars_mcc.score(counts_frame(table), weight="n")["mcc"].item()
+    return polars_mcc.score(counts_of([table]), weight="n")["mcc"].item()

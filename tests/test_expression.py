@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from support import LABELS, NAMES, counts_frame, log_of, rows
+from support import LABELS, NAMES, log_of, rows
+from tables import counts_of
 
 import polars_mcc
 
@@ -165,7 +166,7 @@ def test_bad_arguments(run):
 
 def test_large_counts(run):
     cell = 10**18
-    log = counts_frame({(1, 1): cell, (1, 0): cell, (0, 1): cell, (0, 0): 2})
+    log = counts_of([{(1, 1): cell, (1, 0): cell, (0, 1): cell, (0, 0): 2}])
     for labels in (None, [0, 1]):
         query = mcc("gold", weight="n", labels=labels)
         assert run(log, lambda f, q=query: f.select(q)).item() == -0.5

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from support import mcc_of
+from tables import counts_of
 
 import polars_mcc
 
@@ -107,12 +108,7 @@ def test_invariances(matrix, names, factor):
 
 def scores_of(tables: list[dict]) -> list[float]:
     """The scores of many tables, as slices of one counts table."""
-    cells = [
-        {"table": i, "gold": gold, "pred": pred, "n": n}
-        for i, table in enumerate(tables)
-        for (gold, pred), n in table.items()
-    ]
-    return polars_mcc.by(pl.DataFrame(cells), "table", weight="n")["mcc"].to_list()
+    return polars_mcc.by(counts_of(tables), "table", weight="n")["mcc"].to_list()
 
 
 def test_bounds_over_all_tables_of_two_classes():

@@ -22,17 +22,16 @@ import polars_mcc
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import oracles
 import tables
-
-Table = dict[tuple[int, int], float]
+from tables import FloatTable as Table
 
 TABLES: dict[str, Table] = {
-    title: dict(zip([(0, 0), (0, 1), (1, 0), (1, 1)], cells, strict=True))
-    for title, cells in {
-        "[[10¹², 1], [1, 3]]": (10**12, 1, 1, 3),
-        "[[10¹⁵, 5], [7, 11]]": (10**15, 5, 7, 11),
-        "[[10¹⁸, 10¹⁸], [10¹⁸, 2]]": (10**18, 10**18, 10**18, 2),
-        "[[700000, 30000], [50000, 700000]]": (700_000, 30_000, 50_000, 700_000),
-        "[[10¹², 0.1], [0.1, 0.3]]": (1e12, 0.1, 0.1, 0.3),
+    title: oracles.table_of(matrix)
+    for title, matrix in {
+        "[[10¹², 1], [1, 3]]": [[10**12, 1], [1, 3]],
+        "[[10¹⁵, 5], [7, 11]]": [[10**15, 5], [7, 11]],
+        "[[10¹⁸, 10¹⁸], [10¹⁸, 2]]": [[10**18, 10**18], [10**18, 2]],
+        "[[700000, 30000], [50000, 700000]]": [[700_000, 30_000], [50_000, 700_000]],
+        "[[10¹², 0.1], [0.1, 0.3]]": [[1e12, 0.1], [0.1, 0.3]],
     }.items()
 }
 """Rows are gold, columns predicted."""
