@@ -73,7 +73,7 @@ def confusion(
 
 def _columns(log: Log, labels: pl.Series) -> list[str]:
     names = ["null" if label is None else str(label) for label in labels]
-    model = ["model"] if log.models else []
+    model = ["model"] if log.several else []
     for name, times in Counter([*log.keys, *model, "gold", *names, "n_null"]).items():
         if times > 1:
             msg = (

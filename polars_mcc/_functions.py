@@ -36,6 +36,11 @@ def by(
     is a float, off by at most one unit in its last place if the weights are between 10⁻⁶ and
     10¹²; from there on all is exact but for weights below 10⁻¹⁸ of their slice's total.
 
+    Without weights, rows are reduced to the classes of each slice, one pass over the log,
+    and hashes of 64 bits stand for text labels meanwhile: two of K labels are taken for one
+    with a probability below K² / 2⁶⁴, 6·10⁻¹⁰ for 10⁵ labels, whatever the number of rows
+    and slices. `counts`, `classes` and `confusion`, which show labels, use no hashes.
+
     Args:
         frame: A log, one row per prediction, or a counts table with `weight="n"`.
         *keys: The columns whose values make the slices: names, expressions such as
@@ -101,9 +106,9 @@ def by(
     check_choice("nulls", nulls, get_args(Nulls))
     check_number("zero_division", zero_division)
     log = read(frame, keys, gold, pred, weight, answers=["n", "mcc", "n_null"])
+    classes = _classes.classes(log, nulls, named=False)
     if not keys:
-        log = log.with_every_model()
-    classes = _classes.classes(log, _pairs.pairs(log), nulls)
+        classes = log.with_every_model(classes)
     return _as(frame, log.answer(_scores.scores(log, classes, zero_division)))
 
 
@@ -234,7 +239,7 @@ def classes(
     check_choice("nulls", nulls, get_args(Nulls))
     check_number("zero_division", zero_division)
     log = read(frame, keys, gold, pred, weight, answers=_scores.CLASS_COLUMNS)
-    reduced = _classes.classes(log, _pairs.pairs(log), nulls)
+    reduced = _classes.classes(log, nulls, named=True)
     return _as(frame, log.answer(_scores.class_scores(log, reduced, zero_division), "label"))
 
 

@@ -1,16 +1,15 @@
 """The door: a user's frame and arguments become a log that the rest can trust.
 
-A log is a lazy frame with the columns `key:<name>` …, `gold`, `pred` and `weight`, and
-`model:` if there are several models: then each row of the user's frame is a row per
-model. A row stands for `weight` rows: 1 in a log as it was written, `n` in a counts
+A log is a lazy frame with the columns `key:<name>` …, `gold`, `weight`, and `pred:<name>` of
+each model. A row stands for `weight` rows: 1 in a log as it was written, `n` in a counts
 table. Everything that can be wrong with names and dtypes is found here.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import polars as pl
@@ -36,17 +35,40 @@ _MODEL = "model:"
 class Log:
     """A user's log, renamed and checked, and what its schema says."""
 
-    rows: pl.LazyFrame
+    columns: pl.LazyFrame
     keys: tuple[str, ...]
-    models: tuple[str, ...] | None
+    preds: tuple[str, ...]
+    several: bool
     labels: pl.DataType
     weight: str | None
     numbers: Numbers
 
     @property
     def slice(self) -> list[str]:
-        """The columns of `rows` that make a slice: the keys, and the model if several."""
-        return [*(_KEY + name for name in self.keys), *([_MODEL] if self.models else [])]
+        """The columns that make a slice: the keys, and the model if there are several."""
+        return [*(_KEY + name for name in self.keys), *([_MODEL] if self.several else [])]
+
+    @property
+    def models(self) -> pl.Enum:
+        """The dtype of the model: in the order given."""
+        return pl.Enum(self.preds)
+
+    def each_model(self) -> Iterator[tuple[pl.Expr, list[pl.Expr]]]:
+        """Of each model, its column of predictions and the columns that make its slice."""
+        for name in self.preds:
+            model = [pl.lit(name, self.models).alias(_MODEL)] if self.several else []
+            pred = pl.col(_PRED + name)
+            if self.several:  # Of one dtype, to stand in one column.
+                pred = pred.cast(self.labels)
+            yield pred, [*(pl.col(_KEY + key) for key in self.keys), *model]
+
+    @property
+    def rows(self) -> pl.LazyFrame:
+        """A row per row and model: the slice, `gold`, `pred` and `weight`."""
+        return pl.concat(
+            self.columns.select(*model_slice, "gold", "weight", pred=pred)
+            for pred, model_slice in self.each_model()
+        )
 
     def per_slice(self, frame: pl.LazyFrame, **sums: pl.Expr) -> pl.LazyFrame:
         """Aggregate by slice; without keys all rows are one slice, even if there are none."""
@@ -56,27 +78,22 @@ class Log:
         """An aggregation over the slice of a row, as a column."""
         return aggregation.over(self.slice) if self.slice else aggregation
 
-    def with_every_model(self) -> Log:
-        """Add to each model a row that stands for no rows, so that none gets lost."""
-        if not self.models:
-            return self
-        weight = self.rows.collect_schema()["weight"]
-        nothing = pl.LazyFrame(
-            {_MODEL: [_PRED + model for model in self.models], "weight": 0},
-            schema_overrides={"weight": weight},
-        )
-        return replace(self, rows=pl.concat([self.rows, nothing], how="diagonal"))
+    def with_every_model(self, classes: pl.LazyFrame) -> pl.LazyFrame:
+        """Add to each model a class of nothing, so that a log of no rows loses none."""
+        if not self.several:
+            return classes
+        nothing = pl.LazyFrame({_MODEL: self.preds}, schema={_MODEL: self.models})
+        return pl.concat([classes, nothing], how="diagonal")
 
     def answer(self, slices: pl.LazyFrame, *order: str) -> pl.LazyFrame:
         """Sort by key, model and `order`, and give keys and model their names back."""
         keys = {name: pl.col(_KEY + name) for name in self.keys}
-        model = [pl.col(_MODEL)] if self.models else []
-        as_given = pl.Enum([_PRED + name for name in self.models or ()])
-        by = [*keys.values(), *(column.cast(as_given) for column in model), *map(pl.col, order)]
+        model = [pl.col(_MODEL)] if self.several else []
+        by = [*keys.values(), *model, *map(pl.col, order)]
         answer = slices.sort(by, maintain_order=True) if by else slices
         return answer.select(
             *(key.alias(name) for name, key in keys.items()),
-            *(column.str.strip_prefix(_PRED).alias("model") for column in model),
+            *(column.cast(pl.String).alias("model") for column in model),
             ~cs.by_name(self.slice),
         )
 
@@ -139,19 +156,13 @@ def read(
         *(as_expr(key).name.prefix(_KEY) for key in keys),
         as_expr(gold).alias("gold"),
         (pl.lit(1, pl.Int64) if weight is None else as_expr(weight)).alias("weight"),
+        *(as_expr(model).name.prefix(_PRED) for model in preds),
     ]
-    if several:
-        models = [_PRED + name for name in pred_dtypes]
-        by_model = [as_expr(model).cast(labels).name.prefix(_PRED) for model in preds]
-        rows = lf.select(*columns, *by_model).unpivot(
-            models, index=~cs.by_name(models), variable_name=_MODEL, value_name="pred"
-        )
-    else:
-        rows = lf.select(*columns, as_expr(preds[0]).alias("pred"))
     return Log(
-        rows=rows,
+        columns=lf.select(columns),
         keys=tuple(key_dtypes),
-        models=tuple(pred_dtypes) if several else None,
+        preds=tuple(pred_dtypes),
+        several=several,
         labels=labels,
         weight=weight_name,
         numbers=arithmetic,

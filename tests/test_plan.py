@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 
@@ -51,6 +52,51 @@ def test_filters_go_into_the_scan(log):
     after = polars_mcc.by(log, "key").filter(pl.col("key") == "x")
     assert 'SELECTION: col("key") == "x"' in after.explain()
     assert after.collect().rows() == [("x", 2, 0.0, 0)]
+
+
+def grouped_by(query: pl.LazyFrame) -> str:
+    """What the rows are grouped by: the last of the plan's group_bys is the first that runs."""
+    [*_, columns] = re.findall(r"BY \[(.*)\]$", query.explain(), flags=re.MULTILINE)
+    return columns
+
+
+def test_the_reduction_follows_from_the_schema(log):
+    """Rows are grouped by class, not by pair, and by as few and as small columns as will do."""
+    numbered = log.with_columns(number=1, is_gold=True, is_pred=False)
+    by_columns = 'col("key:key"), col("label")'
+    assert grouped_by(polars_mcc.by(log, "key")) == by_columns
+    assert grouped_by(polars_mcc.classes(log, "key")) == by_columns
+    assert grouped_by(polars_mcc.score(log)) == 'col("label")'
+    one_integer = grouped_by(polars_mcc.by(numbered, "number"))
+    assert one_integer.count("alias") == 1
+    assert '.cast(Int128)).alias("class")' in one_integer
+    by_pair = 'col("key:key"), col("gold"), col("pred")'
+    assert grouped_by(polars_mcc.counts(log, "key")) == by_pair
+    assert grouped_by(polars_mcc.by(log, "key", weight="w")) == by_pair
+    of_booleans = polars_mcc.by(numbered, "key", gold="is_gold", pred="is_pred")
+    assert grouped_by(of_booleans) == by_pair
+
+
+def test_text_labels_are_hashed_where_their_names_are_not_asked_for(log):
+    assert polars_mcc.by(log, "key").explain().count(".hash()") == 2
+    assert polars_mcc.by(log, "key", pred=["pred", "other"]).explain().count(".hash()") == 4
+    assert ".hash()" not in polars_mcc.classes(log, "key").explain()
+    enum = log.with_columns(pl.col("gold", "pred").cast(pl.Enum(NAMES)))
+    assert ".hash()" not in polars_mcc.by(enum, "key").explain()
+
+
+STREAMING = {
+    *("filter", "group-by", "multi-scan", "multiplexer", "reduce", "scalar-window", "select"),
+    *("sort", "unordered-union", "with-columns"),
+}
+
+
+@pytest.mark.parametrize("verb", ["by", "models", "score", "counts", "classes"])
+def test_every_node_streams(log, verb):
+    physical = VERBS[verb](log).show_graph(
+        engine="streaming", plan_stage="physical", raw_output=True, show=False
+    )
+    assert set(re.findall(r'label="([a-z-]+)', physical)) <= STREAMING
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
