@@ -25,11 +25,11 @@ from polars_mcc._scores import Sums, r_k
 
 
 class _Rows(NamedTuple):
-    """The columns of a group: labels of one dtype, and weights in their wide dtype."""
+    """The columns of a group: labels of one dtype, and weights, if any, in their wide dtype."""
 
     gold: pl.Expr
     pred: pl.Expr
-    weight: pl.Expr
+    weight: pl.Expr | None
     scored: pl.Expr
 
 
@@ -59,21 +59,22 @@ class Score:
         dtype = common_dtype({gold.meta.output_name(): gold_dtype, name: pred_dtype})
         gold, pred = gold.cast(dtype), pred.cast(dtype)
         scored = is_scored(gold, pred, self.nulls)
-        weight, weight_name = pl.lit(1), None
+        weight = weight_name = None
         arithmetic: Numbers = Integers()
         if weights:
-            [(weight, weight_dtype)] = weights
-            weight_name = weight.meta.output_name()
+            [(given, weight_dtype)] = weights
+            weight_name = given.meta.output_name()
             arithmetic = numbers(weight_name, weight_dtype)
-            scored = scored & weight.is_not_null()
-        rows = _Rows(gold, pred, arithmetic.widen(weight), scored)
+            scored = scored & given.is_not_null()
+            weight = arithmetic.widen(given)
+        rows = _Rows(gold, pred, weight, scored)
 
         if self.labels is not None or dtype == pl.Boolean:
             listed = [False, True] if self.labels is None else self.labels
             known = as_labels(listed, dtype, null=self.nulls == "label")
             group = _sums_by_label(rows, known, arithmetic)
         else:
-            group = _pairs(rows) if weight_name is None else _sides(rows, arithmetic)
+            group = _pairs(rows) if weight is None else _sides(rows, weight, arithmetic)
         n = _field("n")
         failures = [*group.failures]
         if weight_name is not None:
@@ -92,19 +93,24 @@ def _struct(fields: Mapping[str, pl.Expr]) -> pl.Expr:
     return pl.struct(field.alias(name) for name, field in fields.items())
 
 
+def _count(where: pl.Expr) -> pl.Expr:
+    return where.cast(pl.Int64).sum()
+
+
 def _sums_by_label(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
     """A list of checks, and of the sums of weights for gold labels, predicted labels, hits."""
     gold, pred, weight, scored = rows
-    wheres = [side.eq_missing(label) for side in (gold, pred) for label in labels]
-    wheres.append(gold.eq_missing(pred))
-    weights = (pl.when(scored & where).then(weight).otherwise(0) for where in wheres)
-    parts = list(zip(*map(numbers.parts, weights), strict=True))
-    listed = pl.all_horizontal(
-        side.is_in(labels.implode(), nulls_equal=True) for side in (gold, pred)
-    )
-    group = pl.concat_list(
-        pl.when(scored).then(weight).min(), (scored & ~listed).cast(pl.Int64).sum(), *chain(*parts)
-    )
+    is_label = [[side.eq_missing(label) for label in labels] for side in (gold, pred)]
+    wheres = [*chain(*is_label), gold.eq_missing(pred)]
+    if weight is None:
+        parts = [[_count(scored & where) for where in wheres]]
+        least = pl.lit(1, pl.Int64)
+    else:
+        weights = (pl.when(scored & where).then(weight).otherwise(0) for where in wheres)
+        parts = [list(part) for part in zip(*map(numbers.parts, weights), strict=True)]
+        least = pl.when(scored).then(weight).min()
+    listed = pl.all_horizontal(map(pl.any_horizontal, is_label))
+    group = pl.concat_list(least, _count(scored & ~listed), *chain(*parts))
 
     element, k = pl.element(), len(labels)
     starts = range(2, 2 + len(wheres) * len(parts), len(wheres))
@@ -158,9 +164,9 @@ def _pairs(rows: _Rows) -> _Group:
     return _Group(elements.list.eval(_struct({"n": n, **sums.columns()})), sums)
 
 
-def _sides(rows: _Rows, numbers: Numbers) -> _Group:
+def _sides(rows: _Rows, weight: pl.Expr, numbers: Numbers) -> _Group:
     """Each row twice: its label and what it adds to t, p and c, as gold and as predicted."""
-    gold, pred, weight, scored = rows
+    gold, pred, _, scored = rows
     none = pl.lit(0, numbers.wide)
     hit = pl.when(gold.eq_missing(pred)).then(weight).otherwise(0)
     as_gold = pl.struct(label=gold, t=weight, p=none, c=hit)
