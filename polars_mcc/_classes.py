@@ -31,7 +31,7 @@ def classes(log: Log, nulls: Nulls, *, named: bool) -> pl.LazyFrame:
 def _of_rows(log: Log, nulls: Nulls, *, named: bool) -> pl.LazyFrame:
     """Add each row to the class of its gold label, and a miss to that of its pred too.
 
-    A row of two sides at most, a hit of one: there are far fewer classes than pairs.
+    So a hit is one row to group, a miss two, and there are far fewer groups than of pairs.
     """
     gold, hit = pl.col("gold").cast(log.labels), pl.col("hit")
     models = [(pred.cast(log.labels), model_slice) for pred, model_slice in log.each_model()]
@@ -57,14 +57,10 @@ def _of_rows(log: Log, nulls: Nulls, *, named: bool) -> pl.LazyFrame:
     )
     gold_n, missed_n, hit_n = (pl.col(count) for count in ("gold_n", "missed_n", "hit_n"))
     is_scored = pl.col("label").is_not_null() if nulls == "drop" else pl.lit(value=True)
-    return _per_class(
-        log,
-        every_side,
-        named=named,
-        gold_n=hit.is_not_null().cast(pl.Int64).sum(),
-        missed_n=hit.is_null().cast(pl.Int64).sum(),
-        hit_n=hit.cast(pl.Int64).sum(),
-    ).select(
+    sums = {"gold_n": hit.is_not_null(), "missed_n": hit.is_null(), "hit_n": hit}
+    # Of Booleans a sum has 32 bits; of bytes it has 64, as of integers that take more memory.
+    counts = {name: where.cast(pl.UInt8).sum() for name, where in sums.items()}
+    return _per_class(log, every_side, named=named, **counts).select(
         *log.slice,
         "label",
         gold_n=pl.when(is_scored).then(gold_n).otherwise(0).cast(pl.Int128),

@@ -1,0 +1,405 @@
+"""How long it takes to score the slices of a Parquet log, beside peers, in whole processes.
+
+    python tests/benchmarks/speed.py LOGS
+
+makes its logs in the folder LOGS (seeded; once), runs polars_mcc and a peer in turn, each
+time in a new process, imports included, and prints Markdown: the median of the ratios of
+the pairs, with their range, peaks of memory, and how far the answers are apart. A pair is
+repeated `--rounds` times, or until a peer has taken `--patience` seconds.
+
+The floor is what any query of Polars must do: decode the columns, and hash their values.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+FILES = 8
+DAYS = 8
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What a log is like, and what is asked of it."""
+
+    name: str
+    labels: str
+    classes: int = 10
+    slices: int = 200
+    slice_dtype: str = "string"
+    keys: Sequence[str] = ("slice",)
+    models: int = 1
+    days: int = 0
+    """A log in hive partitions by day, of which the second half is scored."""
+    repeat: int = 1
+    """How many times each file is read, for logs larger than the disk."""
+
+    @property
+    def preds(self) -> list[str]:
+        return [f"model_{i}" for i in range(self.models)]
+
+    def folder(self, logs: Path, rows: int) -> Path:
+        shape = f"{self.labels}-{self.classes}x{self.slice_dtype}-{self.slices}"
+        return logs / f"{shape}-{self.models}-{self.days}-{rows}"
+
+
+WORKLOADS = [
+    Workload("Boolean labels", "boolean", classes=2),
+    Workload("integer labels", "integer"),
+    Workload("Enum labels", "enum"),
+    Workload("short text labels", "short"),
+    Workload("long text labels", "long"),
+    Workload("1000 text labels", "short", classes=1000),
+    Workload("100 000 text slices, 5 labels", "short", classes=5, slices=100_000),
+    Workload(
+        "100 000 integer slices, 5 labels",
+        "short",
+        classes=5,
+        slices=100_000,
+        slice_dtype="integer",
+    ),
+    Workload("two keys", "short", keys=("slice", "device")),
+    Workload("three models", "short", models=3),
+    Workload("hive partitions, half of them", "short", days=DAYS),
+]
+BY_NAME = {workload.name: workload for workload in WORKLOADS}
+GROWTH = [1, 2, 5, 10, 50]
+
+
+def write_logs(workload: Workload, rows: int, folder: Path) -> None:
+    """Write the log of a workload, unless it is there."""
+    import numpy as np
+    import polars as pl
+
+    if folder.exists():
+        return
+    partial = folder.with_name(folder.name + ".partial")
+    text = {"short": "label-{}", "long": "a-rather-long-label-of-the-class-{:04}"}
+    formatted = [text.get(workload.labels, "{}").format(k) for k in range(workload.classes)]
+    names = pl.Series(formatted, dtype=pl.Enum(formatted) if workload.labels == "enum" else None)
+
+    def label(codes: np.ndarray) -> pl.Series:
+        if workload.labels in ("boolean", "integer"):
+            return pl.Series(codes).cast(pl.Boolean if workload.labels == "boolean" else pl.Int64)
+        return names.gather(codes)
+
+    for part in range(FILES):
+        rng = np.random.default_rng(part)
+        n = rows * (part + 1) // FILES - rows * part // FILES
+        slices = pl.Series(rng.integers(0, workload.slices, n))
+        gold = rng.integers(0, workload.classes, n)
+        columns = {
+            "slice": slices if workload.slice_dtype == "integer" else "slice-" + slices.cast(str),
+            "device": pl.Series(["phone", "tablet", "desktop", "tv"]).gather(rng.integers(0, 4, n)),
+            "gold": label(gold),
+        }
+        for model, pred in enumerate(workload.preds):
+            is_right = rng.random(n) < 0.8 + 0.05 * model
+            columns[pred] = label(np.where(is_right, gold, rng.integers(0, workload.classes, n)))
+        day = partial / f"day=2026-01-{part + 1:02}" if workload.days else partial
+        day.mkdir(parents=True, exist_ok=True)
+        pl.DataFrame(columns).write_parquet(day / f"{part}.parquet")
+    partial.rename(folder)
+
+
+def files(workload: Workload, folder: Path) -> list[str]:
+    found = sorted(str(file) for file in folder.glob("**/*.parquet"))
+    return found * workload.repeat
+
+
+# The queries. Each imports what it needs, as a user's process would.
+
+
+def scan(workload: Workload, folder: Path):
+    import datetime as dt
+
+    import polars as pl
+
+    log = pl.scan_parquet(files(workload, folder), hive_partitioning=workload.days > 0)
+    if workload.days:
+        log = log.filter(pl.col("day") > dt.date(2026, 1, workload.days // 2))
+    return log
+
+
+def polars_mcc(workload: Workload, folder: Path):
+    import polars_mcc
+
+    pred = workload.preds if workload.models > 1 else workload.preds[0]
+    return polars_mcc.by(scan(workload, folder), *workload.keys, pred=pred).collect()
+
+
+def floor(workload: Workload, folder: Path) -> None:
+    import polars as pl
+
+    columns = pl.col(*workload.keys, "gold", *workload.preds)
+    scan(workload, folder).select(columns.hash().max()).collect()
+
+
+def plain(workload: Workload, folder: Path) -> None:
+    """Only the pairs, the plain way: the score is still to be computed from them."""
+    import polars as pl
+
+    log = scan(workload, folder)
+    pl.collect_all(
+        [log.group_by(*workload.keys, "gold", pred).agg(pl.len()) for pred in workload.preds]
+    )
+
+
+def duckdb_pairs(workload: Workload, folder: Path):
+    return _duckdb(
+        workload,
+        folder,
+        """WITH pairs AS (
+            SELECT {keys}, gold, {pred} AS pred, count(*) AS n FROM {log} GROUP BY ALL
+        ), classes AS (
+            SELECT {keys}, k, sum(t) AS t, sum(p) AS p, sum(c) AS c FROM (
+                SELECT {keys}, gold AS k, n AS t, 0 AS p, if(gold = pred, n, 0) AS c FROM pairs
+                UNION ALL SELECT {keys}, pred, 0, n, 0 FROM pairs
+            ) GROUP BY ALL""",
+    )
+
+
+def duckdb_marginals(workload: Workload, folder: Path):
+    return _duckdb(
+        workload,
+        folder,
+        """WITH classes AS (
+            SELECT {keys}, k, sum(t) AS t, sum(p) AS p, sum(c) AS c FROM (
+                SELECT {keys}, gold AS k, count(*) AS t, 0 AS p,
+                    count(*) FILTER (gold = {pred}) AS c FROM {log} GROUP BY ALL
+                UNION ALL
+                SELECT {keys}, {pred}, 0, count(*), 0 FROM {log} GROUP BY ALL
+            ) GROUP BY ALL""",
+    )
+
+
+def _duckdb(workload: Workload, folder: Path, classes: str):
+    import duckdb
+
+    log = f"read_parquet({files(workload, folder)}, hive_partitioning = {workload.days > 0})"
+    if workload.days:
+        log = f"(SELECT * FROM {log} WHERE day > DATE '2026-01-{workload.days // 2:02}')"
+    keys = ", ".join(workload.keys)
+    scores = f"""), sums AS (
+            SELECT {keys}, sum(t) AS s, sum(c) AS c, sum(t * p) AS tp, sum(t * t) AS tt,
+                sum(p * p) AS pp FROM classes GROUP BY ALL
+        ) SELECT {keys}, {{model}} s AS n, (c * s - tp) / sqrt((s * s - pp) * (s * s - tt)) AS mcc
+        FROM sums"""
+    query = " UNION ALL ".join(
+        "("
+        + (classes + scores).format(
+            keys=keys, log=log, pred=pred, model=f"'{pred}' AS model," * (workload.models > 1)
+        )
+        + ")"
+        for pred in workload.preds
+    )
+    return duckdb.sql(f"{query} ORDER BY ALL").materialize()
+
+
+def pandas_scikit_learn(workload: Workload, folder: Path):
+    import pandas as pd
+    from sklearn.metrics import matthews_corrcoef
+
+    [pred] = workload.preds
+    log = pd.read_parquet(folder, columns=[*workload.keys, "gold", pred])
+    groups = log.groupby(list(workload.keys), observed=True)
+    scores = groups[["gold", pred]].apply(lambda rows: matthews_corrcoef(rows["gold"], rows[pred]))
+    return scores.rename("mcc").reset_index()
+
+
+def map_groups_scikit_learn(workload: Workload, folder: Path):
+    import polars as pl
+    from sklearn.metrics import matthews_corrcoef
+
+    [pred] = workload.preds
+
+    def score(rows: pl.DataFrame) -> pl.DataFrame:
+        mcc = matthews_corrcoef(rows["gold"].to_numpy(), rows[pred].to_numpy())
+        return rows.select(*workload.keys).head(1).with_columns(mcc=mcc)
+
+    log = scan(workload, folder).select(*workload.keys, "gold", pred).collect()
+    return log.group_by(*workload.keys).map_groups(score)
+
+
+def fairlearn(workload: Workload, folder: Path):
+    import pandas as pd
+    from fairlearn.metrics import MetricFrame
+    from sklearn.metrics import matthews_corrcoef
+
+    [pred] = workload.preds
+    log = pd.read_parquet(folder, columns=[*workload.keys, "gold", pred])
+    frame = MetricFrame(
+        metrics=matthews_corrcoef,
+        y_true=log["gold"],
+        y_pred=log[pred],
+        sensitive_features=log[list(workload.keys)],
+    )
+    return frame.by_group.rename("mcc").reset_index()
+
+
+def polars_ds(workload: Workload, folder: Path):
+    import polars_ds as pds
+
+    [pred] = workload.preds
+    mcc = pds.query_mcc("gold", pred)
+    return scan(workload, folder).group_by(*workload.keys).agg(mcc=mcc).collect()
+
+
+QUERIES: dict[str, Callable] = {
+    "polars_mcc": polars_mcc,
+    "floor": floor,
+    "DuckDB, from pairs": duckdb_pairs,
+    "DuckDB, from marginals": duckdb_marginals,
+    "Polars, pairs only": plain,
+    "pandas, scikit-learn": pandas_scikit_learn,
+    "map_groups, scikit-learn": map_groups_scikit_learn,
+    "fairlearn": fairlearn,
+    "polars_ds": polars_ds,
+}
+
+
+def scores(workload: Workload, answer) -> dict[str, float]:
+    """The score of each slice, from what a query returned."""
+    keys = [*workload.keys, *(["model"] if workload.models > 1 else [])]
+    if hasattr(answer, "materialize"):
+        rows = answer.project(", ".join([*keys, "mcc"])).fetchall()
+    elif hasattr(answer, "itertuples"):
+        rows = answer[[*keys, "mcc"]].itertuples(index=False)
+    else:
+        rows = answer.select(*keys, "mcc").rows()
+    return {"/".join(map(str, row[:-1])): row[-1] for row in rows}
+
+
+class Run(NamedTuple):
+    seconds: float
+    megabytes: float
+
+
+def run(query: str, workload: Workload, folder: Path, answer: Path | None = None) -> Run:
+    """Run a query in a process of its own."""
+    command = [sys.executable, __file__, str(folder), "--query", query]
+    command += ["--workload", json.dumps(asdict(workload))]
+    command += ["--answer", str(answer)] if answer else []
+    start = time.perf_counter()
+    process = subprocess.Popen(command)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    if status:
+        sys.exit(f"{query} failed on {workload.name}")
+    return Run(seconds, usage.ru_maxrss / 1024)
+
+
+def difference(peer: str, workload: Workload, folder: Path) -> str:
+    """How far the scores of a peer are from ours, at most."""
+    with tempfile.TemporaryDirectory() as answers:
+        paths = [Path(answers, name) for name in ("ours.json", "theirs.json")]
+        for query, path in zip(("polars_mcc", peer), paths, strict=True):
+            run(query, workload, folder, path)
+        ours, theirs = (json.loads(path.read_text()) for path in paths)
+    if not theirs:
+        return ""
+    assert ours.keys() == theirs.keys(), (peer, workload.name)
+    most = max(abs(ours[key] - mcc) for key, mcc in theirs.items() if not math.isnan(mcc))
+    return f"{most:.0e}" if most else "0"
+
+
+def beside(peer: str, workload: Workload, folder: Path, rounds: int, patience: float) -> str:
+    """A row of the table: ours and a peer, in turn."""
+    ours, theirs = [], []
+    while len(theirs) < rounds and sum(run.seconds for run in theirs) <= patience:
+        ours.append(run("polars_mcc", workload, folder))
+        theirs.append(run(peer, workload, folder))
+    ratios = [a.seconds / b.seconds for a, b in zip(ours, theirs, strict=True)]
+    cells = [
+        workload.name,
+        peer,
+        f"{statistics.median(ratios):.2f}",
+        f"{min(ratios):.2f} to {max(ratios):.2f}",
+        f"{statistics.median(run.seconds for run in ours):.2f}",
+        f"{statistics.median(run.seconds for run in theirs):.2f}",
+        f"{max(run.megabytes for run in ours):.0f}",
+        f"{max(run.megabytes for run in theirs):.0f}",
+        difference(peer, workload, folder),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def peers(workload: Workload) -> Iterator[str]:
+    yield from ["DuckDB, from pairs", "DuckDB, from marginals", "floor", "Polars, pairs only"]
+    if workload.labels == "boolean":
+        yield "polars_ds"
+    if workload.name == "short text labels":
+        yield from ["map_groups, scikit-learn", "pandas, scikit-learn", "fairlearn"]
+
+
+def growth(rows: int) -> Iterator[tuple[Workload, int]]:
+    """Logs that grow, in one way each, and how many rows their files have."""
+    short = BY_NAME["short text labels"]
+    for times in GROWTH:
+        yield replace(short, name=f"{times} × {rows // 20} rows", repeat=times), rows // 20
+    for times in GROWTH:
+        slices = times * short.slices
+        yield replace(short, name=f"{rows // 4} rows, {slices} slices", slices=slices), rows // 4
+    for times in GROWTH:
+        classes = times * short.classes
+        name = f"{rows // 4} rows, {classes} labels"
+        yield replace(short, name=name, classes=classes), rows // 4
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("logs", type=Path, help="a folder for the logs")
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--patience", type=float, default=30, help="seconds for a peer")
+    parser.add_argument("--only", default="", help="workloads with this in their name")
+    parser.add_argument("--peers", default="", help="peers with this in their name")
+    parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
+    parser.add_argument("--workload", type=json.loads, help=argparse.SUPPRESS)
+    parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.query:
+        workload = Workload(**args.workload)
+        answer = QUERIES[args.query](workload, args.logs)
+        if args.answer:
+            found = {} if answer is None else scores(workload, answer)
+            args.answer.write_text(json.dumps(found))
+        return
+
+    versions = (f"{name} {version(name)}" for name in ("polars", "duckdb"))
+    python = platform.python_version()
+    print(f"{args.rows} rows, {os.cpu_count()} cores, Python {python}, {', '.join(versions)}\n")
+    print("| log | peer | ours / peer | range | ours, s | peer, s | ours, MB | peer, MB | differ |")
+    print("| --- | --- | --: | --: | --: | --: | --: | --: | --: |")
+    tasks = [(workload, args.rows, list(peers(workload))) for workload in WORKLOADS]
+    tasks += [(workload, rows, ["DuckDB, from pairs"]) for workload, rows in growth(args.rows)]
+    for workload, rows, beside_whom in tasks:
+        if args.only not in workload.name:
+            continue
+        folder = workload.folder(args.logs, rows)
+        # In a process of its own, because a peak of memory starts from that of the parent.
+        with ProcessPoolExecutor(1, get_context("spawn")) as writer:
+            writer.submit(write_logs, workload, rows, folder).result()
+        for peer in beside_whom:
+            if args.peers in peer:
+                print(beside(peer, workload, folder, args.rounds, args.patience), flush=True)
+
+
+if __name__ == "__main__":
+    main()
