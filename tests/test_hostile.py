@@ -188,7 +188,10 @@ class TestOut:
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
-        told = is_refused(run_by(log, "--by", "key", "--out", out, preexec_fn=limit))
+        # Else the compiled modules that Python keeps would be cut off too, for all tests to come.
+        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        done = run_by(log, "--by", "key", "--out", out, preexec_fn=limit, env=env)
+        told = is_refused(done)
         assert f"cannot write '{out}', which is as it was: " in told
         assert "File too large" in told
         assert out.read_text() == "as it was"
