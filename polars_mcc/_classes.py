@@ -42,8 +42,9 @@ def _of_rows(log: Log, nulls: Nulls, *, named: bool) -> pl.LazyFrame:
     rows = log.columns.with_columns(**hits)
 
     def sides(pred: pl.Expr, model_slice: list[pl.Expr], hit: pl.Expr) -> Iterator[pl.LazyFrame]:
-        labels = (side if named else _identity.of_label(side, log.labels) for side in (gold, pred))
-        gold_label, pred_label = labels
+        gold_label, pred_label = (
+            side if named else _identity.of_label(side, log.labels) for side in (gold, pred)
+        )
         if nulls == "drop":  # A row that is not scored is one of the class null.
             gold_label = pl.when(hit.is_not_null()).then(gold_label)
         yield rows.select(*model_slice, label=gold_label, hit=hit.fill_null(value=False))

@@ -37,9 +37,10 @@ def by(
     10¹²; from there on all is exact but for weights below 10⁻¹⁸ of their slice's total.
 
     Without weights, rows are reduced to the classes of each slice, one pass over the log,
-    and hashes of 64 bits stand for text labels meanwhile: two of K labels are taken for one
-    with a probability below K² / 2⁶⁴, 6·10⁻¹⁰ for 10⁵ labels, whatever the number of rows
-    and slices. `counts`, `classes` and `confusion`, which show labels, use no hashes.
+    and hashes of 64 bits stand for labels meanwhile, if these are text, or if all keys are
+    numbers, dates or Enums: two of K labels are taken for one with a probability below
+    K² / 2⁶⁴, 6·10⁻¹⁰ for 10⁵ labels, whatever the number of rows and slices. `counts`,
+    `classes` and `confusion`, which show labels, use no hashes.
 
     Args:
         frame: A log, one row per prediction, or a counts table with `weight="n"`.

@@ -10,7 +10,7 @@ between its versions, so an identity does not leave the query.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import reduce
 
 import polars as pl
@@ -23,20 +23,18 @@ def of_label(label: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     return label.hash() if dtype == pl.String else label
 
 
-def of_class(slice_columns: Iterable[str], label: str) -> pl.Expr:
+def of_class(slice_columns: Sequence[str], label: str) -> pl.Expr:
     """What tells the classes of all slices apart: an Int128 of two words of hashes.
 
     Both depend on the slice, the second on the label too: so the classes of two slices are
     kept apart by both words, and those of one slice by the label.
     """
-    columns = list(slice_columns)
-    high = reduce(operator.add, (pl.col(name).hash(seed) for seed, name in enumerate(columns, 1)))
-    seeds = range(len(columns) + 1, 2 * len(columns) + 1)
-    low = reduce(
-        operator.add,
-        (pl.col(name).hash(seed) for seed, name in zip(seeds, columns, strict=True)),
-        pl.col(label).hash(),
-    )
+
+    def word(first_seed: int) -> pl.Expr:
+        hashes = (pl.col(name).hash(seed) for seed, name in enumerate(slice_columns, first_seed))
+        return reduce(operator.add, hashes)
+
+    high, low = word(1), word(1 + len(slice_columns)) + pl.col(label).hash()
     return high.cast(pl.Int128) * _WORD + low.cast(pl.Int128)
 
 

@@ -57,16 +57,19 @@ class Log:
         """Of each model, its column of predictions and the columns that make its slice."""
         for name in self.preds:
             model = [pl.lit(name, self.models).alias(_MODEL)] if self.several else []
-            pred = pl.col(_PRED + name)
-            if self.several:  # Of one dtype, to stand in one column.
-                pred = pred.cast(self.labels)
-            yield pred, [*(pl.col(_KEY + key) for key in self.keys), *model]
+            yield pl.col(_PRED + name), [*(pl.col(_KEY + key) for key in self.keys), *model]
 
     @property
     def rows(self) -> pl.LazyFrame:
         """A row per row and model: the slice, `gold`, `pred` and `weight`."""
+        # Several models need one dtype; the labels of one are cast when they are counted.
         return pl.concat(
-            self.columns.select(*model_slice, "gold", "weight", pred=pred)
+            self.columns.select(
+                *model_slice,
+                "gold",
+                "weight",
+                pred=pred.cast(self.labels) if self.several else pred,
+            )
             for pred, model_slice in self.each_model()
         )
 
