@@ -4,7 +4,7 @@
 Series. The same verbs are here as typed functions, which type checkers and editors see.
 """
 
-from polars_mcc._functions import by, classes, confusion, counts, score
+from polars_mcc._functions import by, classes, compare, confusion, counts, score
 from polars_mcc._namespaces import ExprMcc, FrameMcc, SeriesMcc
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "SeriesMcc",
     "by",
     "classes",
+    "compare",
     "confusion",
     "counts",
     "score",

@@ -21,10 +21,10 @@ def classes(log: Log, nulls: Nulls, *, named: bool) -> pl.LazyFrame:
     units of the slice's `unit`. `null_n`: rows not scored, in the wide dtype, kept on a
     label so that no slice gets lost. `label` is the label if `named`, else its identity.
     """
-    if log.weight is not None:
-        return _of_pairs(log, nulls)  # The unit of a slice is known once its pairs are.
-    if log.labels == pl.Boolean:
-        return _of_pairs(log, nulls)  # There are as few pairs as classes have sides.
+    if log.weight is not None:  # The unit of a slice is known once its pairs are.
+        return of_pairs(log, pairs(log), nulls)
+    if log.labels == pl.Boolean:  # There are as few pairs as classes have sides.
+        return of_pairs(log, pairs(log), nulls)
     return _of_rows(log, nulls, named=named)
 
 
@@ -85,7 +85,7 @@ def _per_class(log: Log, sides: pl.LazyFrame, *, named: bool, **sums: pl.Expr) -
     return sides.group_by(identity).agg(pl.col(columns.names()).max(), **sums)
 
 
-def _of_pairs(log: Log, nulls: Nulls) -> pl.LazyFrame:
+def of_pairs(log: Log, pairs: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
     """Add each pair to the two classes that it touches."""
     gold, pred = pl.col("gold"), pl.col("pred")
     scored_n = pl.when(is_scored(gold, pred, nulls)).then("n").otherwise(0)
@@ -99,8 +99,7 @@ def _of_pairs(log: Log, nulls: Nulls) -> pl.LazyFrame:
         return pl.when(where).then(count).otherwise(0).sum()
 
     return (
-        pairs(log)
-        .with_columns(unit=unit)
+        pairs.with_columns(unit=unit)
         .select(
             *log.slice,
             gold,

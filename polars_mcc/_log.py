@@ -1,8 +1,9 @@
 """The door: a user's frame and arguments become a log that the rest can trust.
 
 A log is a lazy frame with the columns `key:<name>` …, `gold`, `weight`, and `pred:<name>` of
-each model. A row stands for `weight` rows: 1 in a log as it was written, `n` in a counts
-table. Everything that can be wrong with names and dtypes is found here.
+each model; and with `baseline` and `cluster`, if asked for. A row stands for `weight` rows: 1
+in a log as it was written, `n` in a counts table. Everything that can be wrong with names and
+dtypes is found here.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class Log:
     several: bool
     labels: pl.DataType
     weight: str | None
+    is_frequency: bool
+    extras: tuple[str, ...]
     numbers: Numbers
 
     @property
@@ -61,13 +64,16 @@ class Log:
 
     @property
     def rows(self) -> pl.LazyFrame:
-        """A row per row and model: the slice, `gold`, `pred` and `weight`."""
-        # Several models need one dtype; the labels of one are cast when they are counted.
+        """A row per row and model: the slice, `gold`, `pred`, `weight` and the extras."""
+        # Several models share one scan, and need one dtype; the labels of one are cast when
+        # they are counted.
+        columns = self.columns.cache() if self.several else self.columns
         return pl.concat(
-            self.columns.select(
+            columns.select(
                 *model_slice,
                 "gold",
                 "weight",
+                *self.extras,
                 pred=pred.cast(self.labels) if self.several else pred,
             )
             for pred, model_slice in self.each_model()
@@ -81,9 +87,15 @@ class Log:
         """An aggregation over the slice of a row, as a column."""
         return aggregation.over(self.slice) if self.slice else aggregation
 
+    def beside(self, frame: pl.LazyFrame, slices: pl.LazyFrame) -> pl.LazyFrame:
+        """Add the columns of a row per slice to the rows of each slice."""
+        if not self.slice:
+            return frame.join(slices, how="cross")
+        return frame.join(slices, on=self.slice, how="left", nulls_equal=True)
+
     def with_every_model(self, classes: pl.LazyFrame) -> pl.LazyFrame:
-        """Add to each model a class of nothing, so that a log of no rows loses none."""
-        if not self.several:
+        """Add a class of nothing to each model of a whole log, which may have no rows."""
+        if not self.several or self.keys:
             return classes
         nothing = pl.LazyFrame({_MODEL: self.preds}, schema={_MODEL: self.models})
         return pl.concat([classes, nothing], how="diagonal")
@@ -116,6 +128,9 @@ def read(
     weight: IntoColumn | None,
     *,
     answers: Iterable[str],
+    sample_weight: IntoColumn | None = None,
+    baseline: IntoColumn | None = None,
+    cluster: IntoColumn | None = None,
 ) -> Log:
     """Check a user's arguments against the schema and rename the columns they name.
 
@@ -126,6 +141,9 @@ def read(
         pred: The predicted labels, of one model or several.
         weight: How many rows a row stands for; None for 1.
         answers: The names of the columns that the caller adds to the keys.
+        sample_weight: How much a row counts, in place of `weight`.
+        baseline: The model that the others are compared with.
+        cluster: What rows have in common that are not independent.
     """
     if not isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
         msg = (
@@ -144,7 +162,20 @@ def read(
     key_dtypes = _resolve(schema, keys, "key")
     gold_dtype = _resolve_one(schema, gold, "gold")
     pred_dtypes = _resolve(schema, preds, "pred")
-    weight_dtype = pl.Schema() if weight is None else _resolve_one(schema, weight, "weight")
+    if weight is not None and sample_weight is not None:
+        msg = (
+            "weight says how many rows a row stands for, sample_weight how much one row counts: "
+            "give one of them, not both"
+        )
+        raise ValueError(msg)
+    role, weight = ("weight", weight) if sample_weight is None else ("sample_weight", sample_weight)
+    weight_dtype = pl.Schema() if weight is None else _resolve_one(schema, weight, role)
+    extras = {
+        name: column
+        for name, column in {"baseline": baseline, "cluster": cluster}.items()
+        if column is not None
+    }
+    extra_dtypes = {name: _resolve_one(schema, column, name) for name, column in extras.items()}
     if not pred_dtypes:
         msg = f"pred={pred} matches no column; the columns are {_quoted(schema)}"
         raise pl.exceptions.ColumnNotFoundError(msg)
@@ -153,13 +184,14 @@ def read(
     arithmetic: Numbers = Integers()
     if weight_name is not None:
         arithmetic = numbers(weight_name, weight_dtype[weight_name])
-    labels = common_dtype({**gold_dtype, **pred_dtypes})
+    labels = common_dtype({**gold_dtype, **extra_dtypes.get("baseline", {}), **pred_dtypes})
 
     columns = [
         *(as_expr(key).name.prefix(_KEY) for key in keys),
         as_expr(gold).alias("gold"),
         (pl.lit(1, pl.Int64) if weight is None else as_expr(weight)).alias("weight"),
         *(as_expr(model).name.prefix(_PRED) for model in preds),
+        *(as_expr(column).alias(name) for name, column in extras.items()),
     ]
     return Log(
         columns=lf.select(columns),
@@ -168,6 +200,8 @@ def read(
         several=several,
         labels=labels,
         weight=weight_name,
+        is_frequency=sample_weight is None,
+        extras=tuple(extras),
         numbers=arithmetic,
     )
 
@@ -186,6 +220,13 @@ def check_number(name: str, value: float | None) -> None:
     if not (value is None or isinstance(value, (int, float))):
         msg = f"{name} must be a number or None, got {value!r}"
         raise TypeError(msg)
+
+
+def check_level(ci: float) -> None:
+    """Raise a ValueError unless a confidence level is between 0 and 1."""
+    if not (isinstance(ci, (int, float)) and 0 < ci < 1):
+        msg = f"ci must be a confidence level between 0 and 1, such as 0.95, got {ci!r}"
+        raise ValueError(msg)
 
 
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
-from typing import Generic, get_args
+from typing import Any, Generic, get_args, overload
 
 import polars as pl
 
 from polars_mcc import _functions
 from polars_mcc._classes import Nulls
+from polars_mcc._compare import Correction
 from polars_mcc._confusion import Normalize
 from polars_mcc._expression import Score
 from polars_mcc._functions import FrameT
+from polars_mcc._intervals import Method, Resampling
 from polars_mcc._log import IntoColumn, IntoColumns, as_expr, check_choice, check_number
 
 
@@ -24,25 +27,37 @@ class FrameMcc(Generic[FrameT]):
         """Take the frame: a log, or a counts table."""
         self._frame: FrameT = frame
 
+    @overload
     def by(
         self,
         *keys: IntoColumn,
         gold: IntoColumn = "gold",
         pred: IntoColumns = "pred",
         weight: IntoColumn | None = None,
+        sample_weight: IntoColumn | None = None,
         nulls: Nulls = "drop",
         zero_division: float | None = 0.0,
-    ) -> FrameT:
+        ci: float | None = None,
+        method: Method = "score",
+        cluster: IntoColumn | None = None,
+    ) -> FrameT: ...
+    @overload
+    def by(
+        self: FrameMcc[pl.DataFrame],
+        *keys: IntoColumn,
+        gold: IntoColumn = "gold",
+        pred: IntoColumns = "pred",
+        weight: IntoColumn | None = None,
+        nulls: Nulls = "drop",
+        zero_division: float | None = 0.0,
+        ci: float,
+        method: Resampling,
+        n_boot: int = 2000,
+        seed: int | None = None,
+    ) -> pl.DataFrame: ...
+    def by(self, *keys: IntoColumn, **options: Any) -> pl.DataFrame | pl.LazyFrame:
         """Score every slice: see `polars_mcc.by`."""
-        return _functions.by(
-            self._frame,
-            *keys,
-            gold=gold,
-            pred=pred,
-            weight=weight,
-            nulls=nulls,
-            zero_division=zero_division,
-        )
+        return _functions.by(self._frame, *keys, **options)
 
     def score(
         self,
@@ -50,8 +65,12 @@ class FrameMcc(Generic[FrameT]):
         gold: IntoColumn = "gold",
         pred: IntoColumns = "pred",
         weight: IntoColumn | None = None,
+        sample_weight: IntoColumn | None = None,
         nulls: Nulls = "drop",
         zero_division: float | None = 0.0,
+        ci: float | None = None,
+        method: Method = "score",
+        cluster: IntoColumn | None = None,
     ) -> FrameT:
         """Score the whole frame: see `polars_mcc.score`."""
         return _functions.score(
@@ -59,8 +78,44 @@ class FrameMcc(Generic[FrameT]):
             gold=gold,
             pred=pred,
             weight=weight,
+            sample_weight=sample_weight,
             nulls=nulls,
             zero_division=zero_division,
+            ci=ci,
+            method=method,
+            cluster=cluster,
+        )
+
+    def compare(
+        self,
+        a: IntoColumn,
+        b: IntoColumns,
+        *keys: IntoColumn,
+        gold: IntoColumn = "gold",
+        weight: IntoColumn | None = None,
+        sample_weight: IntoColumn | None = None,
+        nulls: Nulls = "drop",
+        zero_division: float | None = 0.0,
+        ci: float = 0.95,
+        method: Method = "score",
+        cluster: IntoColumn | None = None,
+        correction: Correction = "bh",
+    ) -> FrameT:
+        """Compare models on the same rows: see `polars_mcc.compare`."""
+        return _functions.compare(
+            self._frame,
+            a,
+            b,
+            *keys,
+            gold=gold,
+            weight=weight,
+            sample_weight=sample_weight,
+            nulls=nulls,
+            zero_division=zero_division,
+            ci=ci,
+            method=method,
+            cluster=cluster,
+            correction=correction,
         )
 
     def counts(
@@ -252,5 +307,9 @@ class SeriesMcc:
 
 
 # help(df.mcc.by), and df.mcc.by? in a notebook, show the documentation of the function.
-for _verb in ("by", "score", "counts", "classes", "confusion"):
+for _verb in ("by", "score", "compare", "counts", "classes", "confusion"):
     getattr(FrameMcc, _verb).__doc__ = getattr(_functions, _verb).__doc__
+_self, *_options = inspect.signature(_functions.by).parameters.values()
+FrameMcc.by.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [inspect.Parameter("self", _self.kind), *_options], return_annotation="FrameT"
+)

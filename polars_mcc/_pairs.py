@@ -9,22 +9,38 @@ from polars_mcc._plan_errors import Failure, unless
 
 
 def pairs(log: Log) -> pl.LazyFrame:
-    """Count the rows of each (slice, gold, pred): columns `n` and `n_null`.
+    """Count the rows of each (slice, gold, pred), apart by the log's extras if it has some.
 
-    `n` is the sum of the weights. `n_null` is the number of rows without a weight.
-    A label that is null is counted like any other.
+    `n` is the sum of the weights, and `squares` that of their squares if they are sample
+    weights. `n_null` is the number of rows without a weight. A label that is null is counted
+    like any other.
     """
     weight = pl.col("weight")
-    counted = log.rows.group_by(*log.slice, "gold", "pred")
+    counted = log.rows.group_by(*log.slice, "gold", "pred", *log.extras)
     if log.weight is None:
         counts = counted.agg(n=weight.sum(), n_null=pl.lit(0, pl.Int64))
     else:
         total = log.numbers.total(log.numbers.widen(weight))
         failures = weight_failures(weight.min(), total, log.weight)
+        squares = {} if log.is_frequency else {"squares": weight.cast(pl.Float64).pow(2).sum()}
         counts = counted.agg(
-            n=as_count(log, total, *failures), n_null=weight.is_null().cast(pl.Int64).sum()
+            n=as_count(log, total, *failures),
+            n_null=weight.is_null().cast(pl.Int64).sum(),
+            **squares,
         )
-    return counts.with_columns(pl.col("gold", "pred").cast(log.labels))
+    labels = ["gold", "pred", *({"baseline"} & {*log.extras})]
+    return counts.with_columns(pl.col(labels).cast(log.labels))
+
+
+def merged(log: Log, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.LazyFrame:
+    """Add up pairs that are the same in the slice and in `columns`."""
+    squares = [] if log.is_frequency else ["squares"]
+    total = log.numbers.total(log.numbers.widen(pl.col("n")))
+    return (
+        pairs.select(*log.slice, "n", "n_null", *squares, **columns)
+        .group_by(*log.slice, *columns)
+        .agg(pl.col("n_null", *squares).sum(), n=as_count(log, total))
+    )
 
 
 def countable(log: Log, pairs: pl.LazyFrame) -> pl.LazyFrame:

@@ -189,3 +189,101 @@ def phi_max(tp: int, fn: int, fp: int, tn: int) -> float:
     n = tp + fn + fp + tn
     low, high = sorted([(tp + fn) / n, (tp + fp) / n])
     return math.sqrt(low / high) * math.sqrt((1 - high) / (1 - low))
+
+
+# How sure we are: by definition, in 60 digits or from rows.
+
+
+def _r_k(table: Mapping[tuple[Hashable, Hashable], Decimal]) -> Decimal:
+    s = sum(table.values())
+    t, p = Counter(), Counter()
+    for (gold, pred), n in table.items():
+        t[gold] += n
+        p[pred] += n
+    c = sum(n for (gold, pred), n in table.items() if gold == pred)
+    cov = c * s - sum(n * p[k] for k, n in t.items())
+    var = (s * s - sum(n * n for n in p.values())) * (s * s - sum(n * n for n in t.values()))
+    return cov / var.sqrt()
+
+
+def influences(table: Table) -> dict[tuple[Hashable, Hashable], float]:
+    """The derivative of R_K by the count of each pair that occurs, by central differences."""
+    step = Decimal(10) ** -20
+    with localcontext() as context:
+        context.prec = 60
+        counts = {pair: Decimal(n) for pair, n in table.items() if n}
+        slopes = {
+            pair: (_r_k({**counts, pair: n + step}) - _r_k({**counts, pair: n - step})) / 2 / step
+            for pair, n in counts.items()
+        }
+    return {pair: float(slope) for pair, slope in slopes.items()}
+
+
+def standard_error(table: Table) -> float:
+    """Of R_K, by the delta method."""
+    return math.sqrt(sum(table[pair] * slope**2 for pair, slope in influences(table).items()))
+
+
+def wilson(hits: int, n: int, z: float) -> tuple[float, float]:
+    """Wilson's interval of a proportion (1927)."""
+    share, width = hits / n, z * z / n
+    middle = (share + width / 2) / (1 + width)
+    reach = z * math.sqrt(share * (1 - share) / n + width / n / 4) / (1 + width)
+    return middle - reach, middle + reach
+
+
+def score_interval(table: Table, z: float, rows: float | None = None) -> tuple[float, float]:
+    """The ρ with (R - ρ)² = z²·V(ρ)/n, from whole matrices, by bisection."""
+    labels = labels_of(table)
+    q = np.array([[table.get((g, p), 0) for p in labels] for g in labels], dtype=float)
+    n = q.sum() if rows is None else rows
+    q /= q.sum()
+    t, p = q.sum(axis=1), q.sum(axis=0)
+    root = math.sqrt((1 - t @ t) * (1 - p @ p))
+    x = (np.eye(len(t)) - p[:, None] - t[None, :] + t @ p) / root
+    y = (1 - p[None, :]) / (1 - p @ p) + (1 - t[:, None]) / (1 - t @ t) - 1
+    score = float((q * x).sum())
+    guess, agree = np.outer(t, p), np.diag((t + p) / 2)
+
+    def variance(weights: np.ndarray, rho: float) -> float:
+        return float((weights * (x - rho * y) ** 2).sum())
+
+    def crossing(first: float, last: float, start: np.ndarray, end: np.ndarray) -> float:
+        """Between two ρ, where the variance goes from that of `start` to that of `end`."""
+
+        def mixture(u: float) -> float:
+            rho = first + u * (last - first)
+            return (1 - u) * variance(start, rho) + u * variance(end, rho)
+
+        at_first, at_last = mixture(0), mixture(1)
+        slope = (mixture(1e-4) - mixture(-1e-4)) / 2e-4
+
+        def is_inside(u: float) -> bool:
+            parabola = at_first + slope * u + (at_last - at_first - slope) * u * u
+            return (first + u * (last - first) - score) ** 2 < z * z / n * parabola
+
+        low, high = 0.0, 1.0
+        if is_inside(high):
+            return last
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if is_inside(middle) else (low, middle)
+        return first + low * (last - first)
+
+    is_before_guess = score**2 >= z * z / n * variance(guess, 0)
+    if score >= 0:
+        low = crossing(score, 0, q, guess) if is_before_guess else crossing(0, -1, guess, guess)
+        return low, crossing(score, 1, q, agree)
+    high = crossing(score, 0, q, guess) if is_before_guess else crossing(0, 1, guess, agree)
+    return crossing(score, -1, q, q), high
+
+
+def scores_of_rows(gold: np.ndarray, pred: np.ndarray, classes: int) -> np.ndarray:
+    """R_K of each line of labels 0 … classes - 1, from one-hot sums; NaN where undefined."""
+    n = gold.shape[-1]
+    labels = np.arange(classes)[:, None, None]
+    is_gold, is_pred = gold == labels, pred == labels
+    t, p = is_gold.sum(axis=-1) / n, is_pred.sum(axis=-1) / n
+    both = (is_gold & is_pred).sum(axis=-1) / n
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (both - t * p).sum(axis=0) / np.sqrt((1 - (t * t).sum(0)) * (1 - (p * p).sum(0)))

@@ -167,7 +167,7 @@ def test_the_namespace_is_the_functions(run):
 
 
 def test_help_shows_the_documentation_of_the_function():
-    for verb in ("by", "score", "counts", "classes", "confusion"):
+    for verb in ("by", "score", "compare", "counts", "classes", "confusion"):
         function, method = getattr(polars_mcc, verb), getattr(polars_mcc.FrameMcc, verb)
         assert method.__doc__ == function.__doc__
         arguments = list(inspect.signature(method).parameters.values())[1:]

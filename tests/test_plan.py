@@ -22,6 +22,11 @@ VERBS = {
     "counts": lambda lf: polars_mcc.counts(lf, "key"),
     "classes": lambda lf: polars_mcc.classes(lf, "key"),
     "confusion": lambda lf: polars_mcc.confusion(lf, "key", labels=NAMES),
+    "interval": lambda lf: polars_mcc.by(lf, "key", ci=0.95),
+    "fisher": lambda lf: polars_mcc.by(lf, "key", ci=0.95, method="fisher", sample_weight="w"),
+    "clusters": lambda lf: polars_mcc.by(lf, "key", ci=0.95, cluster="ms"),
+    "compare": lambda lf: polars_mcc.compare(lf, "pred", "other", "key"),
+    "compare models": lambda lf: polars_mcc.compare(lf, "pred", ["other", "gold"], "key"),
 }
 
 

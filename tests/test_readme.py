@@ -96,6 +96,6 @@ def test_shell_blocks_are_the_two_that_ci_runs():
 
 
 def test_the_table_of_verbs_is_complete():
-    for verb in ("by", "score", "counts", "classes", "confusion"):
+    for verb in ("by", "score", "compare", "counts", "classes", "confusion"):
         assert hasattr(polars_mcc, verb)
         assert f".mcc.{verb}(" in README

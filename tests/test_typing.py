@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 USER = """
 import polars as pl
 import polars_mcc
@@ -17,10 +19,18 @@ reveal_type(polars_mcc.score(lf, zero_division=None))
 reveal_type(polars_mcc.confusion(df, labels=["a"], normalize="gold"))
 reveal_type(polars_mcc.FrameMcc(df).classes("key", nulls="label"))
 reveal_type(polars_mcc.FrameMcc(lf).counts("key"))
+reveal_type(polars_mcc.by(lf, "key", ci=0.95, method="fisher", cluster="user"))
+reveal_type(polars_mcc.by(df, "key", ci=0.95, method="bootstrap", seed=1))
+reveal_type(polars_mcc.FrameMcc(lf).by("key", ci=0.95, sample_weight="w"))
+reveal_type(polars_mcc.FrameMcc(df).by("key", ci=0.95, method="bca", n_boot=100))
+reveal_type(polars_mcc.FrameMcc(lf).compare("a", ["b", "c"], "key", correction="holm"))
 reveal_type(polars_mcc.ExprMcc(pl.col("pred")).score("gold", labels=[1, 2]))
 reveal_type(polars_mcc.SeriesMcc(df["pred"]).score(df["gold"]))
 """
-KINDS = ["DataFrame", "LazyFrame", "LazyFrame", "DataFrame", "DataFrame", "LazyFrame", "Expr"]
+KINDS = [
+    *("DataFrame", "LazyFrame", "LazyFrame", "DataFrame", "DataFrame", "LazyFrame"),
+    *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "LazyFrame", "Expr"),
+]
 
 
 def mypy(code: str, folder) -> subprocess.CompletedProcess[str]:
@@ -42,8 +52,19 @@ def test_a_user_under_strict_mypy(tmp_path):
     assert revealed[-1] in {"float | None", "Union[builtins.float, None]", "builtins.float | None"}
 
 
+@pytest.mark.parametrize("by", ["by(lf, ", "FrameMcc(lf).by("])
+def test_a_bootstrap_of_a_lazy_frame_is_found(by, tmp_path):
+    code = (
+        f"import polars, polars_mcc\nlf = polars.LazyFrame()\npolars_mcc.{by}ci=0.9, method='bca')"
+    )
+    done = mypy(code, tmp_path)
+    assert (
+        "No overload variant" in done.stdout or "incompatible type \"Literal['bca']" in done.stdout
+    )
+
+
 def test_a_wrong_argument_is_found(tmp_path):
     done = mypy(
-        "import polars_mcc, polars\npolars_mcc.by(polars.DataFrame(), nulls='keep')", tmp_path
+        "import polars_mcc, polars\npolars_mcc.classes(polars.DataFrame(), nulls='keep')", tmp_path
     )
     assert 'has incompatible type "Literal' in done.stdout.replace('Argument "nulls"', "")

@@ -1,0 +1,177 @@
+"""pairs → influences: how far one row of a pair moves the score of its slice.
+
+With the shares p_ij of (gold i, pred j) in a slice, their margins T_i and P_j, and
+
+    A = Σ p_kk - Σ T_k P_k,    B = 1 - Σ P_k²,    C = 1 - Σ T_k²,    R = A / √(BC),
+
+the derivative of R by p_ij, less its mean, is the influence φ_ij = X_ij - R·Y_ij, where
+
+    X_ij = ([i = j] - P_i - T_j + Σ T_k P_k) / √(BC)       has the mean R, and
+    Y_ij = (1 - P_j) / B + (1 - T_i) / C - 1               has the mean 1.
+
+P_i is how often the gold label i is predicted, T_j how often the predicted label j is gold. So
+the variance of R in n rows is Σ p_ij φ_ij² / n (the delta method), and a table with the same
+margins and the score ρ has the mean of (X_ij - ρ·Y_ij)² in place of that of φ².
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_mcc import _identity
+from polars_mcc._classes import Nulls, is_scored
+from polars_mcc._log import Log
+from polars_mcc._scores import Sums, r_k
+
+
+def margins(log: Log, classes: pl.LazyFrame) -> pl.LazyFrame:
+    """What a label adds to X and Y as a gold and as a predicted label, a row per class.
+
+    X_ij = gold_x_i + pred_x_j - miss·[i ≠ j], and Y_ij = gold_y_i + pred_y_j. These, the shares
+    `t` and `p`, and the `score` of the slice are Float64; all null where R is 0/0.
+    """
+    gold_n, pred_n = pl.col("gold_n"), pl.col("pred_n")
+    sums = Sums.over_classes(gold_n, pred_n, pl.col("hit_n").sum(), log.numbers)
+    found = sums.from_columns(pl.col)
+    squared = log.numbers.product(found.s, found.s)
+
+    def share_of_square(part: pl.Expr) -> pl.Expr:
+        return part / squared.to_float()
+
+    slices = log.per_slice(classes, **sums.columns()).select(
+        *log.slice,
+        "s",
+        score=r_k(found, log.numbers, None),
+        b=share_of_square((squared - found.pp).to_float()),
+        c=share_of_square((squared - found.tt).to_float()),
+        apart=share_of_square((squared - found.tp).to_float()),  # 1 - Σ T_k P_k
+    )
+
+    def share(units: pl.Expr) -> pl.Expr:
+        return units.cast(pl.Float64) / pl.col("s").cast(pl.Float64)
+
+    # 1 - T and 1 - P are differences of integers: exact where one class is nearly all.
+    not_gold, not_pred = share(pl.col("s") - gold_n), share(pl.col("s") - pred_n)
+    b, c, miss = pl.col("b"), pl.col("c"), pl.col("miss")
+    return (
+        log.beside(classes.filter(gold_n + pred_n > 0), slices)
+        .with_columns(miss=pl.when(pl.col("score").is_not_null()).then(1 / (b * c).sqrt()))
+        .select(
+            *log.slice,
+            "label",
+            "score",
+            "miss",
+            t=share(gold_n),
+            p=share(pred_n),
+            gold_x=miss * (not_pred - pl.col("apart")),
+            pred_x=miss * not_gold,
+            gold_y=not_gold / c - 1,
+            pred_y=not_pred / b,
+        )
+    )
+
+
+def influences(log: Log, pairs: pl.LazyFrame, margins: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
+    """The pairs that are scored, with the influence `phi` and the `y` of one of their rows."""
+
+    def of_class(label: str) -> pl.Expr:
+        return _identity.of_class(log.slice, label) if log.slice else pl.col(label)
+
+    def joined(frame: pl.LazyFrame, side: str, *others: str) -> pl.LazyFrame:
+        x, y = pl.col(f"{side}_x"), pl.col(f"{side}_y")
+        phi = (x - pl.col("score") * y).alias(f"{side}_phi")
+        return frame.with_columns(of_class(side).alias("class")).join(
+            margins.select(phi, y, *others, of_class("label").alias("class")),
+            on="class",
+            how="left",
+            nulls_equal=True,
+        )
+
+    gold, pred = pl.col("gold"), pl.col("pred")
+    scored = pairs.filter(is_scored(gold, pred, nulls))
+    missed = pl.when(gold.ne_missing(pred)).then("miss").otherwise(0.0)
+    return joined(joined(scored, "gold", "miss"), "pred").select(
+        pl.col(scored.collect_schema().names()),
+        phi=pl.col("gold_phi") + pl.col("pred_phi") - missed,
+        y=pl.col("gold_y") + pl.col("pred_y"),
+    )
+
+
+def with_influence(
+    log: Log,
+    cells: pl.LazyFrame,
+    influences: pl.LazyFrame,
+    *,
+    pred: str = "pred",
+    name: str = "phi",
+) -> pl.LazyFrame:
+    """The cells that are scored, with the influence of their pair as `name`."""
+    of_pair = influences.select(
+        *log.slice, "gold", pl.col("pred").alias(pred), pl.col("phi").alias(name)
+    )
+    return cells.join(of_pair, on=[*log.slice, "gold", pred], how="inner", nulls_equal=True)
+
+
+def variance(log: Log, cells: pl.LazyFrame, influence: pl.Expr) -> pl.LazyFrame:
+    """The variance of a statistic of each slice, from the influence of its rows.
+
+    It is the sum over units that are independent of (Σ n·influence)², divided by (Σ n)². A
+    unit is a row, or a cluster. `units` is (Σ n)² / Σ (n of a unit)²: as many units of one
+    size would be as good if the rows of a unit were all alike. `n_clusters` is their number.
+    """
+    n = pl.col("n").cast(pl.Float64)
+    if "cluster" in log.extras:
+        moved, size = pl.col("moved"), pl.col("size")
+        clusters = cells.group_by(*log.slice, "cluster").agg(
+            moved=(n * influence).sum(), size=n.sum()
+        )
+        return log.per_slice(
+            clusters,
+            variance=moved.pow(2).sum() / size.sum().pow(2),
+            units=size.sum().pow(2) / size.pow(2).sum(),
+            n_clusters=size.count().cast(pl.Int64),
+        )
+    squares = n if log.is_frequency else pl.col("squares")
+    return log.per_slice(
+        cells,
+        variance=(squares * influence.pow(2)).sum() / n.sum().pow(2),
+        units=n.sum().pow(2) / squares.sum(),
+    )
+
+
+def observed(log: Log, influences: pl.LazyFrame) -> pl.LazyFrame:
+    """The means of φ², φ·Y and Y² over the rows of each slice."""
+    n, phi, y = pl.col("n").cast(pl.Float64), pl.col("phi"), pl.col("y")
+
+    def mean(value: pl.Expr) -> pl.Expr:
+        return (n * value).sum() / n.sum()
+
+    return log.per_slice(influences, phi_phi=mean(phi * phi), phi_y=mean(phi * y), y_y=mean(y * y))
+
+
+def ends(log: Log, margins: pl.LazyFrame) -> pl.LazyFrame:
+    """The mean of (X - ρ·Y)² over the rows of two tables that have the margins of a slice.
+
+    Where gold and pred are independent, p_ij = T_i P_j, it is `guess_0` + ρ²·`guess_2`. Where
+    they agree, p_kk = (T_k + P_k) / 2, it is `agree_0`, `agree_score` and `agree_1` for a ρ of
+    0, the score of the slice, and 1.
+    """
+    t, p, score = pl.col("t"), pl.col("p"), pl.col("score")
+    x, y = pl.col("gold_x") + pl.col("pred_x"), pl.col("gold_y") + pl.col("pred_y")
+    both = t * p
+
+    def agree(rho: pl.Expr | float) -> pl.Expr:
+        return ((t + p) / 2 * (x - rho * y).pow(2)).sum()
+
+    # X and Y are uncorrelated there, and Y is a sum of two independent terms.
+    x_x = (both * ((1 - t) * (1 - p) + both.sum() - both)).sum() * pl.col("miss").max().pow(2)
+    y_y = (t * (pl.col("gold_y") + 1).pow(2) + p * pl.col("pred_y").pow(2)).sum() - 1
+    return log.per_slice(
+        margins,
+        score=score.max(),
+        guess_0=x_x,
+        guess_2=y_y,
+        agree_0=agree(0.0),
+        agree_score=agree(score),
+        agree_1=agree(1.0),
+    )

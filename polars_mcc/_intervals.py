@@ -1,0 +1,226 @@
+"""influences → intervals: how sure we are of each score."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal, NamedTuple, TypeAlias
+
+import polars as pl
+
+from polars_mcc._classes import Nulls, of_pairs
+from polars_mcc._influence import (
+    ends,
+    influences,
+    margins,
+    observed,
+    variance,
+    with_influence,
+)
+from polars_mcc._log import Log
+from polars_mcc._pairs import merged
+from polars_mcc._scores import scores
+
+Method: TypeAlias = Literal["score", "fisher", "wald"]
+Resampling: TypeAlias = Literal["bootstrap", "bca"]
+
+COLUMNS = ("n_clusters", "se", "mcc_low", "mcc_high")
+
+NOTHING = 1e-20
+"""The mean square of influences that are 0 but for rounding."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The scores of slices, the influence of each of their pairs, and their intervals."""
+
+    scores: pl.LazyFrame
+    influences: pl.LazyFrame
+    intervals: pl.LazyFrame
+
+    def with_intervals(self, log: Log) -> pl.LazyFrame:
+        """The scores with their intervals, in the order of an answer."""
+        n_clusters = [pl.col("n_clusters").fill_null(0)] if "cluster" in log.extras else []
+        limits = pl.col("mcc_low", "mcc_high").clip(-1, 1)
+        return log.beside(self.scores, self.intervals).select(
+            *log.slice, "n", *n_clusters, "mcc", "se", limits, "n_null"
+        )
+
+
+def estimate(
+    log: Log,
+    cells: pl.LazyFrame,
+    *,
+    nulls: Nulls,
+    zero_division: float | None,
+    ci: float,
+    method: Method,
+) -> Estimate:
+    """Score each slice, with `se`, `mcc_low` and `mcc_high`, from its pairs.
+
+    `cells` are the pairs, apart by cluster if the log has clusters.
+    """
+    cells = cells.cache()
+    pairs = cells
+    if "cluster" in log.extras:
+        pairs = merged(log, cells, gold=pl.col("gold"), pred=pl.col("pred"))
+    classes = of_pairs(log, pairs, nulls).cache()
+    of_classes = margins(log, classes).cache()
+    of_pair = influences(log, pairs, of_classes, nulls).cache()
+    cells = with_influence(log, cells, of_pair) if pairs is not cells else of_pair
+    slices = log.beside(ends(log, of_classes), observed(log, of_pair))
+    slices = log.beside(slices, variance(log, cells, pl.col("phi")))
+    return Estimate(
+        scores(log, log.with_every_model(classes), zero_division),
+        of_pair,
+        _limits(log, slices, ci, method),
+    )
+
+
+def critical(log: Log, ci: float) -> pl.Expr:
+    """How many standard errors an interval reaches: of the normal, or of Student's t.
+
+    Student's t has one degree of freedom less than there are clusters; from 3 on, by the
+    expansion of Fisher and Cornish (1960), which is 0.1 % off at 3 and exact at many.
+    """
+    z = NormalDist().inv_cdf((1 + ci) / 2)
+    if "cluster" not in log.extras:
+        return pl.lit(z)
+    df = pl.col("n_clusters") - 1
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    expansion = z + sum(term / df.pow(power) for power, term in enumerate(terms, 1))
+    return (
+        pl.when(df == 1)
+        .then(math.tan(math.pi * ci / 2))
+        .when(df == 2)
+        .then(ci * math.sqrt(2 / (1 - ci**2)))
+        .when(df > 2)
+        .then(expansion)
+    )
+
+
+def _limits(log: Log, slices: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame:
+    score, se, z = pl.col("score"), pl.col("se"), pl.col("z")
+    is_known = (score.abs() < 1) & (pl.col("phi_phi") > NOTHING) & z.is_not_null()
+    is_known &= pl.col("variance") * pl.col("units") > NOTHING * pl.col("phi_phi")
+    slices = slices.with_columns(z=critical(log, ci)).with_columns(
+        se=pl.when(is_known).then(pl.col("variance").sqrt())
+    )
+    if method == "score":
+        limits = _score_limits(slices)
+    elif method == "fisher":
+        middle, reach = score.arctanh(), z * se / (1 - score.pow(2))
+        limits = slices.with_columns(low=(middle - reach).tanh(), high=(middle + reach).tanh())
+    else:
+        limits = slices.with_columns(low=score - z * se, high=score + z * se)
+    n_clusters = ["n_clusters"] if "cluster" in log.extras else []
+    return limits.select(*log.slice, *n_clusters, se=se, mcc_low="low", mcc_high="high")
+
+
+def _score_limits(slices: pl.LazyFrame) -> pl.LazyFrame:
+    """The scores ρ with (R - ρ)² = z²·V(ρ)/n, where V(ρ) is the variance if ρ were the score.
+
+    As in Wilson's interval of a proportion (1927), which it is for two balanced classes that
+    are mistaken for each other alike, above 0. V is that of a mixture of tables that have the
+    margins of the slice: of the observed one with the independent one on the way to 0, and with
+    the one that agrees on the way to 1; of the independent one alone beyond 0, or, if R is
+    negative, with the one that agrees; and of the observed one on the way from a negative R
+    to -1. Of V, a cubic function, the parabola is taken that has its slope where it starts, and
+    its values at both ends.
+    """
+    score, se = pl.col("score"), pl.col("se")
+    phi_phi, phi_y, y_y = pl.col("phi_phi"), pl.col("phi_y"), pl.col("y_y")
+    guess_0, guess_2 = pl.col("guess_0"), pl.col("guess_2")
+    agree_0, agree_score, agree_1 = (pl.col(f"agree_{at}") for at in ("0", "score", "1"))
+    distance, room, sign = pl.col("distance"), 1 - pl.col("distance"), pl.col("sign")
+    is_positive = score >= 0
+
+    def either(positive: pl.Expr, negative: pl.Expr) -> pl.Expr:
+        return pl.when(is_positive).then(positive).otherwise(negative)
+
+    paths = {
+        "to_guess": _Path(
+            before=pl.lit(0.0),
+            length=distance,
+            start=phi_phi,
+            slope=2 * sign * phi_y,
+            end_at_start=guess_0 + score.pow(2) * guess_2,
+            end=guess_0,
+        ),
+        "past_guess": _Path(
+            before=distance,
+            length=pl.lit(1.0),
+            start=guess_0,
+            slope=pl.lit(0.0),
+            end_at_start=either(guess_0, agree_0),
+            end=either(guess_0 + guess_2, agree_1),
+        ),
+        "outward": _Path(
+            before=pl.lit(0.0),
+            length=room,
+            start=phi_phi,
+            slope=-2 * sign * phi_y,
+            end_at_start=either(agree_score, phi_phi),
+            end=either(agree_1, phi_phi + 2 * room * phi_y + room.pow(2) * y_y),
+        ),
+    }
+    rows = pl.when(se.is_not_null()).then(phi_phi / se.pow(2)).otherwise("units")
+    # Where no label is both gold and predicted, R is 0 whatever the pairs.
+    score_or_null = pl.when((guess_0 > NOTHING) & pl.col("z").is_not_null()).then(score)
+    slices = slices.with_columns(
+        distance=score_or_null.abs(),
+        sign=either(pl.lit(1.0), pl.lit(-1.0)),
+        z2=pl.col("z").pow(2) / rows,
+    )
+    is_near = distance.pow(2) >= pl.col("z2") * guess_0
+    past_guess = distance + pl.col("past_guess")
+    for name, path in paths.items():
+        slices = _reach(slices, name, path)
+    return slices.with_columns(
+        inward=pl.when(is_near).then("to_guess").otherwise(past_guess)
+    ).with_columns(
+        low=score - either(pl.col("inward"), pl.col("outward")),
+        high=score + either(pl.col("outward"), pl.col("inward")),
+    )
+
+
+class _Path(NamedTuple):
+    """How the variance of a score changes with a distance g from its start, up to `length`.
+
+    V(g) = (1 - u)·S(g) + u·E(g) with u = g / length, where S(0) = `start`, S'(0) = `slope`,
+    E(0) = `end_at_start`, E(length) = `end`; `before` is how far the start is from R.
+    """
+
+    before: pl.Expr
+    length: pl.Expr
+    start: pl.Expr
+    slope: pl.Expr
+    end_at_start: pl.Expr
+    end: pl.Expr
+
+
+def _reach(slices: pl.LazyFrame, name: str, path: _Path) -> pl.LazyFrame:
+    """Add the g with (before + g)² = z²·V(g)/n, or the length of the path if it is less."""
+    before, length, start, slope, end_at_start, end = map(pl.col, _Path._fields)
+    rise, bend, a, b, c, root = map(pl.col, ("rise", "bend", "a", "b", "c", "root"))
+    z2 = pl.col("z2")
+    u = pl.when(b >= 0).then(-2 * c / (b + root)).otherwise((root - b) / (2 * a)).fill_nan(0.0)
+    is_enough = a + b + c >= 0
+    return (
+        slices.with_columns(**path._asdict())
+        .with_columns(rise=length * slope + end_at_start - start)
+        .with_columns(bend=end - start - rise)
+        .with_columns(
+            a=length.pow(2) - z2 * bend,
+            b=2 * before * length - z2 * rise,
+            c=before.pow(2) - z2 * start,
+        )
+        .with_columns(root=(b.pow(2) - 4 * a * c).clip(0).sqrt())
+        .with_columns((length * pl.when(is_enough).then(u.clip(0, 1)).otherwise(1.0)).alias(name))
+    )
