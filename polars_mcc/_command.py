@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 from unicodedata import bidirectional, category
 
 import polars as pl
@@ -12,6 +13,8 @@ import typer
 import polars_mcc
 from polars_mcc import _files
 from polars_mcc._classes import Nulls
+from polars_mcc._compare import Correction
+from polars_mcc._intervals import Method
 from polars_mcc._plan_errors import reason
 
 _CONTROLS = {"Cc", "Zl", "Zp"}
@@ -37,19 +40,42 @@ def _main(
         raise typer.Exit
 
 
+Logs: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(help="Parquet files, folders of them, or quoted globs. Each file is read once."),
+]
+Keys: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--by", metavar="COLUMN", help="Slice by this column. Repeat to cross."),
+]
+Gold: TypeAlias = Annotated[str, typer.Option(metavar="COLUMN", help="The true label.")]
+Weight: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="How many rows a row stands for: n in counts."),
+]
+Cluster: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="What rows have in common that are not independent."),
+]
+HowInterval: TypeAlias = Annotated[Method, typer.Option(help="How the interval is made.")]
+Where: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--filter", metavar="SQL", help="Score only the rows for which this holds."),
+]
+HowNulls: TypeAlias = Annotated[
+    Nulls, typer.Option(help="Leave rows with a null label out, or take null for a label.")
+]
+Out: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write to FILE (.parquet, .csv or .json)."),
+]
+
+
 @app.command()
 def by(  # noqa: PLR0917 - typer makes options of them
-    logs: Annotated[
-        list[str],
-        typer.Argument(
-            help="Parquet files, folders of them, or quoted globs. Each file is read once."
-        ),
-    ],
-    by: Annotated[
-        list[str] | None,
-        typer.Option("--by", metavar="COLUMN", help="Slice by this column. Repeat to cross."),
-    ] = None,
-    gold: Annotated[str, typer.Option(metavar="COLUMN", help="The true label.")] = "gold",
+    logs: Logs,
+    by: Keys = None,
+    gold: Gold = "gold",
     pred: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,49 +84,111 @@ def by(  # noqa: PLR0917 - typer makes options of them
             show_default="pred",
         ),
     ] = None,
-    weight: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="How many rows a row stands for: n in counts."),
+    weight: Weight = None,
+    ci: Annotated[
+        float | None, typer.Option(metavar="LEVEL", help="Add an interval: 0.95 is usual.")
     ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option("--filter", metavar="SQL", help="Score only the rows for which this holds."),
-    ] = None,
-    nulls: Annotated[
-        Nulls, typer.Option(help="Leave rows with a null label out, or take null for a label.")
-    ] = "drop",
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write to FILE (.parquet, .csv or .json)."),
-    ] = None,
+    method: HowInterval = "score",
+    cluster: Cluster = None,
+    where: Where = None,
+    nulls: HowNulls = "drop",
+    out: Out = None,
 ) -> None:
     """Score every slice of a prediction log.
 
-    A row per slice: the rows scored (n), their Matthews correlation coefficient (mcc),
-    and the rows not scored because a label is null (n_null).
+    A row per slice: the rows scored (n), their Matthews correlation coefficient (mcc), its
+    standard error and interval (with --ci), and the rows not scored because a label is null
+    (n_null).
 
     Example: `polars-mcc by logs/ --by country --by device --filter "day > DATE '2026-03-01'"`
     """
     keys, preds = by or [], pred or ["pred"]
-    try:
-        if out is not None:
-            _files.check_out(out)
-        found = _files.find(logs)
-        rows = None if where is None else pl.sql_expr(where)
-        columns = [*keys, gold, *preds, *([weight] if weight else [])]
-        if rows is not None:
-            columns += rows.meta.root_names()
-        lf = _files.scan(found.files, columns)
-        query = polars_mcc.by(
-            lf if rows is None else lf.filter(rows),
+
+    def query(log: pl.LazyFrame) -> pl.LazyFrame:
+        return polars_mcc.by(
+            log,
             *keys,
             gold=gold,
             pred=preds if len(preds) > 1 else preds[0],
             weight=weight,
             nulls=nulls,
+            ci=ci,
+            method=method,
+            cluster=cluster,
         )
+
+    _run(query, logs, [*keys, gold, *preds, weight, cluster], where, out)
+
+
+@app.command()
+def compare(  # noqa: PLR0917 - typer makes options of them
+    logs: Logs,
+    a: Annotated[str, typer.Option(metavar="COLUMN", help="The baseline.")],
+    b: Annotated[
+        list[str],
+        typer.Option(metavar="COLUMN", help="The model to compare with it. Repeat for several."),
+    ],
+    by: Keys = None,
+    gold: Gold = "gold",
+    weight: Weight = None,
+    ci: Annotated[float, typer.Option(metavar="LEVEL", help="The level of the interval.")] = 0.95,
+    method: HowInterval = "score",
+    cluster: Cluster = None,
+    correction: Annotated[
+        Correction, typer.Option(help="Of the p-values, for how many there are.")
+    ] = "bh",
+    where: Where = None,
+    nulls: HowNulls = "drop",
+    out: Out = None,
+) -> None:
+    """Compare models on the same rows of a prediction log.
+
+    A row per slice: the rows scored (n), both scores, their difference (above 0 where b is
+    better), its standard error and interval, its p-value, and that corrected for the number of
+    rows.
+
+    Example: `polars-mcc compare logs/ --a old --b new --by country`
+    """
+    keys = by or []
+
+    def query(log: pl.LazyFrame) -> pl.LazyFrame:
+        return polars_mcc.compare(
+            log,
+            a,
+            b if len(b) > 1 else b[0],
+            *keys,
+            gold=gold,
+            weight=weight,
+            nulls=nulls,
+            ci=ci,
+            method=method,
+            cluster=cluster,
+            correction=correction,
+        )
+
+    _run(query, logs, [*keys, gold, a, *b, weight, cluster], where, out)
+
+
+def _run(
+    query: Callable[[pl.LazyFrame], pl.LazyFrame],
+    logs: list[str],
+    read: Sequence[str | None],
+    where: str | None,
+    out: Path | None,
+) -> None:
+    """Ask the query of the logs, and show or write the answer, or say why there is none."""
+    try:
+        if out is not None:
+            _files.check_out(out)
+        found = _files.find(logs)
+        rows = None if where is None else pl.sql_expr(where)
+        columns = [name for name in read if name is not None]
+        if rows is not None:
+            columns += rows.meta.root_names()
+        lf = _files.scan(found.files, columns)
+        lazy = query(lf if rows is None else lf.filter(rows))
         with _files.named_if_corrupt(found.files, columns):
-            answer = query.collect()
+            answer = lazy.collect()
         if out is not None:
             _files.write(answer, out)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
@@ -115,7 +203,7 @@ def by(  # noqa: PLR0917 - typer makes options of them
     if out is None:
         typer.echo(_table(answer))
     else:
-        _say(f"{answer.height} slices written to {out}")
+        _say(f"{answer.height} rows written to {out}")
         if out.suffix == ".csv" and (formulas := _files.formulas(answer)):
             first, *more = formulas
             others = f" and {len(more)} more" if more else ""

@@ -46,7 +46,7 @@ def differences(
     if nulls == "drop":  # A row that one model leaves open is scored for neither.
         is_scored = pl.all_horizontal(label.is_not_null() for label in labels)
         cells = cells.with_columns(gold=pl.when(is_scored).then("gold"))
-    cluster = {"cluster": pl.col("cluster")} if "cluster" in log.extras else {}
+    cluster = {"cluster": pl.col("cluster")} if log.has_clusters else {}
     a, b = (
         estimate(
             log,

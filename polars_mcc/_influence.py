@@ -120,7 +120,7 @@ def variance(log: Log, cells: pl.LazyFrame, influence: pl.Expr) -> pl.LazyFrame:
     size would be as good if the rows of a unit were all alike. `n_clusters` is their number.
     """
     n = pl.col("n").cast(pl.Float64)
-    if "cluster" in log.extras:
+    if log.has_clusters:
         moved, size = pl.col("moved"), pl.col("size")
         clusters = cells.group_by(*log.slice, "cluster").agg(
             moved=(n * influence).sum(), size=n.sum()

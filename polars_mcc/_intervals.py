@@ -41,7 +41,7 @@ class Estimate:
 
     def with_intervals(self, log: Log) -> pl.LazyFrame:
         """The scores with their intervals, in the order of an answer."""
-        n_clusters = [pl.col("n_clusters").fill_null(0)] if "cluster" in log.extras else []
+        n_clusters = [pl.col("n_clusters").fill_null(0)] if log.has_clusters else []
         limits = pl.col("mcc_low", "mcc_high").clip(-1, 1)
         return log.beside(self.scores, self.intervals).select(
             *log.slice, "n", *n_clusters, "mcc", "se", limits, "n_null"
@@ -61,16 +61,17 @@ def estimate(
 
     `cells` are the pairs, apart by cluster if the log has clusters.
     """
+    # What is asked for twice is cached: else Polars reads the log again for each time.
     cells = cells.cache()
     pairs = cells
-    if "cluster" in log.extras:
+    if log.has_clusters:
         pairs = merged(log, cells, gold=pl.col("gold"), pred=pl.col("pred"))
     classes = of_pairs(log, pairs, nulls).cache()
     of_classes = margins(log, classes).cache()
     of_pair = influences(log, pairs, of_classes, nulls).cache()
-    cells = with_influence(log, cells, of_pair) if pairs is not cells else of_pair
+    rows = with_influence(log, cells, of_pair) if log.has_clusters else of_pair
     slices = log.beside(ends(log, of_classes), observed(log, of_pair))
-    slices = log.beside(slices, variance(log, cells, pl.col("phi")))
+    slices = log.beside(slices, variance(log, rows, pl.col("phi")))
     return Estimate(
         scores(log, log.with_every_model(classes), zero_division),
         of_pair,
@@ -85,7 +86,7 @@ def critical(log: Log, ci: float) -> pl.Expr:
     expansion of Fisher and Cornish (1960), which is 0.1 % off at 3 and exact at many.
     """
     z = NormalDist().inv_cdf((1 + ci) / 2)
-    if "cluster" not in log.extras:
+    if not log.has_clusters:
         return pl.lit(z)
     df = pl.col("n_clusters") - 1
     terms = (
@@ -119,7 +120,7 @@ def _limits(log: Log, slices: pl.LazyFrame, ci: float, method: Method) -> pl.Laz
         limits = slices.with_columns(low=(middle - reach).tanh(), high=(middle + reach).tanh())
     else:
         limits = slices.with_columns(low=score - z * se, high=score + z * se)
-    n_clusters = ["n_clusters"] if "cluster" in log.extras else []
+    n_clusters = ["n_clusters"] if log.has_clusters else []
     return limits.select(*log.slice, *n_clusters, se=se, mcc_low="low", mcc_high="high")
 
 

@@ -52,6 +52,11 @@ class Log:
         return [*(_KEY + name for name in self.keys), *([_MODEL] if self.several else [])]
 
     @property
+    def has_clusters(self) -> bool:
+        """Whether rows are in clusters."""
+        return "cluster" in self.extras
+
+    @property
     def models(self) -> pl.Enum:
         """The dtype of the model: in the order given."""
         return pl.Enum(self.preds)

@@ -103,13 +103,46 @@ def test_the_table_is_printed_whole():
     assert all(f"slice {i:03}" in done.stdout for i in range(200))
 
 
+@pytest.mark.usefixtures("logs")
+def test_intervals():
+    options = ("--by", "country", "--pred", "other", "--ci", "0.9", "--method", "fisher")
+    log = pl.read_parquet("logs", hive_partitioning=True)
+    expected = polars_mcc.by(log, "country", pred="other", ci=0.9, method="fisher", cluster="day")
+    assert_frame_equal(answer_of("logs", *options, "--cluster", "day"), expected)
+    assert "give the level too, as ci=0.95" in refusal_of("logs", "--cluster", "day")
+    assert "ci must be a confidence level" in refusal_of("logs", "--ci", "95")
+    assert "no column 'dya' for cluster; did you mean" in refusal_of(
+        "logs", "--ci", "0.9", "--cluster", "dya"
+    )
+
+
+@pytest.mark.usefixtures("logs")
+def test_compare():
+    command = ["compare", "logs", "--a", "pred", "--b", "other", "--by", "country"]
+    done = CliRunner().invoke(app, [*command, "--correction", "holm", "--out", "a.parquet"])
+    assert done.exit_code == 0, done.output
+    log = pl.read_parquet("logs")
+    expected = polars_mcc.compare(log, "pred", "other", "country", correction="holm")
+    assert_frame_equal(pl.read_parquet("a.parquet"), expected)
+    both = CliRunner().invoke(app, [*command, "--b", "gold", "--weight", "n"])
+    assert both.exit_code == 0, both.output
+    assert "p_adjusted" in both.stdout
+    assert both.stdout.count("gold") == 2
+    refused = CliRunner().invoke(app, [*command, "--b", "pred"])
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        "polars-mcc: logs: model 'pred' is the baseline; leave it out of those that are "
+        "compared with it\n"
+    )
+
+
 @pytest.mark.parametrize("out", ["a.parquet", "a.csv", "a.json"])
 @pytest.mark.usefixtures("logs")
 def test_out_replaces_a_file(out, tmp_path):
     (tmp_path / out).write_text("what was here before")
     done = polars_mcc_by("logs", "--by", "country", "--out", out)
     assert done.stdout == ""
-    assert done.stderr == f"polars-mcc: 2 slices written to {out}\n"
+    assert done.stderr == f"polars-mcc: 2 rows written to {out}\n"
     read = {"a.parquet": pl.read_parquet, "a.csv": pl.read_csv, "a.json": pl.read_json}[out]
     assert_frame_equal(read(out), pl.read_parquet("logs").mcc.by("country"))
     assert sorted(file.name for file in tmp_path.iterdir()) == [out, "logs"]

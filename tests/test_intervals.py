@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
+from support import LABELS, log_of
 from tables import counts_of
 
 import polars_mcc
@@ -522,3 +523,47 @@ def test_a_missing_cluster_and_a_key_that_hides_a_limit(users):
     with pytest.raises(pl.exceptions.DuplicateError, match="key 'se'"):
         polars_mcc.by(users, pl.col("slice").alias("se"), ci=0.95)
     assert polars_mcc.by(users, pl.col("slice").alias("se")).columns[0] == "se"
+
+
+# Keys and labels of any dtype.
+
+SOME = [(key, g, p) for key in ("x", "y", None) for g in range(4) for p in (g, g, (g * g + 1) % 5)]
+
+
+@pytest.mark.parametrize("dtype", LABELS, ids=str)
+def test_labels_of_any_dtype(run, dtype):
+    some = [(key, g % 2, p % 2) for key, g, p in SOME] if dtype == pl.Boolean() else SOME
+    expected = polars_mcc.by(log_of(some, pl.Int64()), "key", ci=0.95)
+    found = run(log_of(some, dtype), lambda log: polars_mcc.by(log, "key", ci=0.95))
+    assert_frame_equal(found, expected, rel_tol=1e-12)
+    drawn, expected = (
+        polars_mcc.by(log_of(some, d), "key", ci=0.95, method="bca", n_boot=50, seed=1)
+        for d in (dtype, pl.Int64())
+    )
+    assert drawn["mcc"].to_list() == pytest.approx(expected["mcc"].to_list(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pl.Series([[1], [2, 3], None], dtype=pl.List(pl.Int64)),
+        pl.Series([{"a": 1}, {"a": None}, None], dtype=pl.Struct({"a": pl.Int64})),
+        pl.Series([[1, 2], [3, 4], None], dtype=pl.Array(pl.Int64, 2)),
+        pl.Series([math.nan, -0.0, None]),
+        pl.Series([b"a", b"b", None]),
+        pl.Series([1, 2**100, None], dtype=pl.Int128),
+        pl.Series(["x", "y", None], dtype=pl.Categorical),
+        pl.Series(["x", "y", None], dtype=pl.Enum(["y", "x"])),
+    ],
+    ids=lambda keys: str(keys.dtype),
+)
+def test_keys_of_any_dtype(run, keys):
+    log = log_of(SOME)
+    place = log["key"].replace_strict({"x": 0, "y": 1, None: 2}, return_dtype=pl.Int64)
+    keyed = log.with_columns(key=keys.gather(place))
+    expected = polars_mcc.by(log, "key", ci=0.95)
+    found = run(keyed, lambda frame: polars_mcc.by(frame, "key", ci=0.95))
+    drawn = polars_mcc.by(keyed, "key", ci=0.95, method="bootstrap", n_boot=50)
+    for column in ("mcc", "se", "mcc_high"):
+        assert sorted(found[column]) == pytest.approx(sorted(expected[column]), rel=1e-12)
+    assert sorted(drawn["mcc"]) == sorted(expected["mcc"])

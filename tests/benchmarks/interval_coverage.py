@@ -1,6 +1,6 @@
 """How often intervals cover the truth, and how wide they are: simulated, by the product itself.
 
-    python tests/benchmarks/coverage.py --out results --chart coverage.svg
+    python tests/benchmarks/interval_coverage.py --out results --chart coverage.svg
 
 Rows are drawn from a table with the margins π of gold and pred and the score R:
 p = R·diag(π) + (1 - R)·π πᵀ. Balanced: π is the same for each class. 95:5: the first class has
@@ -64,7 +64,11 @@ def covered(answer: pl.DataFrame, truth: float, low: str, high: str) -> dict[str
 
 
 def of_scores(
-    replicates: int, n_boot: int, sizes: Sequence[int], rng: np.random.Generator
+    replicates: int,
+    n_boot: int,
+    sizes: Sequence[int],
+    rng: np.random.Generator,
+    methods: Sequence[str] = METHODS,
 ) -> Iterator[dict]:
     settings = itertools.product((2, 4), MIXES, SCORES, sizes)
     for classes, mix, score, n in settings:
@@ -74,7 +78,7 @@ def of_scores(
         log = counts(draws.reshape(-1, classes, classes), "gold", "pred")
         defined = polars_mcc.by(log, "sample", weight="n", zero_division=None).drop_nulls("mcc")
         log = log.join(defined, on="sample", how="semi")
-        for method in METHODS:
+        for method in methods:
             how = {} if method in NATIVE else {"n_boot": n_boot, "seed": 1}
             answer = polars_mcc.by(log, "sample", weight="n", ci=CI, method=method, **how)
             yield {

@@ -1,0 +1,28 @@
+"""Rows of one user are not independent: how much wider an interval is that knows it.
+
+python examples/users_are_clusters.py
+"""
+
+import numpy as np
+import polars as pl
+
+import polars_mcc  # noqa: F401 - registers the namespace
+
+# 300 users with about 20 predictions each. The model is good for some and bad for others.
+rng = np.random.default_rng(0)
+rows = rng.poisson(20, 300)
+user = np.repeat(np.arange(300), rows)
+is_hit = rng.random(len(user)) < np.repeat(rng.beta(2, 1, 300), rows)
+gold = rng.choice(["cat", "dog", "cow"], len(user))
+guess = rng.choice(["cat", "dog", "cow"], len(user))
+log = pl.DataFrame({"user": user, "gold": gold, "pred": np.where(is_hit, gold, guess)})
+
+as_rows = log.mcc.score(ci=0.95)
+as_users = log.mcc.score(ci=0.95, cluster="user")
+print(as_rows)
+print(as_users)
+
+times = as_users["se"].item() / as_rows["se"].item()
+effective = as_rows["n"].item() / times**2
+print(f"the standard error is {times:.2f} times as large: {log.height} rows of 300 users tell as")
+print(f"much as {effective:.0f} rows of as many users would")

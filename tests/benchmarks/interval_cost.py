@@ -1,0 +1,129 @@
+"""What intervals cost: beside the counts of the pairs, and beside resampled rows.
+
+    python tests/benchmarks/interval_cost.py LOGS
+
+Uses the logs of speed.py, in the folder LOGS (made once). Intervals and counts are asked for
+in new processes, in turn: the median of the ratios, with their range. The bootstrap
+draws 10 000 replicates of 200 slices of 10 classes; scikit-learn, on resampled rows, so many
+as to take a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import speed
+
+import polars_mcc
+from polars_mcc._log import read
+from polars_mcc._pairs import pairs
+
+TASKS = [
+    *(
+        (workload, query, "pairs")
+        for workload in (
+            "Boolean labels",
+            "short text labels",
+            "1000 text labels",
+            "100 000 text slices, 5 labels",
+        )
+        for query in ("fisher", "score")
+    ),
+    ("three models", "compare", "joint pairs"),
+]
+QUERIES = {
+    "pairs": lambda log: pairs(read(log, ["slice"], "gold", "model_0", None, answers=[])),
+    "fisher": lambda log: polars_mcc.by(log, "slice", pred="model_0", ci=0.95, method="fisher"),
+    "score": lambda log: polars_mcc.by(log, "slice", pred="model_0", ci=0.95),
+    "joint pairs": lambda log: log.group_by("slice", "gold", "model_0", "model_1").agg(pl.len()),
+    "compare": lambda log: polars_mcc.compare(log, "model_0", "model_1", "slice"),
+}
+
+
+def seconds_of(query: str, log: Path) -> float:
+    command = [sys.executable, __file__, "--query", query, str(log)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def run(query: str, log: str) -> None:
+    lazy = QUERIES[query](pl.scan_parquet(f"{log}/**/*.parquet"))
+    start = time.perf_counter()
+    lazy.collect()
+    print(time.perf_counter() - start)
+
+
+def intervals(logs: Path, rows: int, rounds: int, only: str) -> None:
+    print("| log | query | beside | ratio | range | beside, s |")
+    print("| --- | --- | --- | --: | --: | --: |")
+    for name, query, beside in TASKS:
+        if only not in name:
+            continue
+        workload = speed.BY_NAME[name]
+        folder = workload.folder(logs, rows)
+        speed.write_logs(workload, rows, folder)
+        both = [(seconds_of(beside, folder), seconds_of(query, folder)) for _ in range(rounds)]
+        ratios = sorted(found / counted for counted, found in both)
+        counted = statistics.median(counted for counted, _ in both)
+        print(
+            f"| {name} | {query} | {beside} | {statistics.median(ratios):.2f} "
+            f"| {ratios[0]:.2f} to {ratios[-1]:.2f} | {counted:.2f} |",
+            flush=True,
+        )
+
+
+def bootstrap(rows: int, n_boot: int) -> None:
+    """Of slices of so many rows each."""
+    from sklearn.metrics import matthews_corrcoef  # noqa: PLC0415 - the queries do not need it
+
+    rng = np.random.default_rng(0)
+    table = (0.8 * np.eye(10) + 0.02) / 10
+    draws = rng.multinomial(rows, table.ravel(), size=200)
+    places = np.nonzero(draws)
+    gold, pred = np.divmod(places[1], 10)
+    counts = pl.DataFrame({"slice": places[0], "gold": gold, "pred": pred, "n": draws[places]})
+    start = time.perf_counter()
+    polars_mcc.by(counts, "slice", weight="n", ci=0.95, method="bootstrap", n_boot=n_boot, seed=0)
+    ours = time.perf_counter() - start
+
+    one = counts.filter(pl.col("slice") == 0)
+    one = one.select(pl.col("gold", "pred").repeat_by("n").explode())
+    gold, pred = one["gold"].to_numpy(), one["pred"].to_numpy()
+    done, start = 0, time.perf_counter()
+    while time.perf_counter() - start < 1 or done < 3:
+        pick = rng.integers(0, rows, rows)
+        matthews_corrcoef(gold[pick], pred[pick])
+        done += 1
+    theirs = (time.perf_counter() - start) / done * 200 * n_boot
+    print(f"| {rows} | {ours:.1f} | {theirs:.0f} | {ours / theirs:.5f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("logs", help="a folder for logs of 1 GB")
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--n-boot", type=int, default=10_000)
+    parser.add_argument("--only", default="", help="logs with this in their name")
+    parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.query:
+        run(args.query, args.logs)
+        return
+    intervals(Path(args.logs), args.rows, args.rounds, args.only)
+    print(f"\n{args.n_boot} replicates of 200 slices of 10 classes; rows: time per replicate\n")
+    print("| rows a slice | counts, s | rows (scikit-learn), s | ratio |")
+    print("| --: | --: | --: | --: |")
+    for rows in (1000, 100_000):
+        bootstrap(rows, args.n_boot)
+
+
+if __name__ == "__main__":
+    main()
