@@ -85,7 +85,8 @@ def by(
     and hashes of 64 bits stand for labels meanwhile, if these are text, or if all keys are
     numbers, dates or Enums: two of K labels are taken for one with a probability below
     K² / 2⁶⁴, 6·10⁻¹⁰ for 10⁵ labels, whatever the number of rows and slices. `counts`,
-    `classes` and `confusion`, which show labels, use no hashes.
+    `classes` and `confusion`, which show labels, use no hashes. With an interval, rows are
+    reduced to pairs, and these are matched with the classes by such hashes.
 
     Args:
         frame: A log, one row per prediction, or a counts table with `weight="n"`.

@@ -63,8 +63,8 @@ def weight_failures(least: pl.Expr, total: pl.Expr, name: str) -> list[Failure]:
     """What makes weights no weights, from the least of them and their total."""
     negative = least < 0
     message = pl.format(
-        f"weight '{name}' has or adds up to {{}}: a weight is how many rows a row stands "
-        "for, finite and not negative; filter or mend these rows",
+        f"weight '{name}' has or adds up to {{}}: weights must be finite and not negative; "
+        "filter or mend these rows",
         pl.when(negative).then(least).otherwise(total),
     )
     return [Failure(negative | ~total.is_finite(), message)]

@@ -219,6 +219,23 @@ def influences(table: Table) -> dict[tuple[Hashable, Hashable], float]:
     return {pair: float(slope) for pair, slope in slopes.items()}
 
 
+def influences_of_rows(rows: Sequence[Row], weights: Sequence[float]) -> list[float]:
+    """That of each row's pair."""
+    table: dict[Row, float] = {}
+    for pair, weight in zip(rows, weights, strict=True):
+        table[pair] = table.get(pair, 0) + weight
+    slopes = influences(table)
+    return [slopes[pair] for pair in rows]
+
+
+def moved(units: Iterable[Hashable], *columns: Sequence[float]) -> list[float]:
+    """The products of the columns, added up by unit."""
+    sums: dict[Hashable, float] = {}
+    for unit, *factors in zip(units, *columns, strict=True):
+        sums[unit] = sums.get(unit, 0) + math.prod(factors)
+    return list(sums.values())
+
+
 def standard_error(table: Table) -> float:
     """Of R_K, by the delta method."""
     return math.sqrt(sum(table[pair] * slope**2 for pair, slope in influences(table).items()))

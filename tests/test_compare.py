@@ -42,12 +42,7 @@ def log():
 
 
 def influence_of_rows(rows: pl.DataFrame, model: str, weight: list[float]) -> list[float]:
-    pairs = list(zip(rows["gold"], rows[model], strict=True))
-    table: dict = {}
-    for pair, w in zip(pairs, weight, strict=True):
-        table[pair] = table.get(pair, 0) + w
-    slopes = oracles.influences(table)
-    return [slopes[pair] for pair in pairs]
+    return oracles.influences_of_rows(list(zip(rows["gold"], rows[model], strict=True)), weight)
 
 
 @pytest.mark.parametrize("cluster", [None, "user"])
@@ -61,13 +56,11 @@ def test_the_standard_error_is_that_of_numerical_differentiation(run, log, weigh
     )
     for name, rows in log.group_by("slice"):
         w = rows[weight].to_list() if weight else [1.0] * rows.height
-        both = (influence_of_rows(rows, model, w) for model in ("a", "b"))
-        units = rows[cluster].to_list() if cluster else range(rows.height)
-        moved: dict = {}
-        for unit, one, of_a, of_b in zip(units, w, *both, strict=True):
-            moved[unit] = moved.get(unit, 0) + one * (of_b - of_a)
+        of_a, of_b = (influence_of_rows(rows, model, w) for model in ("a", "b"))
+        differences = [b - a for a, b in zip(of_a, of_b, strict=True)]
+        moved = oracles.moved(rows[cluster] if cluster else range(rows.height), w, differences)
         answer = found.filter(pl.col("slice") == name[0])
-        assert answer["se"].item() == pytest.approx(math.hypot(*moved.values()), rel=1e-10)
+        assert answer["se"].item() == pytest.approx(math.hypot(*moved), rel=1e-10)
 
 
 def test_scores_and_rows_are_those_of_by(run, log):

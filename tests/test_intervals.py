@@ -179,19 +179,11 @@ def users():
     )
 
 
-def by_rows(rows: pl.DataFrame, weight: str | None, cluster: str | None, pred="pred") -> list:
+def by_rows(rows: pl.DataFrame, weight: str | None, cluster: str | None) -> list[float]:
     """Σ weight · influence of each unit, by the definition, from rows."""
     w = rows[weight].to_list() if weight else [1.0] * rows.height
-    pairs = list(zip(rows["gold"], rows[pred], strict=True))
-    table: dict = {}
-    for pair, one in zip(pairs, w, strict=True):
-        table[pair] = table.get(pair, 0) + one
-    slopes = oracles.influences(table)
-    moved: dict = {}
-    units = rows[cluster].to_list() if cluster else range(rows.height)
-    for unit, pair, one in zip(units, pairs, w, strict=True):
-        moved[unit] = moved.get(unit, 0) + one * slopes[pair]
-    return list(moved.values())
+    slopes = oracles.influences_of_rows(list(zip(rows["gold"], rows["pred"], strict=True)), w)
+    return oracles.moved(rows[cluster] if cluster else range(rows.height), w, slopes)
 
 
 @pytest.mark.parametrize("cluster", [None, "user"])
