@@ -49,14 +49,24 @@ class Table:
         self.gold, self.pred = codes[: len(n)][order], codes[len(n) :][order]
         self.n = n[order]
         self.s = float(n.sum())
+        self.is_hit = self.gold == self.pred
+        self.by_pred = np.argsort(self.pred, kind="stable")
 
-    def add_up(self, counts: _Ints, codes: _Ints) -> _Floats:
-        """Counts of shape (…, pairs), added up by a code per pair: (…, labels)."""
-        order = np.argsort(codes, kind="stable")
-        found, first = np.unique(codes[order], return_index=True)
+    def margins(self, counts: _Ints) -> tuple[_Floats, _Floats, _Floats]:
+        """How often each label is gold, is predicted, and both, from (…, pairs) counts."""
+        hits = np.zeros((*counts.shape[:-1], self.k))
+        hits[..., self.gold[self.is_hit]] = counts[..., self.is_hit]
+        return (
+            self._add_up(counts, self.gold),
+            self._add_up(counts[..., self.by_pred], self.pred[self.by_pred]),
+            hits,
+        )
+
+    def _add_up(self, counts: _Ints, codes: _Ints) -> _Floats:
+        """Counts of shape (…, pairs), added up by a sorted code per pair: (…, labels)."""
+        found, first = np.unique(codes, return_index=True)
         sums = np.zeros((*counts.shape[:-1], self.k))
-        if len(found):
-            sums[..., found] = np.add.reduceat(counts[..., order], first, axis=-1)
+        sums[..., found] = np.add.reduceat(counts, first, axis=-1)
         return sums
 
     def parts(self, counts: _Ints) -> tuple[_Floats, _Floats, _Floats]:
@@ -64,10 +74,8 @@ class Table:
 
         As sums over classes of true · false positives and negatives, which do not cancel.
         """
-        is_hit = self.gold == self.pred
-        t, p = self.add_up(counts, self.gold), self.add_up(counts, self.pred)
-        c = self.add_up(counts[..., is_hit], self.gold[is_hit])
         s = self.s
+        t, p, c = self.margins(counts)
         covariance = (c * (s - t - p + c) - (t - c) * (p - c)).sum(axis=-1)
         return covariance, (t * (s - t)).sum(axis=-1), (p * (s - p)).sum(axis=-1)
 
@@ -77,12 +85,11 @@ class Table:
 
     def without_a_row(self) -> _Floats:
         """R_K without one row of each pair, NaN where it is 0/0 (the jackknife)."""
-        t, p = self.add_up(self.n, self.gold), self.add_up(self.n, self.pred)
-        is_hit = self.gold == self.pred
-        hits, s = float(self.n[is_hit].sum()), self.s
+        s = self.s
+        t, p, c = self.margins(self.n)
         covariance, var_gold, var_pred = self.parts(self.n)
         return _ratio(
-            covariance - hits - is_hit * s + p[self.gold] + t[self.pred],
+            covariance - c.sum() - self.is_hit * s + p[self.gold] + t[self.pred],
             var_gold - 2 * (s - t[self.gold]),
             var_pred - 2 * (s - p[self.pred]),
         )

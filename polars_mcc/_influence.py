@@ -119,34 +119,39 @@ def variance(log: Log, cells: pl.LazyFrame, influence: pl.Expr) -> pl.LazyFrame:
     unit is a row, or a cluster. `units` is (Σ n)² / Σ (n of a unit)²: as many units of one
     size would be as good if the rows of a unit were all alike. `n_clusters` is their number.
     """
-    n = pl.col("n").cast(pl.Float64)
-    if log.has_clusters:
-        moved, size = pl.col("moved"), pl.col("size")
-        clusters = cells.group_by(*log.slice, "cluster").agg(
-            moved=(n * influence).sum(), size=n.sum()
-        )
-        return log.per_slice(
-            clusters,
-            variance=moved.pow(2).sum() / size.sum().pow(2),
-            units=size.sum().pow(2) / size.pow(2).sum(),
-            n_clusters=size.count().cast(pl.Int64),
-        )
-    squares = n if log.is_frequency else pl.col("squares")
+    if not log.has_clusters:
+        return log.per_slice(cells, **_of_rows(log, influence))
+    n, size = pl.col("n").cast(pl.Float64), pl.col("size")
+    clusters = cells.group_by(*log.slice, "cluster").agg(moved=(n * influence).sum(), size=n.sum())
     return log.per_slice(
-        cells,
-        variance=(squares * influence.pow(2)).sum() / n.sum().pow(2),
-        units=n.sum().pow(2) / squares.sum(),
+        clusters,
+        variance=pl.col("moved").pow(2).sum() / size.sum() / size.sum(),
+        units=size.sum() / size.pow(2).sum() * size.sum(),
+        n_clusters=size.count().cast(pl.Int64),
     )
 
 
-def observed(log: Log, influences: pl.LazyFrame) -> pl.LazyFrame:
-    """The means of φ², φ·Y and Y² over the rows of each slice."""
+def _of_rows(log: Log, influence: pl.Expr) -> dict[str, pl.Expr]:
+    n = pl.col("n").cast(pl.Float64)
+    squares = n if log.is_frequency else pl.col("squares")
+    return {
+        "variance": (squares * influence.pow(2)).sum() / n.sum() / n.sum(),
+        "units": n.sum() / squares.sum() * n.sum(),
+    }
+
+
+def observed(log: Log, influences: pl.LazyFrame, cells: pl.LazyFrame) -> pl.LazyFrame:
+    """The means of φ², φ·Y and Y² over the rows of each slice, and the variance of its score.
+
+    `cells` are those of the influences, apart by cluster if the log has clusters.
+    """
     n, phi, y = pl.col("n").cast(pl.Float64), pl.col("phi"), pl.col("y")
-
-    def mean(value: pl.Expr) -> pl.Expr:
-        return (n * value).sum() / n.sum()
-
-    return log.per_slice(influences, phi_phi=mean(phi * phi), phi_y=mean(phi * y), y_y=mean(y * y))
+    products = {"phi_phi": phi * phi, "phi_y": phi * y, "y_y": y * y}
+    means = {name: (n * product).sum() / n.sum() for name, product in products.items()}
+    if not log.has_clusters:  # In one pass.
+        return log.per_slice(influences, **means, **_of_rows(log, phi))
+    rows = with_influence(log, cells, influences)
+    return log.beside(log.per_slice(influences, **means), variance(log, rows, phi))
 
 
 def ends(log: Log, margins: pl.LazyFrame) -> pl.LazyFrame:

@@ -10,14 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_mcc._classes import Nulls, of_pairs
-from polars_mcc._influence import (
-    ends,
-    influences,
-    margins,
-    observed,
-    variance,
-    with_influence,
-)
+from polars_mcc._influence import ends, influences, margins, observed
 from polars_mcc._log import Log
 from polars_mcc._pairs import merged
 from polars_mcc._scores import scores
@@ -68,10 +61,10 @@ def estimate(
         pairs = merged(log, cells, gold=pl.col("gold"), pred=pl.col("pred"))
     classes = of_pairs(log, pairs, nulls).cache()
     of_classes = margins(log, classes).cache()
-    of_pair = influences(log, pairs, of_classes, nulls).cache()
-    rows = with_influence(log, cells, of_pair) if log.has_clusters else of_pair
-    slices = log.beside(ends(log, of_classes), observed(log, of_pair))
-    slices = log.beside(slices, variance(log, rows, pl.col("phi")))
+    of_pair = influences(log, pairs, of_classes, nulls)
+    if log.extras:
+        of_pair = of_pair.cache()
+    slices = log.beside(ends(log, of_classes), observed(log, of_pair, cells))
     return Estimate(
         scores(log, log.with_every_model(classes), zero_division),
         of_pair,
@@ -108,10 +101,12 @@ def critical(log: Log, ci: float) -> pl.Expr:
 
 def _limits(log: Log, slices: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame:
     score, se, z = pl.col("score"), pl.col("se"), pl.col("z")
+    variance, units = pl.col("variance"), pl.col("units")
     is_known = (score.abs() < 1) & (pl.col("phi_phi") > NOTHING) & z.is_not_null()
-    is_known &= pl.col("variance") * pl.col("units") > NOTHING * pl.col("phi_phi")
+    is_known &= variance.is_finite() & (variance > 0) & units.is_finite()
+    is_known &= variance * units > NOTHING * pl.col("phi_phi")
     slices = slices.with_columns(z=critical(log, ci)).with_columns(
-        se=pl.when(is_known).then(pl.col("variance").sqrt())
+        se=pl.when(is_known).then(variance.sqrt())
     )
     if method == "score":
         limits = _score_limits(slices)
@@ -171,14 +166,13 @@ def _score_limits(slices: pl.LazyFrame) -> pl.LazyFrame:
             end=either(agree_1, phi_phi + 2 * room * phi_y + room.pow(2) * y_y),
         ),
     }
-    rows = pl.when(se.is_not_null()).then(phi_phi / se.pow(2)).otherwise("units")
+    units = pl.when(pl.col("units").is_between(0, math.inf, closed="none")).then("units")
+    rows = pl.when(se.is_not_null()).then(phi_phi / se.pow(2)).otherwise(units)
     # Where no label is both gold and predicted, R is 0 whatever the pairs.
-    score_or_null = pl.when((guess_0 > NOTHING) & pl.col("z").is_not_null()).then(score)
+    score_or_null = pl.when(guess_0 > NOTHING).then(score)
     slices = slices.with_columns(
-        distance=score_or_null.abs(),
-        sign=either(pl.lit(1.0), pl.lit(-1.0)),
-        z2=pl.col("z").pow(2) / rows,
-    )
+        sign=either(pl.lit(1.0), pl.lit(-1.0)), z2=pl.col("z").pow(2) / rows
+    ).with_columns(distance=pl.when(pl.col("z2").is_not_null()).then(score_or_null.abs()))
     is_near = distance.pow(2) >= pl.col("z2") * guess_0
     past_guess = distance + pl.col("past_guess")
     for name, path in paths.items():

@@ -28,6 +28,10 @@ CORE = {
     "_classes": "test_identities test_edges test_by test_classes test_errors test_exact",
     "_scores": "test_identities test_edges test_by test_classes test_errors test_exact",
     "_expression": "test_expression test_edges test_exact",
+    "_influence": "test_intervals test_compare",
+    "_intervals": "test_intervals test_compare",
+    "_compare": "test_compare",
+    "_bootstrap": "test_intervals",
 }
 """The modules of the core, and the tests of each."""
 

@@ -279,6 +279,35 @@ def test_a_weight_is_rows_and_a_sample_weight_is_not(users):
     )
 
 
+@pytest.mark.parametrize(
+    ("size", "cluster"),
+    [(1e-250, None), (1e-9, None), (1e250, None), (1e-100, "user"), (1e9, "user"), (1e100, "user")],
+)
+def test_weights_of_any_size(users, size, cluster):
+    """The standard error of w rows is that of one row by √w; of clusters, it is the same."""
+    log = users.with_columns(w=pl.lit(size))
+    found = polars_mcc.by(log, "slice", weight="w", ci=0.95, cluster=cluster)
+    plain = polars_mcc.by(log, "slice", ci=0.95, cluster=cluster)
+    by = 1 if cluster else math.sqrt(size)
+    assert found["se"].to_list() == pytest.approx([se / by for se in plain["se"]], rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-250, 1e250])
+@pytest.mark.parametrize("option", [{"sample_weight": "w"}, {"weight": "w", "cluster": "user"}])
+def test_weights_whose_squares_are_no_floats_have_no_interval(users, size, option):
+    """No standard error, or none that is wrong."""
+    found = polars_mcc.by(users.with_columns(w=pl.lit(size)), "slice", ci=0.95, **option)
+    plain = polars_mcc.by(users, "slice")
+    assert found["mcc"].to_list() == pytest.approx(plain["mcc"].to_list(), rel=1e-14)
+    assert found.select(INTERVAL).null_count().row(0) == (2, 2, 2)
+
+
+def test_a_total_that_is_too_large_is_an_error():
+    log = pl.DataFrame({"user": [1, 2], "gold": [0, 0], "pred": [0, 0], "n": [2**62, 2**62]})
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="add up to at least 92233720"):
+        polars_mcc.by(log, weight="n", cluster="user", ci=0.95)
+
+
 # The edges.
 
 
