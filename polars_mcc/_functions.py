@@ -325,7 +325,8 @@ def compare(
     To compare models of two logs, join these on what tells their rows apart.
 
     Args:
-        frame: A log with a column per model, or its counts: with `weight`, as in `by`.
+        frame: A log with a column per model, or its counts: those of `counts(log, *keys, a,
+            pred=b)`, with `weight="n"`, tell how often gold, a and b (`pred`) meet.
         a: The baseline: a name or an expression.
         b: The model to compare with it; or several, as a list, a selector or an expression
             with several outputs, each compared with `a`.

@@ -204,6 +204,12 @@ def test_counts_give_the_difference_of_their_rows(log, cluster):
     assert ("n_clusters" in found.columns) == (cluster is not None)
 
 
+def test_the_verb_counts_makes_joint_counts(log):
+    counted = polars_mcc.counts(log, "slice", "a", pred="b")
+    found = polars_mcc.compare(counted, "a", "pred", "slice", weight="n")
+    assert_frame_equal(found, polars_mcc.compare(log, "a", "b", "slice"), rel_tol=1e-10)
+
+
 def test_two_logs_are_joined_on_their_rows(log):
     log = log.with_row_index("row")
     old, new = log.select("row", "gold", pred="a"), log.select("row", pred="b").sample(fraction=1)
