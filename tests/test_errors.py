@@ -99,7 +99,7 @@ def test_keys_must_not_hide_a_column_of_the_answer(verb):
 )
 def test_weights_that_are_none(run, weight, shown):
     log = LOG.with_columns(w=pl.Series(weight))
-    message = f"weight 'w' has or adds up to {shown}: a weight is how many rows"
+    message = f"weight 'w' has or adds up to {shown}: weights must be finite and not negative"
     with pytest.raises(pl.exceptions.InvalidOperationError, match=message):
         run(log, lambda frame: polars_mcc.by(frame, "country", weight="w"))
     with pytest.raises(pl.exceptions.InvalidOperationError, match=message):
