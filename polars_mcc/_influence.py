@@ -159,7 +159,7 @@ def ends(log: Log, margins: pl.LazyFrame) -> pl.LazyFrame:
 
     Where gold and pred are independent, p_ij = T_i P_j, it is `guess_0` + ρ²·`guess_2`. Where
     they agree, p_kk = (T_k + P_k) / 2, it is `agree_0`, `agree_score` and `agree_1` for a ρ of
-    0, the score of the slice, and 1.
+    0, the score of the slice, and 1. `meet` is Σ T_k P_k.
     """
     t, p, score = pl.col("t"), pl.col("p"), pl.col("score")
     x, y = pl.col("gold_x") + pl.col("pred_x"), pl.col("gold_y") + pl.col("pred_y")
@@ -174,7 +174,8 @@ def ends(log: Log, margins: pl.LazyFrame) -> pl.LazyFrame:
     return log.per_slice(
         margins,
         score=score.max(),
-        guess_0=x_x,
+        meet=both.sum(),
+        guess_0=x_x.clip(0),
         guess_2=y_y,
         agree_0=agree(0.0),
         agree_score=agree(score),

@@ -169,7 +169,7 @@ def _score_limits(slices: pl.LazyFrame) -> pl.LazyFrame:
     units = pl.when(pl.col("units").is_between(0, math.inf, closed="none")).then("units")
     rows = pl.when(se.is_not_null()).then(phi_phi / se.pow(2)).otherwise(units)
     # Where no label is both gold and predicted, R is 0 whatever the pairs.
-    score_or_null = pl.when(guess_0 > NOTHING).then(score)
+    score_or_null = pl.when(pl.col("meet") > 0).then(score)
     slices = slices.with_columns(
         sign=either(pl.lit(1.0), pl.lit(-1.0)), z2=pl.col("z").pow(2) / rows
     ).with_columns(distance=pl.when(pl.col("z2").is_not_null()).then(score_or_null.abs()))

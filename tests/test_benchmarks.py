@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,18 @@ def test_coverage_of_the_default_interval():
     for row in settings:
         assert 0.93 <= row["coverage"] <= 0.97, row
         assert row["none"] == 0
+
+
+def test_coverage_of_a_difference():
+    """Of models that err apart or alike, on tables that are balanced and have 300 rows."""
+    rng = np.random.default_rng(12)
+    settings = interval_coverage.of_differences(1000, [300], rng)
+    balanced = itertools.takewhile(lambda row: row["mix"] == "balanced", settings)
+    found = [row for row in balanced if row["method"] == "score"]
+    assert len(found) == 12
+    for row in found:
+        assert 0.93 <= row["coverage"] <= 0.985, row
+        assert row["rejected"] <= 0.07 or row["a"] != row["b"], row
 
 
 def test_the_simulation_prints_tables_and_draws_a_chart(tmp_path):

@@ -64,6 +64,31 @@ def test_standard_errors_of_huge_tables(matrix):
     assert interval(table)["se"] == pytest.approx(oracles.standard_error(table), rel=1e-7, abs=0)
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        ((1,), (1, 3)),
+        ((0,), (0, 4)),
+        ((3,), (3, 1)),
+        ((5,), (7, 0)),
+        ((0, 2), (1, 5, 0), (0, 1, 9)),
+    ],
+)
+@pytest.mark.parametrize("method", NATIVE)
+def test_intervals_settle_as_one_class_grows(rest, method):
+    """A million more hits of the common class change nothing; nor do 10¹⁷."""
+    few, many, most = (
+        interval(oracles.table_of([(n, *rest[0]), *rest[1:]]), method)
+        for n in (10**8, 10**13, 10**17)
+    )
+    for limit in ("mcc_low", "mcc_high"):
+        if few[limit] is None:
+            assert many[limit] is most[limit] is None
+        else:
+            assert many[limit] == pytest.approx(few[limit], abs=1e-6)
+            assert most[limit] == pytest.approx(few[limit], abs=1e-6)
+
+
 def test_the_variance_of_phi():
     """Of two classes: Bishop, Fienberg and Holland (1975), equation 11.2-11."""
     table = oracles.table_of([[40, 10], [5, 45]])

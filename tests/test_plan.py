@@ -123,6 +123,13 @@ def test_an_expression_can_be_serialised(log):
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_an_answer_can_be_written_as_it_comes(log, verb, tmp_path):
+    verb(log).sink_parquet(tmp_path / "answer.parquet")
+    written = pl.read_parquet(tmp_path / "answer.parquet")
+    assert_frame_equal(written, verb(log).collect(), rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 @pytest.mark.usefixtures("log")
 def test_nothing_is_read_before_collect(verb, tmp_path):
     """A file whose pages are damaged still has a schema, so the query can be built."""
