@@ -99,6 +99,11 @@ def test_the_interval_is_zous(log, method):
     high = answer["diff"] + reach(b["mcc_high"] - b["mcc"], a["mcc"] - a["mcc_low"])
     assert answer["diff_low"] == pytest.approx(low, rel=1e-9)
     assert answer["diff_high"] == pytest.approx(high, rel=1e-9)
+    to_zero = answer["diff"] - low if answer["diff"] > 0 else high - answer["diff"]
+    p = 2 * NormalDist().cdf(-Z * abs(answer["diff"]) / to_zero)
+    assert answer["p_value"] == pytest.approx(p, rel=1e-6)
+    if method != "wald":
+        assert abs(low + high - 2 * answer["diff"]) > 1e-4, "one side is longer"
 
 
 def test_the_standard_error_is_that_of_resampled_rows(log):

@@ -490,6 +490,36 @@ def test_bca_is_that_of_scipy(users):
     assert found["mcc_high"].item() == pytest.approx(expected.high, abs=0.006)
 
 
+def test_bca_is_that_of_its_definition():
+    """Efron (1987), from the same replicates; of a table that is skewed and biased."""
+    from polars_mcc._bootstrap import Table  # noqa: PLC0415 - not public
+
+    table = oracles.table_of([[40, 1, 0], [2, 6, 1], [1, 0, 3]])
+    gold, pred = (np.array(side) for side in zip(*table, strict=True))
+    cells = Table(gold, pred, np.array(list(table.values())))
+    kept = cells.n > 0
+    cells = Table(cells.gold[kept], cells.pred[kept], cells.n[kept])
+    generator = np.random.default_rng(np.random.SeedSequence(4).spawn(1)[0])
+    draws = generator.multinomial(sum(table.values()), cells.n / cells.s, size=999)
+    replicates = cells.scores(draws)
+    score = float(oracles.exact(table))
+    normal = NormalDist()
+    bias = normal.inv_cdf(float(np.mean(replicates < score) + np.mean(replicates <= score)) / 2)
+    without = {pair: {**table, pair: n - 1} for pair, n in table.items() if n}
+    leave_one_out = [
+        float(oracles.exact(rest)) for pair, rest in without.items() for _ in range(table[pair])
+    ]
+    lead = np.mean(leave_one_out) - np.array(leave_one_out)
+    acceleration = (lead**3).sum() / (6 * (lead**2).sum() ** 1.5)
+    assert abs(bias) > 0.03
+    assert abs(acceleration) > 0.03
+    z = [bias + normal.inv_cdf(tail) for tail in (0.025, 0.975)]
+    tails = [normal.cdf(bias + one / (1 - acceleration * one)) for one in z]
+    found = interval(table, "bca", seed=4, n_boot=999)
+    limits = [found["mcc_low"], found["mcc_high"]]
+    assert limits == pytest.approx(np.quantile(replicates, tails), rel=1e-9)
+
+
 @given(tables)
 def test_the_jackknife_leaves_out_a_row(matrix):
     from polars_mcc._bootstrap import Table  # noqa: PLC0415 - not public
