@@ -538,6 +538,17 @@ def test_the_jackknife_leaves_out_a_row(matrix):
             assert math.isnan(score)
 
 
+def test_bca_of_replicates_on_one_side_is_unknown(users):
+    """Two replicates that are both below the score do not tell its bias."""
+    found = [
+        polars_mcc.by(users, ci=0.9, method="bca", n_boot=2, seed=seed).row(0, named=True)
+        for seed in range(12)
+    ]
+    unknown = [row for row in found if row["mcc_low"] is None]
+    assert 0 < len(unknown) < 12
+    assert all(row["mcc_high"] is None and row["se"] > 0 for row in unknown)
+
+
 @pytest.mark.parametrize("method", ["bootstrap", "bca"])
 def test_a_seed_makes_it_come_out_the_same(users, method):
     def found(seed: int | None, log: pl.DataFrame = users) -> pl.DataFrame:
