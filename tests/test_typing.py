@@ -33,19 +33,26 @@ KINDS = [
 ]
 
 
-def mypy(code: str, folder) -> subprocess.CompletedProcess[str]:
-    (folder / "user.py").write_text(code)
-    return subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--hide-error-context", "user.py"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture(scope="module")
+def mypy(tmp_path_factory):
+    """Check code in one folder, so that what mypy found in Polars is looked up the next time."""
+    folder = tmp_path_factory.mktemp("user")
+
+    def check(code: str) -> subprocess.CompletedProcess[str]:
+        (folder / "user.py").write_text(code)
+        return subprocess.run(
+            [sys.executable, "-m", "mypy", "--strict", "--hide-error-context", "user.py"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return check
 
 
-def test_a_user_under_strict_mypy(tmp_path):
-    done = mypy(USER, tmp_path)
+def test_a_user_under_strict_mypy(mypy):
+    done = mypy(USER)
     assert done.returncode == 0, done.stdout
     revealed = [line.split('"')[1] for line in done.stdout.splitlines() if "Revealed" in line]
     assert [kind.rsplit(".", 1)[-1] for kind in revealed[:-1]] == KINDS
@@ -53,18 +60,12 @@ def test_a_user_under_strict_mypy(tmp_path):
 
 
 @pytest.mark.parametrize("by", ["by(lf, ", "FrameMcc(lf).by("])
-def test_a_bootstrap_of_a_lazy_frame_is_found(by, tmp_path):
-    code = (
-        f"import polars, polars_mcc\nlf = polars.LazyFrame()\npolars_mcc.{by}ci=0.9, method='bca')"
-    )
-    done = mypy(code, tmp_path)
-    assert (
-        "No overload variant" in done.stdout or "incompatible type \"Literal['bca']" in done.stdout
-    )
+def test_a_bootstrap_of_a_lazy_frame_is_found(by, mypy):
+    code = "import polars, polars_mcc\nlf = polars.LazyFrame()\npolars_mcc."
+    told = mypy(f"{code}{by}ci=0.9, method='bca')").stdout
+    assert "No overload variant" in told or "incompatible type \"Literal['bca']" in told
 
 
-def test_a_wrong_argument_is_found(tmp_path):
-    done = mypy(
-        "import polars_mcc, polars\npolars_mcc.classes(polars.DataFrame(), nulls='keep')", tmp_path
-    )
+def test_a_wrong_argument_is_found(mypy):
+    done = mypy("import polars_mcc, polars\npolars_mcc.classes(polars.DataFrame(), nulls='keep')")
     assert 'has incompatible type "Literal' in done.stdout.replace('Argument "nulls"', "")
