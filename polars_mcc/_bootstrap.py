@@ -105,9 +105,12 @@ def interval(
     seed: np.random.SeedSequence,
 ) -> Interval:
     """Draw replicates of a slice, and read its interval off them."""
+    score = float(table.scores(table.n))
+    if math.isnan(score) or abs(score) == 1:
+        return Interval(None, None, None)  # The rows there are say nothing of others.
     generator = np.random.default_rng(seed)
     shares = table.n / table.s
-    step = max(1, _CELLS_AT_A_TIME // max(1, len(shares)))
+    step = max(1, _CELLS_AT_A_TIME // len(shares))
     draws = [
         table.scores(generator.multinomial(int(table.s), shares, size=min(step, n_boot - done)))
         for done in range(0, n_boot, step)
@@ -116,9 +119,8 @@ def interval(
     if zero_division is not None:
         replicates[np.isnan(replicates)] = zero_division
     replicates = replicates[~np.isnan(replicates)]
-    score = float(table.scores(table.n))
-    if math.isnan(score) or abs(score) == 1 or len(replicates) < 2:
-        return Interval(None, None, None)  # The rows there are say nothing of others.
+    if len(replicates) < 2:
+        return Interval(None, None, None)
     se = float(replicates.std(ddof=1))
     tails = [(1 - ci) / 2, (1 + ci) / 2]
     if method == "bca":

@@ -134,7 +134,7 @@ def _score_limits(slices: pl.LazyFrame) -> pl.LazyFrame:
     phi_phi, phi_y, y_y = pl.col("phi_phi"), pl.col("phi_y"), pl.col("y_y")
     guess_0, guess_2 = pl.col("guess_0"), pl.col("guess_2")
     agree_0, agree_score, agree_1 = (pl.col(f"agree_{at}") for at in ("0", "score", "1"))
-    distance, room, sign = pl.col("distance"), 1 - pl.col("distance"), pl.col("sign")
+    distance, room = pl.col("distance"), 1 - pl.col("distance")
     is_positive = score >= 0
 
     def either(positive: pl.Expr, negative: pl.Expr) -> pl.Expr:
@@ -145,7 +145,7 @@ def _score_limits(slices: pl.LazyFrame) -> pl.LazyFrame:
             before=pl.lit(0.0),
             length=distance,
             start=phi_phi,
-            slope=2 * sign * phi_y,
+            slope=either(2 * phi_y, -2 * phi_y),
             end_at_start=guess_0 + score.pow(2) * guess_2,
             end=guess_0,
         ),
@@ -161,7 +161,7 @@ def _score_limits(slices: pl.LazyFrame) -> pl.LazyFrame:
             before=pl.lit(0.0),
             length=room,
             start=phi_phi,
-            slope=-2 * sign * phi_y,
+            slope=either(-2 * phi_y, 2 * phi_y),
             end_at_start=either(agree_score, phi_phi),
             end=either(agree_1, phi_phi + 2 * room * phi_y + room.pow(2) * y_y),
         ),
@@ -170,9 +170,9 @@ def _score_limits(slices: pl.LazyFrame) -> pl.LazyFrame:
     rows = pl.when(se.is_not_null()).then(phi_phi / se.pow(2)).otherwise(units)
     # Where no label is both gold and predicted, R is 0 whatever the pairs.
     score_or_null = pl.when(pl.col("meet") > 0).then(score)
-    slices = slices.with_columns(
-        sign=either(pl.lit(1.0), pl.lit(-1.0)), z2=pl.col("z").pow(2) / rows
-    ).with_columns(distance=pl.when(pl.col("z2").is_not_null()).then(score_or_null.abs()))
+    slices = slices.with_columns(z2=pl.col("z").pow(2) / rows).with_columns(
+        distance=pl.when(pl.col("z2").is_not_null()).then(score_or_null.abs())
+    )
     is_near = distance.pow(2) >= pl.col("z2") * guess_0
     past_guess = distance + pl.col("past_guess")
     for name, path in paths.items():
