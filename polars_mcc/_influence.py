@@ -21,7 +21,7 @@ import polars as pl
 from polars_mcc import _identity
 from polars_mcc._classes import Nulls, is_scored
 from polars_mcc._log import Log
-from polars_mcc._scores import Sums, r_k
+from polars_mcc._scores import r_k, sums_of_slices
 
 
 def margins(log: Log, classes: pl.LazyFrame) -> pl.LazyFrame:
@@ -31,20 +31,19 @@ def margins(log: Log, classes: pl.LazyFrame) -> pl.LazyFrame:
     `t` and `p`, and the `score` of the slice are Float64; all null where R is 0/0.
     """
     gold_n, pred_n = pl.col("gold_n"), pl.col("pred_n")
-    sums = Sums.over_classes(gold_n, pred_n, pl.col("hit_n").sum(), log.numbers)
-    found = sums.from_columns(pl.col)
-    squared = log.numbers.product(found.s, found.s)
+    slices, sums = sums_of_slices(log, classes)
+    squared = log.numbers.product(sums.s, sums.s)
 
     def share_of_square(part: pl.Expr) -> pl.Expr:
         return part / squared.to_float()
 
-    slices = log.per_slice(classes, **sums.columns()).select(
+    slices = slices.select(
         *log.slice,
         "s",
-        score=r_k(found, log.numbers, None),
-        b=share_of_square((squared - found.pp).to_float()),
-        c=share_of_square((squared - found.tt).to_float()),
-        apart=share_of_square((squared - found.tp).to_float()),  # 1 - Σ T_k P_k
+        score=r_k(sums, log.numbers, None),
+        b=share_of_square((squared - sums.pp).to_float()),
+        c=share_of_square((squared - sums.tt).to_float()),
+        apart=share_of_square((squared - sums.tp).to_float()),  # 1 - Σ T_k P_k
     )
 
     def share(units: pl.Expr) -> pl.Expr:

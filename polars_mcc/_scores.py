@@ -61,14 +61,21 @@ class Sums(NamedTuple):
         )
 
 
-def scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -> pl.LazyFrame:
-    """R_K of each slice (Gorodkin 2004), from sums over its classes."""
+def sums_of_slices(log: Log, classes: pl.LazyFrame) -> tuple[pl.LazyFrame, Sums]:
+    """The sums over the classes of each slice, `null` and `unit`; and where the sums are."""
     t, p, hits = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n").sum()
     sums = Sums.over_classes(t, p, hits, log.numbers)
     others = {"null": pl.col("null_n").sum(), "unit": pl.col("unit").max()}
+    slices = log.per_slice(classes, **sums.columns(), **others)
+    return slices, sums.from_columns(pl.col)
+
+
+def scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -> pl.LazyFrame:
+    """R_K of each slice (Gorodkin 2004), from sums over its classes."""
+    slices, sums = sums_of_slices(log, classes)
     n = _count(log, pl.col("s"))
-    mcc = r_k(sums.from_columns(pl.col), log.numbers, zero_division)
-    return log.per_slice(classes, **sums.columns(), **others).select(
+    mcc = r_k(sums, log.numbers, zero_division)
+    return slices.select(
         *log.slice,
         n=n,
         mcc=pl.when(n > 0).then(mcc),
