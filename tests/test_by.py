@@ -108,7 +108,7 @@ def test_selectors_and_patterns_are_keys(run):
 @pytest.mark.parametrize(
     "pred",
     [["b", "a"], ["b", pl.col("a")], pl.col("b", "a"), ~pl.selectors.by_name("key", "gold")],
-    ids=str,
+    ids=["list", "list with expression", "expression", "selector"],
 )
 def test_several_models_are_the_models_one_by_one(run, pred):
     log = pl.DataFrame(
