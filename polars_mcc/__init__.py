@@ -4,18 +4,26 @@
 Series. The same verbs are here as typed functions, which type checkers and editors see.
 """
 
+from polars_mcc._check import CheckError
 from polars_mcc._functions import by, classes, compare, confusion, counts, score
 from polars_mcc._namespaces import ExprMcc, FrameMcc, SeriesMcc
+from polars_mcc._questions import best_threshold, check, curve, drift, worst
 
 __all__ = [
+    "CheckError",
     "ExprMcc",
     "FrameMcc",
     "SeriesMcc",
+    "best_threshold",
     "by",
+    "check",
     "classes",
     "compare",
     "confusion",
     "counts",
+    "curve",
+    "drift",
     "score",
+    "worst",
 ]
 __version__ = "0.1.0"

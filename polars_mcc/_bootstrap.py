@@ -147,7 +147,7 @@ def resampled(
     """
     counted = pairs(log).collect()
     classes = of_pairs(log, counted.lazy(), nulls)
-    slices = scores(log, log.with_every_model(classes), zero_division).collect()
+    slices = scores(log, log.with_total(classes), zero_division).collect()
     slices = (slices.sort(log.slice) if log.slice else slices).with_row_index("slice")
     gold, pred = pl.col("gold"), pl.col("pred")
     cells = counted.lazy().filter(is_scored(gold, pred, nulls) & (pl.col("n") > 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 from unicodedata import bidirectional, category
 
 import polars as pl
@@ -13,9 +13,10 @@ import typer
 import polars_mcc
 from polars_mcc import _files
 from polars_mcc._classes import Nulls
-from polars_mcc._compare import Correction
+from polars_mcc._differences import Correction
 from polars_mcc._intervals import Method
 from polars_mcc._plan_errors import reason
+from polars_mcc._worst import Rank
 
 _CONTROLS = {"Cc", "Zl", "Zp"}
 """Unicode's categories of control characters and of line breaks."""
@@ -49,6 +50,24 @@ Keys: TypeAlias = Annotated[
     typer.Option("--by", metavar="COLUMN", help="Slice by this column. Repeat to cross."),
 ]
 Gold: TypeAlias = Annotated[str, typer.Option(metavar="COLUMN", help="The true label.")]
+Preds: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The predicted label. Repeat for several models.",
+        show_default="pred",
+    ),
+]
+SetsOfKeys: TypeAlias = Literal["crossed", "each", "rollup", "cube"]
+Long: TypeAlias = Annotated[
+    bool, typer.Option("--long", help="Show a slice as two columns: names of keys, and values.")
+]
+Level: TypeAlias = Annotated[
+    float, typer.Option(metavar="LEVEL", help="The level of the interval.")
+]
+HowCorrected: TypeAlias = Annotated[
+    Correction, typer.Option(help="Of the p-values, for how many there are.")
+]
 Weight: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="How many rows a row stands for: n in counts."),
@@ -76,20 +95,28 @@ def by(  # noqa: PLR0917 - typer makes options of them
     logs: Logs,
     by: Keys = None,
     gold: Gold = "gold",
-    pred: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="The predicted label. Repeat for several models.",
-            show_default="pred",
-        ),
-    ] = None,
+    pred: Preds = None,
     weight: Weight = None,
     ci: Annotated[
         float | None, typer.Option(metavar="LEVEL", help="Add an interval: 0.95 is usual.")
     ] = None,
     method: HowInterval = "score",
     cluster: Cluster = None,
+    sets: Annotated[
+        SetsOfKeys,
+        typer.Option(help="Cross the keys, or take each, or their subsets, in SQL's words."),
+    ] = "crossed",
+    total: Annotated[bool, typer.Option("--total", help="Add all rows as one slice.")] = False,
+    index: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The date or time that windows go by.")
+    ] = None,
+    window: Annotated[
+        str | None, typer.Option(metavar="LENGTH", help="Score trailing windows, such as 7d.")
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option(metavar="LENGTH", help="How often there is a window, such as 1d.")
+    ] = None,
+    long: Long = False,
     where: Where = None,
     nulls: HowNulls = "drop",
     out: Out = None,
@@ -115,9 +142,15 @@ def by(  # noqa: PLR0917 - typer makes options of them
             ci=ci,
             method=method,
             cluster=cluster,
+            sets=sets,
+            total=total,
+            long=long,
+            index=index,
+            window=window,
+            every=every,
         )
 
-    _run(query, logs, [*keys, gold, *preds, weight, cluster], where, out)
+    _run(query, logs, [*keys, gold, *preds, weight, cluster, index], where, out)
 
 
 @app.command()
@@ -131,12 +164,10 @@ def compare(  # noqa: PLR0917 - typer makes options of them
     by: Keys = None,
     gold: Gold = "gold",
     weight: Weight = None,
-    ci: Annotated[float, typer.Option(metavar="LEVEL", help="The level of the interval.")] = 0.95,
+    ci: Level = 0.95,
     method: HowInterval = "score",
     cluster: Cluster = None,
-    correction: Annotated[
-        Correction, typer.Option(help="Of the p-values, for how many there are.")
-    ] = "bh",
+    correction: HowCorrected = "bh",
     where: Where = None,
     nulls: HowNulls = "drop",
     out: Out = None,
@@ -169,12 +200,220 @@ def compare(  # noqa: PLR0917 - typer makes options of them
     _run(query, logs, [*keys, gold, a, *b, weight, cluster], where, out)
 
 
-def _run(
+@app.command()
+def worst(  # noqa: PLR0917 - typer makes options of them
+    logs: Logs,
+    by: Annotated[
+        list[str], typer.Option("--by", metavar="COLUMN", help="Look at this column. Repeat.")
+    ],
+    gold: Gold = "gold",
+    pred: Preds = None,
+    weight: Weight = None,
+    depth: Annotated[int, typer.Option(help="How many columns are crossed, at most.")] = 2,
+    min_n: Annotated[int, typer.Option(help="Slices of fewer rows are not tested.")] = 30,
+    top: Annotated[int | None, typer.Option(help="How many slices to show, at most.")] = None,
+    rank: Annotated[Rank, typer.Option(help="What comes first.")] = "loss",
+    ci: Level = 0.95,
+    correction: HowCorrected = "bh",
+    where: Where = None,
+    nulls: HowNulls = "drop",
+    out: Out = None,
+) -> None:
+    """Find the slices of a prediction log that fall behind the rest.
+
+    A row per slice: its score and that of all other rows, their difference with its interval,
+    the p-value and that corrected for all slices looked at, and how much better the log would
+    score without the slice (loss).
+
+    Example: `polars-mcc worst logs/ --by country --by device --by browser --top 10`
+    """
+    preds = pred or ["pred"]
+
+    def query(log: pl.LazyFrame) -> pl.LazyFrame:
+        return polars_mcc.worst(
+            log,
+            *by,
+            gold=gold,
+            pred=preds if len(preds) > 1 else preds[0],
+            weight=weight,
+            nulls=nulls,
+            depth=depth,
+            min_n=min_n,
+            top=top,
+            rank=rank,
+            ci=ci,
+            correction=correction,
+            long=True,
+        )
+
+    _run(query, logs, [*by, gold, *preds, weight], where, out)
+
+
+@app.command()
+def drift(  # noqa: PLR0917 - typer makes options of them
+    logs: Logs,
+    before: Annotated[
+        str, typer.Option(metavar="SQL", help="Whether a row is of the first period.")
+    ],
+    after: Annotated[
+        str, typer.Option(metavar="SQL", help="Whether a row is of the second period.")
+    ],
+    by: Keys = None,
+    gold: Gold = "gold",
+    pred: Preds = None,
+    weight: Weight = None,
+    ci: Level = 0.95,
+    method: HowInterval = "score",
+    correction: HowCorrected = "bh",
+    where: Where = None,
+    nulls: HowNulls = "drop",
+    out: Out = None,
+) -> None:
+    """Tell how the score of each slice has changed between two periods.
+
+    Example: `polars-mcc drift logs/ --before "day < DATE '2026-03-15'" --after "day >= DATE
+    '2026-03-15'" --by country`
+    """
+    keys, preds = by or [], pred or ["pred"]
+    periods = [_sql("--before", before), _sql("--after", after)]
+
+    def query(log: pl.LazyFrame) -> pl.LazyFrame:
+        return polars_mcc.drift(
+            log,
+            *periods,
+            *keys,
+            gold=gold,
+            pred=preds if len(preds) > 1 else preds[0],
+            weight=weight,
+            nulls=nulls,
+            ci=ci,
+            method=method,
+            correction=correction,
+        )
+
+    told_by = [name for period in periods for name in period.meta.root_names()]
+    _run(query, logs, [*keys, gold, *preds, weight, *told_by], where, out)
+
+
+@app.command()
+def curve(  # noqa: PLR0917 - typer makes options of them
+    logs: Logs,
+    by: Keys = None,
+    gold: Gold = "gold",
+    score: Annotated[
+        str, typer.Option(metavar="COLUMN", help="How sure the model is that a row is positive.")
+    ] = "score",
+    positive: Annotated[
+        str | None, typer.Option(help="The label that is positive, if gold is not Boolean.")
+    ] = None,
+    weight: Weight = None,
+    thresholds: Annotated[
+        int | None, typer.Option(help="At so many quantiles of the scores. Else at every score.")
+    ] = None,
+    best: Annotated[
+        bool, typer.Option("--best", help="Only the best threshold of each slice, and one for all.")
+    ] = False,
+    where: Where = None,
+    out: Out = None,
+) -> None:
+    """Score every threshold of a model that gives scores.
+
+    Example: `polars-mcc curve logs/ --score probability --by country --best`
+    """
+    keys = by or []
+    verb = polars_mcc.best_threshold if best else polars_mcc.curve
+
+    def query(log: pl.LazyFrame) -> pl.LazyFrame:
+        dtype = log.collect_schema().get(gold, pl.String())
+        label = None if positive is None else pl.Series([positive]).cast(dtype).item()
+        return verb(
+            log,
+            *keys,
+            gold=gold,
+            score=score,
+            positive=label,
+            weight=weight,
+            thresholds=thresholds,
+        )
+
+    _run(query, logs, [*keys, gold, score, weight], where, out)
+
+
+@app.command()
+def check(  # noqa: PLR0917 - typer makes options of them
+    logs: Logs,
+    by: Keys = None,
+    least: Annotated[
+        float | None, typer.Option("--min", metavar="SCORE", help="The least score of a slice.")
+    ] = None,
+    no_worse_than: Annotated[
+        str | None,
+        typer.Option(metavar="COUNTS", help="A Parquet file of counts, of a baseline."),
+    ] = None,
+    min_n: Annotated[int, typer.Option(help="Slices of fewer rows are not judged.")] = 1,
+    ci: Annotated[
+        float | None,
+        typer.Option(metavar="LEVEL", help="A slice fails if all of its interval is too low."),
+    ] = None,
+    gold: Gold = "gold",
+    pred: Preds = None,
+    weight: Weight = None,
+    where: Where = None,
+    nulls: HowNulls = "drop",
+    out: Out = None,
+) -> None:
+    """Exit with code 1, and show the slices that fail, if one is not good enough.
+
+    Example: `polars-mcc check logs/ --by country --min 0.6 --min-n 100`
+    """
+    keys, preds = by or [], pred or ["pred"]
+
+    def query(log: pl.LazyFrame) -> pl.LazyFrame:
+        baseline = None
+        if no_worse_than is not None:
+            baseline = _files.scan(_files.find([no_worse_than]).files, ())
+        judged = polars_mcc.check(
+            log,
+            *keys,
+            min=least,
+            no_worse_than=baseline,
+            min_n=min_n,
+            ci=ci,
+            gold=gold,
+            pred=preds if len(preds) > 1 else preds[0],
+            weight=weight,
+            nulls=nulls,
+        )
+        return judged.lazy()
+
+    try:
+        _run(query, logs, [*keys, gold, *preds, weight], where, out, show=_passed)
+    except polars_mcc.CheckError as error:
+        typer.echo("\n".join(map(_visible, str(error).split("\n"))))
+        raise typer.Exit(1) from None
+
+
+def _sql(option: str, text: str) -> pl.Expr:
+    try:
+        return pl.sql_expr(text)
+    except pl.exceptions.PolarsError as error:
+        _say(f"{option} {text!r}: {reason(error)}")
+        raise typer.Exit(2) from None
+
+
+def _passed(judged: pl.DataFrame) -> str:
+    passes = (judged["verdict"] == "passes").sum()
+    others = judged.height - passes
+    return f"{passes} slices pass" + (f", {others} are not judged" if others else "")
+
+
+def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
     query: Callable[[pl.LazyFrame], pl.LazyFrame],
     logs: list[str],
     read: Sequence[str | None],
     where: str | None,
     out: Path | None,
+    show: Callable[[pl.DataFrame], str] | None = None,
 ) -> None:
     """Ask the query of the logs, and show or write the answer, or say why there is none."""
     try:
@@ -186,9 +425,8 @@ def _run(
         if rows is not None:
             columns += rows.meta.root_names()
         lf = _files.scan(found.files, columns)
-        lazy = query(lf if rows is None else lf.filter(rows))
         with _files.named_if_corrupt(found.files, columns):
-            answer = lazy.collect()
+            answer = query(lf if rows is None else lf.filter(rows)).collect()
         if out is not None:
             _files.write(answer, out)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
@@ -201,7 +439,7 @@ def _run(
     if found.others:
         _say(f"not read, as not named .parquet: {', '.join(found.others)}")
     if out is None:
-        typer.echo(_table(answer))
+        typer.echo((show or _table)(answer))
     else:
         _say(f"{answer.height} rows written to {out}")
         if out.suffix == ".csv" and (formulas := _files.formulas(answer)):

@@ -7,13 +7,14 @@ from typing import TypeVar, get_args, overload
 
 import polars as pl
 
-from polars_mcc import _classes, _compare, _confusion, _intervals, _pairs, _scores
+from polars_mcc import _classes, _compare, _confusion, _intervals, _pairs, _scores, _slices
 from polars_mcc._classes import Nulls
-from polars_mcc._compare import Correction
 from polars_mcc._confusion import Normalize
+from polars_mcc._differences import Correction
 from polars_mcc._intervals import Method, Resampling
 from polars_mcc._labels import as_labels, known_labels
 from polars_mcc._log import (
+    SET,
     Frame,
     IntoColumn,
     IntoColumns,
@@ -23,6 +24,7 @@ from polars_mcc._log import (
     check_number,
     read,
 )
+from polars_mcc._slices import Sets
 
 FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 
@@ -40,6 +42,12 @@ def by(
     ci: float | None = None,
     method: Method = "score",
     cluster: IntoColumn | None = None,
+    sets: Sets = "crossed",
+    total: bool = False,
+    long: bool = False,
+    index: IntoColumn | None = None,
+    window: str | None = None,
+    every: str | None = None,
 ) -> FrameT: ...
 @overload
 def by(
@@ -69,6 +77,12 @@ def by(
     cluster: IntoColumn | None = None,
     n_boot: int = 2000,
     seed: int | None = None,
+    sets: Sets = "crossed",
+    total: bool = False,
+    long: bool = False,
+    index: IntoColumn | None = None,
+    window: str | None = None,
+    every: str | None = None,
 ) -> FrameT:
     """Score every slice with the Matthews correlation coefficient R_K, and say how sure it is.
 
@@ -114,12 +128,24 @@ def by(
             interval is then as wide as the clusters differ.
         n_boot: How many replicates a bootstrap draws, per slice.
         seed: What makes a bootstrap come out the same again.
+        sets: Which sets of the keys make slices, with SQL's meaning. `"crossed"`: all together.
+            `"each"`: each key alone. `"rollup"`: all, all but the last, and so on, none.
+            `"cube"`: every set. Or a list of tuples of names of keys; () is the total.
+        total: Add the total, all rows as one slice, where the sets have none.
+        long: `slice` (names of keys) and `value` (as text) in place of a column per key, which
+            is what charts take.
+        index: A Date or Datetime, by which windows go.
+        window: How long the windows are, such as `"7d"`, `"12h"`, `"1w"`, `"3mo"`.
+        every: How often there is one, such as `"1d"`; the window must be a multiple of it.
+            None: as often as makes them touch.
 
     Returns:
         A frame of the kind that was given, sorted by the keys (nulls first, as Polars
         sorts), a row per slice, with the columns
 
-        - the keys, with their dtypes;
+        - `keys` (String), with `sets`, `total` or `long`: the names of the keys of the slice, ""
+          for the total. So a null in a key that is named is a value, and another is all values;
+        - the keys, with their dtypes; then the index: the start of the last `every` of a window;
         - `model` (String), if `pred` is several: rows in the order given;
         - `n` (Int64; Float64 for float weights): the rows scored;
         - `n_clusters` (Int64), with `cluster`: how many clusters these are of;
@@ -150,15 +176,24 @@ def by(
         there is no standard error, and of the methods only `"score"` has an interval: rows
         without a miss do not say that there are none.
 
+    Sets and windows:
+        Rows are counted once: a set that is part of another is summed up from its counts, and so
+        are windows from those of their steps. A window ends with the step that it is named by,
+        and there is one for each step up to the last of the log, if it has rows; rows without
+        a time are a slice of their own. All this streams, but for listed sets of two or more
+        keys of which none is part of another: their columns are kept in memory meanwhile, text as
+        4 bytes a row.
+
     Raises:
         polars.exceptions.ColumnNotFoundError: A named column is missing.
         polars.exceptions.DuplicateError: A key has the name of another key or of a
             column of the answer.
         polars.exceptions.SchemaError: Gold and pred cannot be compared (String and
-            Int64), the weight is not a number, or a key has dtype Object.
+            Int64), the weight is not a number, the index no time, or a key has dtype Object.
         TypeError: A bootstrap of a LazyFrame.
         ValueError: An option has no such value; both `weight` and `sample_weight`; `cluster`
-            or a method without `ci`; a bootstrap of rows that are weighted or in clusters.
+            or a method without `ci`; a bootstrap of rows that are weighted or in clusters;
+            sets that name no key, or one twice; a window that is no multiple of `every`.
         polars.exceptions.InvalidOperationError: On `collect`: a weight is negative, NaN
             or infinite; or a slice adds up to more than 2⁶³ - 1, or to an infinite float.
 
@@ -204,6 +239,21 @@ def by(
         ╞═════╪══════════╪══════════╪══════════╡
         │ 100 ┆ 0.703526 ┆ 0.539535 ┆ 0.815225 │
         └─────┴──────────┴──────────┴──────────┘
+        >>> log = log.with_columns(device=pl.Series(["tv", "tv", "pc", "pc"] * 2))
+        >>> polars_mcc.by(log, "country", "device", sets="each", total=True, long=True)
+        shape: (6, 5)
+        ┌─────────┬───────┬─────┬──────────┬────────┐
+        │ slice   ┆ value ┆ n   ┆ mcc      ┆ n_null │
+        │ ---     ┆ ---   ┆ --- ┆ ---      ┆ ---    │
+        │ str     ┆ str   ┆ i64 ┆ f64      ┆ i64    │
+        ╞═════════╪═══════╪═════╪══════════╪════════╡
+        │ country ┆ null  ┆ 1   ┆ 0.0      ┆ 0      │
+        │ country ┆ DE    ┆ 4   ┆ 0.57735  ┆ 0      │
+        │ country ┆ FR    ┆ 2   ┆ 1.0      ┆ 1      │
+        │ device  ┆ pc    ┆ 3   ┆ 0.5      ┆ 1      │
+        │ device  ┆ tv    ┆ 4   ┆ 1.0      ┆ 0      │
+        │         ┆ null  ┆ 7   ┆ 0.730297 ┆ 1      │
+        └─────────┴───────┴─────┴──────────┴────────┘
     """
     check_choice("nulls", nulls, get_args(Nulls))
     check_number("zero_division", zero_division)
@@ -212,21 +262,37 @@ def by(
         _check_no_interval(method, cluster)
     else:
         check_level(ci)
+    is_one_set: bool = isinstance(sets, str) and sets == "crossed" and not total and not long
+    windows: _slices.Windows | None = _windows(frame, index, window, every)
+    is_plain = is_one_set and windows is None
     log = read(
         frame,
-        keys,
+        [*keys, *([] if windows is None else [windows.bucket])],
         gold,
         pred,
         weight,
-        answers=["n", "mcc", "n_null", *([] if ci is None else _intervals.COLUMNS)],
+        answers=[
+            *("n", "mcc", "n_null"),
+            *([] if ci is None else _intervals.COLUMNS),
+            *(["slice", "value"] if long else []),
+            *([] if is_one_set else [SET]),
+        ],
         sample_weight=sample_weight,
         cluster=cluster,
     )
+    cells: pl.LazyFrame | None = None
+    wanted: list[_slices.KeySet] = []
+    if not is_plain:
+        log, cells, wanted = _resliced(log, None if is_one_set else sets, windows, total=total)
     if ci is None:
-        classes = log.with_every_model(_classes.classes(log, nulls, named=False))
-        return _as(frame, log.answer(_scores.scores(log, classes, zero_division)))
-    if method == "bootstrap" or method == "bca":  # noqa: PLR1714 - mypy narrows this
-        _check_resampling(frame, log, method, n_boot, seed)
+        classes = (
+            _classes.classes(log, nulls, named=False)
+            if cells is None
+            else _classes.of_pairs(log, cells, nulls)
+        )
+        answer = log.answer(_scores.scores(log, log.with_total(classes), zero_division))
+    elif method == "bootstrap" or method == "bca":  # noqa: PLR1714 - mypy narrows this
+        _check_resampling(frame, log, method, n_boot, seed, is_plain=is_plain)
         from polars_mcc import _bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
 
         found = _bootstrap.resampled(
@@ -238,16 +304,18 @@ def by(
             n_boot=n_boot,
             seed=seed,
         )
-        return _as(frame, log.answer(found.lazy()))
-    estimate = _intervals.estimate(
-        log,
-        _pairs.pairs(log),
-        nulls=nulls,
-        zero_division=zero_division,
-        ci=ci,
-        method=method,
-    )
-    return _as(frame, log.answer(estimate.with_intervals(log)))
+        answer = log.answer(found.lazy())
+    else:
+        estimate = _intervals.estimate(
+            log,
+            _pairs.pairs(log) if cells is None else cells,
+            nulls=nulls,
+            zero_division=zero_division,
+            ci=ci,
+            method=method,
+        )
+        answer = log.answer(estimate.with_intervals(log))
+    return as_kind_of(frame, _slices.in_long_form(wanted, answer) if long else answer)
 
 
 def score(
@@ -427,7 +495,7 @@ def compare(
         method=method,
         correction=correction,
     )
-    return _as(frame, log.answer(found))
+    return as_kind_of(frame, log.answer(found))
 
 
 def counts(
@@ -473,7 +541,7 @@ def counts(
     """
     log = read(frame, keys, gold, pred, weight, answers=["gold", "pred", "n"])
     countable = _pairs.countable(log, _pairs.pairs(log))
-    return _as(frame, log.answer(countable, "gold", "pred"))
+    return as_kind_of(frame, log.answer(countable, "gold", "pred"))
 
 
 def classes(
@@ -523,7 +591,7 @@ def classes(
     check_number("zero_division", zero_division)
     log = read(frame, keys, gold, pred, weight, answers=_scores.CLASS_COLUMNS)
     reduced = _classes.classes(log, nulls, named=True)
-    return _as(frame, log.answer(_scores.class_scores(log, reduced, zero_division), "label"))
+    return as_kind_of(frame, log.answer(_scores.class_scores(log, reduced, zero_division), "label"))
 
 
 def confusion(
@@ -590,7 +658,7 @@ def confusion(
         _labels_of(frame, log) if labels is None else labels, log.labels, null=nulls == "label"
     )
     matrix = _confusion.confusion(log, _pairs.pairs(log), square, normalize, nulls)
-    return _as(frame, log.answer(matrix))
+    return as_kind_of(frame, log.answer(matrix))
 
 
 def _check_no_interval(method: str, cluster: IntoColumn | None) -> None:
@@ -601,7 +669,41 @@ def _check_no_interval(method: str, cluster: IntoColumn | None) -> None:
             raise ValueError(msg)
 
 
-def _check_resampling(frame: Frame, log: Log, method: str, n_boot: object, seed: object) -> None:
+def _windows(
+    frame: Frame, index: IntoColumn | None, window: str | None, every: str | None
+) -> _slices.Windows | None:
+    if index is not None and window is not None:
+        return _slices.windows_of(frame, index, window, every)
+    given = {"index": index, "window": window, "every": every}
+    for option, value in given.items():
+        if value is not None:
+            msg = (
+                f"{option}={value!r} needs both an index and a window, as in "
+                "index='day', window='7d', every='1d'"
+            )
+            raise ValueError(msg)
+    return None
+
+
+def _resliced(
+    log: Log, sets: Sets | None, windows: _slices.Windows | None, *, total: bool
+) -> tuple[Log, pl.LazyFrame, list[_slices.KeySet]]:
+    wanted: list[_slices.KeySet] = []
+    if sets is None:
+        cells = _pairs.pairs(log)
+    else:
+        always = () if windows is None else (windows.name,)
+        crossed = log.keys[: len(log.keys) - len(always)]
+        wanted = _slices.sets_of(crossed, sets, total=total)
+        log, cells = _slices.of_sets(log, wanted, always)
+    if windows is not None:
+        cells = _slices.of_windows(log, cells, windows)
+    return log, cells, wanted
+
+
+def _check_resampling(
+    frame: Frame, log: Log, method: str, n_boot: object, seed: object, *, is_plain: bool
+) -> None:
     if isinstance(frame, pl.LazyFrame):
         columns = ", ".join(map(repr, [*log.keys, *(["model"] if log.several else [])]))
         msg = (
@@ -610,6 +712,12 @@ def _check_resampling(frame: Frame, log: Log, method: str, n_boot: object, seed:
             f"weight='n'{f' and the keys {columns}' if columns else ''}"
         )
         raise TypeError(msg)
+    if not is_plain:
+        msg = (
+            f"method='{method}' resamples the slices of the crossed keys only: for other sets, or "
+            "windows, use 'score', 'fisher' or 'wald'"
+        )
+        raise ValueError(msg)
     if log.extras or not log.is_frequency or log.numbers.count != pl.Int64:
         msg = (
             f"method='{method}' draws whole rows, independent and alike: with a cluster, a "
@@ -638,8 +746,8 @@ def _labels_of(frame: Frame, log: Log) -> Sequence[object]:
 
 
 @overload
-def _as(frame: pl.DataFrame, answer: pl.LazyFrame) -> pl.DataFrame: ...
+def as_kind_of(frame: pl.DataFrame, answer: pl.LazyFrame) -> pl.DataFrame: ...
 @overload
-def _as(frame: pl.LazyFrame, answer: pl.LazyFrame) -> pl.LazyFrame: ...
-def _as(frame: Frame, answer: pl.LazyFrame) -> Frame:
+def as_kind_of(frame: pl.LazyFrame, answer: pl.LazyFrame) -> pl.LazyFrame: ...
+def as_kind_of(frame: Frame, answer: pl.LazyFrame) -> Frame:
     return answer.collect() if isinstance(frame, pl.DataFrame) else answer

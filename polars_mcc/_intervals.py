@@ -26,8 +26,9 @@ NOTHING = 1e-20
 
 @dataclass(frozen=True)
 class Estimate:
-    """The scores of slices, the influence of each of their pairs, and their intervals."""
+    """The classes and scores of slices, the influence of each pair, and the intervals."""
 
+    classes: pl.LazyFrame
     scores: pl.LazyFrame
     influences: pl.LazyFrame
     intervals: pl.LazyFrame
@@ -66,7 +67,8 @@ def estimate(
         of_pair = of_pair.cache()
     slices = log.beside(ends(log, of_classes), observed(log, of_pair, cells))
     return Estimate(
-        scores(log, log.with_every_model(classes), zero_division),
+        classes,
+        scores(log, log.with_total(classes), zero_division),
         of_pair,
         _limits(log, slices, ci, method),
     )

@@ -9,9 +9,9 @@ dtypes is found here.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
@@ -27,6 +27,11 @@ IntoColumns: TypeAlias = str | pl.Expr | Sequence[str | pl.Expr]
 
 Frame: TypeAlias = pl.DataFrame | pl.LazyFrame
 
+SET = "keys"
+"""The column that names the set of keys of a slice, where there are several sets."""
+TOTAL = ""
+"""The name of the set of no keys: all rows are one slice."""
+
 _KEY = "key:"
 _PRED = "pred:"
 _MODEL = "model:"
@@ -41,15 +46,32 @@ class Log:
     preds: tuple[str, ...]
     several: bool
     labels: pl.DataType
+    pred: pl.DataType
     weight: str | None
     is_frequency: bool
     extras: tuple[str, ...]
     numbers: Numbers
+    has_total: bool
+    sets: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
     @property
     def slice(self) -> list[str]:
-        """The columns that make a slice: the keys, and the model if there are several."""
-        return [*(_KEY + name for name in self.keys), *([_MODEL] if self.several else [])]
+        """The columns that make a slice: the keys, and the model if there are several.
+
+        Before them, what else tells slices apart: the set of keys that they are of, a period.
+        """
+        model = [_MODEL] if self.several else []
+        return [*self._before, *map(key_column, self.keys), *model]
+
+    @property
+    def _before(self) -> list[str]:
+        return [*([SET] if self.sets else []), *self.apart]
+
+    @property
+    def set_names(self) -> pl.Enum:
+        """The dtype of the set of keys: in the order asked for."""
+        return pl.Enum(self.sets)
 
     @property
     def has_clusters(self) -> bool:
@@ -65,7 +87,7 @@ class Log:
         """Of each model, its column of predictions and the columns that make its slice."""
         for name in self.preds:
             model = [pl.lit(name, self.models).alias(_MODEL)] if self.several else []
-            yield pl.col(_PRED + name), [*(pl.col(_KEY + key) for key in self.keys), *model]
+            yield pl.col(_PRED + name), [*map(pl.col, map(key_column, self.keys)), *model]
 
     @property
     def rows(self) -> pl.LazyFrame:
@@ -79,7 +101,7 @@ class Log:
                 "gold",
                 "weight",
                 *self.extras,
-                pred=pred.cast(self.labels) if self.several else pred,
+                pred=pred.cast(self.pred) if self.several else pred,
             )
             for pred, model_slice in self.each_model()
         )
@@ -98,22 +120,35 @@ class Log:
             return frame.join(slices, how="cross")
         return frame.join(slices, on=self.slice, how="left", nulls_equal=True)
 
-    def with_every_model(self, classes: pl.LazyFrame) -> pl.LazyFrame:
-        """Add a class of nothing to each model of a whole log, which may have no rows."""
-        if not self.several or self.keys:
+    def per_model(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """Repeat the rows of a frame for each model, if there are several."""
+        if not self.several:
+            return frame
+        return pl.LazyFrame({_MODEL: self.preds}, schema={_MODEL: self.models}).join(
+            frame, how="cross"
+        )
+
+    def with_total(self, classes: pl.LazyFrame) -> pl.LazyFrame:
+        """Add a class of nothing to the slices that are a whole log, which may have no rows."""
+        if not self.has_total or not self.slice:
             return classes
-        nothing = pl.LazyFrame({_MODEL: self.preds}, schema={_MODEL: self.models})
+        total = [pl.lit(TOTAL, self.set_names).alias(SET)] if self.sets else []
+        models = pl.LazyFrame({_MODEL: self.preds}, schema={_MODEL: self.models})
+        nothing = models.select(*total, *([_MODEL] if self.several else []))
         return pl.concat([classes, nothing], how="diagonal")
 
     def answer(self, slices: pl.LazyFrame, *order: str) -> pl.LazyFrame:
         """Sort by key, model and `order`, and give keys and model their names back."""
-        keys = {name: pl.col(_KEY + name) for name in self.keys}
-        model = [pl.col(_MODEL)] if self.several else []
-        by = [*keys.values(), *model, *map(pl.col, order)]
-        answer = slices.sort(by, maintain_order=True) if by else slices
-        return answer.select(
-            *(key.alias(name) for name, key in keys.items()),
-            *(column.cast(pl.String).alias("model") for column in model),
+        by = [*self.slice, *order]
+        return self.named(slices.sort(by, maintain_order=True) if by else slices)
+
+    def named(self, slices: pl.LazyFrame) -> pl.LazyFrame:
+        """Give keys and model their names back."""
+        model = [pl.col(_MODEL).cast(pl.String).alias("model")] if self.several else []
+        return slices.select(
+            *(pl.col(name).cast(pl.String) for name in self._before),
+            *(pl.col(key_column(name)).alias(name) for name in self.keys),
+            *model,
             ~cs.by_name(self.slice),
         )
 
@@ -136,6 +171,8 @@ def read(
     sample_weight: IntoColumn | None = None,
     baseline: IntoColumn | None = None,
     cluster: IntoColumn | None = None,
+    periods: Mapping[str, IntoColumn] | None = None,
+    role: Literal["pred", "score"] = "pred",
 ) -> Log:
     """Check a user's arguments against the schema and rename the columns they name.
 
@@ -149,16 +186,10 @@ def read(
         sample_weight: How much a row counts, in place of `weight`.
         baseline: The model that the others are compared with.
         cluster: What rows have in common that are not independent.
+        periods: By name, whether a row is of a period. Rows of none are left out.
+        role: Whether `pred` is a label, or a score: a number that says how sure a model is.
     """
-    if not isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
-        msg = (
-            "expected a polars DataFrame or LazyFrame, got "
-            f"{type(frame).__module__}.{type(frame).__qualname__}; "
-            "pl.from_pandas or pl.from_arrow makes one"
-        )
-        raise TypeError(msg)
-    lf = frame.lazy()
-    schema = lf.collect_schema()
+    schema = _schema_of(frame)
     several = not isinstance(pred, str) and (
         not isinstance(pred, pl.Expr) or pred.meta.has_multiple_outputs()
     )
@@ -166,31 +197,46 @@ def read(
 
     key_dtypes = _resolve(schema, keys, "key")
     gold_dtype = _resolve_one(schema, gold, "gold")
-    pred_dtypes = _resolve(schema, preds, "pred")
+    pred_dtypes = _resolve(schema, preds, role)
     if weight is not None and sample_weight is not None:
         msg = (
             "weight says how many rows a row stands for, sample_weight how much one row counts: "
             "give one of them, not both"
         )
         raise ValueError(msg)
-    role, weight = ("weight", weight) if sample_weight is None else ("sample_weight", sample_weight)
-    weight_dtype = pl.Schema() if weight is None else _resolve_one(schema, weight, role)
+    kind, weight = ("weight", weight) if sample_weight is None else ("sample_weight", sample_weight)
+    weight_dtype = pl.Schema() if weight is None else _resolve_one(schema, weight, kind)
     extras = {
         name: column
-        for name, column in {"baseline": baseline, "cluster": cluster}.items()
+        for name, column in {"baseline": baseline, "cluster": cluster, **(periods or {})}.items()
         if column is not None
     }
     extra_dtypes = {name: _resolve_one(schema, column, name) for name, column in extras.items()}
+    for name in periods or {}:
+        [(column, dtype)] = extra_dtypes[name].items()
+        if dtype != pl.Boolean:
+            msg = (
+                f"{name} must say of each row whether it is, as in pl.col('day') < "
+                f"date(2026, 3, 15), but '{column}' is {dtype}"
+            )
+            raise pl.exceptions.SchemaError(msg)
     if not pred_dtypes:
-        msg = f"pred={pred} matches no column; the columns are {_quoted(schema)}"
+        msg = f"{role}={pred} matches no column; the columns are {_quoted(schema)}"
         raise pl.exceptions.ColumnNotFoundError(msg)
     _check_keys(key_dtypes, [*answers, *(["model"] if several else [])])
     weight_name = next(iter(weight_dtype), None)
     arithmetic: Numbers = Integers()
     if weight_name is not None:
         arithmetic = numbers(weight_name, weight_dtype[weight_name])
-    labels = common_dtype({**gold_dtype, **extra_dtypes.get("baseline", {}), **pred_dtypes})
+    labelled = {**gold_dtype, **extra_dtypes.get("baseline", {})}
+    if role == "pred":
+        labels = pred_dtype = common_dtype({**labelled, **pred_dtypes})
+    else:
+        labels, pred_dtype = common_dtype(labelled), _score_dtype(pred_dtypes)
 
+    looked_at = frame.lazy()
+    if periods:  # Before all else, so that the scan can do it.
+        looked_at = looked_at.filter(pl.any_horizontal(map(as_expr, periods.values())))
     columns = [
         *(as_expr(key).name.prefix(_KEY) for key in keys),
         as_expr(gold).alias("gold"),
@@ -199,16 +245,29 @@ def read(
         *(as_expr(column).alias(name) for name, column in extras.items()),
     ]
     return Log(
-        columns=lf.select(columns),
+        columns=looked_at.select(columns),
         keys=tuple(key_dtypes),
         preds=tuple(pred_dtypes),
         several=several,
         labels=labels,
+        pred=pred_dtype,
         weight=weight_name,
         is_frequency=sample_weight is None,
         extras=tuple(extras),
         numbers=arithmetic,
+        has_total=not key_dtypes,
     )
+
+
+def key_column(name: str) -> str:
+    """The column of a log that holds the key of this name."""
+    return _KEY + name
+
+
+def dtype_of(frame: Frame, column: IntoColumn, role: str) -> tuple[str, pl.DataType]:
+    """The name and dtype of the one column that a user gives for a role."""
+    [found] = _resolve_one(_schema_of(frame), column, role).items()
+    return found
 
 
 def as_expr(column: IntoColumn) -> pl.Expr:
@@ -218,6 +277,11 @@ def as_expr(column: IntoColumn) -> pl.Expr:
         return column
     is_pattern = column == "*" or (column.startswith("^") and column.endswith("$"))
     return cs.by_name(column).as_expr() if is_pattern else pl.col(column)
+
+
+def pred_column(name: str) -> str:
+    """The column of a log that holds the predictions of this model."""
+    return _PRED + name
 
 
 def check_number(name: str, value: float | None) -> None:
@@ -239,6 +303,17 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
         msg = f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
         raise ValueError(msg)
+
+
+def _schema_of(frame: Frame) -> pl.Schema:
+    if not isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+        msg = (
+            "expected a polars DataFrame or LazyFrame, got "
+            f"{type(frame).__module__}.{type(frame).__qualname__}; "
+            "pl.from_pandas or pl.from_arrow makes one"
+        )
+        raise TypeError(msg)
+    return frame.lazy().collect_schema()
 
 
 def _resolve(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.Schema:
@@ -285,6 +360,14 @@ def _not_found(name: str, schema: pl.Schema, role: str) -> pl.exceptions.ColumnN
 
 def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
+
+
+def _score_dtype(scores: pl.Schema) -> pl.DataType:
+    for name, dtype in scores.items():
+        if not dtype.is_numeric():
+            msg = f"score must be a number, but '{name}' is {dtype}; cast it, or use it as pred"
+            raise pl.exceptions.SchemaError(msg)
+    return pl.Float64() if len({*scores.values()}) > 1 else next(iter(scores.values()))
 
 
 def _check_keys(keys: pl.Schema, answers: Sequence[str]) -> None:

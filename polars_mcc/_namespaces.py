@@ -8,14 +8,16 @@ from typing import Any, Generic, get_args, overload
 
 import polars as pl
 
-from polars_mcc import _functions
+from polars_mcc import _functions, _questions
 from polars_mcc._classes import Nulls
-from polars_mcc._compare import Correction
 from polars_mcc._confusion import Normalize
+from polars_mcc._differences import Correction
 from polars_mcc._expression import Score
 from polars_mcc._functions import FrameT
 from polars_mcc._intervals import Method, Resampling
-from polars_mcc._log import IntoColumn, IntoColumns, as_expr, check_choice, check_number
+from polars_mcc._log import Frame, IntoColumn, IntoColumns, as_expr, check_choice, check_number
+from polars_mcc._slices import Sets
+from polars_mcc._worst import Rank
 
 
 @pl.api.register_lazyframe_namespace("mcc")
@@ -40,6 +42,12 @@ class FrameMcc(Generic[FrameT]):
         ci: float | None = None,
         method: Method = "score",
         cluster: IntoColumn | None = None,
+        sets: Sets = "crossed",
+        total: bool = False,
+        long: bool = False,
+        index: IntoColumn | None = None,
+        window: str | None = None,
+        every: str | None = None,
     ) -> FrameT: ...
     @overload
     def by(
@@ -116,6 +124,142 @@ class FrameMcc(Generic[FrameT]):
             method=method,
             cluster=cluster,
             correction=correction,
+        )
+
+    def worst(
+        self,
+        *keys: IntoColumn,
+        gold: IntoColumn = "gold",
+        pred: IntoColumns = "pred",
+        weight: IntoColumn | None = None,
+        sample_weight: IntoColumn | None = None,
+        nulls: Nulls = "drop",
+        zero_division: float | None = 0.0,
+        depth: int = 2,
+        min_n: int = 30,
+        top: int | None = None,
+        rank: Rank = "loss",
+        ci: float = 0.95,
+        correction: Correction = "bh",
+        long: bool = False,
+    ) -> FrameT:
+        """Find the slices that fall behind the rest: see `polars_mcc.worst`."""
+        return _questions.worst(
+            self._frame,
+            *keys,
+            gold=gold,
+            pred=pred,
+            weight=weight,
+            sample_weight=sample_weight,
+            nulls=nulls,
+            zero_division=zero_division,
+            depth=depth,
+            min_n=min_n,
+            top=top,
+            rank=rank,
+            ci=ci,
+            correction=correction,
+            long=long,
+        )
+
+    def drift(
+        self,
+        before: IntoColumn,
+        after: IntoColumn,
+        *keys: IntoColumn,
+        gold: IntoColumn = "gold",
+        pred: IntoColumns = "pred",
+        weight: IntoColumn | None = None,
+        sample_weight: IntoColumn | None = None,
+        nulls: Nulls = "drop",
+        zero_division: float | None = 0.0,
+        ci: float = 0.95,
+        method: Method = "score",
+        correction: Correction = "bh",
+    ) -> FrameT:
+        """Tell what has changed between two periods: see `polars_mcc.drift`."""
+        return _questions.drift(
+            self._frame,
+            before,
+            after,
+            *keys,
+            gold=gold,
+            pred=pred,
+            weight=weight,
+            sample_weight=sample_weight,
+            nulls=nulls,
+            zero_division=zero_division,
+            ci=ci,
+            method=method,
+            correction=correction,
+        )
+
+    def curve(
+        self,
+        *keys: IntoColumn,
+        gold: IntoColumn = "gold",
+        score: IntoColumns = "score",
+        positive: object = None,
+        weight: IntoColumn | None = None,
+        thresholds: int | Sequence[float] | None = None,
+        zero_division: float | None = 0.0,
+    ) -> FrameT:
+        """Score every threshold: see `polars_mcc.curve`."""
+        return _questions.curve(
+            self._frame,
+            *keys,
+            gold=gold,
+            score=score,
+            positive=positive,
+            weight=weight,
+            thresholds=thresholds,
+            zero_division=zero_division,
+        )
+
+    def best_threshold(
+        self,
+        *keys: IntoColumn,
+        gold: IntoColumn = "gold",
+        score: IntoColumns = "score",
+        positive: object = None,
+        weight: IntoColumn | None = None,
+        thresholds: int | Sequence[float] | None = None,
+    ) -> FrameT:
+        """Find the best threshold of each slice: see `polars_mcc.best_threshold`."""
+        return _questions.best_threshold(
+            self._frame,
+            *keys,
+            gold=gold,
+            score=score,
+            positive=positive,
+            weight=weight,
+            thresholds=thresholds,
+        )
+
+    def check(
+        self,
+        *keys: IntoColumn,
+        min: float | None = None,  # noqa: A002 - as in the function
+        no_worse_than: Frame | None = None,
+        min_n: int = 1,
+        ci: float | None = None,
+        gold: IntoColumn = "gold",
+        pred: IntoColumns = "pred",
+        weight: IntoColumn | None = None,
+        nulls: Nulls = "drop",
+    ) -> pl.DataFrame:
+        """Raise an error that shows the slices that are not good enough: see `polars_mcc.check`."""
+        return _questions.check(
+            self._frame,
+            *keys,
+            min=min,
+            no_worse_than=no_worse_than,
+            min_n=min_n,
+            ci=ci,
+            gold=gold,
+            pred=pred,
+            weight=weight,
+            nulls=nulls,
         )
 
     def counts(
@@ -307,8 +451,12 @@ class SeriesMcc:
 
 
 # help(df.mcc.by), and df.mcc.by? in a notebook, show the documentation of the function.
-for _verb in ("by", "score", "compare", "counts", "classes", "confusion"):
-    getattr(FrameMcc, _verb).__doc__ = getattr(_functions, _verb).__doc__
+for _module, _verbs in (
+    (_functions, ("by", "score", "compare", "counts", "classes", "confusion")),
+    (_questions, ("worst", "drift", "curve", "best_threshold", "check")),
+):
+    for _verb in _verbs:
+        getattr(FrameMcc, _verb).__doc__ = getattr(_module, _verb).__doc__
 _self, *_options = inspect.signature(_functions.by).parameters.values()
 FrameMcc.by.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
     [inspect.Parameter("self", _self.kind), *_options], return_annotation="FrameT"

@@ -8,15 +8,16 @@ from polars_mcc._log import Log
 from polars_mcc._plan_errors import Failure, unless
 
 
-def pairs(log: Log) -> pl.LazyFrame:
+def pairs(log: Log, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
     """Count the rows of each (slice, gold, pred), apart by the log's extras if it has some.
 
     `n` is the sum of the weights, and `squares` that of their squares if they are sample
     weights. `n_null` is the number of rows without a weight. A label that is null is counted
-    like any other.
+    like any other. The rows are those of the log, or others with its columns.
     """
     weight = pl.col("weight")
-    counted = log.rows.group_by(*log.slice, "gold", "pred", *log.extras)
+    rows = log.rows if rows is None else rows
+    counted = rows.group_by(*log.slice, "gold", "pred", *log.extras)
     if log.weight is None:
         counts = counted.agg(n=weight.sum(), n_null=pl.lit(0, pl.Int64))
     else:
@@ -28,8 +29,8 @@ def pairs(log: Log) -> pl.LazyFrame:
             n_null=weight.is_null().cast(pl.Int64).sum(),
             **squares,
         )
-    labels = ["gold", "pred", *({"baseline"} & {*log.extras})]
-    return counts.with_columns(pl.col(labels).cast(log.labels))
+    labels = ["gold", *({"baseline"} & {*log.extras})]
+    return counts.with_columns(pl.col(labels).cast(log.labels), pl.col("pred").cast(log.pred))
 
 
 def merged(log: Log, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.LazyFrame:

@@ -136,6 +136,116 @@ def test_compare():
     )
 
 
+def answered(*arguments: str) -> pl.DataFrame:
+    done = CliRunner().invoke(app, [*arguments, "--out", "a.parquet"])
+    assert done.exit_code == 0, done.output
+    return pl.read_parquet("a.parquet")
+
+
+@pytest.mark.usefixtures("logs")
+def test_sets_and_windows():
+    log = pl.read_parquet("logs", hive_partitioning=True)
+    assert_frame_equal(
+        answer_of("logs", "--by", "country", "--sets", "each", "--total", "--long"),
+        log.mcc.by("country", sets="each", total=True, long=True),
+    )
+    assert_frame_equal(
+        answer_of("logs", "--by", "country", "--by", "day", "--sets", "cube"),
+        log.mcc.by("country", "day", sets="cube"),
+    )
+    assert_frame_equal(
+        answer_of("logs", "--by", "country", "--index", "day", "--window", "2d", "--every", "1d"),
+        log.mcc.by("country", index="day", window="2d", every="1d"),
+    )
+    assert "needs both an index and a window" in refusal_of("logs", "--window", "2d")
+
+
+@pytest.fixture
+def planted(tmp_path, monkeypatch):
+    """A log whose slice k = 1 is bad, of 400 rows, at log.parquet."""
+    monkeypatch.chdir(tmp_path)
+    place = pl.int_range(400)
+    log = pl.select(
+        k=place % 4, j=place % 3, day=pl.date(2026, 1, 1) + pl.duration(days=place // 200)
+    )
+    is_gold = place // 12 % 2 == 0
+    is_wrong = (pl.col("k") == 1) & (place % 5 < 2) | (place % 50 == 0)
+    log = log.with_columns(gold=is_gold).with_columns(pred=is_wrong != is_gold, score=place % 17)
+    log.write_parquet("log.parquet")
+    return log
+
+
+def test_worst(planted):
+    found = answered(
+        "worst", "log.parquet", "--by", "k", "--by", "j", "--top", "1", "--rank", "gap"
+    )
+    assert_frame_equal(found, planted.mcc.worst("k", "j", top=1, rank="gap", long=True))
+    assert found.select("slice", "value").rows() == [("k", "1")]
+    done = CliRunner().invoke(app, ["worst", "log.parquet", "--by", "k", "--depth", "0"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "depth must be an integer of at least 1, got 0" in done.stderr
+
+
+def test_drift(planted):
+    periods = ("--before", "day = DATE '2026-01-01'", "--after", "day > DATE '2026-01-01'")
+    found = answered("drift", "log.parquet", *periods, "--by", "k")
+    first = pl.date(2026, 1, 1)
+    assert_frame_equal(found, planted.mcc.drift(pl.col("day") == first, pl.col("day") > first, "k"))
+    done = CliRunner().invoke(app, ["drift", "log.parquet", "--before", "day ==", "--after", "k"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "polars-mcc: --before 'day ==': " in done.stderr
+
+
+def test_curve(planted):
+    found = answered("curve", "log.parquet", "--by", "k", "--thresholds", "5")
+    assert_frame_equal(found, planted.mcc.curve("k", thresholds=5))
+    best = answered("curve", "log.parquet", "--gold", "j", "--positive", "2", "--best")
+    assert_frame_equal(best, planted.mcc.best_threshold(gold="j", positive=2))
+    done = CliRunner().invoke(app, ["curve", "log.parquet", "--gold", "j", "--positive", "x"])
+    assert (done.exit_code, done.stdout) == (2, "")
+
+
+class TestCheck:
+    def test_it_passes(self, planted):
+        done = CliRunner().invoke(app, ["check", "log.parquet", "--by", "k", "--min", "0.1"])
+        assert (done.exit_code, done.stdout) == (0, "4 slices pass\n")
+        few = ["--by", "j", "--min", "0.1", "--min-n", "134"]
+        done = CliRunner().invoke(app, ["check", "log.parquet", *few])
+        assert (done.exit_code, done.stdout) == (0, "1 slices pass, 2 are not judged\n")
+        judged = answered("check", "log.parquet", "--by", "k", "--min", "0.1")
+        assert_frame_equal(judged, planted.mcc.check("k", min=0.1))
+
+    @pytest.mark.usefixtures("planted")
+    def test_it_fails_with_a_table(self):
+        options = ["--by", "k", "--min", "0.6", "--min-n", "100", "--ci", "0.95"]
+        done = CliRunner().invoke(app, ["check", "log.parquet", *options])
+        assert done.exit_code == 1
+        assert "1 of 4 slices fails: mcc below 0.6, surely (ci=0.95)" in done.stdout
+        assert done.stdout.count("│ 1 ") == 1
+
+    def test_a_baseline(self, planted):
+        planted.with_columns(pred="gold").mcc.counts("k").write_parquet("counts.parquet")
+        options = ["--by", "k", "--no-worse-than", "counts.parquet", "--ci", "0.99"]
+        done = CliRunner().invoke(app, ["check", "log.parquet", *options])
+        assert done.exit_code == 1
+        assert "1 of 4 slices fails: mcc below that of the baseline, surely" in done.stdout
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ([], "check needs one of min="),
+            (["--no-worse-than", "nope.parquet"], "no file 'nope.parquet'"),
+            (["--no-worse-than", "log.parquet"], "no_worse_than is not the counts of these slices"),
+            (["--min", "0.5", "--by", "kk"], "no column 'kk' for key"),
+        ],
+    )
+    @pytest.mark.usefixtures("planted")
+    def test_refusals_are_no_failures(self, options, message):
+        done = CliRunner().invoke(app, ["check", "log.parquet", *options])
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert message in done.stderr
+
+
 @pytest.mark.parametrize("out", ["a.parquet", "a.csv", "a.json"])
 @pytest.mark.usefixtures("logs")
 def test_out_replaces_a_file(out, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import re
 import subprocess
@@ -27,13 +28,22 @@ VERBS = {
     "clusters": lambda lf: polars_mcc.by(lf, "key", ci=0.95, cluster="ms"),
     "compare": lambda lf: polars_mcc.compare(lf, "pred", "other", "key"),
     "compare models": lambda lf: polars_mcc.compare(lf, "pred", ["other", "gold"], "key"),
+    "each": lambda lf: polars_mcc.by(lf, "key", "w", "ms", sets="each", total=True),
+    "cube": lambda lf: polars_mcc.by(lf, "key", "w", sets="cube", ci=0.95, long=True),
+    "windows": lambda lf: polars_mcc.by(lf, "key", index="day", window="7d", every="1d"),
+    "worst": lambda lf: polars_mcc.worst(lf, "key", "w", min_n=1),
+    "drift": lambda lf: polars_mcc.drift(lf, pl.col("ms") < 1, pl.col("ms") > 0, "key"),
+    "curve": lambda lf: polars_mcc.curve(lf, "key", score="ms", positive="ant"),
+    "grid": lambda lf: polars_mcc.curve(lf, "key", score="ms", positive="ant", thresholds=3),
+    "best": lambda lf: polars_mcc.best_threshold(lf, "key", score=["ms", "w"], positive="ant"),
 }
 
 
 @pytest.fixture
 def log(tmp_path):
     rows = log_of([("x", 0, 0), ("x", 1, 0), ("y", 1, None), (None, 2, 2)])
-    rows.with_columns(other=pl.col("gold"), w=2, ms=1).write_parquet(tmp_path / "log.parquet")
+    rows = rows.with_columns(other="gold", w=2, ms=1, day=pl.lit(dt.date(2026, 3, 1)))
+    rows.write_parquet(tmp_path / "log.parquet")
     return pl.scan_parquet(tmp_path / "log.parquet")
 
 
@@ -46,9 +56,9 @@ def test_one_scan_of_native_nodes(log, verb):
 
 
 def test_only_the_needed_columns_are_read(log):
-    assert "PROJECT 3/6 COLUMNS" in polars_mcc.by(log, "key").explain()
-    assert "PROJECT 4/6 COLUMNS" in VERBS["models"](log).explain()
-    assert "PROJECT 2/6 COLUMNS" in polars_mcc.score(log).explain()
+    assert "PROJECT 3/7 COLUMNS" in polars_mcc.by(log, "key").explain()
+    assert "PROJECT 4/7 COLUMNS" in VERBS["models"](log).explain()
+    assert "PROJECT 2/7 COLUMNS" in polars_mcc.score(log).explain()
 
 
 def test_filters_go_into_the_scan(log):

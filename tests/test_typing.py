@@ -24,12 +24,21 @@ reveal_type(polars_mcc.by(df, "key", ci=0.95, method="bootstrap", seed=1))
 reveal_type(polars_mcc.FrameMcc(lf).by("key", ci=0.95, sample_weight="w"))
 reveal_type(polars_mcc.FrameMcc(df).by("key", ci=0.95, method="bca", n_boot=100))
 reveal_type(polars_mcc.FrameMcc(lf).compare("a", ["b", "c"], "key", correction="holm"))
+reveal_type(polars_mcc.by(lf, "a", "b", sets=[("a",), "b", ()], long=True, ci=0.95))
+reveal_type(polars_mcc.by(df, "a", index="ts", window="7d", every="1d"))
+reveal_type(polars_mcc.FrameMcc(lf).worst("a", "b", rank="gap", top=3))
+reveal_type(polars_mcc.drift(df, pl.col("a") < 1, "later", "b"))
+reveal_type(polars_mcc.FrameMcc(lf).curve("a", score=["s", "t"], thresholds=[0.1, 0.5]))
+reveal_type(polars_mcc.best_threshold(df, positive=1, thresholds=100))
+reveal_type(polars_mcc.FrameMcc(lf).check("a", min=0.6, ci=0.95))
 reveal_type(polars_mcc.ExprMcc(pl.col("pred")).score("gold", labels=[1, 2]))
 reveal_type(polars_mcc.SeriesMcc(df["pred"]).score(df["gold"]))
 """
 KINDS = [
     *("DataFrame", "LazyFrame", "LazyFrame", "DataFrame", "DataFrame", "LazyFrame"),
-    *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "LazyFrame", "Expr"),
+    *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "LazyFrame"),
+    *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "DataFrame"),
+    "Expr",
 ]
 
 

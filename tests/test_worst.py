@@ -1,0 +1,227 @@
+"""`worst`: the slices that fall behind the rest, by looking at each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from statistics import NormalDist
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import exact, score_interval
+from polars.testing import assert_frame_equal
+from scipy.stats import false_discovery_control
+
+import polars_mcc
+
+Z = NormalDist().inv_cdf(0.975)
+KEYS = ("a", "b", "c")
+
+
+def log_of(seed: int, rows: int = 3000, wrong: float = 0.35) -> pl.DataFrame:
+    """A log with a bad slice of one key, and one of two; `wrong` is how often they are."""
+    rng = np.random.default_rng(seed)
+    keys = {name: rng.integers(0, 4, rows) for name in KEYS}
+    gold = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
+    misses = np.full(rows, 0.1)
+    misses[keys["a"] == 1] = wrong
+    misses[(keys["b"] == 2) & (keys["c"] == 3)] = wrong + 0.25
+    pred = np.where(rng.random(rows) < misses, (gold + rng.integers(1, 3, rows)) % 3, gold)
+    return pl.DataFrame({**keys, "gold": gold, "pred": pred})
+
+
+def table_of(rows) -> Counter:
+    return Counter((row["gold"], row["pred"]) for row in rows if None not in row.values())
+
+
+def behind(part: Counter, rest: Counter) -> tuple[float, float, float] | None:
+    """The difference, the upper end of Zou's interval, and the p-value (1 if it is not behind)."""
+    ends = []
+    for table in (part, rest):
+        sides = [{pair[side] for pair in table} for side in (0, 1)]
+        if min(map(len, sides)) < 2 or not sides[0] & sides[1]:
+            return None
+        ends.append((float(exact(table)), *score_interval(table, Z)))
+    (b, low_b, high_b), (a, low_a, high_a) = ends
+    down, up = math.hypot(b - low_b, high_a - a), math.hypot(high_b - b, a - low_a)
+    z = Z * abs(b - a) / (down if b > a else up)
+    return b - a, b - a + up, 2 * NormalDist().cdf(-z) if b < a else 1.0
+
+
+def worst_of(log: pl.DataFrame, method: str, depth: int = 2, min_n: int = 30) -> dict:
+    """{slice: (n, score, score of the rest, loss, n_folded)} of those that are reported."""
+    rows = log.rows(named=True)
+    everything = table_of(rows)
+    tables = {}
+    for size in range(1, depth + 1):
+        for keys in itertools.combinations(KEYS, size):
+            for row in rows:
+                slice_ = tuple((key, row[key]) for key in keys)
+                tables.setdefault(slice_, Counter()).update(table_of([row]))
+    tests = {}
+    for slice_, table in tables.items():
+        found = behind(table, everything - table) if table.total() >= min_n else None
+        if found is not None:
+            tests[slice_] = found
+    adjusted = false_discovery_control([p for *_, p in tests.values()], method=method)
+    bad = [
+        slice_
+        for (slice_, (diff, *_)), p in zip(tests.items(), adjusted, strict=True)
+        if diff < 0 and p < 0.05
+    ]
+    pairs = [(fine, coarse) for fine in bad for coarse in bad if {*coarse} < {*fine}]
+    within = [behind(tables[f], tables[c] - tables[f]) for f, c in pairs]
+    known = [found for found in within if found is not None]
+    corrected = iter(false_discovery_control([p for *_, p in known], method=method))
+    folded = []
+    for pair, found in zip(pairs, within, strict=True):
+        p = 1.0 if found is None else next(corrected)
+        if found is None or not (found[0] < 0 and p < 0.05):
+            folded.append(pair)
+    kept = [slice_ for slice_ in bad if slice_ not in {fine for fine, _ in folded}]
+    overall = float(exact(everything))
+    return {
+        slice_: (
+            tables[slice_].total(),
+            float(exact(tables[slice_])),
+            float(exact(everything - tables[slice_])),
+            float(exact(everything - tables[slice_])) - overall,
+            sum(coarse == slice_ for _, coarse in folded),
+            len(tests),
+            len(tables) - len(tests),
+        )
+        for slice_ in kept
+    }
+
+
+def slice_of(row: dict) -> tuple:
+    return tuple((key, row[key]) for key in row["keys"].split(", "))
+
+
+NUMBERS = ("n", "mcc", "mcc_rest", "loss", "n_folded", "n_tested", "n_untested")
+
+
+@pytest.mark.parametrize("method", ["bh", "by"])
+@pytest.mark.parametrize("seed", range(4))
+def test_it_is_what_looking_at_each_slice_finds(run, seed, method):
+    log = log_of(seed, rows=1500)
+    answer = run(log, lambda log: polars_mcc.worst(log, *KEYS, correction=method, min_n=60))
+    wanted = worst_of(log, method, min_n=60)
+    assert len(wanted) >= 2
+    found = {slice_of(row): row for row in answer.rows(named=True)}
+    assert found.keys() == wanted.keys()
+    for slice_, numbers in wanted.items():
+        assert [found[slice_][name] for name in NUMBERS] == pytest.approx(list(numbers), abs=1e-14)
+    assert answer["loss"].is_sorted(descending=True)
+
+
+def test_three_keys_are_crossed_if_asked_for():
+    log = log_of(5, rows=2500)
+    answer = polars_mcc.worst(log, *KEYS, depth=3)
+    assert {slice_of(row) for row in answer.rows(named=True)} == worst_of(log, "bh", 3).keys()
+
+
+def test_the_difference_is_that_of_by(run):
+    """Of each slice with its rest, both counted by a filter."""
+    log = log_of(1)
+    answer = run(log, lambda log: polars_mcc.worst(log, *KEYS, ci=0.9, rank="gap"))
+    assert answer["diff_high"].is_sorted()
+    for row in answer.rows(named=True):
+        inside = pl.all_horizontal(pl.col(key) == value for key, value in slice_of(row))
+        change = polars_mcc.drift(log, ~inside, inside, ci=0.9).rows(named=True)[0]
+        for column in ("diff", "diff_low", "diff_high", "p_value"):
+            assert row[column] == pytest.approx(change[column], rel=1e-9), column
+        assert (row["mcc"], row["mcc_rest"]) == (change["mcc_after"], change["mcc_before"])
+
+
+@pytest.mark.parametrize("engine", ["streaming", "in-memory"])
+def test_counts_models_and_weights_are_as_rows(engine):
+    log = log_of(2).with_columns(other="gold", half=pl.lit(0.5), one=pl.lit(1.0))
+    alone = polars_mcc.worst(log, *KEYS)
+    assert not alone.is_empty()
+    counts = log.lazy().mcc.counts(*KEYS)
+    from_counts = polars_mcc.worst(counts, *KEYS, weight="n").collect(engine=engine)
+    assert_frame_equal(from_counts, alone, rel_tol=1e-9)
+    models = polars_mcc.worst(log.lazy(), *KEYS, pred=["other", "pred"]).collect(engine=engine)
+    assert models["model"].unique().to_list() == ["pred"]
+    # The tests are twice as many, if a model that does not err has an interval for each.
+    assert_frame_equal(models.head(1)[alone.columns[:12]], alone.head(1)[alone.columns[:12]])
+    weighted = polars_mcc.worst(log.lazy(), *KEYS, sample_weight="half").collect(engine=engine)
+    same = ["keys", *KEYS, "mcc", "mcc_rest", "diff_low", "n_folded"]
+    in_halves = polars_mcc.worst(log, *KEYS, min_n=60).select(same)
+    assert_frame_equal(weighted.select(same), in_halves, rel_tol=1e-9)
+    floats = polars_mcc.worst(log.lazy(), *KEYS, weight="one").collect(engine=engine)
+    assert_frame_equal(floats.select(same), alone.select(same), rel_tol=1e-9)
+
+
+def test_a_null_is_a_value_and_not_all_values(run):
+    log = log_of(3).with_columns(a=pl.when(pl.col("a") != 1).then("a"))
+    answer = run(log, lambda log: polars_mcc.worst(log, *KEYS))
+    assert answer.filter(pl.col("keys") == "a")["a"].to_list() == [None]
+    long = run(log, lambda log: polars_mcc.worst(log, *KEYS, long=True))
+    assert long.filter(pl.col("slice") == "a").select("slice", "value").rows() == [("a", None)]
+    assert ("b, c", "2, 3") in long.select("slice", "value").rows()
+
+
+def test_top_is_the_head(run):
+    log = log_of(1)
+    answer = run(log, lambda log: polars_mcc.worst(log, *KEYS, top=2))
+    assert_frame_equal(answer, polars_mcc.worst(log, *KEYS).head(2), rel_tol=1e-9)
+
+
+def test_a_model_that_guesses_has_no_bad_slice(run):
+    rng = np.random.default_rng(0)
+    log = pl.DataFrame(
+        {
+            **{key: rng.integers(0, 5, 4000) for key in KEYS},
+            **{label: rng.integers(0, 2, 4000) for label in ("gold", "pred")},
+        }
+    )
+    assert run(log, lambda log: polars_mcc.worst(log, *KEYS)).is_empty()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 40])
+def test_small_logs_have_no_bad_slice(run, rows):
+    answer = run(log_of(0).head(rows), lambda log: polars_mcc.worst(log, *KEYS))
+    assert answer.is_empty()
+    assert answer.columns == polars_mcc.worst(log_of(0), *KEYS).columns
+
+
+rows = st.lists(
+    st.tuples(*[st.sampled_from([None, "x", "y"])] * 2, *[st.sampled_from([0, 0, 1, None])] * 2),
+    max_size=60,
+)
+
+
+@given(rows=rows, times=st.integers(1, 30))
+def test_it_holds_on_any_log(rows, times):
+    """What is reported is behind, and together with what is not, all slices are looked at."""
+    schema = {"a": pl.String, "b": pl.String, "gold": pl.Int8, "pred": pl.Int8}
+    log = pl.DataFrame(rows * times, schema=schema, orient="row")
+    answer = polars_mcc.worst(log, "a", "b", min_n=1, correction="bonferroni")
+    slices = polars_mcc.by(log, "a", "b", sets=["a", "b", ("a", "b")])
+    for row in answer.rows(named=True):
+        assert row["mcc"] < row["mcc_rest"]
+        assert row["diff_high"] < 0
+        assert row["p_value"] <= row["p_adjusted"] < 0.05
+        assert row["n_tested"] + row["n_untested"] == slices.height
+
+
+@pytest.mark.parametrize(
+    ("keys", "options", "message"),
+    [
+        ((), {}, "name the keys to slice by"),
+        (("a",), {"depth": 0}, "depth must be an integer of at least 1, got 0"),
+        (("a",), {"min_n": 0}, "min_n must be an integer of at least 1"),
+        (("a",), {"top": 0.5}, "top must be an integer"),
+        (("a",), {"rank": "n"}, "rank must be one of 'loss', 'gap'"),
+        (("a",), {"ci": 95}, "ci must be a confidence level"),
+    ],
+)
+def test_options_that_make_no_sense(keys, options, message):
+    with pytest.raises(ValueError, match=message):
+        polars_mcc.worst(log_of(0), *keys, **options)
