@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks import interval_coverage, speed
+from benchmarks import interval_coverage, planted_slices, speed
 
 
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the benchmark asks for DuckDB 2")
@@ -74,6 +74,26 @@ def test_what_intervals_cost(tmp_path):
     done = run("interval_cost", str(tmp_path), *size, "--only", "three models")
     assert "| three models | compare | joint pairs |" in done
     assert "| 100000 |" in done
+
+
+@pytest.mark.skipif(pl.__version__ < "2.1", reason="it is slow, and run with newer Polars")
+def test_what_sets_cost(tmp_path):
+    done = run("sets_cost", str(tmp_path), "--rows", "8000", "--rounds", "1")
+    assert "| by, ten keys, sets='each' |" in done
+    assert "| worst, ten keys, depth 2 |" in done
+
+
+def test_planted_slices_are_found_and_few_others():
+    """The truth is known from the rates of misses; a log of each mix."""
+    for mix in planted_slices.MIXES.values():
+        truth = planted_slices.generate(1, mix, 3)
+        assert truth.planted <= truth.behind
+        found = planted_slices.reported(truth.log, "bh")
+        assert truth.planted <= found
+        assert len(found - truth.behind) <= 1
+    clean = planted_slices.generate(0, [0.5, 0.5], 0)
+    assert clean.behind == set()
+    assert planted_slices.reported(clean.log, "by") == set()
 
 
 def run(benchmark: str, *arguments: str) -> str:

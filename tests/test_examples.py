@@ -38,6 +38,16 @@ def test_stored_and_new_counts_give_the_scores_of_the_rows(monkeypatch, capsys):
     assert tables[0] == tables[1]
 
 
+def test_what_is_planted_is_found(monkeypatch, capsys):
+    with pl.Config(tbl_width_chars=200):
+        run("find_bad_slices.py", monkeypatch=monkeypatch)
+    _, ranked, digits = capsys.readouterr().out.split("shape:")[1:]
+    assert "┆ BR, tablet ┆" in ranked
+    assert "│ version         ┆ 1.9 " in ranked
+    assert "browser" not in ranked
+    assert "│ confidence_band ┆ low " in digits
+
+
 def test_the_data_are_what_the_script_makes(tmp_path, monkeypatch, capsys):
     run("make_data.py", "--out", str(tmp_path), monkeypatch=monkeypatch)
     assert "1797 rows" in capsys.readouterr().out

@@ -1,0 +1,47 @@
+"""Which slices fail? All keys and their pairs from one scan, ranked by what they cost.
+
+python examples/find_bad_slices.py
+"""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import polars_mcc  # noqa: F401 - registers the namespace
+
+# A log in which the model is bad for tablets in Brazil and, less so, for all old versions.
+rng = np.random.default_rng(0)
+rows = 30_000
+country = rng.choice(["BR", "DE", "FR", "IN", "US"], rows)
+device = rng.choice(["phone", "tablet", "desktop"], rows, p=[0.6, 0.15, 0.25])
+version = rng.choice(["1.9", "2.0", "2.1", "2.2"], rows)
+browser = rng.choice(["chrome", "firefox", "safari"], rows)
+misses = np.where((country == "BR") & (device == "tablet"), 0.45, 0.08)
+misses = np.where(version == "1.9", np.maximum(misses, 0.14), misses)
+gold = rng.choice(["spam", "ham"], rows, p=[0.2, 0.8])
+other = np.where(gold == "spam", "ham", "spam")
+log = pl.DataFrame(
+    {
+        "country": country,
+        "device": device,
+        "version": version,
+        "browser": browser,
+        "gold": gold,
+        "pred": np.where(rng.random(rows) < misses, other, gold),
+    }
+)
+
+# Each key alone, in the form that charts take.
+keys = ["country", "device", "version", "browser"]
+print(log.mcc.by(*keys, sets="each", total=True, long=True))
+
+# All slices of up to two keys, each with the rest of the log; those that add nothing to a
+# coarser one are folded into it.
+worst = log.mcc.worst(*keys, long=True)
+print(worst.select("slice", "value", "n", "mcc", "mcc_rest", "diff_high", "loss", "n_folded"))
+
+# The shipped data: where a classifier of digits is not sure, it is bad.
+digits = pl.scan_parquet(Path(__file__).parent.parent / "data" / "digits.parquet")
+found = digits.mcc.worst("ink_band", "confidence_band", "fold", rank="gap", long=True)
+print(found.select("slice", "value", "n", "mcc", "mcc_rest", "n_folded", "n_tested").collect())
