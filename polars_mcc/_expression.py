@@ -57,6 +57,8 @@ class Score:
         (pred, pred_dtype), (gold, gold_dtype), *weights = inputs
         name = pred.meta.output_name()
         dtype = common_dtype({gold.meta.output_name(): gold_dtype, name: pred_dtype})
+        if dtype == pl.Null:  # Polars 2.0 cannot tell its values apart; all are null anyway.
+            dtype = pl.Boolean()
         gold, pred = gold.cast(dtype), pred.cast(dtype)
         scored = is_scored(gold, pred, self.nulls)
         weight = weight_name = None

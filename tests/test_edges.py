@@ -267,3 +267,11 @@ def test_keys_that_cannot_be_grouped_are_refused():
     log = pl.DataFrame({"key": pl.Series([object()], dtype=pl.Object), "gold": [1], "pred": [1]})
     with pytest.raises(pl.exceptions.SchemaError, match="key 'key' has dtype Object"):
         polars_mcc.by(log, "key")
+
+
+@pytest.mark.parametrize("nulls", ["drop", "label"])
+def test_an_expression_of_labels_that_are_all_null(run, nulls):
+    log = pl.DataFrame({"gold": [None, None], "pred": [None, None], "w": [0.5, 1.0]})
+    score = polars_mcc.ExprMcc(pl.col("pred")).score(weight="w", nulls=nulls, zero_division=0.25)
+    answer = run(log, lambda log: log.select(score))
+    assert answer["pred"].to_list() == [None if nulls == "drop" else 0.25]
