@@ -41,9 +41,8 @@ def verdict(fails: pl.Expr, is_judged: pl.Expr) -> pl.Expr:
 
 
 def below(value: str, high: str | None, least: float) -> pl.Expr:
-    """Whether a value is too low: all of its interval, if it has one. An unknown value is."""
-    decisive = pl.col(value) if high is None else pl.coalesce(high, value)
-    return ~(decisive >= least).fill_null(value=False)
+    """Whether a value is too low: all of its interval, if it has one."""
+    return (pl.col(value) if high is None else pl.coalesce(high, value)) < least
 
 
 def with_baseline(baseline: Log, log: Log) -> tuple[Log, pl.LazyFrame]:

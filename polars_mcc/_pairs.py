@@ -33,14 +33,19 @@ def pairs(log: Log, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
     return counts.with_columns(pl.col(labels).cast(log.labels), pl.col("pred").cast(log.pred))
 
 
+def count_columns(log: Log) -> list[str]:
+    """The columns of pairs that are counts, and add up."""
+    return ["n", "n_null", *([] if log.is_frequency else ["squares"])]
+
+
 def merged(log: Log, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.LazyFrame:
     """Add up pairs that are the same in the slice and in `columns`."""
-    squares = [] if log.is_frequency else ["squares"]
     total = log.numbers.total(log.numbers.widen(pl.col("n")))
+    n, *others = count_columns(log)
     return (
-        pairs.select(*log.slice, "n", "n_null", *squares, **columns)
+        pairs.select(*log.slice, n, *others, **columns)
         .group_by(*log.slice, *columns)
-        .agg(pl.col("n_null", *squares).sum(), n=as_count(log, total))
+        .agg(pl.col(others).sum(), n=as_count(log, total))
     )
 
 

@@ -193,8 +193,9 @@ def drift(
     """Tell how the score of each slice has changed from one period to another.
 
     The rows of two periods are different ones, so their scores are independent, and the interval
-    of the difference follows from those of both (Zou 2007). Rows of neither period are not
-    looked at; nor are they read, where the scan can tell.
+    of the difference follows from those of both (Zou 2007). Where users have many rows in both
+    periods, they are not quite independent, and the interval is not to be trusted to the digit.
+    Rows of neither period are not looked at; nor are they read, where the scan can tell.
 
     Args:
         frame: A log, or a counts table with `weight="n"` whose keys tell the periods apart.

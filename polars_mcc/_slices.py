@@ -25,7 +25,7 @@ from polars_mcc._log import (
     key_column,
     pred_column,
 )
-from polars_mcc._pairs import merged, pairs
+from polars_mcc._pairs import count_columns, merged, pairs
 
 Sets: TypeAlias = Literal["crossed", "each", "rollup", "cube"] | Sequence[str | tuple[str, ...]]
 """Which sets of keys make slices, in SQL's words, or one by one."""
@@ -109,7 +109,7 @@ def of_sets(log: Log, sets: Sequence[KeySet], always: KeySet = ()) -> tuple[Log,
         if keys in parents.values():
             counted[keys] = counted[keys].cache()
     dtypes = log.columns.collect_schema()
-    counts = _counts(log)
+    counts = ["gold", "pred", *log.extras, *count_columns(log)]
 
     def null_unless_of(keys: KeySet, column: str) -> pl.Expr:
         inactive = {key_column(key) for key in log.keys} - {*map(key_column, (*keys, *always))}
@@ -150,7 +150,10 @@ def in_long_form(sets: Sequence[KeySet], answer: pl.LazyFrame) -> pl.LazyFrame:
 
 @dataclass(frozen=True)
 class Windows:
-    """Trailing windows: each ends with the bucket that it is named by, and has `steps` of them."""
+    """Trailing windows, each named by the bucket that it ends with.
+
+    It has as many buckets as there are offsets: so far the rows of a bucket go on.
+    """
 
     bucket: pl.Expr
     name: str
@@ -231,11 +234,6 @@ def _check_listed(keys: Sequence[str], listed: Sequence[KeySet]) -> None:
             raise ValueError(msg)
 
 
-def _counts(log: Log) -> list[str]:
-    squares = [] if log.is_frequency else ["squares"]
-    return ["gold", "pred", *log.extras, "n", "n_null", *squares]
-
-
 def _of_rows(log: Log, sets: Sequence[KeySet], always: KeySet) -> dict[KeySet, pl.LazyFrame]:
     """The pairs of sets of which none is part of another, from one scan."""
     if len(sets) == 1:
@@ -286,7 +284,7 @@ def _of_single_keys(log: Log, sets: Sequence[KeySet], always: KeySet) -> dict[Ke
         (key,): cells.filter(pl.col(SET) == name_of((key,))).select(
             pl.col(key_column(f"{SET}:{slot_of(key)}")).alias(key_column(key)),
             *replace(log, keys=always).slice,
-            *_counts(log),
+            *("gold", "pred", *log.extras, *count_columns(log)),
         )
         for (key,) in sets
     }

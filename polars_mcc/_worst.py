@@ -18,6 +18,7 @@ from polars_mcc._classes import Nulls, of_pairs
 from polars_mcc._differences import Correction, adjusted, independent, side
 from polars_mcc._intervals import Estimate, estimate
 from polars_mcc._log import SET, Log, key_column
+from polars_mcc._pairs import count_columns
 from polars_mcc._scores import scores
 from polars_mcc._slices import KeySet, merged_pairs, name_of, of_sets
 
@@ -92,7 +93,7 @@ class Search:
         numbered = replace(whole, apart=("slice",))
         parts = cells.join(
             candidates.select(*log.slice, "slice"), on=log.slice, nulls_equal=True
-        ).select("slice", *whole.slice, *_counts(log, labels=True))
+        ).select("slice", *whole.slice, "gold", "pred", *count_columns(log))
         parts = parts.cache()
         totals = whole.beside(candidates.select("slice", *whole.slice), total)
         signed = [totals.with_columns(sign=1), parts.with_columns(sign=-1)]
@@ -173,7 +174,7 @@ class Search:
         signed = (
             related.join(signs, how="cross")
             .with_columns(slice=pl.when(is_coarser).then("coarser").otherwise("finer"))
-            .join(parts.select("slice", *_counts(log, labels=True)), on="slice")
+            .join(parts.select("slice", "gold", "pred", *count_columns(log)), on="slice")
         )
         rest = self.estimate(between, _left(between, signed))
         compared = between.beside(related, _side_a(between, rest))
@@ -230,7 +231,7 @@ def _left(log: Log, signed: pl.LazyFrame) -> pl.LazyFrame:
     floats leave something when all is taken away; they are added up to see if it is nothing.
     """
     pair = [*log.slice, "gold", "pred"]
-    counts = [pl.col(column) * pl.col("sign") for column in _counts(log)]
+    counts = [pl.col(column) * pl.col("sign") for column in count_columns(log)]
     if not log.numbers.count.is_float():
         return signed.select(*pair, *counts)
     n, most = pl.col("n"), pl.col("n").max()
@@ -270,8 +271,3 @@ def _coarser(log: Log, sets: Sequence[KeySet], slices: pl.LazyFrame) -> pl.LazyF
 
 def _side_a(log: Log, rest: Estimate) -> pl.LazyFrame:
     return side(log, rest, "a").select(*log.slice, "mcc_a", "se_a", "low_a", "high_a")
-
-
-def _counts(log: Log, *, labels: bool = False) -> list[str]:
-    squares = [] if log.is_frequency else ["squares"]
-    return [*(("gold", "pred") if labels else ()), "n", "n_null", *squares]

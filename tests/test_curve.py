@@ -114,6 +114,11 @@ def test_the_best_is_the_best_of_all(run, rows, cuts):
                 assert row["mcc_shared"] is None
 
 
+def test_of_thresholds_that_are_as_good_it_is_the_largest(run):
+    log = pl.DataFrame({"gold": [True, False, True, False], "score": [0.9, 0.8, 0.7, 0.6]})
+    assert run(log, polars_mcc.best_threshold)["threshold"].item() == 0.9
+
+
 def test_one_threshold_for_all_loses_nothing_of_all(run):
     rng = np.random.default_rng(1)
     gold = rng.random(300) < 0.3

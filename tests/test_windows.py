@@ -151,8 +151,8 @@ def test_hours_of_a_day_that_has_25():
     hours = [start + dt.timedelta(hours=hour) for hour in range(25)]
     times = pl.Series("ts", hours).dt.convert_time_zone("Europe/Berlin")
     log = pl.DataFrame({"ts": times, "gold": 1, "pred": 1})
-    answer = polars_mcc.by(log, index="ts", window="2h", every="1h")
-    assert answer["n"].to_list() == [1] + [2] * 24
+    answer = polars_mcc.by(log, index="ts", window="4h", every="2h")
+    assert answer["n"].to_list() == [2] + [4] * 11 + [3]
     by_day = polars_mcc.by(log, index="ts", window="1d")
     assert by_day["n"].to_list() == [25]
 

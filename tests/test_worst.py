@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -17,6 +18,9 @@ from polars.testing import assert_frame_equal
 from scipy.stats import false_discovery_control
 
 import polars_mcc
+from polars_mcc import _slices, _worst
+from polars_mcc._classes import of_pairs
+from polars_mcc._log import read
 
 Z = NormalDist().inv_cdf(0.975)
 KEYS = ("a", "b", "c")
@@ -165,6 +169,42 @@ def test_a_null_is_a_value_and_not_all_values(run):
     long = run(log, lambda log: polars_mcc.worst(log, *KEYS, long=True))
     assert long.filter(pl.col("slice") == "a").select("slice", "value").rows() == [("a", None)]
     assert ("b, c", "2, 3") in long.select("slice", "value").rows()
+
+
+@pytest.mark.parametrize("most", [20, 10**17])
+def test_the_score_of_the_rest_is_that_of_what_is_left(most):
+    """By which slices are sorted out before they are tested: from sums over their classes."""
+    rng = np.random.default_rng(3)
+    cells = [(key, gold, pred) for key in "xyz" for gold in range(4) for pred in range(4)]
+    n = rng.integers(0, most, len(cells)).tolist()
+    counts = pl.DataFrame(cells, schema=["key", "gold", "pred"], orient="row").with_columns(
+        n=pl.Series(n)
+    )
+    log = read(counts, ["key"], "gold", "pred", "n", answers=())
+    log, pairs = _slices.of_sets(log, [("key",)])
+    whole = replace(log, keys=(), sets=())
+    total = _slices.merged_pairs(whole, pairs)
+    classes = [of_pairs(one, frame, "drop") for one, frame in ((log, pairs), (whole, total))]
+    found = _worst._rest_scores(log, whole, *classes).collect()
+    for key, score in found.select("key:key", "rest").iter_rows():
+        left = {}
+        for (other, *pair), count in zip(cells, n, strict=True):
+            if other != key:
+                left[tuple(pair)] = left.get(tuple(pair), 0) + count
+        assert score == pytest.approx(float(exact(left)), rel=1e-14)
+
+
+@pytest.mark.parametrize("parts", [[0.1, 0.2], [0.3, -5e-17]], ids=["less", "more"])
+def test_what_rounding_leaves_of_floats_is_nothing(parts):
+    """Else the rest of a slice would have labels that it has not."""
+    counts = pl.DataFrame({"key": "x", "gold": 1, "pred": 1, "n": [0.3]})
+    log = read(counts, ["key"], "gold", "pred", "n", answers=())
+    pair = {"key:key": "x", "gold": 1, "pred": 1, "n_null": 0.0}
+    taken = [{**pair, "n": sum(parts), "sign": -1}]
+    kept = {**pair, "pred": 2, "n": 1e-9, "sign": 1}
+    signed = pl.LazyFrame([{**pair, "n": 0.3, "sign": 1}, *taken, kept])
+    left = _worst._left(log, signed).collect()
+    assert left.select("pred", "n").rows() == [(2, 1e-9)]
 
 
 def test_top_is_the_head(run):

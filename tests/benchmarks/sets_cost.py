@@ -48,7 +48,7 @@ def of_duckdb(logs: str) -> None:
     sets = ", ".join(f"({key}, gold, pred)" for key in KEYS)
     columns = ", ".join([*KEYS, "gold", "pred"])
     query = f"SELECT {columns}, count(*) FROM '{logs}' GROUP BY GROUPING SETS ({sets})"  # noqa: S608 - our own
-    duckdb.sql(query).arrow()
+    duckdb.sql(query).fetchall()
 
 
 def each_alone(log: pl.LazyFrame) -> None:
