@@ -36,8 +36,8 @@ log = pl.DataFrame(
 keys = ["country", "device", "version", "browser"]
 print(log.mcc.by(*keys, sets="each", total=True, long=True))
 
-# All slices of up to two keys, each with the rest of the log; those that add nothing to a
-# coarser one are folded into it.
+# All slices of up to two keys, each with the rest of the log. Those that are bad because another
+# is, finer or coarser, are folded into it: what is left is what was planted.
 worst = log.mcc.worst(*keys, long=True)
 print(worst.select("slice", "value", "n", "mcc", "mcc_rest", "diff_high", "loss", "n_folded"))
 

@@ -32,6 +32,10 @@ class CheckError(AssertionError):
         self.judged = judged
         self.failures = judged.filter(pl.col(VERDICT) == "fails")
 
+    def __reduce__(self) -> tuple[type[CheckError], tuple[str, pl.DataFrame]]:
+        """Travel between processes."""
+        return type(self), (str(self), self.judged)
+
 
 def verdict(fails: pl.Expr, is_judged: pl.Expr) -> pl.Expr:
     """What is said of a slice."""
@@ -53,20 +57,21 @@ def with_baseline(baseline: Log, log: Log) -> tuple[Log, pl.LazyFrame]:
         log, labels=labels, pred=labels, numbers=numbers, apart=("period",), has_total=False
     )
 
-    model = pl.col(key_column("model")).cast(log.models, strict=False).alias(log.slice[-1])
-
-    def of(one: Log, period: str) -> pl.LazyFrame:
-        is_counted = log.several and one is baseline  # The model is one of its keys.
-        cells = pairs(one).with_columns(model) if is_counted else pairs(one)
+    def of(cells: pl.LazyFrame, period: str) -> pl.LazyFrame:
         return cells.select(
             pl.lit(period, PERIODS).alias("period"),
             *log.slice,
             pl.col("gold", "pred").cast(labels),
             pl.col("n").cast(numbers.count),
             "n_null",
-        ).filter(pl.col(log.slice[-1]).is_not_null() if is_counted else True)
+        )
 
-    both = [of(baseline, "before"), of(log, "after")]
+    counted = pairs(baseline)
+    if log.several:  # In counts, the model is a key; of models that are not here, there is none.
+        [*_, model] = log.slice
+        models = pl.col(key_column("model")).cast(log.models, strict=False)
+        counted = counted.with_columns(models.alias(model)).filter(pl.col(model).is_not_null())
+    both = [of(counted, "before"), of(pairs(log), "after")]
     return apart, pl.concat(both, how="vertical_relaxed")
 
 

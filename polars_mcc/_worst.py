@@ -40,6 +40,7 @@ COLUMNS = (
     "n_null",
 )
 
+_SIDE_A = ("mcc_a", "se_a", "low_a", "high_a")
 _SIDE_B = ("mcc_b", "se_b", "low_b", "high_b")
 _NEARLY_NOTHING = 2.0**-40
 """What rounding may leave of a sum of floats when all of it is taken away."""
@@ -78,7 +79,7 @@ class Search:
         )
 
     def worst(self, log: Log, sets: Sequence[KeySet]) -> tuple[Log, pl.LazyFrame]:
-        """The slices that score below the rest of the log, ranked, those that add nothing folded.
+        """The slices that score below the rest of the log, ranked, and the log they are of.
 
         The sets are all of up to so many keys.
         """
@@ -102,16 +103,16 @@ class Search:
         found = self.behind(whole.beside(compared, overall), pl.col("n_tested").max().fill_null(0))
         found = found.filter("is_behind").drop("is_behind").cache()
 
-        finer = pl.col("role") == "finer"
+        is_told = pl.col("role") == "one"
         marks = (
             self._folded(log, sets, candidates, parts, found)
-            .unpivot(["finer", "coarser"], variable_name="role", value_name="slice")
+            .unpivot(["one", "into"], variable_name="role", value_name="slice")
             .group_by("slice")
-            .agg(is_folded=finer.any(), n_folded=(~finer).sum().cast(pl.Int64))
+            .agg(is_told=is_told.any(), n_folded=(~is_told).sum().cast(pl.Int64))
         )
         kept = (
             found.join(marks, on="slice", how="left")
-            .filter(~pl.col("is_folded").fill_null(value=False))
+            .filter(~pl.col("is_told").fill_null(value=False))
             .with_columns(
                 pl.col("n_folded").fill_null(0),
                 mcc="mcc_b",
@@ -156,9 +157,11 @@ class Search:
         parts: pl.LazyFrame,
         found: pl.LazyFrame,
     ) -> pl.LazyFrame:
-        """The slices found that add nothing to a coarser one: `finer` and `coarser`.
+        """The slices found that are told by another: `one`, and `into` which.
 
-        They are not behind the rest of it.
+        A finer one that adds nothing to a coarser one: it is not behind the rest of that. And a
+        coarser one without which a finer one that is kept leaves nothing: what is left of it is
+        not behind the rest of the log.
         """
         whole = replace(log, keys=(), sets=())
         slices = candidates.select(*log.slice, coarser="slice")
@@ -178,11 +181,30 @@ class Search:
         )
         rest = self.estimate(between, _left(between, signed))
         compared = between.beside(related, _side_a(between, rest))
-        for place in ("finer", "coarser"):
-            compared = compared.join(
-                found.select("slice"), left_on=place, right_on="slice", how="semi"
+        outside = found.select(
+            pl.col("slice").alias("coarser"), pl.col(_SIDE_A).name.suffix("_outside")
+        )
+        compared = compared.join(outside, on="coarser").join(
+            found.select(finer="slice"), on="finer", how="semi"
+        )
+        # First, is the finer one behind what is left of the coarser; then, is that behind what is
+        # outside of it?
+        adds, is_told = pl.col("adds"), pl.col("diff_high") >= 0
+        steps = self.behind(compared).with_columns(
+            adds="is_behind",
+            is_kept=pl.col("is_behind").all().over("finer"),
+            **{b: pl.col(a) for a, b in zip(_SIDE_A, _SIDE_B, strict=True)},
+            **{a: pl.col(f"{a}_outside") for a in _SIDE_A},
+        )
+        by_finer = pl.col("is_kept") & is_told
+        return (
+            independent(steps, self.ci)
+            .filter(~adds | by_finer)
+            .select(
+                one=pl.when(adds).then("coarser").otherwise("finer"),
+                into=pl.when(adds).then("finer").otherwise("coarser"),
             )
-        return self.behind(compared).filter(~pl.col("is_behind")).select("finer", "coarser")
+        )
 
 
 def _rest_scores(
@@ -270,4 +292,4 @@ def _coarser(log: Log, sets: Sequence[KeySet], slices: pl.LazyFrame) -> pl.LazyF
 
 
 def _side_a(log: Log, rest: Estimate) -> pl.LazyFrame:
-    return side(log, rest, "a").select(*log.slice, "mcc_a", "se_a", "low_a", "high_a")
+    return side(log, rest, "a").select(*log.slice, *_SIDE_A)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 
@@ -85,6 +86,23 @@ def test_slices_worse_than_a_baseline_fail():
         polars_mcc.check(COUNTS, "key", weight="n", no_worse_than=BASELINE.lazy(), ci=0.95)
     assert surely.value.failures["key"].to_list() == ["poor"]
     polars_mcc.check(COUNTS, "key", weight="n", no_worse_than=COUNTS)
+
+
+def test_all_rows_are_one_slice():
+    both = COUNTS.rename({"n": "w"}).with_columns(other="gold")
+    baseline = polars_mcc.counts(both, pred=["pred", "other"], weight="w")
+    judged = polars_mcc.check(both, pred=["pred", "other"], weight="w", no_worse_than=baseline)
+    assert judged["diff"].to_list() == [0, 0]
+    one = polars_mcc.check(both, weight="w", no_worse_than=COUNTS)
+    assert one.select("n_before", "n_after", "diff").rows() == [(408, 408, 0)]
+
+
+def test_the_error_travels():
+    with pytest.raises(polars_mcc.CheckError) as raised:
+        polars_mcc.check(COUNTS, "key", weight="n", min=0.6)
+    arrived = pickle.loads(pickle.dumps(raised.value))  # noqa: S301 - our own
+    assert str(arrived) == str(raised.value)
+    assert arrived.failures.equals(raised.value.failures)
 
 
 def test_a_baseline_is_what_counts_gives():

@@ -44,7 +44,7 @@ def test_what_is_planted_is_found(monkeypatch, capsys):
     _, ranked, digits = capsys.readouterr().out.split("shape:")[1:]
     assert "┆ BR, tablet ┆" in ranked
     assert "│ version         ┆ 1.9 " in ranked
-    assert "browser" not in ranked
+    assert "(2, 8)" in ranked, "and all other slices are folded into these"
     assert "│ confidence_band ┆ low " in digits
 
 

@@ -56,6 +56,30 @@ def behind(part: Counter, rest: Counter) -> tuple[float, float, float] | None:
     return b - a, b - a + up, 2 * NormalDist().cdf(-z) if b < a else 1.0
 
 
+def rejected(tests: list, method: str) -> list[bool]:
+    """Which of the differences are below 0, after a correction for those that are known."""
+    adjusted = iter(
+        false_discovery_control([test[2] for test in tests if test is not None], method=method)
+    )
+    return [test is not None and next(adjusted) < 0.05 for test in tests]
+
+
+def folds(bad: list, tables: dict, everything: Counter, method: str) -> list[tuple]:
+    """Which of the bad slices are told by which other."""
+    pairs = [(fine, coarse) for fine in bad for coarse in bad if {*coarse} < {*fine}]
+    within = [behind(tables[fine], tables[coarse] - tables[fine]) for fine, coarse in pairs]
+    adds = dict(zip(pairs, rejected(within, method), strict=True))
+    folded = [pair for pair in pairs if not adds[pair]]
+    for fine, coarse in pairs:
+        if adds[fine, coarse] and fine not in {
+            one for one, other in folded if len(one) > len(other)
+        }:
+            left = behind(tables[coarse] - tables[fine], everything - tables[coarse])
+            if left[1] >= 0:
+                folded.append((coarse, fine))
+    return folded
+
+
 def worst_of(log: pl.DataFrame, method: str, depth: int = 2, min_n: int = 30) -> dict:
     """{slice: (n, score, score of the rest, loss, n_folded)} of those that are reported."""
     rows = log.rows(named=True)
@@ -66,27 +90,14 @@ def worst_of(log: pl.DataFrame, method: str, depth: int = 2, min_n: int = 30) ->
             for row in rows:
                 slice_ = tuple((key, row[key]) for key in keys)
                 tables.setdefault(slice_, Counter()).update(table_of([row]))
-    tests = {}
-    for slice_, table in tables.items():
-        found = behind(table, everything - table) if table.total() >= min_n else None
-        if found is not None:
-            tests[slice_] = found
-    adjusted = false_discovery_control([p for *_, p in tests.values()], method=method)
-    bad = [
-        slice_
-        for (slice_, (diff, *_)), p in zip(tests.items(), adjusted, strict=True)
-        if diff < 0 and p < 0.05
-    ]
-    pairs = [(fine, coarse) for fine in bad for coarse in bad if {*coarse} < {*fine}]
-    within = [behind(tables[f], tables[c] - tables[f]) for f, c in pairs]
-    known = [found for found in within if found is not None]
-    corrected = iter(false_discovery_control([p for *_, p in known], method=method))
-    folded = []
-    for pair, found in zip(pairs, within, strict=True):
-        p = 1.0 if found is None else next(corrected)
-        if found is None or not (found[0] < 0 and p < 0.05):
-            folded.append(pair)
-    kept = [slice_ for slice_ in bad if slice_ not in {fine for fine, _ in folded}]
+    tests = {
+        slice_: behind(table, everything - table) if table.total() >= min_n else None
+        for slice_, table in tables.items()
+    }
+    bad = list(itertools.compress(tests, rejected([*tests.values()], method)))
+    folded = folds(bad, tables, everything, method)
+    kept = [slice_ for slice_ in bad if slice_ not in {one for one, _ in folded}]
+    number = sum(test is not None for test in tests.values())
     overall = float(exact(everything))
     return {
         slice_: (
@@ -94,9 +105,9 @@ def worst_of(log: pl.DataFrame, method: str, depth: int = 2, min_n: int = 30) ->
             float(exact(tables[slice_])),
             float(exact(everything - tables[slice_])),
             float(exact(everything - tables[slice_])) - overall,
-            sum(coarse == slice_ for _, coarse in folded),
-            len(tests),
-            len(tables) - len(tests),
+            sum(into == slice_ for _, into in folded),
+            number,
+            len(tables) - number,
         )
         for slice_ in kept
     }
