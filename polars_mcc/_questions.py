@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import inf
 from typing import get_args
 
 import polars as pl
@@ -491,7 +492,12 @@ def check(
         msg = "check needs one of min=0.6, say, and no_worse_than=the counts of a baseline"
         raise ValueError(msg)
     check_number("min", min)
+    check_choice("nulls", nulls, get_args(Nulls))
     _check_at_least("min_n", min_n, 1)
+    if ci is not None:
+        check_level(ci)
+    shown = [_check.VERDICT, *(_drift.COLUMNS if min is None else ())]
+    log = read(frame, keys, gold, pred, weight, answers=shown)
     if min is not None:
         judged = by(
             frame.lazy(),
@@ -509,7 +515,6 @@ def check(
         )
         what = f"mcc below {min}"
     else:
-        log = read(frame, keys, gold, pred, weight, answers=[*_drift.COLUMNS, _check.VERDICT])
         judged = _compared(log, no_worse_than, nulls, 0.95 if ci is None else ci)
         judged = judged.with_columns(
             _check.verdict(
@@ -567,7 +572,7 @@ def _cut(log: Log, thresholds: int | Sequence[float] | None) -> Thresholds:
         quantiles = thresholds
     elif thresholds is not None:
         cuts = [float(cut) for cut in thresholds]
-        if not cuts or any(not low < high for low, high in pairwise(cuts)):
+        if not cuts or not all(low < high for low, high in pairwise([*cuts, inf])):
             msg = f"thresholds must be numbers in rising order, got {thresholds!r}"
             raise ValueError(msg)
     return Thresholds(_curve.cut_at(log, cuts) if cuts else log, cuts, quantiles)

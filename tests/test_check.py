@@ -135,11 +135,18 @@ def test_a_baseline_is_what_counts_gives():
         ({"min": "0.5"}, TypeError, "min must be a number"),
         ({"min": 0.5, "min_n": 0}, ValueError, "min_n must be an integer of at least 1"),
         ({"min": 0.5, "ci": 95}, ValueError, "ci must be a confidence level"),
+        ({"no_worse_than": COUNTS, "ci": 95}, ValueError, "ci must be a confidence level"),
+        ({"no_worse_than": COUNTS, "nulls": "keep"}, ValueError, "nulls must be one of"),
     ],
 )
 def test_what_cannot_be_checked(options, error, message):
     with pytest.raises(error, match=message):
         polars_mcc.check(COUNTS, "key", weight="n", **options)
+
+
+def test_a_key_that_would_be_hidden():
+    with pytest.raises(pl.exceptions.DuplicateError, match="key 'verdict' has the name"):
+        polars_mcc.check(COUNTS.rename({"key": "verdict"}), "verdict", weight="n", min=0.5)
 
 
 def test_pytest_shows_the_table(tmp_path):
