@@ -136,7 +136,7 @@ def by(  # noqa: PLR0917 - typer makes options of them
             log,
             *keys,
             gold=gold,
-            pred=preds if len(preds) > 1 else preds[0],
+            pred=_one_or_several(preds),
             weight=weight,
             nulls=nulls,
             ci=ci,
@@ -186,7 +186,7 @@ def compare(  # noqa: PLR0917 - typer makes options of them
         return polars_mcc.compare(
             log,
             a,
-            b if len(b) > 1 else b[0],
+            _one_or_several(b),
             *keys,
             gold=gold,
             weight=weight,
@@ -234,7 +234,7 @@ def worst(  # noqa: PLR0917 - typer makes options of them
             log,
             *by,
             gold=gold,
-            pred=preds if len(preds) > 1 else preds[0],
+            pred=_one_or_several(preds),
             weight=weight,
             nulls=nulls,
             depth=depth,
@@ -283,7 +283,7 @@ def drift(  # noqa: PLR0917 - typer makes options of them
             *periods,
             *keys,
             gold=gold,
-            pred=preds if len(preds) > 1 else preds[0],
+            pred=_one_or_several(preds),
             weight=weight,
             nulls=nulls,
             ci=ci,
@@ -380,7 +380,7 @@ def check(  # noqa: PLR0917 - typer makes options of them
             min_n=min_n,
             ci=ci,
             gold=gold,
-            pred=preds if len(preds) > 1 else preds[0],
+            pred=_one_or_several(preds),
             weight=weight,
             nulls=nulls,
         )
@@ -389,8 +389,13 @@ def check(  # noqa: PLR0917 - typer makes options of them
     try:
         _run(query, logs, [*keys, gold, *preds, weight], where, out, show=_passed)
     except polars_mcc.CheckError as error:
-        typer.echo("\n".join(map(_visible, str(error).split("\n"))))
+        typer.echo(_visible_lines(str(error)))
         raise typer.Exit(1) from None
+
+
+def _one_or_several(models: list[str]) -> str | list[str]:
+    """Of one model the answer has no column `model`."""
+    return models if len(models) > 1 else models[0]
 
 
 def _sql(option: str, text: str) -> pl.Expr:
@@ -455,11 +460,15 @@ def _table(answer: pl.DataFrame) -> str:
     one_line = pl.col(broken).cast(pl.String).str.replace_all("\n", r"\n", literal=True)
     answer = answer.with_columns(one_line).rename(lambda name: name.replace("\n", r"\n"))
     with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=100, tbl_width_chars=-1):
-        return "\n".join(map(_visible, str(answer).split("\n")))
+        return _visible_lines(str(answer))
 
 
 def _say(message: str) -> None:
     typer.echo(f"polars-mcc: {_visible(message)}", err=True)
+
+
+def _visible_lines(text: str) -> str:
+    return "\n".join(map(_visible, text.split("\n")))
 
 
 def _visible(text: str) -> str:

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import polars as pl
 
 from polars_mcc._classes import Nulls
-from polars_mcc._differences import Correction, adjusted, side, with_difference
+from polars_mcc._differences import Correction, adjusted, side, side_a, with_difference
 from polars_mcc._influence import variance, with_influence
 from polars_mcc._intervals import NOTHING, Method, estimate
 from polars_mcc._log import Log
@@ -57,10 +57,9 @@ def differences(
     )
     rows = with_influence(log, cells, a.influences, pred="baseline", name="phi_a")
     rows = with_influence(log, rows, b.influences, name="phi_b")
-    of_a = side(log, a, "a").select(*log.slice, "mcc_a", "se_a", "low_a", "high_a")
     moved = variance(log, rows, pl.col("phi_b") - pl.col("phi_a"))
     moved = moved.select(*log.slice, "variance", "units")
-    both = log.beside(log.beside(side(log, b, "b"), of_a), moved)
+    both = log.beside(log.beside(side(log, b, "b"), side_a(log, a)), moved)
     slices = with_difference(_correlated(both, ci, method), ci)
     shown = [name for name in COLUMNS if cluster or name != "n_clusters"]
     n_clusters = {name: pl.col(name).fill_null(0) for name in shown if name == "n_clusters"}

@@ -14,12 +14,22 @@ from polars_mcc._log import Log
 Correction: TypeAlias = Literal["bh", "by", "holm", "bonferroni"]
 
 
+LIMITS = {"mcc": "mcc", "se": "se", "mcc_low": "low", "mcc_high": "high"}
+"""What is compared of an estimate, and what its name begins with on either side."""
+SIDE_A, SIDE_B = ([f"{short}_{name}" for short in LIMITS.values()] for name in "ab")
+"""The columns of which a difference is made, b less a."""
+
+
 def side(log: Log, estimate: Estimate, name: str) -> pl.LazyFrame:
     """The scores of an estimate and their limits as `mcc_a`, `se_a`, `low_a`, `high_a`."""
-    limits = {"mcc": "mcc", "se": "se", "mcc_low": "low", "mcc_high": "high"}
     return log.beside(estimate.scores, estimate.intervals).rename(
-        {column: f"{short}_{name}" for column, short in limits.items()}
+        {column: f"{short}_{name}" for column, short in LIMITS.items()}
     )
+
+
+def side_a(log: Log, estimate: Estimate) -> pl.LazyFrame:
+    """The limits of side a alone, to be set beside side b."""
+    return side(log, estimate, "a").select(*log.slice, *SIDE_A)
 
 
 def independent(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._classes import Nulls
-from polars_mcc._differences import Correction, adjusted, independent
+from polars_mcc._differences import LIMITS, Correction, adjusted, independent
 from polars_mcc._intervals import Method, estimate
 from polars_mcc._log import Log
 from polars_mcc._pairs import pairs
@@ -62,7 +62,6 @@ def changes(
     def of(period: str, column: str) -> pl.Expr:
         return pl.col(column).filter(pl.col("period") == period)
 
-    columns = {"mcc": "mcc", "se": "se", "mcc_low": "low", "mcc_high": "high"}
     both = slices.per_slice(
         scores,
         n_before=of("before", "n").sum(),
@@ -70,7 +69,7 @@ def changes(
         n_null=pl.col("n_null").sum(),
         **{
             f"{short}_{side}": of(period, column).max()
-            for column, short in columns.items()
+            for column, short in LIMITS.items()
             for side, period in (("a", "before"), ("b", "after"))
         },
     )

@@ -168,8 +168,8 @@ def windows_of(frame: Frame, index: IntoColumn, window: str, every: str | None) 
         polars.exceptions.SchemaError: The index is neither Date nor Datetime.
     """
     name, dtype = dtype_of(frame, index, "index")
-    (length, months), (number, unit) = _length("window", window), _parts("every", every or window)
-    step, is_months = _length("every", every or window)
+    every = window if every is None else every
+    (length, months), (step, is_months) = _length("window", window), _length("every", every)
     if months != is_months or length % step:
         msg = (
             f"window={window!r} must be a multiple of every={every!r}: counts are added up, "
@@ -179,9 +179,10 @@ def windows_of(frame: Frame, index: IntoColumn, window: str, every: str | None) 
     if not isinstance(dtype, (pl.Date, pl.Datetime)):
         msg = f"index '{name}' must be Date or Datetime, but is {dtype}; cast or parse it first"
         raise pl.exceptions.SchemaError(msg)
+    number, unit = _parts("every", every)
     is_clock = unit not in {"d", "w", *_MONTHS}
     if is_clock and dtype == pl.Date:
-        msg = f"every={every or window!r} is less than a day, but index '{name}' is Date"
+        msg = f"every={every!r} is less than a day, but index '{name}' is Date"
         raise ValueError(msg)
     bucket = as_expr(index)
     zone = dtype.time_zone if isinstance(dtype, pl.Datetime) else None
@@ -243,7 +244,15 @@ def _of_rows(log: Log, sets: Sequence[KeySet], always: KeySet) -> dict[KeySet, p
     # Crossed keys have so many groups that Polars would keep the rows of most in memory, were
     # they counted in one grouping. So they are counted one by one, from columns kept in memory.
     source = _encoded(log, [*log.columns.collect_schema()])
-    return {keys: _decoded(log, pairs(replace(source, keys=(*keys, *always)))) for keys in sets}
+    clusters = {"cluster"} & {*log.extras}
+    return {
+        keys: _decoded(
+            log,
+            pairs(replace(source, keys=(*keys, *always))),
+            [*map(key_column, (*keys, *always)), *clusters],
+        )
+        for keys in sets
+    }
 
 
 def _of_single_keys(log: Log, sets: Sequence[KeySet], always: KeySet) -> dict[KeySet, pl.LazyFrame]:
@@ -251,8 +260,7 @@ def _of_single_keys(log: Log, sets: Sequence[KeySet], always: KeySet) -> dict[Ke
 
     Keys of one dtype share a column of values.
     """
-    labels = ["gold", "baseline", *map(pred_column, log.preds)]
-    source = _encoded(log, labels)
+    source = _encoded(log, ["gold", *map(pred_column, log.preds)])
     dtypes = log.columns.collect_schema()
     slots: list[pl.DataType] = []
     for (key,) in sets:
@@ -279,7 +287,7 @@ def _of_single_keys(log: Log, sets: Sequence[KeySet], always: KeySet) -> dict[Ke
         return rows.with_columns(name, **values).drop(key_column(key))
 
     rows = pl.concat([rows_of(key) for (key,) in sets], how="diagonal")
-    cells = _decoded(log, pairs(stacked, rows)).cache()
+    cells = _decoded(log, pairs(stacked, rows), []).cache()
     return {
         (key,): cells.filter(pl.col(SET) == name_of((key,))).select(
             pl.col(key_column(f"{SET}:{slot_of(key)}")).alias(key_column(key)),
@@ -299,13 +307,12 @@ def _encoded(log: Log, columns: Sequence[str]) -> Log:
     return replace(log, columns=encoded, labels=labels, pred=labels)
 
 
-def _decoded(log: Log, cells: pl.LazyFrame) -> pl.LazyFrame:
+def _decoded(log: Log, cells: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
+    """The pairs of a log that was encoded, with labels, and what of these columns is text."""
     dtypes = log.columns.collect_schema()
-    names = [*map(key_column, log.keys), *({"cluster"} & {*log.extras})]
-    labels = ["gold", "pred", *({"baseline"} & {*log.extras})]
-    there = cells.collect_schema()
-    text = [name for name in names if name in there and dtypes[name] == pl.String]
-    return cells.with_columns(pl.col(text).cast(pl.String), pl.col(labels).cast(log.labels))
+    text = [name for name in columns if dtypes[name] == pl.String]
+    labels = pl.col("gold", "pred").cast(log.labels)
+    return cells.with_columns(pl.col(text).cast(pl.String), labels)
 
 
 def _parts(name: str, length: str) -> tuple[int, str]:

@@ -15,7 +15,15 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from polars_mcc._classes import Nulls, of_pairs
-from polars_mcc._differences import Correction, adjusted, independent, side
+from polars_mcc._differences import (
+    SIDE_A,
+    SIDE_B,
+    Correction,
+    adjusted,
+    independent,
+    side,
+    side_a,
+)
 from polars_mcc._intervals import Estimate, estimate
 from polars_mcc._log import SET, Log, key_column
 from polars_mcc._pairs import count_columns
@@ -40,8 +48,6 @@ COLUMNS = (
     "n_null",
 )
 
-_SIDE_A = ("mcc_a", "se_a", "low_a", "high_a")
-_SIDE_B = ("mcc_b", "se_b", "low_b", "high_b")
 _NEARLY_NOTHING = 2.0**-40
 """What rounding may leave of a sum of floats when all of it is taken away."""
 
@@ -99,7 +105,7 @@ class Search:
         totals = whole.beside(candidates.select("slice", *whole.slice), total)
         signed = [totals.with_columns(sign=1), parts.with_columns(sign=-1)]
         rest = self.estimate(numbered, _left(numbered, pl.concat(signed, how="diagonal")))
-        compared = numbered.beside(candidates, _side_a(numbered, rest))
+        compared = numbered.beside(candidates, side_a(numbered, rest))
         found = self.behind(whole.beside(compared, overall), pl.col("n_tested").max().fill_null(0))
         found = found.filter("is_behind").drop("is_behind").cache()
 
@@ -145,7 +151,7 @@ class Search:
         return (
             self.behind(tested.with_columns(se_a=0.0, **known))
             .filter("is_behind")
-            .select(*log.slice, "n", "n_null", *_SIDE_B, "n_tested", "n_untested")
+            .select(*log.slice, "n", "n_null", *SIDE_B, "n_tested", "n_untested")
             .with_row_index("slice")
         )
 
@@ -166,9 +172,9 @@ class Search:
         whole = replace(log, keys=(), sets=())
         slices = candidates.select(*log.slice, coarser="slice")
         related = (
-            _coarser(log, sets, candidates.select(*log.slice, *_SIDE_B, finer="slice"))
+            _coarser(log, sets, candidates.select(*log.slice, *SIDE_B, finer="slice"))
             .join(slices, on=log.slice, nulls_equal=True)
-            .select("finer", "coarser", *whole.slice, *_SIDE_B)
+            .select("finer", "coarser", *whole.slice, *SIDE_B)
             .cache()
         )
         between = replace(whole, apart=("finer", "coarser"))
@@ -180,9 +186,9 @@ class Search:
             .join(parts.select("slice", "gold", "pred", *count_columns(log)), on="slice")
         )
         rest = self.estimate(between, _left(between, signed))
-        compared = between.beside(related, _side_a(between, rest))
+        compared = between.beside(related, side_a(between, rest))
         outside = found.select(
-            pl.col("slice").alias("coarser"), pl.col(_SIDE_A).name.suffix("_outside")
+            pl.col("slice").alias("coarser"), pl.col(SIDE_A).name.suffix("_outside")
         )
         compared = compared.join(outside, on="coarser").join(
             found.select(finer="slice"), on="finer", how="semi"
@@ -193,8 +199,8 @@ class Search:
         steps = self.behind(compared).with_columns(
             adds="is_behind",
             is_kept=pl.col("is_behind").all().over("finer"),
-            **{b: pl.col(a) for a, b in zip(_SIDE_A, _SIDE_B, strict=True)},
-            **{a: pl.col(f"{a}_outside") for a in _SIDE_A},
+            **{b: pl.col(a) for a, b in zip(SIDE_A, SIDE_B, strict=True)},
+            **{a: pl.col(f"{a}_outside") for a in SIDE_A},
         )
         by_finer = pl.col("is_kept") & is_told
         return (
@@ -289,7 +295,3 @@ def _coarser(log: Log, sets: Sequence[KeySet], slices: pl.LazyFrame) -> pl.LazyF
         .with_columns(pl.col("to").alias(SET), *kept)
         .drop("to", *(f"drop:{key}" for key in log.keys))
     )
-
-
-def _side_a(log: Log, rest: Estimate) -> pl.LazyFrame:
-    return side(log, rest, "a").select(*log.slice, *_SIDE_A)
