@@ -8,6 +8,7 @@ from polars_mcc._check import CheckError
 from polars_mcc._functions import by, classes, compare, confusion, counts, score
 from polars_mcc._namespaces import ExprMcc, FrameMcc, SeriesMcc
 from polars_mcc._questions import best_threshold, check, curve, drift, worst
+from polars_mcc._registry import metrics, register_metric
 
 __all__ = [
     "CheckError",
@@ -23,6 +24,8 @@ __all__ = [
     "counts",
     "curve",
     "drift",
+    "metrics",
+    "register_metric",
     "score",
     "worst",
 ]

@@ -207,4 +207,5 @@ def _mcc(log: Log, zero_division: float | None) -> pl.Expr:
     tp, fp, fn, tn = map(pl.col, COUNTS)
     product = log.numbers.product
     cov = product(tp, tn) - product(fp, fn)
-    return correlation(cov, product(tp + fn, fp + tn), product(tp + fp, fn + tn), zero_division)
+    var_gold, var_pred = product(tp + fn, fp + tn), product(tp + fp, fn + tn)
+    return correlation(cov.to_float(), var_gold.to_float(), var_pred.to_float(), zero_division)

@@ -7,7 +7,17 @@ from typing import TypeVar, get_args, overload
 
 import polars as pl
 
-from polars_mcc import _classes, _compare, _confusion, _intervals, _pairs, _scores, _slices
+from polars_mcc import (
+    _classes,
+    _compare,
+    _confusion,
+    _intervals,
+    _metrics,
+    _pairs,
+    _registry,
+    _scores,
+    _slices,
+)
 from polars_mcc._classes import Nulls
 from polars_mcc._confusion import Normalize
 from polars_mcc._differences import Correction
@@ -24,6 +34,7 @@ from polars_mcc._log import (
     check_number,
     read,
 )
+from polars_mcc._registry import IntoMetrics
 from polars_mcc._slices import Sets
 
 FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
@@ -39,6 +50,8 @@ def by(
     sample_weight: IntoColumn | None = None,
     nulls: Nulls = "drop",
     zero_division: float | None = 0.0,
+    metrics: IntoMetrics = "mcc",
+    positive: object = None,
     ci: float | None = None,
     method: Method = "score",
     cluster: IntoColumn | None = None,
@@ -72,6 +85,8 @@ def by(
     sample_weight: IntoColumn | None = None,
     nulls: Nulls = "drop",
     zero_division: float | None = 0.0,
+    metrics: IntoMetrics = "mcc",
+    positive: object = None,
     ci: float | None = None,
     method: Method | Resampling = "score",
     cluster: IntoColumn | None = None,
@@ -119,6 +134,11 @@ def by(
             `n_null`. `"label"`: a class of its own, so that an abstention is a miss.
         zero_division: The score of a slice with one gold class or one predicted class,
             where R_K is 0/0: 0.0, `float("nan")`, or None for null.
+        metrics: What to score slices with, from the same counts: a name of `metrics()`, such
+            as `"accuracy"`, `"f1_macro"` or `"kappa"`, a list of names, and expressions over the
+            columns of `classes`, such as `pl.col("recall").min().alias("recall_min")`. With
+            those of two by two tables, such as `"tpr"`, one class is held against the rest.
+        positive: That class, for these metrics. None: True, of Boolean labels.
         ci: The confidence level of an interval for each score, such as 0.95. None: none.
         method: How the interval is made; see *Intervals*. `"score"`, `"fisher"`, `"wald"`
             are part of the query; `"bootstrap"` (its percentiles) and `"bca"` (corrected for
@@ -149,7 +169,8 @@ def by(
         - `model` (String), if `pred` is several: rows in the order given;
         - `n` (Int64; Float64 for float weights): the rows scored;
         - `n_clusters` (Int64), with `cluster`: how many clusters these are of;
-        - `mcc` (Float64): between -1 and 1; null where `n` is 0;
+        - `mcc` (Float64): between -1 and 1; null where `n` is 0; or the metrics, in the order
+          given (Float64; counts such as `tp` as `n`);
         - `se`, `mcc_low`, `mcc_high` (Float64), with `ci`: the standard error, and the interval;
         - `n_null` (as `n`): the rows not scored, because a label or weight is null.
 
@@ -193,7 +214,9 @@ def by(
         TypeError: A bootstrap of a LazyFrame.
         ValueError: An option has no such value; both `weight` and `sample_weight`; `cluster`
             or a method without `ci`; a bootstrap of rows that are weighted or in clusters;
-            sets that name no key, or one twice; a window that is no multiple of `every`.
+            sets that name no key, or one twice; a window that is no multiple of `every`; no
+            metric of this name; metrics of a positive class that is not given; an interval
+            without `mcc`.
         polars.exceptions.InvalidOperationError: On `collect`: a weight is negative, NaN
             or infinite; or a slice adds up to more than 2⁶³ - 1, or to an infinite float.
 
@@ -262,6 +285,11 @@ def by(
         _check_no_interval(method, cluster)
     else:
         check_level(ci)
+    asked = _registry.chosen(metrics)
+    names: list[str] = [metric.name for metric in asked]
+    if ci is not None and "mcc" not in names:
+        msg = f"ci makes an interval of mcc, which is not among metrics={names}: add it"
+        raise ValueError(msg)
     is_one_set: bool = isinstance(sets, str) and sets == "crossed" and not total and not long
     windows: _slices.Windows | None = _windows(frame, index, window, every)
     is_plain = is_one_set and windows is None
@@ -272,7 +300,7 @@ def by(
         pred,
         weight,
         answers=[
-            *("n", "mcc", "n_null"),
+            *("n", *names, "n_null"),
             *([] if ci is None else _intervals.COLUMNS),
             *(["slice", "value"] if long else []),
             *([] if is_one_set else [SET]),
@@ -280,19 +308,36 @@ def by(
         sample_weight=sample_weight,
         cluster=cluster,
     )
+    _registry.check_aggregations(asked, log.labels)
+    is_positive = _is_positive(log, asked, positive)
+    needs_pairs = any(metric.asks_for().pair_sums for metric in asked)
     cells: pl.LazyFrame | None = None
     wanted: list[_slices.KeySet] = []
     if not is_plain:
         log, cells, wanted = _resliced(log, None if is_one_set else sets, windows, total=total)
-    if ci is None:
-        classes = (
-            _classes.classes(log, nulls, named=False)
-            if cells is None
-            else _classes.of_pairs(log, cells, nulls)
+
+    def measured(classes: pl.LazyFrame, pairs: pl.LazyFrame | None) -> pl.LazyFrame:
+        return _metrics.measure(
+            log,
+            classes,
+            pairs,
+            asked,
+            nulls=nulls,
+            zero_division=zero_division,
+            positive=is_positive,
         )
-        answer = log.answer(_scores.scores(log, log.with_total(classes), zero_division))
+
+    if ci is None:
+        if needs_pairs:  # They are used twice.
+            cells = (_pairs.pairs(log) if cells is None else cells).cache()
+        if cells is None:
+            named = is_positive is not None or any(metric.needs_labels for metric in asked)
+            classes = _classes.classes(log, nulls, named=named)
+        else:
+            classes = _classes.of_pairs(log, cells, nulls)
+        answer = log.answer(measured(classes, cells))
     elif method == "bootstrap" or method == "bca":  # noqa: PLR1714 - mypy narrows this
-        _check_resampling(frame, log, method, n_boot, seed, is_plain=is_plain)
+        _check_resampling(frame, log, method, n_boot, seed, is_plain=is_plain, metrics=names)
         from polars_mcc import _bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
 
         found = _bootstrap.resampled(
@@ -314,7 +359,8 @@ def by(
             ci=ci,
             method=method,
         )
-        answer = log.answer(estimate.with_intervals(log))
+        scores = measured(estimate.classes, estimate.pairs)
+        answer = log.answer(estimate.with_intervals(log, scores, names))
     return as_kind_of(frame, _slices.in_long_form(wanted, answer) if long else answer)
 
 
@@ -327,6 +373,8 @@ def score(
     sample_weight: IntoColumn | None = None,
     nulls: Nulls = "drop",
     zero_division: float | None = 0.0,
+    metrics: IntoMetrics = "mcc",
+    positive: object = None,
     ci: float | None = None,
     method: Method = "score",
     cluster: IntoColumn | None = None,
@@ -365,6 +413,8 @@ def score(
         ci=ci,
         method=method,
         cluster=cluster,
+        metrics=metrics,
+        positive=positive,
     )
 
 
@@ -564,9 +614,11 @@ def classes(
         - the keys, `model` if `pred` is several, and `label`;
         - `support`, `predicted`, `hits` (Int64; Float64 for float weights): how often the
           label is gold, is predicted, and is both (true positives);
-        - `precision` = hits / predicted, `recall` = hits / support, `f1` = 2 hits /
-          (support + predicted), and `mcc`, the binary MCC of this label against all
-          others (Matthews 1975), all Float64;
+        - `precision` = hits / predicted; `recall` = hits / support; `specificity`, the recall of
+          all others; `f1` = 2 hits / (support + predicted); `mcc`, the binary MCC of this
+          label against all others (Matthews 1975); `informedness` = recall + specificity - 1,
+          and `markedness`, the same of the predictions: precision + NPV - 1 (Powers 2011,
+          arXiv 2010.16061); all Float64;
         - `n` and `n_null`: the rows of the slice that are scored, and that are not.
 
         A slice in which no row is scored has no classes; `by` shows it.
@@ -701,8 +753,38 @@ def _resliced(
     return log, cells, wanted
 
 
+def _is_positive(log: Log, metrics: Sequence[_metrics.Metric], positive: object) -> pl.Expr | None:
+    """Whether a class is the positive one, for metrics that ask for it."""
+    binary = [metric.name for metric in metrics if metric.asks_for().is_binary]
+    if not binary:
+        if positive is not None:
+            msg = (
+                f"positive={positive!r} is for metrics of one class, such as 'tpr', and 'phi', its "
+                f"MCC, but metrics={[metric.name for metric in metrics]} has none"
+            )
+            raise ValueError(msg)
+        return None
+    if positive is None:
+        if log.labels != pl.Boolean:
+            msg = (
+                f"metric '{binary[0]}' is of one class against the rest: say which label is "
+                f"positive, as in positive='fraud'; the labels are {log.labels}"
+            )
+            raise ValueError(msg)
+        positive = True
+    [label] = as_labels([positive], log.labels, null=False)
+    return pl.col("label").eq_missing(pl.lit(label, log.labels))
+
+
 def _check_resampling(
-    frame: Frame, log: Log, method: str, n_boot: object, seed: object, *, is_plain: bool
+    frame: Frame,
+    log: Log,
+    method: str,
+    n_boot: object,
+    seed: object,
+    *,
+    is_plain: bool,
+    metrics: list[str],
 ) -> None:
     if isinstance(frame, pl.LazyFrame):
         columns = ", ".join(map(repr, [*log.keys, *(["model"] if log.several else [])]))
@@ -717,6 +799,9 @@ def _check_resampling(
             f"method='{method}' resamples the slices of the crossed keys only: for other sets, or "
             "windows, use 'score', 'fisher' or 'wald'"
         )
+        raise ValueError(msg)
+    if metrics != ["mcc"]:
+        msg = f"method='{method}' scores mcc only: take metrics={metrics} in a query of their own"
         raise ValueError(msg)
     if log.extras or not log.is_frequency or log.numbers.count != pl.Int64:
         msg = (

@@ -27,8 +27,10 @@ def of_class(slice_columns: Sequence[str], label: str) -> pl.Expr:
     """What tells the classes of all slices apart: an Int128 of two words of hashes.
 
     Both depend on the slice, the second on the label too: so the classes of two slices are
-    kept apart by both words, and those of one slice by the label.
+    kept apart by both words, and those of one slice by the label, which is enough without keys.
     """
+    if not slice_columns:
+        return pl.col(label)
 
     def word(first_seed: int) -> pl.Expr:
         hashes = (pl.col(name).hash(seed) for seed, name in enumerate(slice_columns, first_seed))

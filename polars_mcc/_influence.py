@@ -73,18 +73,10 @@ def margins(log: Log, classes: pl.LazyFrame) -> pl.LazyFrame:
 def influences(log: Log, pairs: pl.LazyFrame, margins: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
     """The pairs that are scored, with the influence `phi` and the `y` of one of their rows."""
 
-    def of_class(label: str) -> pl.Expr:
-        return _identity.of_class(log.slice, label) if log.slice else pl.col(label)
-
     def joined(frame: pl.LazyFrame, side: str, *others: str) -> pl.LazyFrame:
         x, y = pl.col(f"{side}_x"), pl.col(f"{side}_y")
         phi = (x - pl.col("score") * y).alias(f"{side}_phi")
-        return frame.with_columns(of_class(side).alias("class")).join(
-            margins.select(phi, y, *others, of_class("label").alias("class")),
-            on="class",
-            how="left",
-            nulls_equal=True,
-        )
+        return beside_class(log, frame, side, margins, phi, y, *others)
 
     gold, pred = pl.col("gold"), pl.col("pred")
     scored = pairs.filter(is_scored(gold, pred, nulls))
@@ -93,6 +85,16 @@ def influences(log: Log, pairs: pl.LazyFrame, margins: pl.LazyFrame, nulls: Null
         pl.col(scored.collect_schema().names()),
         phi=pl.col("gold_phi") + pl.col("pred_phi") - missed,
         y=pl.col("gold_y") + pl.col("pred_y"),
+    )
+
+
+def beside_class(
+    log: Log, pairs: pl.LazyFrame, side: str, classes: pl.LazyFrame, *columns: pl.Expr | str
+) -> pl.LazyFrame:
+    """Add to each pair these columns of the class of its label on one side."""
+    of_label, of_class = (_identity.of_class(log.slice, name) for name in (side, "label"))
+    return pairs.with_columns(of_label.alias("class")).join(
+        classes.select(*columns, of_class.alias("class")), on="class", how="left", nulls_equal=True
     )
 
 

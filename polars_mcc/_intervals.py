@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, NamedTuple, TypeAlias
@@ -26,19 +27,25 @@ NOTHING = 1e-20
 
 @dataclass(frozen=True)
 class Estimate:
-    """The classes and scores of slices, the influence of each pair, and the intervals."""
+    """The pairs, classes and scores of slices, the influence of each pair, and the intervals."""
 
+    pairs: pl.LazyFrame
     classes: pl.LazyFrame
     scores: pl.LazyFrame
     influences: pl.LazyFrame
     intervals: pl.LazyFrame
 
-    def with_intervals(self, log: Log) -> pl.LazyFrame:
-        """The scores with their intervals, in the order of an answer."""
+    def with_intervals(
+        self, log: Log, scores: pl.LazyFrame, metrics: Sequence[str] = ("mcc",)
+    ) -> pl.LazyFrame:
+        """Scores, `mcc` among these metrics, with its interval, in the order of an answer."""
         n_clusters = [pl.col("n_clusters").fill_null(0)] if log.has_clusters else []
         limits = pl.col("mcc_low", "mcc_high").clip(-1, 1)
-        return log.beside(self.scores, self.intervals).select(
-            *log.slice, "n", *n_clusters, "mcc", "se", limits, "n_null"
+        columns: list[str | pl.Expr] = []
+        for metric in metrics:
+            columns += ["mcc", "se", limits] if metric == "mcc" else [metric]
+        return log.beside(scores, self.intervals).select(
+            *log.slice, "n", *n_clusters, *columns, "n_null"
         )
 
 
@@ -67,6 +74,7 @@ def estimate(
         of_pair = of_pair.cache()
     slices = log.beside(ends(log, of_classes), observed(log, of_pair, cells))
     return Estimate(
+        pairs,
         classes,
         scores(log, log.with_total(classes), zero_division),
         of_pair,

@@ -16,6 +16,7 @@ from polars_mcc._expression import Score
 from polars_mcc._functions import FrameT
 from polars_mcc._intervals import Method, Resampling
 from polars_mcc._log import Frame, IntoColumn, IntoColumns, as_expr, check_choice, check_number
+from polars_mcc._registry import IntoMetrics
 from polars_mcc._slices import Sets
 from polars_mcc._worst import Rank
 
@@ -39,6 +40,8 @@ class FrameMcc(Generic[FrameT]):
         sample_weight: IntoColumn | None = None,
         nulls: Nulls = "drop",
         zero_division: float | None = 0.0,
+        metrics: IntoMetrics = "mcc",
+        positive: object = None,
         ci: float | None = None,
         method: Method = "score",
         cluster: IntoColumn | None = None,
@@ -76,6 +79,8 @@ class FrameMcc(Generic[FrameT]):
         sample_weight: IntoColumn | None = None,
         nulls: Nulls = "drop",
         zero_division: float | None = 0.0,
+        metrics: IntoMetrics = "mcc",
+        positive: object = None,
         ci: float | None = None,
         method: Method = "score",
         cluster: IntoColumn | None = None,
@@ -89,6 +94,8 @@ class FrameMcc(Generic[FrameT]):
             sample_weight=sample_weight,
             nulls=nulls,
             zero_division=zero_division,
+            metrics=metrics,
+            positive=positive,
             ci=ci,
             method=method,
             cluster=cluster,

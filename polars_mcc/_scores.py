@@ -18,8 +18,11 @@ CLASS_COLUMNS = (
     "hits",
     "precision",
     "recall",
+    "specificity",
     "f1",
     "mcc",
+    "informedness",
+    "markedness",
     "n",
     "n_null",
 )
@@ -33,6 +36,25 @@ class Sums(NamedTuple):
     tp: Product
     tt: Product
     pp: Product
+
+    def covariance(self, numbers: Numbers) -> Product:
+        """Of gold and pred, times s²."""
+        return numbers.product(self.c, self.s) - self.tp
+
+    def variances(self, numbers: Numbers) -> tuple[Product, Product]:
+        """Of gold and of pred, times s²."""
+        products = numbers.product(self.t, self.s), numbers.product(self.p, self.s)
+        return products[0] - self.tt, products[1] - self.pp
+
+    @property
+    def t(self) -> pl.Expr:
+        """How many labels are gold: one a row."""
+        return self.s
+
+    @property
+    def p(self) -> pl.Expr:
+        """How many labels are predicted: one a row."""
+        return self.s
 
     @classmethod
     def over_classes(cls, t: pl.Expr, p: pl.Expr, hits: pl.Expr, numbers: Numbers) -> Sums:
@@ -73,7 +95,7 @@ def sums_of_slices(log: Log, classes: pl.LazyFrame) -> tuple[pl.LazyFrame, Sums]
 def scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -> pl.LazyFrame:
     """R_K of each slice (Gorodkin 2004), from sums over its classes."""
     slices, sums = sums_of_slices(log, classes)
-    n = _count(log, pl.col("s"))
+    n = count_of(log, pl.col("s"))
     mcc = r_k(sums, log.numbers, zero_division)
     return slices.select(
         *log.slice,
@@ -88,14 +110,12 @@ def class_scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -
     t, p, c, s = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n"), pl.col("s")
     product = log.numbers.product
 
-    def ratio(part: pl.Expr, of: pl.Expr) -> pl.Expr:
-        share = part.cast(pl.Float64) / of.cast(pl.Float64)
-        return pl.when(of == 0).then(pl.lit(zero_division, pl.Float64)).otherwise(share)
+    def ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+        return divide(part.cast(pl.Float64), whole.cast(pl.Float64), zero_division)
 
-    n = _count(log, s)
-    mcc = correlation(
-        product(c, s) - product(t, p), product(t, s - t), product(p, s - p), zero_division
-    )
+    n = count_of(log, s)
+    products = product(c, s) - product(t, p), product(t, s - t), product(p, s - p)
+    cov, var_gold, var_pred = (product.to_float() for product in products)
     return (
         classes.with_columns(
             s=log.within_slice(t.sum()), null=log.within_slice(pl.col("null_n").sum())
@@ -104,13 +124,16 @@ def class_scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -
         .select(
             *log.slice,
             "label",
-            support=_count(log, t),
-            predicted=_count(log, p),
-            hits=_count(log, c),
+            support=count_of(log, t),
+            predicted=count_of(log, p),
+            hits=count_of(log, c),
             precision=ratio(c, p),
             recall=ratio(c, t),
+            specificity=ratio(s - t - p + c, s - t),
             f1=ratio(2 * c, t + p),
-            mcc=pl.when(n > 0).then(mcc),
+            mcc=pl.when(n > 0).then(correlation(cov, var_gold, var_pred, zero_division)),
+            informedness=pl.when(n > 0).then(divide(cov, var_gold, zero_division)),
+            markedness=pl.when(n > 0).then(divide(cov, var_pred, zero_division)),
             n=n,
             n_null=as_count(log, pl.col("null")),
         )
@@ -119,27 +142,32 @@ def class_scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -
 
 def r_k(sums: Sums, numbers: Numbers, zero_division: float | None) -> pl.Expr:
     """R_K = (c·s - t·p) / √((s² - p·p)(s² - t·t)), Gorodkin 2004."""
-    s, c, tp, tt, pp = sums
-    squared = numbers.product(s, s)
-    return correlation(numbers.product(c, s) - tp, squared - tt, squared - pp, zero_division)
+    cov = sums.covariance(numbers).to_float()
+    var_gold, var_pred = (variance.to_float() for variance in sums.variances(numbers))
+    return correlation(cov, var_gold, var_pred, zero_division)
+
+
+def divide(part: pl.Expr, whole: pl.Expr, zero_division: float | None) -> pl.Expr:
+    """Divide two floats; 0/0 is `zero_division`."""
+    return pl.when(whole == 0).then(pl.lit(zero_division, pl.Float64)).otherwise(part / whole)
 
 
 def correlation(
-    cov: Product, var_gold: Product, var_pred: Product, zero_division: float | None
+    cov: pl.Expr, var_gold: pl.Expr, var_pred: pl.Expr, zero_division: float | None
 ) -> pl.Expr:
-    """Divide cov by √(var_gold · var_pred), each rounded once; 0/0 is `zero_division`.
+    """Divide cov by √(var_gold · var_pred), floats; 0/0 is `zero_division`.
 
     The square root of the product, not the product of the roots: √(x·x) is x, so that
     a perfect prediction scores 1 and not its neighbour.
     """
-    covered, gold, pred = (product.to_float() for product in (cov, var_gold, var_pred))
     return (
-        pl.when((gold <= 0) | (pred <= 0))
+        pl.when((var_gold <= 0) | (var_pred <= 0))
         .then(pl.lit(zero_division, pl.Float64))
-        .otherwise((covered / (gold * pred).sqrt()).clip(-1, 1))
+        .otherwise((cov / (var_gold * var_pred).sqrt()).clip(-1, 1))
     )
 
 
-def _count(log: Log, units: pl.Expr) -> pl.Expr:
+def count_of(log: Log, units: pl.Expr) -> pl.Expr:
+    """A number of a slice's units, as a count."""
     unit = pl.col("unit").fill_null(1.0)  # of no rows
     return as_count(log, log.numbers.from_units(units, unit))

@@ -304,3 +304,104 @@ def scores_of_rows(gold: np.ndarray, pred: np.ndarray, classes: int) -> np.ndarr
     both = (is_gold & is_pred).sum(axis=-1) / n
     with np.errstate(invalid="ignore", divide="ignore"):
         return (both - t * p).sum(axis=0) / np.sqrt((1 - (t * t).sum(0)) * (1 - (p * p).sum(0)))
+
+
+# The family: each metric by its definition, in fractions; None where it is 0/0.
+
+
+def _over(part: Fraction | int, whole: Fraction | int) -> Fraction | None:
+    return Fraction(part) / whole if whole else None
+
+
+def _phi(tp: Fraction | int, fp: int, fn: int, tn: int) -> float | None:
+    product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    return float(Fraction(tp * tn - fp * fn)) / math.sqrt(product) if product else None
+
+
+def two_by_two(table: Table, label: Hashable) -> tuple[int, int, int, int]:
+    """Tp, fp, fn, tn of one class against the rest."""
+    tp = table.get((label, label), 0)
+    fp = sum(n for (g, p), n in table.items() if p == label != g)
+    fn = sum(n for (g, p), n in table.items() if g == label != p)
+    return tp, fp, fn, sum(table.values()) - tp - fp - fn
+
+
+def _mean(values: Iterable[float | Fraction | None], undefined: float) -> float:
+    """The mean, where what is undefined counts as this."""
+    found = [undefined if value is None else value for value in values]
+    return float(sum(Fraction(value) for value in found) / len(found))
+
+
+def family(table: Table, undefined: float = 0.0) -> dict[str, float | None]:
+    """The metrics of a table that is not empty, but for the bounds."""
+    s = sum(table.values())
+    occur = sorted({x for pair, n in table.items() if n for x in pair}, key=repr)
+    sides = {label: two_by_two(table, label) for label in occur}
+    t = {label: tp + fn for label, (tp, _, fn, _) in sides.items()}
+    p = {label: tp + fp for label, (tp, fp, _, _) in sides.items()}
+    c = sum(tp for tp, *_ in sides.values())
+    chance = Fraction(sum(t[k] * p[k] for k in occur), s * s)
+    cov = Fraction(sum(tp * tn - fp * fn for tp, fp, fn, tn in sides.values()))
+    gold_spread = sum(t[k] * (s - t[k]) for k in occur)
+    pred_spread = sum(p[k] * (s - p[k]) for k in occur)
+    of_class = {
+        "precision": {k: _over(sides[k][0], p[k]) for k in occur},
+        "recall": {k: _over(sides[k][0], t[k]) for k in occur},
+        "f1": {k: _over(2 * sides[k][0], t[k] + p[k]) for k in occur},
+    }
+    phis = [_phi(*side) for side in sides.values()]
+    pooled = [sum(side) for side in zip(*sides.values(), strict=True)]
+    mcc = float(exact(table)) if gold_spread and pred_spread else None
+    found: dict[str, float | Fraction | None] = {
+        "mcc": mcc,
+        "accuracy": Fraction(c, s),
+        "balanced_accuracy": _mean((of_class["recall"][k] for k in occur if t[k]), undefined),
+        "kappa": _over(Fraction(c, s) - chance, 1 - chance),
+        "informedness": _over(cov, gold_spread),
+        "markedness": _over(cov, pred_spread),
+        "mcc_macro": _mean(phis, undefined),
+        "mcc_micro": _phi(*pooled),
+        "mcc_min_class": min(undefined if phi is None else phi for phi in phis),
+        "mcc_normalized": ((undefined if mcc is None else mcc) + 1) / 2,
+    }
+    for name, values in of_class.items():
+        filled = {k: Fraction(undefined if v is None else v) for k, v in values.items()}
+        found[f"{name}_macro"] = _mean(values.values(), undefined)
+        found[f"{name}_micro"] = Fraction(c, s)
+        found[f"{name}_weighted"] = sum(filled[k] * t[k] for k in occur) / s
+    expected = {(g, q): Fraction(t[g] * p[q], s) for g in occur for q in occur if t[g] * p[q]}
+    chi2 = sum((table.get(pair, 0) - e) ** 2 / e for pair, e in expected.items())
+    least = min(sum(map(bool, side.values())) for side in (t, p)) - 1
+    v2 = _over(chi2 / s, least)
+    found["chi2"] = chi2
+    found["cramers_v"] = None if v2 is None else math.sqrt(v2)
+    found["mutual_info"] = sum(
+        n / s * math.log(n / expected[pair]) for pair, n in table.items() if n
+    )
+    return {name: None if value is None else float(value) for name, value in found.items()}
+
+
+def of_positive(table: Table, label: Hashable) -> dict[str, float | None]:
+    """The metrics of one class against the rest."""
+    tp, fp, fn, tn = two_by_two(table, label)
+    s = tp + fp + fn + tn
+    spread = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    found: dict[str, float | Fraction | None] = {
+        "tp": tp,
+        "fp": fp,
+        "fn": fn,
+        "tn": tn,
+        "prevalence": Fraction(tp + fn, s),
+        **dict.fromkeys(("precision", "ppv"), _over(tp, tp + fp)),
+        **dict.fromkeys(("recall", "tpr"), _over(tp, tp + fn)),
+        **dict.fromkeys(("specificity", "tnr"), _over(tn, tn + fp)),
+        "f1": _over(2 * tp, 2 * tp + fp + fn),
+        "npv": _over(tn, tn + fn),
+        "fdr": _over(fp, tp + fp),
+        "fnr": _over(fn, tp + fn),
+        "fpr": _over(fp, tn + fp),
+        "for": _over(fn, tn + fn),
+        "phi": _phi(tp, fp, fn, tn),
+        "phi_max": phi_max(tp, fn, fp, tn) if spread else None,
+    }
+    return {name: None if value is None else float(value) for name, value in found.items()}
