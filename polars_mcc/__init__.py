@@ -5,6 +5,7 @@ Series. The same verbs are here as typed functions, which type checkers and edit
 """
 
 from polars_mcc._check import CheckError
+from polars_mcc._confusion import to_numpy
 from polars_mcc._functions import by, classes, compare, confusion, counts, score
 from polars_mcc._namespaces import ExprMcc, FrameMcc, SeriesMcc
 from polars_mcc._questions import best_threshold, check, curve, drift, worst
@@ -27,6 +28,7 @@ __all__ = [
     "metrics",
     "register_metric",
     "score",
+    "to_numpy",
     "worst",
 ]
 __version__ = "0.1.0"

@@ -39,7 +39,7 @@ def _of_rows(log: Log, nulls: Nulls, *, named: bool) -> pl.LazyFrame:
         f"hit:{place}": gold.eq_missing(pred) if nulls == "label" else gold == pred
         for place, (pred, _) in enumerate(models)
     }
-    rows = log.columns.with_columns(**hits)
+    rows = log.columns.with_columns(**hits).cache()
 
     def sides(pred: pl.Expr, model_slice: list[pl.Expr], hit: pl.Expr) -> Iterator[pl.LazyFrame]:
         gold_label, pred_label = (
@@ -124,6 +124,30 @@ def of_pairs(log: Log, pairs: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
             unit=pl.col("unit").max(),
         )
     )
+
+
+def beside_class(
+    log: Log, pairs: pl.LazyFrame, side: str, classes: pl.LazyFrame, *columns: pl.Expr | str
+) -> pl.LazyFrame:
+    """Add to each pair these columns of the class of its label on one side."""
+    of_label, of_class = (_identity.of_class(log.slice, name) for name in (side, "label"))
+    return pairs.with_columns(of_label.alias("class")).join(
+        classes.select(*columns, of_class.alias("class")), on="class", how="left", nulls_equal=True
+    )
+
+
+def with_margins(log: Log, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.LazyFrame:
+    """Add to each pair its `units`, and how often each of its labels is gold, and predicted.
+
+    `gold_t` and `gold_p` are those of the gold label, `pred_t` and `pred_p` of the predicted one.
+    """
+
+    def margins(side: str) -> list[pl.Expr]:
+        return [pl.col("gold_n").alias(f"{side}_t"), pl.col("pred_n").alias(f"{side}_p")]
+
+    of_gold = beside_class(log, pairs, "gold", classes, *margins("gold"), "unit")
+    units = log.numbers.in_units(pl.col("n"), pl.col("unit"))
+    return beside_class(log, of_gold, "pred", classes, *margins("pred")).with_columns(units=units)
 
 
 def is_scored(gold: pl.Expr, pred: pl.Expr, nulls: Nulls) -> pl.Expr:

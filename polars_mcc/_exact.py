@@ -30,6 +30,12 @@ class Product:
     high: pl.Expr
     low: pl.Expr | None = None
 
+    def __add__(self, other: Product) -> Product:
+        """The sum."""
+        if self.low is None or other.low is None:
+            return Product(self.high + other.high)
+        return Product(self.high + other.high, self.low + other.low)
+
     def __sub__(self, other: Product) -> Product:
         """The difference."""
         if self.low is None or other.low is None:

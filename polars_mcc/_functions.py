@@ -655,32 +655,50 @@ def confusion(
     labels: Sequence[object] | None = None,
     normalize: Normalize | None = None,
     nulls: Nulls = "drop",
+    long: bool = False,
+    top: int | None = None,
 ) -> FrameT:
     """Lay the counts out as a confusion matrix per slice.
 
     Args:
-        frame: A log or a counts table; as in `by`, like all that follow but these two.
+        frame: A log or a counts table; as in `by`, like all that follow but the last four.
         *keys: The columns that make the slices.
         gold: The true label.
         pred: The predicted label, or several models.
         weight: How many rows a row stands for.
         nulls: `"drop"` or `"label"`.
         labels: The labels, in the order of rows and columns; all that occur must be
-            listed. None: the labels that a Boolean or Enum column can have; else, for a
-            DataFrame, those that occur, sorted. A LazyFrame of other labels needs a list,
-            because its columns must be known before data are read.
+            listed, and others may be. None: the labels that a Boolean or Enum column can have;
+            else, for a DataFrame, those that occur, sorted. A LazyFrame of other labels needs a
+            list, because its columns must be known before data are read; not so if `long`.
         normalize: Shares in place of counts: of each gold label (`"gold"`: the rows add
             up to 1), of each predicted label (`"pred"`: the columns do), or of the slice
             (`"all"`). A share of nothing is 0.
+        long: A row per cell in place of a column per label: of all `labels`, if they are listed,
+            or else of the pairs that occur.
+        top: Only the confusions, gold and pred apart, that cost most of the score, at most so
+            many of each slice, the costliest first; long.
 
     Returns:
         A frame of the kind that was given, sorted by the keys: for each slice a row per
         label, `gold`, and a column per predicted label, named by its text ("null" for
         null, with `nulls="label"`). Cells are Int64, or Float64 for shares and for float
-        weights. `n_null` is the number of rows of the slice that are in no cell.
+        weights. `n_null` is the number of rows of the slice that are in no cell. `to_numpy`
+        makes an array of it.
+
+        If `long`, the columns are the keys, `gold`, `pred` (in a dtype that holds both), `n`, or
+        `share` (Float64) with `normalize`, and `n_null`. With `top` there are also, before
+        `n_null`,
+
+        - `contribution` (Float64), below 0: the pair's part of R_K. Of n_ij rows with gold label
+          i and predicted label j ≠ i it is -n_ij (p_i + t_j) / 2, over the denominator of R_K;
+          with n_ii (s - (p_i + t_i) / 2) for the hits, all add up to R_K. By this they are
+          ranked; pairs of one contribution, by their labels.
+        - `loss` (Float64): what R_K would gain if these rows were predicted right.
 
     Raises:
-        ValueError: The labels of a LazyFrame are not known.
+        ValueError: The labels of a LazyFrame are not known; `top` is no positive integer, or
+            given with `labels`.
         polars.exceptions.DuplicateError: Two columns would have one name.
         polars.exceptions.InvalidOperationError: On `collect`: a label occurs that is not
             in `labels`.
@@ -701,16 +719,47 @@ def confusion(
         │ a    ┆ 2   ┆ 1   ┆ 0      │
         │ b    ┆ 0   ┆ 1   ┆ 0      │
         └──────┴─────┴─────┴────────┘
+        >>> polars_mcc.confusion(log, top=3)
+        shape: (1, 6)
+        ┌──────┬──────┬─────┬──────────────┬─────────┬────────┐
+        │ gold ┆ pred ┆ n   ┆ contribution ┆ loss    ┆ n_null │
+        │ ---  ┆ ---  ┆ --- ┆ ---          ┆ ---     ┆ ---    │
+        │ str  ┆ str  ┆ i64 ┆ f64          ┆ f64     ┆ i64    │
+        ╞══════╪══════╪═════╪══════════════╪═════════╪════════╡
+        │ a    ┆ b    ┆ 1   ┆ -0.216506    ┆ 0.42265 ┆ 0      │
+        └──────┴──────┴─────┴──────────────┴─────────┴────────┘
     """
     check_choice("nulls", nulls, get_args(Nulls))
     if normalize is not None:
         check_choice("normalize", normalize, get_args(Normalize))
-    log = read(frame, keys, gold, pred, weight, answers=["gold", "n_null"])
-    square = as_labels(
-        _labels_of(frame, log) if labels is None else labels, log.labels, null=nulls == "label"
+    _check_top(top, labels)
+    is_long: bool = long or top is not None
+    cell: list[str] = ["pred", _confusion.value_name(normalize)] if is_long else []
+    cost: Sequence[str] = [] if top is None else _confusion.COST
+    log = read(frame, keys, gold, pred, weight, answers=["gold", *cell, *cost, "n_null"])
+    pairs, has_null = _pairs.pairs(log), nulls == "label"
+    if top is not None:
+        found = _confusion.costliest(log, pairs, normalize, nulls, top)
+        return as_kind_of(frame, log.answer(found, "contribution", "gold", "pred"))
+    if long and labels is None:
+        found = _confusion.long(log, pairs, None, normalize, nulls)
+        return as_kind_of(frame, log.answer(found, "gold", "pred"))
+    listed = as_labels(
+        _labels_of(frame, log) if labels is None else labels, log.labels, null=has_null
     )
-    matrix = _confusion.confusion(log, _pairs.pairs(log), square, normalize, nulls)
+    matrix = (_confusion.long if long else _confusion.wide)(log, pairs, listed, normalize, nulls)
     return as_kind_of(frame, log.answer(matrix))
+
+
+def _check_top(top: object, labels: Sequence[object] | None) -> None:
+    if top is None:
+        return
+    if not (isinstance(top, int) and top >= 1):
+        msg = f"top must be an integer of at least 1, got {top!r}"
+        raise ValueError(msg)
+    if labels is not None:
+        msg = "top lists confusions that occur: leave labels out"
+        raise ValueError(msg)
 
 
 def _check_no_interval(method: str, cluster: IntoColumn | None) -> None:
@@ -823,7 +872,7 @@ def _labels_of(frame: Frame, log: Log) -> Sequence[object]:
     if isinstance(frame, pl.LazyFrame):
         msg = (
             f"the columns of a lazy confusion matrix must be known beforehand: pass labels=[...], "
-            f"cast the {log.labels} labels to an Enum, collect() first, or take counts(), "
+            f"cast the {log.labels} labels to an Enum, collect() first, or take long=True, "
             "which has a row per cell"
         )
         raise ValueError(msg)  # noqa: TRY004 - the frame is fine, its labels are unknown

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc import _identity
-from polars_mcc._classes import Nulls, is_scored
+from polars_mcc._classes import Nulls, beside_class, is_scored
 from polars_mcc._log import Log
 from polars_mcc._scores import r_k, sums_of_slices
 
@@ -85,16 +84,6 @@ def influences(log: Log, pairs: pl.LazyFrame, margins: pl.LazyFrame, nulls: Null
         pl.col(scored.collect_schema().names()),
         phi=pl.col("gold_phi") + pl.col("pred_phi") - missed,
         y=pl.col("gold_y") + pl.col("pred_y"),
-    )
-
-
-def beside_class(
-    log: Log, pairs: pl.LazyFrame, side: str, classes: pl.LazyFrame, *columns: pl.Expr | str
-) -> pl.LazyFrame:
-    """Add to each pair these columns of the class of its label on one side."""
-    of_label, of_class = (_identity.of_class(log.slice, name) for name in (side, "label"))
-    return pairs.with_columns(of_label.alias("class")).join(
-        classes.select(*columns, of_class.alias("class")), on="class", how="left", nulls_equal=True
     )
 
 

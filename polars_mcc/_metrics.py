@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from polars_mcc._classes import Nulls, is_scored
+from polars_mcc._classes import Nulls, is_scored, with_margins
 from polars_mcc._exact import Numbers, Product
-from polars_mcc._influence import beside_class
 from polars_mcc._log import Log
 from polars_mcc._pairs import as_count
 from polars_mcc._scores import Sums, class_scores, correlation, count_of, divide
@@ -247,27 +246,16 @@ def _over_pairs(
     `unseen` is what is expected of the pairs that do not occur.
     """
     numbers: Numbers = log.numbers
-    n, t, p, s = (pl.col(name) for name in ("units", "t", "p", "s"))
-    margins = classes.select(
-        *log.slice,
-        "label",
-        "unit",
-        t="gold_n",
-        p="pred_n",
-        s=log.within_slice(pl.col("gold_n").sum()),
-    )
+    n, t, p, s = (pl.col(name) for name in ("units", "gold_t", "pred_p", "s"))
     scored = pairs.filter(is_scored(pl.col("gold"), pl.col("pred"), nulls) & (pl.col("n") > 0))
-    of_gold = beside_class(log, scored, "gold", margins, "t", "s", "unit")
-    cells = beside_class(log, of_gold, "pred", margins, "p").with_columns(
-        units=numbers.in_units(pl.col("n"), pl.col("unit"))
-    )
+    cells = with_margins(log, scored, classes)
+    cells = cells.with_columns(s=log.within_slice(n.sum()))
     squared, guessed = numbers.product(s, s), numbers.product(t, p)
     excess = numbers.product(n, s) - guessed
 
     def of_square(product: Product) -> pl.Expr:
         return product.to_float() / squared.to_float()
 
-    seen = guessed.sum()
     rows = cells.select(
         *log.slice,
         "s",

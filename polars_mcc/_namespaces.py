@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, Generic, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, get_args, overload
 
 import polars as pl
 
-from polars_mcc import _functions, _questions
+from polars_mcc import _confusion, _functions, _questions
 from polars_mcc._classes import Nulls
 from polars_mcc._confusion import Normalize
 from polars_mcc._differences import Correction
@@ -19,6 +19,10 @@ from polars_mcc._log import Frame, IntoColumn, IntoColumns, as_expr, check_choic
 from polars_mcc._registry import IntoMetrics
 from polars_mcc._slices import Sets
 from polars_mcc._worst import Rank
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 @pl.api.register_lazyframe_namespace("mcc")
@@ -308,6 +312,8 @@ class FrameMcc(Generic[FrameT]):
         labels: Sequence[object] | None = None,
         normalize: Normalize | None = None,
         nulls: Nulls = "drop",
+        long: bool = False,
+        top: int | None = None,
     ) -> FrameT:
         """Lay the counts out as a confusion matrix: see `polars_mcc.confusion`."""
         return _functions.confusion(
@@ -319,7 +325,15 @@ class FrameMcc(Generic[FrameT]):
             labels=labels,
             normalize=normalize,
             nulls=nulls,
+            long=long,
+            top=top,
         )
+
+    def to_numpy(
+        self: FrameMcc[pl.DataFrame],
+    ) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+        """A confusion matrix as an array: see `polars_mcc.to_numpy`."""
+        return _confusion.to_numpy(self._frame)
 
 
 @pl.api.register_expr_namespace("mcc")
@@ -460,6 +474,7 @@ class SeriesMcc:
 # help(df.mcc.by), and df.mcc.by? in a notebook, show the documentation of the function.
 for _module, _verbs in (
     (_functions, ("by", "score", "compare", "counts", "classes", "confusion")),
+    (_confusion, ("to_numpy",)),
     (_questions, ("worst", "drift", "curve", "best_threshold", "check")),
 ):
     for _verb in _verbs:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import oracles
 import polars as pl
@@ -100,3 +102,135 @@ def test_models_and_float_weights(run):
         ("a", "u", 0.5, 0.0, 0.0),
         ("a", "v", 0.0, 2.0, 0.0),
     ]
+
+
+@pytest.mark.parametrize("normalize", [None, "gold", "pred", "all"])
+@given(rows=rows)
+def test_the_long_form_has_the_cells_of_the_matrix(rows, normalize, run):
+    options = {"normalize": normalize, "nulls": "drop"}
+    value = "n" if normalize is None else "share"
+    log = log_of(rows)
+    wide = polars_mcc.confusion(log, "key", labels=NAMES, **options)
+    square = run(log, lambda f: polars_mcc.confusion(f, "key", labels=NAMES, long=True, **options))
+    assert square.columns == ["key", "gold", "pred", value, "n_null"]
+    names = pl.Enum(NAMES)
+    unpivoted = wide.unpivot(NAMES, index=["key", "gold", "n_null"], variable_name="pred")
+    unpivoted = unpivoted.with_columns(
+        gold=pl.col("gold").cast(names), pred=pl.col("pred").cast(names)
+    )
+    unpivoted = unpivoted.sort("key", "gold", "pred").select(
+        "key", "gold", "pred", "value", "n_null"
+    )
+    assert square.rows() == unpivoted.rows()
+
+    occurring = run(log, lambda f: polars_mcc.confusion(f, "key", long=True, **options))
+    filled = square.filter(pl.col(value) > 0)
+    assert occurring.filter(pl.col(value) > 0).equals(filled)
+    without = occurring.filter(pl.col(value) == 0)
+    assert without.select("gold", "pred").rows() == [(None, None)] * without.height
+    assert {*occurring["key"]} == {*wide["key"]}, "a slice without a scored row is there"
+
+
+@given(rows=rows)
+def test_contributions_add_up_and_losses_are_what_correcting_would_gain(rows, run):
+    log = log_of(rows)
+    answer = run(log, lambda f: polars_mcc.confusion(f, "key", top=100))
+    assert answer.columns == ["key", "gold", "pred", "n", "contribution", "loss", "n_null"]
+    tables = oracles.by_slice(coded(rows, pl.String()))
+    confusions = {
+        (key, *pair) for key, table in tables.items() for pair in table if len({*pair}) > 1
+    }
+    assert {row[:3] for row in answer.rows()} == confusions
+    for (key,), found in answer.group_by("key"):
+        table = tables[key]
+        score, s = float(oracles.exact(table)), sum(table.values())
+        t, p = oracles.marginals(table)
+        spread = math.sqrt(
+            (s * s - sum(n * n for n in t.values())) * (s * s - sum(n * n for n in p.values()))
+        )
+        hits = sum(n * (s - (p[g] + t[g]) / 2) for (g, q), n in table.items() if g == q)
+        total = found["contribution"].sum()
+        if spread:
+            assert total + hits / spread == pytest.approx(score, abs=1e-14)
+        else:
+            assert total == 0
+        assert found["contribution"].is_sorted()
+        for row in found.iter_rows(named=True):
+            gold, pred = row["gold"], row["pred"]
+            assert row["n"] == table[gold, pred]
+            right = {**table, (gold, pred): 0}
+            right[gold, gold] = table[gold, gold] + table[gold, pred]
+            gain = float(oracles.exact(right)) - score
+            assert row["loss"] == pytest.approx(gain, abs=1e-14)
+
+
+def test_the_costliest_confusions_of_each_slice(run):
+    log = log_of(
+        [("x", 0, 1)] * 3 + [("x", 1, 0), ("x", 0, 0), ("y", 1, 1), ("z", 1, 0), ("z", 0, 2)]
+    )
+    top = run(log, lambda f: polars_mcc.confusion(f, "key", top=1, normalize="gold"))
+    assert top.select("key", "gold", "pred", "share").rows() == [
+        ("x", "ant", "bee", 0.75),
+        ("z", "ant", "cat", 1.0),
+    ], "of equal ones, the first by label; a slice without a confusion has none"
+    whole = run(log, lambda f: polars_mcc.confusion(f, top=2))
+    assert whole.select("gold", "pred", "n").rows() == [("ant", "bee", 3), ("bee", "ant", 2)]
+
+
+def test_the_costliest_by_float_weights_and_models(run):
+    log = pl.DataFrame({"gold": ["u", "v", "v"], "a": ["u", "u", "v"], "b": ["v", "v", "v"]})
+    log = log.with_columns(w=pl.Series([2.5, 0.5, 1.0]))
+    answer = run(
+        log, lambda f: polars_mcc.confusion(f, pred=["b", "a"], weight="w", top=1, nulls="label")
+    )
+    assert answer.select("model", "gold", "pred", "n").rows() == [
+        ("b", "u", "v", 2.5),
+        ("a", "v", "u", 0.5),
+    ]
+    tenfold = polars_mcc.confusion(
+        log.with_columns(pl.col("w") * 10), pred="a", weight="w", top=1
+    ).row(0, named=True)
+    plain = answer.row(1, named=True)
+    assert tenfold["contribution"] == pytest.approx(plain["contribution"], rel=1e-15)
+    assert tenfold["loss"] == pytest.approx(plain["loss"], rel=1e-14)
+    assert plain["loss"] == pytest.approx(
+        1 - polars_mcc.score(log, pred="a", weight="w")["mcc"].item()
+    )
+
+
+def test_an_array_as_scikit_learn_has_it():
+    log = log_of([("x", 0, 1), ("x", 1, 1), ("y", 2, 0), ("y", 2, None), (None, 1, 0)])
+    of_all = polars_mcc.to_numpy(polars_mcc.confusion(log, labels=NAMES))
+    scored = log.drop_nulls(["gold", "pred"])
+    expected = confusion_matrix(scored["gold"], scored["pred"], labels=NAMES)
+    np.testing.assert_array_equal(of_all, expected)
+    assert of_all.dtype == np.int64
+    of_slices = log.mcc.confusion("key", labels=NAMES).mcc.to_numpy()
+    assert of_slices.shape == (3, 6, 6)
+    np.testing.assert_array_equal(of_slices.sum(axis=0), expected)
+    shares = polars_mcc.to_numpy(polars_mcc.confusion(log, labels=NAMES, normalize="all"))
+    assert shares.sum() == pytest.approx(1)
+    empty = polars_mcc.confusion(log_of([]), "key", labels=NAMES)
+    assert polars_mcc.to_numpy(empty).shape == (0, 6, 6)
+
+
+def test_no_array_of_other_frames():
+    log = log_of([("x", 0, 1)])
+    with pytest.raises(TypeError, match="got LazyFrame: collect.. it first"):
+        polars_mcc.to_numpy(polars_mcc.confusion(log.lazy(), labels=NAMES))
+    for other in (log, polars_mcc.confusion(log, long=True), polars_mcc.by(log)):
+        with pytest.raises(ValueError, match="to_numpy takes what confusion"):
+            polars_mcc.to_numpy(other)
+
+
+def test_bad_top(run):
+    log = log_of([("x", 0, 1)])
+    for top in (0, 1.5, "all"):
+        with pytest.raises(ValueError, match="top must be an integer of at least 1"):
+            run(log, lambda f, top=top: polars_mcc.confusion(f, top=top))
+    with pytest.raises(ValueError, match="leave labels out"):
+        run(log, lambda f: polars_mcc.confusion(f, top=1, labels=NAMES))
+    with pytest.raises(pl.exceptions.DuplicateError, match="key 'pred' has the name"):
+        run(log.with_columns(q="pred"), lambda f: polars_mcc.confusion(f, "pred", pred="q", top=1))
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="'ant' is not in labels"):
+        run(log, lambda f: polars_mcc.confusion(f, labels=["bee"], long=True))

@@ -15,6 +15,7 @@ from support import NAMES, log_of
 
 import polars_mcc
 
+METRICS = polars_mcc.metrics()["metric"].to_list()
 VERBS = {
     "by": lambda lf: polars_mcc.by(lf, "key"),
     "models": lambda lf: polars_mcc.by(lf, "key", pred=["pred", "other"]),
@@ -23,6 +24,12 @@ VERBS = {
     "counts": lambda lf: polars_mcc.counts(lf, "key"),
     "classes": lambda lf: polars_mcc.classes(lf, "key"),
     "confusion": lambda lf: polars_mcc.confusion(lf, "key", labels=NAMES),
+    "long": lambda lf: polars_mcc.confusion(lf, "key", labels=NAMES, long=True),
+    "cells": lambda lf: polars_mcc.confusion(lf, "key", long=True, normalize="pred"),
+    "confusions": lambda lf: polars_mcc.confusion(lf, "key", top=2),
+    "metrics": lambda lf: polars_mcc.by(lf, "key", metrics=METRICS, positive="ant"),
+    "metrics of all": lambda lf: polars_mcc.score(lf, metrics=METRICS, positive="ant", ci=0.95),
+    "own": lambda lf: polars_mcc.by(lf, "key", metrics=pl.col("label").max().alias("last")),
     "interval": lambda lf: polars_mcc.by(lf, "key", ci=0.95),
     "fisher": lambda lf: polars_mcc.by(lf, "key", ci=0.95, method="fisher", sample_weight="w"),
     "clusters": lambda lf: polars_mcc.by(lf, "key", ci=0.95, cluster="ms"),
