@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_mcc import _identity
+from polars_mcc import _identity, _multilabel
 from polars_mcc._log import Log
 from polars_mcc._pairs import pairs
 
@@ -21,6 +21,10 @@ def classes(log: Log, nulls: Nulls, *, named: bool) -> pl.LazyFrame:
     units of the slice's `unit`. `null_n`: rows not scored, in the wide dtype, kept on a
     label so that no slice gets lost. `label` is the label if `named`, else its identity.
     """
+    if log.multilabel and log.weight is None:
+        one = {"n": pl.lit(1, pl.Int64), "n_null": pl.lit(0, pl.Int64)}
+        rows = log.rows.select(*log.slice, "gold", "pred", **one)
+        return _multilabel.classes(log, rows, null_is_label=nulls == "label")
     if log.weight is not None:  # The unit of a slice is known once its pairs are.
         return of_pairs(log, pairs(log), nulls)
     if log.labels == pl.Boolean:  # There are as few pairs as classes have sides.
@@ -87,6 +91,8 @@ def _per_class(log: Log, sides: pl.LazyFrame, *, named: bool, **sums: pl.Expr) -
 
 def of_pairs(log: Log, pairs: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
     """Add each pair to the two classes that it touches."""
+    if log.multilabel:
+        return _multilabel.classes(log, pairs, null_is_label=nulls == "label")
     gold, pred = pl.col("gold"), pl.col("pred")
     scored_n = pl.when(is_scored(gold, pred, nulls)).then("n").otherwise(0)
     unit = log.numbers.unit(log.within_slice(scored_n.sum()))

@@ -307,8 +307,11 @@ def by(
         ],
         sample_weight=sample_weight,
         cluster=cluster,
+        lists=ci is None,
     )
     _registry.check_aggregations(asked, log.labels)
+    if log.multilabel:
+        _registry.check_multilabel(asked)
     is_positive = _is_positive(log, asked, positive)
     needs_pairs = any(metric.asks_for().pair_sums for metric in asked)
     cells: pl.LazyFrame | None = None
@@ -589,7 +592,7 @@ def counts(
         >>> polars_mcc.score(counts, weight="n").equals(polars_mcc.score(log))
         True
     """
-    log = read(frame, keys, gold, pred, weight, answers=["gold", "pred", "n"])
+    log = read(frame, keys, gold, pred, weight, answers=["gold", "pred", "n"], lists=True)
     countable = _pairs.countable(log, _pairs.pairs(log))
     return as_kind_of(frame, log.answer(countable, "gold", "pred"))
 
@@ -641,7 +644,7 @@ def classes(
     """
     check_choice("nulls", nulls, get_args(Nulls))
     check_number("zero_division", zero_division)
-    log = read(frame, keys, gold, pred, weight, answers=_scores.CLASS_COLUMNS)
+    log = read(frame, keys, gold, pred, weight, answers=_scores.CLASS_COLUMNS, lists=True)
     reduced = _classes.classes(log, nulls, named=True)
     return as_kind_of(frame, log.answer(_scores.class_scores(log, reduced, zero_division), "label"))
 

@@ -22,8 +22,9 @@ def common_dtype(columns: Mapping[str, pl.DataType]) -> pl.DataType:
     for name, dtype in columns.items():
         if dtype.is_nested() or dtype.is_object():
             msg = (
-                f"labels must be plain values: column '{name}' has dtype {dtype}; "
-                "make one label of it (a struct field, a list element) first"
+                f"labels must be plain values here: column '{name}' has dtype {dtype}; "
+                "make one label of it (a struct field, a list element) first, or, if rows have "
+                "lists of labels, take by(), score(), classes() or counts(), without intervals"
             )
             raise pl.exceptions.SchemaError(msg)
     dtypes = list(dict.fromkeys(dtype for dtype in columns.values() if dtype != pl.Null))

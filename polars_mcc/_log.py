@@ -52,6 +52,7 @@ class Log:
     extras: tuple[str, ...]
     numbers: Numbers
     has_total: bool
+    multilabel: bool = False
     sets: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
 
@@ -173,6 +174,7 @@ def read(
     cluster: IntoColumn | None = None,
     periods: Mapping[str, IntoColumn] | None = None,
     role: Literal["pred", "score"] = "pred",
+    lists: bool = False,
 ) -> Log:
     """Check a user's arguments against the schema and rename the columns they name.
 
@@ -188,6 +190,7 @@ def read(
         cluster: What rows have in common that are not independent.
         periods: By name, whether a row is of a period. Rows of none are left out.
         role: Whether `pred` is a label, or a score: a number that says how sure a model is.
+        lists: Whether a row may have several labels, in lists.
     """
     schema = _schema_of(frame)
     several = not isinstance(pred, str) and (
@@ -229,7 +232,13 @@ def read(
     if weight_name is not None:
         arithmetic = numbers(weight_name, weight_dtype[weight_name])
     labelled = {**gold_dtype, **extra_dtypes.get("baseline", {})}
-    if role == "pred":
+    labels: pl.DataType
+    pred_dtype: pl.DataType
+    multilabel = lists and any(map(_is_list, (*gold_dtype.values(), *pred_dtypes.values())))
+    if multilabel:
+        labels = _dtype_in_lists({**gold_dtype, **pred_dtypes})
+        pred_dtype = pl.List(labels)
+    elif role == "pred":
         labels = pred_dtype = common_dtype({**labelled, **pred_dtypes})
     else:
         labels, pred_dtype = common_dtype(labelled), _score_dtype(pred_dtypes)
@@ -256,6 +265,7 @@ def read(
         extras=tuple(extras),
         numbers=arithmetic,
         has_total=not key_dtypes,
+        multilabel=multilabel,
     )
 
 
@@ -360,6 +370,30 @@ def _not_found(name: str, schema: pl.Schema, role: str) -> pl.exceptions.ColumnN
 
 def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
+
+
+def _is_list(dtype: pl.DataType) -> bool:
+    return isinstance(dtype, (pl.List, pl.Array))
+
+
+def _dtype_in_lists(columns: Mapping[str, pl.DataType]) -> pl.DataType:
+    """The dtype in which labels in lists are compared."""
+    inner: dict[str, pl.DataType] = {}
+    for name, dtype in columns.items():
+        if not isinstance(dtype, (pl.List, pl.Array)):
+            lists = next(other for other in columns if _is_list(columns[other]))
+            msg = (
+                f"'{lists}' has lists of labels, but '{name}' is {dtype}: make both lists, as in "
+                f"pl.concat_list('{name}'), or none"
+            )
+            raise pl.exceptions.SchemaError(msg)
+        inner[name] = dtype.inner() if isinstance(dtype.inner, type) else dtype.inner
+    labels = common_dtype(inner)
+    if labels == pl.Boolean:
+        names = " and ".join(map(repr, columns))
+        msg = f"{names} have lists of Booleans, which are no names of labels; cast them to integers"
+        raise pl.exceptions.SchemaError(msg)
+    return pl.String() if labels == pl.Null else labels
 
 
 def _score_dtype(scores: pl.Schema) -> pl.DataType:

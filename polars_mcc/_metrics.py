@@ -15,7 +15,7 @@ from polars_mcc._classes import Nulls, is_scored, with_margins
 from polars_mcc._exact import Numbers, Product
 from polars_mcc._log import Log
 from polars_mcc._pairs import as_count
-from polars_mcc._scores import Sums, class_scores, correlation, count_of, divide
+from polars_mcc._scores import class_scores, correlation, count_of, divide, sums_over_classes
 
 CLASS_DTYPES: Mapping[str, pl.DataType] = {
     name: pl.Float64()
@@ -63,11 +63,14 @@ class Slice:
     def mean(self, column: str, weight: str | None = None) -> pl.Expr:
         """The mean of a column of `classes`, of those that have one."""
         value = pl.col(column)
-        if weight is None:
-            return self.over_classes(value.mean())
-        whole = self.over_classes(pl.col(weight).filter(value.is_not_null()).sum())
-        mean = self.over_classes((value * pl.col(weight)).sum()) / whole
-        return pl.when(whole > 0).then(mean)
+        factor = pl.col(weight) if weight is not None else pl.lit(1.0)
+        whole = self.over_classes(pl.when(value.is_not_null()).then(factor).sum())
+        return self.ratio(self.over_classes((value * factor).sum()), whole.fill_null(0))
+
+    def least(self, column: str) -> pl.Expr:
+        """The least of a column of `classes`; of no class, `zero_division`."""
+        value = self.over_classes(pl.col(column).min())
+        return value if self.zero_division is None else value.fill_null(self.zero_division)
 
     def ratio(self, part: pl.Expr, whole: pl.Expr) -> pl.Expr:
         """A quotient, where 0/0 is `zero_division`."""
@@ -118,6 +121,7 @@ class Metric:
     undefined: str = ""
     peers: tuple[str, ...] = ()
     is_count: bool = False
+    multilabel: bool = False
     needs_labels: bool = False
 
     def asks_for(self) -> Slice:
@@ -181,7 +185,7 @@ def _summed(
     """
     numbers = log.numbers
     t, p, hits = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n")
-    sums = Sums.over_classes(t, p, hits.sum(), numbers)
+    sums = sums_over_classes(log)
     of_positive: dict[str, pl.Expr] = {}
     if positive is not None:
         for name, units in {"support": t, "predicted": p, "hits": hits}.items():
@@ -222,8 +226,7 @@ def _summed(
             "positive:most": numbers.product(pl.min_horizontal(of_gold, of_pred), s) - guessed,
         }
     return slices, {
-        "t": t_total,
-        "p": p_total,
+        **({} if log.multilabel else {"t": t_total, "p": p_total}),
         "total": numbers.from_units(s, pl.col("unit")).cast(pl.Float64),
         **{name: product.to_float() for name, product in products.items()},
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_mcc._log import Log
+from polars_mcc._multilabel import in_order
 from polars_mcc._plan_errors import Failure, unless
 
 
@@ -17,6 +18,8 @@ def pairs(log: Log, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
     """
     weight = pl.col("weight")
     rows = log.rows if rows is None else rows
+    if log.multilabel:
+        rows = rows.with_columns(in_order(pl.col("gold", "pred").cast(log.pred)))
     counted = rows.group_by(*log.slice, "gold", "pred", *log.extras)
     if log.weight is None:
         counts = counted.agg(n=weight.sum(), n_null=pl.lit(0, pl.Int64))
@@ -29,6 +32,8 @@ def pairs(log: Log, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
             n_null=weight.is_null().cast(pl.Int64).sum(),
             **squares,
         )
+    if log.multilabel:
+        return counts
     labels = ["gold", *({"baseline"} & {*log.extras})]
     return counts.with_columns(pl.col(labels).cast(log.labels), pl.col("pred").cast(log.pred))
 

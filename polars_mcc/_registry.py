@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import polars as pl
@@ -213,7 +214,7 @@ _OF_CLASSES = [
     ),
     Metric(
         "mcc_min_class",
-        lambda of: of.over_classes(pl.col("mcc").min()),
+        lambda of: of.least("mcc"),
         "the least MCC of a class against the rest",
         "what a class that fails cannot hide behind; cf. Stoica and Babu 2024, arXiv 2305.05974",
         _SIGNED,
@@ -379,8 +380,14 @@ _BINARY = [
     ),
 ]
 
+_OF_ONE_LABEL = {
+    *("accuracy", "balanced_accuracy", "kappa", "mcc_min", "chi2", "cramers_v", "mutual_info"),
+}
+"""What needs a row to be of one class."""
+
 _REGISTRY: dict[str, Metric] = {
-    metric.name: metric for metric in (*_OF_CLASSES, *_OF_PAIRS, *_BINARY)
+    metric.name: replace(metric, multilabel=metric.name not in _OF_ONE_LABEL)
+    for metric in (*_OF_CLASSES, *_OF_PAIRS, *_BINARY)
 }
 _BUILT_IN = frozenset(_REGISTRY)
 
@@ -393,12 +400,13 @@ def metrics() -> pl.DataFrame:
     occur in a slice, gold or predicted. In a sum over classes, c is that of a class.
 
     Returns:
-        A row per metric, in the order of the registry, with the columns, all String,
+        A row per metric, in the order of the registry, with the columns, String but for one,
 
         - `metric`, its name; `formula`; `source`; `range`;
         - `undefined`: where it is 0/0, and `zero_division` takes its place;
         - `from`: what it is computed from: "classes", "pairs", which are more, or "positive", the
           counts of the positive class and the rest;
+        - `multilabel` (Boolean): whether it is defined if rows have lists of labels;
         - `peers`: the functions of other libraries that agree, which the tests call.
 
     Examples:
@@ -421,6 +429,7 @@ def metrics() -> pl.DataFrame:
             "range": metric.range,
             "undefined": metric.undefined,
             "from": _origin(metric),
+            "multilabel": metric.multilabel,
             "peers": "; ".join(metric.peers),
         }
         for metric in _REGISTRY.values()
@@ -506,6 +515,18 @@ def chosen(metrics: IntoMetrics) -> list[Metric]:
     return found
 
 
+def check_multilabel(metrics: Iterable[Metric]) -> None:
+    """Raise a ValueError unless all are defined of rows that have several labels."""
+    for metric in metrics:
+        if not metric.multilabel:
+            names = ", ".join(repr(name) for name, other in _REGISTRY.items() if other.multilabel)
+            msg = (
+                f"metric '{metric.name}' needs one label a row, but these are lists; of lists "
+                f"there are {names}"
+            )
+            raise ValueError(msg)
+
+
 def _named(name: str) -> Metric:
     if name not in _REGISTRY:
         near = difflib.get_close_matches(name, _REGISTRY, n=1)
@@ -532,6 +553,7 @@ def _of_expression(
     return Metric(
         name=expression.meta.output_name() if name is None else name,
         value=lambda of: of.over_classes(expression),
+        multilabel=True,
         formula=formula,
         source=source,
         range=span,

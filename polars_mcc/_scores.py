@@ -36,6 +36,18 @@ class Sums(NamedTuple):
     tp: Product
     tt: Product
     pp: Product
+    labels: tuple[pl.Expr, pl.Expr] | None = None
+    """How many labels are gold, and predicted, if these are not one a row."""
+
+    @property
+    def t(self) -> pl.Expr:
+        """How many labels are gold."""
+        return self.s if self.labels is None else self.labels[0]
+
+    @property
+    def p(self) -> pl.Expr:
+        """How many labels are predicted."""
+        return self.s if self.labels is None else self.labels[1]
 
     def covariance(self, numbers: Numbers) -> Product:
         """Of gold and pred, times s²."""
@@ -46,21 +58,19 @@ class Sums(NamedTuple):
         products = numbers.product(self.t, self.s), numbers.product(self.p, self.s)
         return products[0] - self.tt, products[1] - self.pp
 
-    @property
-    def t(self) -> pl.Expr:
-        """How many labels are gold: one a row."""
-        return self.s
-
-    @property
-    def p(self) -> pl.Expr:
-        """How many labels are predicted: one a row."""
-        return self.s
-
     @classmethod
-    def over_classes(cls, t: pl.Expr, p: pl.Expr, hits: pl.Expr, numbers: Numbers) -> Sums:
-        """The sums over columns of marginals, a row per class."""
+    def over_classes(
+        cls,
+        t: pl.Expr,
+        p: pl.Expr,
+        hits: pl.Expr,
+        numbers: Numbers,
+        rows: pl.Expr | None = None,
+    ) -> Sums:
+        """The sums over columns of marginals, a row per class; `rows`, if these are not Σ t."""
         return cls(
-            s=t.sum(),
+            s=t.sum() if rows is None else rows,
+            labels=None if rows is None else (t.sum(), p.sum()),
             c=hits,
             tp=numbers.product(t, p).sum(),
             tt=numbers.product(t, t).sum(),
@@ -69,8 +79,10 @@ class Sums(NamedTuple):
 
     def columns(self) -> dict[str, pl.Expr]:
         """What to compute, by name."""
-        s, c, tp, tt, pp = self
-        return {"s": s, "c": c, **tp.columns("tp"), **tt.columns("tt"), **pp.columns("pp")}
+        s, c, tp, tt, pp, labels = self
+        totals = {} if labels is None else dict(zip(("t", "p"), labels, strict=True))
+        products = {**tp.columns("tp"), **tt.columns("tt"), **pp.columns("pp")}
+        return {"s": s, "c": c, **products, **totals}
 
     def from_columns(self, column: Callable[[str], pl.Expr]) -> Sums:
         """The same sums, once their `columns` are there."""
@@ -80,13 +92,25 @@ class Sums(NamedTuple):
             tp=self.tp.from_columns("tp", column),
             tt=self.tt.from_columns("tt", column),
             pp=self.pp.from_columns("pp", column),
+            labels=None if self.labels is None else (column("t"), column("p")),
         )
+
+
+def sums_over_classes(log: Log) -> Sums:
+    """The sums over the classes of a log."""
+    t, p, hits = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n").sum()
+    rows = rows_of(log).sum() if log.multilabel else None
+    return Sums.over_classes(t, p, hits, log.numbers, rows)
+
+
+def rows_of(log: Log) -> pl.Expr:
+    """The column of classes that adds up to the rows."""
+    return pl.col("row_n" if log.multilabel else "gold_n")
 
 
 def sums_of_slices(log: Log, classes: pl.LazyFrame) -> tuple[pl.LazyFrame, Sums]:
     """The sums over the classes of each slice, `null` and `unit`; and where the sums are."""
-    t, p, hits = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n").sum()
-    sums = Sums.over_classes(t, p, hits, log.numbers)
+    sums = sums_over_classes(log)
     others = {"null": pl.col("null_n").sum(), "unit": pl.col("unit").max()}
     slices = log.per_slice(classes, **sums.columns(), **others)
     return slices, sums.from_columns(pl.col)
@@ -118,7 +142,7 @@ def class_scores(log: Log, classes: pl.LazyFrame, zero_division: float | None) -
     cov, var_gold, var_pred = (product.to_float() for product in products)
     return (
         classes.with_columns(
-            s=log.within_slice(t.sum()), null=log.within_slice(pl.col("null_n").sum())
+            s=log.within_slice(rows_of(log).sum()), null=log.within_slice(pl.col("null_n").sum())
         )
         .filter(t + p > 0)
         .select(
