@@ -84,6 +84,10 @@ Where: TypeAlias = Annotated[
 HowNulls: TypeAlias = Annotated[
     Nulls, typer.Option(help="Leave rows with a null label out, or take null for a label.")
 ]
+Positive: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="LABEL", help="The label that is positive, if gold is not Boolean."),
+]
 Out: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write to FILE (.parquet, .csv or .json)."),
@@ -97,6 +101,15 @@ def by(  # noqa: PLR0917 - typer makes options of them
     gold: Gold = "gold",
     pred: Preds = None,
     weight: Weight = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What to score slices with. Repeat for several; polars-mcc metrics lists them.",
+            show_default="mcc",
+        ),
+    ] = None,
+    positive: Positive = None,
     ci: Annotated[
         float | None, typer.Option(metavar="LEVEL", help="Add an interval: 0.95 is usual.")
     ] = None,
@@ -123,9 +136,9 @@ def by(  # noqa: PLR0917 - typer makes options of them
 ) -> None:
     """Score every slice of a prediction log.
 
-    A row per slice: the rows scored (n), their Matthews correlation coefficient (mcc), its
-    standard error and interval (with --ci), and the rows not scored because a label is null
-    (n_null).
+    A row per slice: the rows scored (n), their Matthews correlation coefficient (mcc) or other
+    metrics, its standard error and interval (with --ci), and the rows not scored because a label
+    is null (n_null).
 
     Example: `polars-mcc by logs/ --by country --by device --filter "day > DATE '2026-03-01'"`
     """
@@ -139,6 +152,8 @@ def by(  # noqa: PLR0917 - typer makes options of them
             pred=_one_or_several(preds),
             weight=weight,
             nulls=nulls,
+            metrics=metric or "mcc",
+            positive=_label(log, gold, positive),
             ci=ci,
             method=method,
             cluster=cluster,
@@ -151,6 +166,16 @@ def by(  # noqa: PLR0917 - typer makes options of them
         )
 
     _run(query, logs, [*keys, gold, *preds, weight, cluster, index], where, out)
+
+
+@app.command()
+def metrics() -> None:
+    """List the metrics that `by --metric` takes.
+
+    What is from "positive" is of one class against the rest (--positive).
+    """
+    listed = polars_mcc.metrics().select("metric", "from", "range", "formula")
+    typer.echo(_table(listed))
 
 
 @app.command()
@@ -303,9 +328,7 @@ def curve(  # noqa: PLR0917 - typer makes options of them
     score: Annotated[
         str, typer.Option(metavar="COLUMN", help="How sure the model is that a row is positive.")
     ] = "score",
-    positive: Annotated[
-        str | None, typer.Option(help="The label that is positive, if gold is not Boolean.")
-    ] = None,
+    positive: Positive = None,
     weight: Weight = None,
     thresholds: Annotated[
         int | None, typer.Option(help="At so many quantiles of the scores. Else at every score.")
@@ -324,14 +347,12 @@ def curve(  # noqa: PLR0917 - typer makes options of them
     verb = polars_mcc.best_threshold if best else polars_mcc.curve
 
     def query(log: pl.LazyFrame) -> pl.LazyFrame:
-        dtype = log.collect_schema().get(gold, pl.String())
-        label = None if positive is None else pl.Series([positive]).cast(dtype).item()
         return verb(
             log,
             *keys,
             gold=gold,
             score=score,
-            positive=label,
+            positive=_label(log, gold, positive),
             weight=weight,
             thresholds=thresholds,
         )
@@ -396,6 +417,20 @@ def check(  # noqa: PLR0917 - typer makes options of them
 def _one_or_several(models: list[str]) -> str | list[str]:
     """Of one model the answer has no column `model`."""
     return models if len(models) > 1 else models[0]
+
+
+def _label(log: pl.LazyFrame, gold: str, text: str | None) -> object:
+    """A label, in the dtype of the gold labels."""
+    dtype: pl.DataType = log.collect_schema().get(gold, pl.String())
+    if isinstance(dtype, (pl.List, pl.Array)):
+        dtype = pl.Series(dtype=dtype).explode().dtype
+    if text is None:
+        return None
+    [label] = pl.Series([text]).cast(dtype, strict=False)
+    if label is None:
+        msg = f"--positive {text!r} is no label: gold '{gold}' is {dtype}"
+        raise ValueError(msg)
+    return label
 
 
 def _sql(option: str, text: str) -> pl.Expr:

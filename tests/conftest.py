@@ -6,6 +6,8 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from polars_mcc import _registry
+
 settings.register_profile(
     "default",
     deadline=None,
@@ -22,6 +24,14 @@ settings.register_profile(
 )
 settings.register_profile("long", settings.get_profile("default"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(autouse=True)
+def _only_the_metrics_that_are_built_in():
+    """What a doctest or another test has registered is forgotten."""
+    registry = _registry._REGISTRY
+    for name in [name for name in registry if name not in _registry._BUILT_IN]:
+        del registry[name]
 
 
 @pytest.fixture(params=["DataFrame", "streaming", "in-memory"])

@@ -117,6 +117,30 @@ def test_intervals():
 
 
 @pytest.mark.usefixtures("logs")
+def test_metrics():
+    log = pl.read_parquet("logs", hive_partitioning=True)
+    options = ("--by", "country", "--metric", "accuracy", "--metric", "tpr", "--positive", "a")
+    expected = polars_mcc.by(log, "country", metrics=["accuracy", "tpr"], positive="a")
+    assert_frame_equal(answer_of("logs", *options), expected)
+    listed = CliRunner().invoke(app, ["metrics"])
+    assert listed.exit_code == 0, listed.output
+    assert all(name in listed.stdout for name in polars_mcc.metrics()["metric"])
+    assert "did you mean 'accuracy'" in refusal_of("logs", "--metric", "acuracy")
+    assert "say which label is positive" in refusal_of("logs", "--metric", "tpr")
+
+
+def test_a_positive_label_in_the_dtype_of_gold(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for gold in ([1, 2], [[1], [1, 2]]):
+        log = pl.DataFrame({"gold": gold, "pred": gold})
+        log.write_parquet("log.parquet")
+        found = answer_of("log.parquet", "--metric", "tp", "--positive", "1")
+        assert_frame_equal(found, polars_mcc.score(log, metrics="tp", positive=1))
+    refusal = refusal_of("log.parquet", "--metric", "tp", "--positive", "x")
+    assert "--positive 'x' is no label: gold 'gold' is Int64" in refusal
+
+
+@pytest.mark.usefixtures("logs")
 def test_compare():
     command = ["compare", "logs", "--a", "pred", "--b", "other", "--by", "country"]
     done = CliRunner().invoke(app, [*command, "--correction", "holm", "--out", "a.parquet"])

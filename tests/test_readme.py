@@ -19,24 +19,23 @@ import polars_mcc
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("*.md")}
 
 
-def blocks(language: str) -> list[str]:
-    return [text for found, text in BLOCKS if found == language]
+def blocks(language: str, page: str = README) -> list[str]:
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    assert {kind for kind, _ in found} <= {"python", "console", "sh", "sql"}
+    return [text for kind, text in found if kind == language]
 
 
-def test_every_block_is_of_a_kind_that_is_run():
-    assert {language for language, _ in BLOCKS} == {"python", "console", "sh", "sql"}
-
-
-def test_python_blocks(monkeypatch, tmp_path, capsys):
+@pytest.mark.parametrize("page", [README, *PAGES.values()], ids=["README.md", *PAGES])
+def test_python_blocks(page, monkeypatch, tmp_path, capsys):
     """In one session, in the order of the page; files go to a folder of their own."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").symlink_to(ROOT / "data")
     session: dict[str, object] = {}
     runner = doctest.DocTestRunner()
-    for number, text in enumerate(blocks("python")):
+    for number, text in enumerate(blocks("python", page)):
         if ">>>" in text:
             test = doctest.DocTestParser().get_doctest(text, session, f"block {number}", None, 0)
             runner.run(test, clear_globs=False)
