@@ -22,8 +22,7 @@ def classes(log: Log, nulls: Nulls, *, named: bool) -> pl.LazyFrame:
     label so that no slice gets lost. `label` is the label if `named`, else its identity.
     """
     if log.multilabel and log.weight is None:
-        one = {"n": pl.lit(1, pl.Int64), "n_null": pl.lit(0, pl.Int64)}
-        rows = log.rows.select(*log.slice, "gold", "pred", **one)
+        rows = log.rows.select(*log.slice, "gold", "pred")
         return _multilabel.classes(log, rows, null_is_label=nulls == "label")
     if log.weight is not None:  # The unit of a slice is known once its pairs are.
         return of_pairs(log, pairs(log), nulls)

@@ -7,8 +7,6 @@ are counted apart. Lists are taken for sets: a label that is there twice is ther
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import polars as pl
 
 from polars_mcc._log import Log
@@ -19,14 +17,17 @@ def in_order(labels: pl.Expr) -> pl.Expr:
     return labels.list.unique().list.sort()
 
 
-def classes(log: Log, lists: pl.LazyFrame, *, null_is_label: bool) -> pl.LazyFrame:
-    """Reduce lists of labels to their classes, in one pass, a row of `lists` per row of each slice.
+_BOTH, _MISSED, _ADDED, _ROW, _LEFT_OUT = range(5)
+"""What is counted: labels that are gold and predicted, or one of these; rows, scored or not."""
 
-    `n` is how many rows one stands for, and `n_null` how many have no weight. A row whose list
-    is null, or has a null in it, is scored if null is a label. The columns are those of
-    `_classes.classes`, and `row_n`: rows that are scored, kept on the label null.
+
+def classes(log: Log, lists: pl.LazyFrame, *, null_is_label: bool) -> pl.LazyFrame:
+    """Reduce rows with lists of labels, or their counts, to classes, in one pass.
+
+    Counts have `n` and `n_null`, how many rows one stands for, and how many of these have no
+    weight. A row whose list is null, or has a null in it, is scored if null is a label. The columns
+    are those of `_classes.classes`, and `row_n`: the rows that are scored, on the label null.
     """
-    numbers, n = log.numbers, pl.col("n")
     gold, pred = (pl.col(side).cast(pl.List(log.labels)) for side in ("gold", "pred"))
     if null_is_label:
         missing = pl.lit([None], pl.List(log.labels))
@@ -34,53 +35,60 @@ def classes(log: Log, lists: pl.LazyFrame, *, null_is_label: bool) -> pl.LazyFra
         is_scored = pl.lit(value=True)
     else:
         is_scored = _is_complete(gold) & _is_complete(pred)
-    scored_n = pl.when(is_scored).then(n).otherwise(0)
-    wide_null_n = pl.col("n_null").cast(numbers.wide)
-    rows = lists.select(
-        *log.slice,
-        gold=gold,
-        pred=pred,
-        is_scored=is_scored,
-        scored_n=scored_n,
-        null_n=wide_null_n + pl.when(is_scored).then(0).otherwise(n),
-        unit=numbers.unit(log.within_slice(scored_n.sum())),
-    ).cache()
-    units = numbers.in_units(pl.col("scored_n"), pl.col("unit"))
-    nothing = pl.lit(0, pl.Int128)
-    zeros = dict.fromkeys(("row_n", "gold_n", "pred_n", "hit_n"), nothing)
-    no_null = pl.lit(0, numbers.wide).alias("null_n")
-    of_gold, of_pred = pl.col("gold"), pl.col("pred")
-    sides: Mapping[str, tuple[pl.Expr, tuple[str, ...]]] = {
-        "both": (of_gold.list.set_intersection(of_pred), ("gold_n", "pred_n", "hit_n")),
-        "missed": (of_gold.list.set_difference(of_pred), ("gold_n",)),
-        "added": (of_pred.list.set_difference(of_gold), ("pred_n",)),
+    is_counts = "n" in lists.collect_schema()
+    counts = _counts(log, is_scored) if is_counts else {}
+    rows = lists.select(*log.slice, gold=gold, pred=pred, is_scored=is_scored, **counts).cache()
+    gold, pred = pl.col("gold"), pl.col("pred")
+    label_lists = {
+        _BOTH: gold.list.set_intersection(pred),
+        _MISSED: gold.list.set_difference(pred),
+        _ADDED: pred.list.set_difference(gold),
     }
-    of_rows = rows.select(
-        *log.slice,
-        "unit",
-        pl.lit(None, log.labels).alias("label"),
-        "null_n",
-        **{**zeros, "row_n": units},
-    )
     of_labels = [
         rows.filter("is_scored")
-        .select(
-            *log.slice,
-            "unit",
-            labels.alias("label"),
-            no_null,
-            **{**zeros, **dict.fromkeys(counts, units)},
-        )
+        .select(*log.slice, *counts, label=labels, side=pl.lit(side, pl.UInt8))
         .filter(pl.col("label").list.len() > 0)
         .explode("label")
-        for labels, counts in sides.values()
+        for side, labels in label_lists.items()
     ]
-    counts = pl.col(*zeros, "null_n")
+    of_rows = rows.select(
+        *log.slice,
+        *counts,
+        label=pl.lit(None, log.labels),
+        side=pl.when("is_scored").then(_ROW).otherwise(_LEFT_OUT).cast(pl.UInt8),
+    )
+
+    def count(*sides: int, of: str = "units") -> pl.Expr:
+        is_one = pl.col("side").is_in(sides)
+        if is_counts:
+            return pl.when(is_one).then(of).otherwise(0).sum()
+        return is_one.cast(pl.UInt8).sum().cast(pl.Int128)  # Of bytes a sum has 64 bits.
+
+    null_n = count(_ROW, _LEFT_OUT, of="left_out") if is_counts else count(_LEFT_OUT)
     return (
         pl.concat([of_rows, *of_labels])
         .group_by(*log.slice, "label")
-        .agg(counts.sum(), pl.col("unit").max())
+        .agg(
+            gold_n=count(_BOTH, _MISSED),
+            pred_n=count(_BOTH, _ADDED),
+            hit_n=count(_BOTH),
+            row_n=count(_ROW),
+            null_n=null_n,
+            unit=pl.col("unit").max() if is_counts else pl.lit(1.0),
+        )
     )
+
+
+def _counts(log: Log, is_scored: pl.Expr) -> dict[str, pl.Expr]:
+    """How many units of its slice a row of counts is, and how many rows it leaves out."""
+    n, n_null = pl.col("n"), pl.col("n_null").cast(log.numbers.wide)
+    scored_n = pl.when(is_scored).then(n).otherwise(0)
+    unit = log.numbers.unit(log.within_slice(scored_n.sum()))
+    return {
+        "units": log.numbers.in_units(scored_n, unit),
+        "left_out": n_null + pl.when(is_scored).then(0).otherwise(n),
+        "unit": unit,
+    }
 
 
 def _is_complete(labels: pl.Expr) -> pl.Expr:

@@ -83,6 +83,12 @@ def test_what_sets_cost(tmp_path):
     assert "| worst, ten keys, depth 2 |" in done
 
 
+def test_what_metrics_cost():
+    done = run("metrics_cost", "--rows", "8000", "--rounds", "1")
+    assert "mcc                                        1.0 × mcc" in done
+    assert "lists: 18 metrics" in done
+
+
 def test_planted_slices_are_found_and_few_others():
     """The truth is known from the rates of misses; a log of each mix."""
     for mix in planted_slices.MIXES.values():

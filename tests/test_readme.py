@@ -60,6 +60,10 @@ def test_console_blocks(text):
         assert done.stdout + done.stderr == expected
 
 
+def test_the_number_of_metrics():
+    assert f"[{polars_mcc.metrics().height} of them](examples/metrics.md)" in README
+
+
 def test_sql_blocks(monkeypatch):
     monkeypatch.chdir(ROOT)
     expected = polars_mcc.by(pl.read_parquet("data/digits.parquet"), "fold")

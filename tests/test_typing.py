@@ -31,6 +31,12 @@ reveal_type(polars_mcc.drift(df, pl.col("a") < 1, "later", "b"))
 reveal_type(polars_mcc.FrameMcc(lf).curve("a", score=["s", "t"], thresholds=[0.1, 0.5]))
 reveal_type(polars_mcc.best_threshold(df, positive=1, thresholds=100))
 reveal_type(polars_mcc.FrameMcc(lf).check("a", min=0.6, ci=0.95))
+reveal_type(polars_mcc.by(lf, "a", metrics=["kappa", pl.col("f1").min()], positive=1, ci=0.9))
+reveal_type(polars_mcc.FrameMcc(df).score(metrics="accuracy"))
+reveal_type(polars_mcc.FrameMcc(lf).confusion("a", top=3))
+polars_mcc.register_metric("lowest", pl.col("f1").min())
+share = polars_mcc.to_numpy(polars_mcc.confusion(df)) / polars_mcc.FrameMcc(df).to_numpy().sum()
+reveal_type(polars_mcc.metrics())
 reveal_type(polars_mcc.ExprMcc(pl.col("pred")).score("gold", labels=[1, 2]))
 reveal_type(polars_mcc.SeriesMcc(df["pred"]).score(df["gold"]))
 """
@@ -38,6 +44,7 @@ KINDS = [
     *("DataFrame", "LazyFrame", "LazyFrame", "DataFrame", "DataFrame", "LazyFrame"),
     *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "LazyFrame"),
     *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "DataFrame"),
+    *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame"),
     "Expr",
 ]
 

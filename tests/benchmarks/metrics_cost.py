@@ -1,0 +1,81 @@
+"""What metrics beside MCC cost: a query of `by` with more of them, beside one with MCC alone.
+
+    python tests/benchmarks/metrics_cost.py --rows 20_000_000
+
+Makes a log of 10 text labels in 200 slices, and one of lists of them, runs the queries in turn, and
+prints the median of the ratios of each round, with their range.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+from expression_or_by import write_log
+
+import polars_mcc
+
+
+def two_labels(column: str) -> pl.Expr:
+    """Lists of two labels: that of the row and of the next one."""
+    return pl.concat_list(column, pl.col(column).shift(-1).fill_null("ant")).alias(column)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    listed = polars_mcc.metrics()
+    of_classes = listed.filter(pl.col("from") == "classes")["metric"].to_list()
+    of_pairs = listed.filter(pl.col("from") == "pairs")["metric"].to_list()
+    of_lists = listed.filter("multilabel", pl.col("from") == "classes")["metric"].to_list()
+    with tempfile.TemporaryDirectory() as folder:
+        rows, lists = Path(folder) / "rows", Path(folder) / "lists"
+        for made in (rows, lists):
+            made.mkdir()
+        write_log(args.rows, rows)
+        for file in rows.iterdir():
+            log = pl.read_parquet(file, columns=["slice", "gold", "pred"])
+            log.with_columns(map(two_labels, ("gold", "pred"))).write_parquet(lists / file.name)
+        log, tagged = (pl.scan_parquet(made / "*.parquet") for made in (rows, lists))
+        queries: dict[str, Callable[[], pl.LazyFrame]] = {
+            "mcc": lambda: polars_mcc.by(log, "slice"),
+            f"{len(of_classes)} metrics of classes": lambda: polars_mcc.by(
+                log, "slice", metrics=of_classes
+            ),
+            "counts of the pairs": lambda: polars_mcc.counts(log, "slice"),
+            f"{len(of_classes + of_pairs)} metrics of classes and pairs": lambda: polars_mcc.by(
+                log, "slice", metrics=of_classes + of_pairs
+            ),
+            "lists: explode them, and count labels": lambda: (
+                pl.concat(
+                    tagged.select("slice", label=side).explode("label") for side in ("gold", "pred")
+                )
+                .group_by("slice", "label")
+                .agg(pl.len())
+            ),
+            f"lists: {len(of_lists)} metrics": lambda: polars_mcc.by(
+                tagged, "slice", metrics=of_lists
+            ),
+        }
+        seconds: dict[str, list[float]] = {name: [] for name in queries}
+        for _ in range(args.rounds):
+            for name, query in queries.items():
+                start = time.perf_counter()
+                query().collect()
+                seconds[name].append(time.perf_counter() - start)
+    print(f"{args.rows} rows, 200 slices, 10 text labels, {args.rounds} rounds")
+    for name, times in seconds.items():
+        ratios = [t / base for t, base in zip(times, seconds["mcc"], strict=True)]
+        low, high = min(ratios), max(ratios)
+        print(f"{name:40} {statistics.median(ratios):5.1f} × mcc   ({low:.1f} to {high:.1f})")
+
+
+if __name__ == "__main__":
+    main()
