@@ -159,6 +159,8 @@ def measure(
     if of.pair_sums and pairs is not None:
         slices = log.beside(slices, _over_pairs(log, classes, pairs, nulls, of.pair_sums))
     n = count_of(log, of.s)
+    if log.multilabel:  # Products of these are taken as well.
+        n = pl.when(count_of(log, pl.max_horizontal(of.t, of.p)) >= 0).then(n)
     return slices.with_columns(**floats).select(
         *log.slice,
         n=n,

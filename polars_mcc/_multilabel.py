@@ -83,7 +83,9 @@ def _counts(log: Log, is_scored: pl.Expr) -> dict[str, pl.Expr]:
     """How many units of its slice a row of counts is, and how many rows it leaves out."""
     n, n_null = pl.col("n"), pl.col("n_null").cast(log.numbers.wide)
     scored_n = pl.when(is_scored).then(n).otherwise(0)
-    unit = log.numbers.unit(log.within_slice(scored_n.sum()))
+    # A unit to count labels in too, of which there may be more than rows.
+    labels = pl.max_horizontal(1, pl.col("gold", "pred").list.len().cast(pl.Int64))
+    unit = log.numbers.unit(log.within_slice((scored_n * labels).sum()))
     return {
         "units": log.numbers.in_units(scored_n, unit),
         "left_out": n_null + pl.when(is_scored).then(0).otherwise(n),

@@ -176,6 +176,27 @@ def test_empty_lists_are_rows_without_labels(run):
     assert run(log.clear(), polars_mcc.score).rows() == [(0, None, 0)]
 
 
+def test_labels_that_cannot_be_counted_exactly_are_an_error(run):
+    counts = log_of([("x", [0, 1, 2], [0])]).with_columns(n=pl.lit(2**62))
+    for metric in ("mcc", "mcc_micro"):
+        with pytest.raises(pl.exceptions.InvalidOperationError, match="add up to at least"):
+            run(counts, lambda f, m=metric: polars_mcc.score(f, weight="n", metrics=m).select(m))
+    fine = counts.with_columns(n=pl.lit(2**61))
+    answer = run(fine, lambda f: polars_mcc.score(f, weight="n", metrics="f1_micro"))
+    assert answer.row(0) == (2**61, 0.5, 0)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-3, 1e200])
+def test_float_weights_of_many_labels(run, size):
+    """A hundred labels a row, of weights of any size: as by counts."""
+    rows = [("x", list(range(k, k + 100)), list(range(k // 2, k // 2 + 90))) for k in range(7)]
+    log = pl.DataFrame(rows, schema=["key", "gold", "pred"], orient="row")
+    expected = polars_mcc.by(log, "key", metrics=OF_LISTS)
+    weighted = log.with_columns(w=pl.lit(size))
+    answer = run(weighted, lambda f: polars_mcc.by(f, "key", weight="w", metrics=OF_LISTS))
+    assert_frame_equal(answer.drop("n", "n_null"), expected.drop("n", "n_null"), rel_tol=1e-13)
+
+
 def test_several_models_arrays_and_mixed_integers(run):
     log = pl.DataFrame(
         {"gold": [[1, 2], [2, 3]], "a": [[1, 2], [3, 3]], "b": [[2], [3]]},
