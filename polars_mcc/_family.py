@@ -33,7 +33,7 @@ def _mcc(of: Slice) -> pl.Expr:
 def _mcc_micro(of: Slice) -> pl.Expr:
     """The MCC of the sum of the 2 × 2 tables of the classes against the rest."""
     t_total, p_total = (total.cast(pl.Float64) / of.s.cast(pl.Float64) for total in (of.t, of.p))
-    cov = (of.k * of.hits_squared - of.margins_squared) / of.squared
+    cov = (of.k * of.hits_times_rows - of.gold_times_pred) / of.rows_squared
     return of.correlation(cov, t_total * (of.k - t_total), p_total * (of.k - p_total))
 
 
@@ -52,31 +52,25 @@ def _mcc_min(of: Slice) -> pl.Expr:
     """The least R_K of all predictions for the gold labels of a slice.
 
     Let T be the shares of gold classes and P any predicted shares. The least hits that these
-    allow is 0 if all T_k + P_k ≤ 1; else T_k + P_k - 1 for the one class k where it is more. So R
+    allow are 0 if all T_k + P_k ≤ 1; else T_k + P_k - 1, of the one class k where it is more. So R
     is -L(P) / √((1 - P·P)(1 - T·T)) with L linear in P in each of these regions: L = T·P, or
     T·P - T_k - P_k + 1. Where L ≤ λ·√(1 - P·P), L² + λ²·P·P ≤ λ²: a convex set, so that L / √(…)
     is largest at a corner of a region. Corners have P_i = 1 - T_i and P_j = T_i for two classes
     i, j (or P_k = 1, where R is 0/0, and near which it goes to 0). There, no row is a hit:
-    class i is predicted as j, and all others as i. So the bound is reached, and is
+    class i is predicted as j, and all others as i. So the bound is reached, and is the least of
 
-        -max √(T_i / 2(1 - T_i)) · (1 - T_i + T_j) / √(1 - T·T)
+        -√(T_i / 2(1 - T_i)) · (1 - T_i + T_j) / √(1 - T·T)
 
-    which grows with T_j, and with T_i up to 1/2: i and j are the two most frequent gold classes,
-    in either order.
+    which grows in size with T_j. Of i and j, the more frequent one is to be i: with d = T_i - T_j
+    and r = 1 - T_i - T_j, T_i (1 - T_j) (1 - d)² - T_j (1 - T_i) (1 + d)² = d·r² ≥ 0. And it
+    grows with T_i up to 1/2, which a third class does not pass. So i and j are the most frequent
+    gold class, and the second.
     """
-    s = of.s.cast(pl.Float64)
     first, second = of.first, of.second
-
-    def root(i: pl.Expr, j: pl.Expr) -> pl.Expr:
-        left = (of.s - i).cast(pl.Float64)
-        odds = i.cast(pl.Float64) / (2 * left)
-        return odds.sqrt() * ((of.s - i + j).cast(pl.Float64) / s)
-
-    least = pl.max_horizontal(root(first, second), root(second, first))
-    spread = (of.var_gold / of.squared).sqrt()
-    is_defined = of.var_gold > 0
-    bound = pl.when(is_defined).then((-least / spread).clip(-1, 0))
-    return pl.when(is_defined).then(bound).otherwise(pl.lit(of.zero_division, pl.Float64))
+    odds = first.cast(pl.Float64) / (2 * (of.s - first)).cast(pl.Float64)
+    rest = (of.s - first + second).cast(pl.Float64) / of.s.cast(pl.Float64)
+    spread = (of.var_gold / of.rows_squared).sqrt()
+    return of.ratio(pl.max_horizontal(-odds.sqrt() * rest, -spread), spread)
 
 
 def _phi_squared(of: Slice) -> pl.Expr:
@@ -87,7 +81,7 @@ def _phi_squared(of: Slice) -> pl.Expr:
 
 def _cramers_v(of: Slice) -> pl.Expr:
     least = pl.min_horizontal(of.k_gold, of.k_pred) - 1
-    return of.ratio((_phi_squared(of) * least).sqrt(), least).clip(0, 1)
+    return of.ratio(pl.min_horizontal((_phi_squared(of) * least).sqrt(), least), least)
 
 
 def _mutual_info(of: Slice) -> pl.Expr:
@@ -240,8 +234,8 @@ _OF_CLASSES = [
     Metric(
         "mcc_min",
         _mcc_min,
-        "exact, the least R_K of any predictions for these gold labels: class i predicted as j, "
-        "all others as i, for the two most frequent",
+        "the least R_K of any predictions for these gold labels, exact: the most frequent class "
+        "predicted as the second, all others as the first",
         "derived in the code, and checked by enumeration",
         "[-1, 0]",
         "one gold class",

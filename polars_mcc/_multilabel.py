@@ -47,7 +47,6 @@ def classes(log: Log, lists: pl.LazyFrame, *, null_is_label: bool) -> pl.LazyFra
     of_labels = [
         rows.filter("is_scored")
         .select(*log.slice, *counts, label=labels, side=pl.lit(side, pl.UInt8))
-        .filter(pl.col("label").list.len() > 0)
         .explode("label")
         for side, labels in label_lists.items()
     ]

@@ -8,7 +8,7 @@ import numpy as np
 import oracles
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from sklearn.metrics import confusion_matrix
 from support import LABELS, NAMES, coded, log_of, rows
 
@@ -131,6 +131,7 @@ def test_the_long_form_has_the_cells_of_the_matrix(rows, normalize, run):
     assert {*occurring["key"]} == {*wide["key"]}, "a slice without a scored row is there"
 
 
+@example(rows=[("x", 0, 0), ("x", 0, 1), ("x", 1, 1), ("x", 1, 1), ("x", 2, 1), ("x", 1, 2)])
 @given(rows=rows)
 def test_contributions_add_up_and_losses_are_what_correcting_would_gain(rows, run):
     log = log_of(rows)
@@ -162,6 +163,8 @@ def test_contributions_add_up_and_losses_are_what_correcting_would_gain(rows, ru
             right[gold, gold] = table[gold, gold] + table[gold, pred]
             gain = float(oracles.exact(right)) - score
             assert row["loss"] == pytest.approx(gain, abs=1e-14)
+            part = -row["n"] * (p[gold] + t[pred]) / 2
+            assert row["contribution"] == pytest.approx(part / spread if spread else 0, rel=1e-15)
 
 
 def test_the_costliest_confusions_of_each_slice(run):
@@ -221,6 +224,17 @@ def test_no_array_of_other_frames():
     for other in (log, polars_mcc.confusion(log, long=True), polars_mcc.by(log)):
         with pytest.raises(ValueError, match="to_numpy takes what confusion"):
             polars_mcc.to_numpy(other)
+
+
+def test_what_is_not_scored_is_no_confusion_and_no_unlisted_label(run):
+    log = log_of([("x", 0, 0), ("x", 1, None), ("x", None, 2)]).with_columns(w=1)
+    unscored = run(log, lambda f: polars_mcc.confusion(f, labels=["ant"]))
+    assert unscored.rows() == [("ant", 1, 2)]
+    weightless = log_of([("x", 0, 0), ("x", 0, 1), ("x", 1, 0)]).with_columns(
+        w=pl.Series([1, 0, 2])
+    )
+    answer = run(weightless, lambda f: polars_mcc.confusion(f, weight="w", top=5))
+    assert answer.select("gold", "pred").rows() == [("bee", "ant")]
 
 
 def test_bad_top(run):
