@@ -22,7 +22,7 @@ from polars_mcc._classes import Nulls
 from polars_mcc._confusion import Normalize
 from polars_mcc._differences import Correction
 from polars_mcc._intervals import Method, Resampling
-from polars_mcc._labels import as_labels, known_labels
+from polars_mcc._labels import as_label, as_labels, known_labels
 from polars_mcc._log import (
     SET,
     Frame,
@@ -124,7 +124,8 @@ def by(
         gold: The true label: a name or an expression.
         pred: The predicted label; or several models, as a list, a selector or an
             expression with several outputs. Labels may be integers, floats, text
-            (String, Categorical, Enum), Booleans, dates; gold and pred compare by value.
+            (String, Categorical, Enum), Booleans, dates; gold and pred compare by value. Or
+            lists of these, if rows have several labels: see *Lists of labels*.
         weight: How many rows a row stands for (a frequency, not an importance): integer
             or float, not negative. None: 1. A row whose weight is null is not scored.
         sample_weight: How much a row counts (an importance: of a survey, of a class). The
@@ -204,6 +205,13 @@ def by(
         a time are a slice of their own. All this streams, but for listed sets of two or more
         keys of which none is part of another: their columns are kept in memory meanwhile, text as
         4 bytes a row.
+
+    Lists of labels:
+        A list is taken for a set: each label is there or not, and the score is R_K of the
+        indicator matrices, (s·c - Σ t_k·p_k) / √((s Σt - Σ t_k²) · (s Σp - Σ p_k²)). An empty
+        list is a row without labels; one that is null, or has a null in it, is a null label. Of
+        `metrics`, those that `metrics()` calls `multilabel`; no intervals. `score`, `classes` and
+        `counts` take lists too.
 
     Raises:
         polars.exceptions.ColumnNotFoundError: A named column is missing.
@@ -818,14 +826,17 @@ def _is_positive(log: Log, metrics: Sequence[_metrics.Metric], positive: object)
         return None
     if positive is None:
         if log.labels != pl.Boolean:
+            name = binary[0]
+            of_all = f"{name}_macro"
+            hint = f"; of all classes there is '{of_all}'" if _registry.is_known(of_all) else ""
             msg = (
-                f"metric '{binary[0]}' is of one class against the rest: say which label is "
-                f"positive, as in positive='fraud'; the labels are {log.labels}"
+                f"metric '{name}' is of one class against the rest: say which label is positive, "
+                f"as in positive='fraud'; the labels are {log.labels}{hint}"
             )
             raise ValueError(msg)
         positive = True
-    [label] = as_labels([positive], log.labels, null=False)
-    return pl.col("label").eq_missing(pl.lit(label, log.labels))
+    label = pl.lit(as_label(positive, log.labels), log.labels)
+    return pl.col("label").eq_missing(label)
 
 
 def _check_resampling(

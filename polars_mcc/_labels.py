@@ -66,6 +66,20 @@ def as_labels(labels: Sequence[object], dtype: pl.DataType, *, null: bool) -> pl
     return listed
 
 
+def as_label(positive: object, dtype: pl.DataType) -> object:
+    """The label that a user calls positive, as a value of a column of `dtype`.
+
+    Raises:
+        polars.exceptions.SchemaError: it is not of `dtype`.
+    """
+    try:
+        [label] = pl.Series([positive], dtype=dtype, strict=True)
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        msg = f"positive={positive!r} is not of dtype {dtype}, as the labels are"
+        raise pl.exceptions.SchemaError(msg) from error
+    return label
+
+
 def known_labels(dtype: pl.DataType) -> list[object] | None:
     """The labels that a dtype allows, in their order, or None if it allows any."""
     if dtype == pl.Boolean:

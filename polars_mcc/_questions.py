@@ -16,7 +16,7 @@ from polars_mcc._curve import Thresholds
 from polars_mcc._differences import Correction
 from polars_mcc._functions import FrameT, as_kind_of, by
 from polars_mcc._intervals import Method
-from polars_mcc._labels import as_labels
+from polars_mcc._labels import as_label
 from polars_mcc._log import (
     SET,
     Frame,
@@ -560,8 +560,7 @@ def _is_positive(frame: Frame, gold: IntoColumn, positive: object) -> pl.Expr:
             )
             raise ValueError(msg)
         return as_expr(gold)
-    listed = as_labels([positive], dtype, null=False)
-    return as_expr(gold) == pl.lit(listed[0]).cast(dtype)
+    return as_expr(gold) == pl.lit(as_label(positive, dtype), dtype)
 
 
 def _cut(log: Log, thresholds: int | Sequence[float] | None) -> Thresholds:

@@ -187,6 +187,11 @@ def _of_expression(
     )
 
 
+def is_known(name: str) -> bool:
+    """Whether there is a metric of this name."""
+    return name in _REGISTRY
+
+
 def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:
     """Raise a SchemaError unless all are one value of the classes of a slice."""
     rows = pl.LazyFrame(schema={"slice": pl.Int8(), "label": labels, **CLASS_DTYPES})

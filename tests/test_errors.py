@@ -50,7 +50,12 @@ FRAMES = pytest.mark.parametrize("frame", [LOG, LOG.lazy()], ids=["DataFrame", "
         ([], {"gold": "number"}, "SchemaError", "'number' is Int64, 'pred' is String"),
         ([], {"gold": "number", "pred": "w"}, "SchemaError", "'number' is Int64, 'w' is Float64"),
         ([], {"pred": ["pred", "number"]}, "SchemaError", "'number' is Int64"),
-        ([], {"gold": "list"}, "SchemaError", "labels must be plain values: column 'list' has dt"),
+        (
+            [],
+            {"gold": "list"},
+            "SchemaError",
+            "'list' has lists of labels, but 'pred' is String: make both",
+        ),
         ([], {"weight": "country"}, "SchemaError", "weight must be integer or float, but 'countr"),
         ([], {"gold": pl.col("gold", "pred")}, "ValueError", "gold must be one column, but "),
         ([], {"nulls": "keep"}, "ValueError", "nulls must be one of 'drop', 'label', got 'keep'"),

@@ -294,7 +294,12 @@ def test_a_registered_metric():
         ({"metrics": pl.col("f1")}, pl.exceptions.SchemaError, "a value for each class"),
         ({"metrics": "tpr"}, ValueError, "say which label is positive.*labels are String"),
         ({"positive": "ant"}, ValueError, "'phi', its MCC, but metrics=.'mcc'. has none"),
-        ({"metrics": "tpr", "positive": 1}, pl.exceptions.SchemaError, "not of dtype String"),
+        (
+            {"metrics": "tpr", "positive": 1},
+            pl.exceptions.SchemaError,
+            "^positive=1 is not of dtype String, as the labels are$",
+        ),
+        ({"metrics": "f1"}, ValueError, "of all classes there is 'f1_macro'"),
         ({"metrics": "kappa", "ci": 0.95}, ValueError, "ci makes an interval of mcc"),
     ],
 )

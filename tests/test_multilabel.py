@@ -9,7 +9,7 @@ import numpy as np
 import oracles
 import polars as pl
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sklearn import metrics as sk
@@ -126,6 +126,7 @@ def test_lists_of_one_label_are_rows_of_one_label(rows, run):
 
 
 @example(rows=[("x", [0, 1, 0], [2]), ("x", [1, 0], [2, 2])])
+@settings(max_examples=20)  # Six queries each.
 @given(rows=rows)
 def test_counts_of_lists_are_their_log(rows, run):
     log = log_of(rows)
