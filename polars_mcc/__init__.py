@@ -4,12 +4,19 @@
 Series. The same verbs are here as typed functions, which type checkers and editors see.
 """
 
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from polars_mcc._check import CheckError
 from polars_mcc._confusion import to_numpy
 from polars_mcc._functions import by, classes, compare, confusion, counts, score
 from polars_mcc._namespaces import ExprMcc, FrameMcc, SeriesMcc
 from polars_mcc._questions import best_threshold, check, curve, drift, worst
 from polars_mcc._registry import metrics, register_metric
+
+if TYPE_CHECKING:
+    from polars_mcc import plot
 
 __all__ = [
     "CheckError",
@@ -26,9 +33,18 @@ __all__ = [
     "curve",
     "drift",
     "metrics",
+    "plot",
     "register_metric",
     "score",
     "to_numpy",
     "worst",
 ]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load `plot` when it is asked for, and altair with it."""
+    if name == "plot":
+        return importlib.import_module("polars_mcc.plot")
+    msg = f"module 'polars_mcc' has no attribute '{name}'"
+    raise AttributeError(msg)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -29,6 +30,15 @@ def run(name: str, *arguments: str, monkeypatch) -> None:
 def test_an_example_runs_and_shows_scores(name, monkeypatch, capsys):
     run(name, monkeypatch=monkeypatch)
     assert "mcc" in capsys.readouterr().out
+
+
+def test_charts_are_drawn_where_asked(monkeypatch, tmp_path):
+    run("draw_charts.py", str(tmp_path / "charts"), monkeypatch=monkeypatch)
+    drawn = {path.name: path.read_text() for path in (tmp_path / "charts").iterdir()}
+    assert len(drawn) == 6
+    shown = (EXAMPLES / "slices.svg").read_text()
+    texts = re.compile(r"<text[^>]*>([^<]+)</text>")
+    assert texts.findall(shown) == texts.findall(drawn["slices.svg"]), "the README's picture"
 
 
 def test_stored_and_new_counts_give_the_scores_of_the_rows(monkeypatch, capsys):

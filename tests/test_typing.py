@@ -37,6 +37,8 @@ reveal_type(polars_mcc.FrameMcc(lf).confusion("a", top=3))
 polars_mcc.register_metric("lowest", pl.col("f1").min())
 share = polars_mcc.to_numpy(polars_mcc.confusion(df)) / polars_mcc.FrameMcc(df).to_numpy().sum()
 reveal_type(polars_mcc.metrics())
+chart = polars_mcc.plot.slices(polars_mcc.by(df, "key"))
+chart.properties(title="Mine").save("mine.svg")
 reveal_type(polars_mcc.ExprMcc(pl.col("pred")).score("gold", labels=[1, 2]))
 reveal_type(polars_mcc.SeriesMcc(df["pred"]).score(df["gold"]))
 """

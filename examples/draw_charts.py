@@ -1,0 +1,36 @@
+"""A chart of each kind, of the shipped data.
+
+python examples/draw_charts.py FOLDER
+"""
+
+import sys
+from pathlib import Path
+
+import altair as alt
+import polars as pl
+
+import polars_mcc  # noqa: F401 - registers the namespace
+from polars_mcc import plot
+
+DATA = Path(__file__).parent.parent / "data"
+digits = pl.read_parquet(DATA / "digits.parquet")
+tumours = pl.read_parquet(DATA / "breast_cancer.parquet")
+
+slices = digits.mcc.by("ink_band", "fold", sets="each", total=True, ci=0.95)
+compared = digits.mcc.compare("logistic", ["knn", "bayes"], "ink_band")
+windows = digits.mcc.by("ink_band", index="day", window="14d", every="7d", ci=0.95)
+charts: dict[str, alt.LayerChart] = {
+    "slices": plot.slices(slices),
+    "models": plot.slices(digits.mcc.by("ink_band", pred=["logistic", "knn", "bayes"], ci=0.95)),
+    "differences": plot.differences(compared),
+    "over_time": plot.over_time(windows),
+    "curve": plot.curve(tumours.mcc.curve(score="radius", thresholds=100)),
+    "confusion": plot.confusion(digits.mcc.confusion()),
+}
+for name, chart in charts.items():
+    print(f"{name}: {len(chart.to_dict()['layer'])} layers")
+    if len(sys.argv) > 1:
+        folder = Path(sys.argv[1])
+        folder.mkdir(exist_ok=True)
+        chart.save(folder / f"{name}.svg")
+print(slices)

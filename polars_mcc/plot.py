@@ -1,0 +1,341 @@
+"""Pictures of answers: altair charts, which a user can change, and save without a network.
+
+The extra `plot` has altair, and what saves a chart as `.svg`, `.png` or `.html`. Charts are
+legible on light and dark pages: their background is transparent, and text a grey with the same
+contrast to both. Colours are those of Okabe and Ito, which the colour-blind tell apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from polars_mcc._log import SET, TOTAL
+
+try:
+    import altair as alt
+except ModuleNotFoundError as error:
+    msg = "charts need altair: pip install 'polars-mcc[plot]'"
+    raise ModuleNotFoundError(msg, name="altair") from error
+
+Chart: TypeAlias = alt.LayerChart
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_GREY = "#767676"
+_STEP = 16
+"""Pixels of a line of a chart with a line per slice."""
+_TEXTS = 30
+"""Labels up to which the cells of a matrix show their numbers."""
+
+
+def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> Chart:
+    """Draw the score of each slice as a point with its interval: a forest plot.
+
+    Args:
+        result: What `by` gives. With `ci`, intervals are drawn; with `total`, the total is a line
+            to compare with; several models have a colour each.
+        metric: The column to draw.
+        sort: From the lowest score up; else in the order of the result.
+
+    Returns:
+        A layered altair chart, as tall as there are slices.
+
+    Raises:
+        TypeError: The result is no DataFrame.
+        ValueError: It has no such column, or no slice.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.read_parquet("data/digits.parquet")
+        >>> chart = polars_mcc.plot.slices(log.mcc.by("ink_band", ci=0.95, sets="each", total=True))
+        >>> chart.save("slices.svg")  # doctest: +SKIP
+    """
+    _check(result, "by()", "n", metric)
+    rows = _drawn(result, "by()", metric, interval=f"{metric}_low" in result.columns)
+    total, rows = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
+    layers = _forest(rows, metric, sort=sort)
+    if not total.is_empty():
+        line = alt.Chart(total).mark_rule(strokeDash=[4, 3], strokeWidth=1.5)
+        colour = _colour("model", rows) if "model" in rows.columns else alt.value(_GREY)
+        layers = [line.encode(x="score", color=colour, tooltip=_tooltip(total, metric)), *layers]
+    return _finished(layers, height=alt.Step(_STEP))
+
+
+def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
+    """Draw the difference of each slice with its interval, beside a line at no difference.
+
+    Args:
+        result: What `compare`, `drift` or `worst` gives.
+        sort: From the lowest difference up; else in the order of the result.
+
+    Returns:
+        A layered altair chart, as tall as there are slices.
+
+    Errors are those of `slices`.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.read_parquet("data/digits.parquet")
+        >>> chart = polars_mcc.plot.differences(log.mcc.compare("logistic", "knn", "ink_band"))
+        >>> chart.save("differences.html", inline=True)  # doctest: +SKIP
+    """
+    rows = _drawn(result, "compare(), drift() or worst()", "diff", interval=True)
+    none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=_GREY)
+    layers = [none.encode(x="score"), *_forest(rows, "diff", sort=sort)]
+    return _finished(layers, height=alt.Step(_STEP))
+
+
+def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "mcc") -> Chart:
+    """Draw a score over time, with a band for its interval, and a colour per slice or model.
+
+    Args:
+        result: What `by` gives, of a key or an index that is a Date or Datetime.
+        time: That column. None: the only one there is.
+        metric: The column to draw.
+
+    Returns:
+        A layered altair chart.
+
+    Raises:
+        ValueError: There is no such column, or several.
+
+    Errors of `slices` are raised too.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.read_parquet("data/digits.parquet")
+        >>> weeks = log.mcc.by(index="day", window="14d", every="7d", ci=0.95)
+        >>> chart = polars_mcc.plot.over_time(weeks)
+        >>> chart.save("weeks.png")  # doctest: +SKIP
+    """
+    _check(result, "by()", "n", metric)
+    keys = _keys(result)
+    times = [name for name in keys if result.schema[name].is_temporal()]
+    if time is None:
+        if len(times) != 1:
+            msg = f"time must be one column, but there are {times}: name it, as in time='day'"
+            raise ValueError(msg)
+        [time] = times
+    if time not in keys:
+        msg = f"time='{time}' is no key of the result; the keys are {keys}"
+        raise ValueError(msg)
+    has_band = f"{metric}_low" in result.columns
+    rows = _drawn(result, "by()", metric, interval=has_band, at=time)
+    base = alt.Chart(rows).encode(x=alt.X("at", title=time, type="temporal"), color=_lines(rows))
+    y = alt.Y("score", title=metric, type="quantitative").scale(zero=False)
+    layers = [base.mark_line(point=True).encode(y=y, tooltip=_tooltip(rows, metric, at=time))]
+    if has_band:
+        low = alt.Y("low", title=metric, type="quantitative").scale(zero=False)
+        layers = [base.mark_area(opacity=0.2).encode(y=low, y2="high"), *layers]
+    return _finished(layers, width=520, height=260)
+
+
+def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
+    """Draw the score at each threshold, with a point at the best, and a colour per slice or model.
+
+    Args:
+        result: What `curve` gives.
+        metric: The column to draw, `"mcc"` or `"f1"`.
+
+    Returns:
+        A layered altair chart.
+
+    Errors are those of `slices`.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> tumours = pl.read_parquet("data/breast_cancer.parquet")
+        >>> chart = polars_mcc.plot.curve(tumours.mcc.curve(score="radius", thresholds=100))
+        >>> chart.save("curve.svg")  # doctest: +SKIP
+    """
+    rows = _drawn(result, "curve()", metric, at="threshold")
+    best = rows.filter(pl.col("score") == pl.col("score").max().over("line"))
+    best = best.unique("line", keep="first", maintain_order=True)
+    x = alt.X("at", title="threshold", type="quantitative").scale(zero=False)
+    y = alt.Y("score", title=metric, type="quantitative")
+    encoding = {"x": x, "y": y, "color": _lines(rows)}
+    tooltip = _tooltip(rows, metric, at="threshold")
+    layers = [
+        alt.Chart(rows).mark_line().encode(**encoding, tooltip=tooltip),
+        alt.Chart(best)
+        .mark_point(filled=True, size=70, opacity=1)
+        .encode(**encoding, tooltip=tooltip),
+    ]
+    return _finished(layers, width=520, height=260)
+
+
+def confusion(result: pl.DataFrame) -> Chart:
+    """Draw a confusion matrix as a heat map: a cell's colour is its share of the gold label.
+
+    Args:
+        result: What `confusion` gives of one slice, wide or long.
+
+    Returns:
+        A layered altair chart. Up to 30 labels, cells show their numbers.
+
+    Raises:
+        ValueError: It is no confusion matrix, or has several slices.
+
+    Errors of `slices` are raised too.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.read_parquet("data/digits.parquet")
+        >>> chart = polars_mcc.plot.confusion(log.mcc.confusion())
+        >>> chart.save("confusion.svg")  # doctest: +SKIP
+    """
+    _check(result, "confusion()", "gold", "n_null")
+    keys = _keys(result)
+    if result.select(keys).unique().height > 1:
+        msg = f"the result has several slices, of {keys}: filter one, as in result.filter(...)"
+        raise ValueError(msg)
+    if "pred" in result.columns:
+        [value] = [name for name in ("n", "share") if name in result.columns]
+        cells = result.select("gold", "pred", n=value)
+    else:
+        labels = result.columns[len(keys) + 1 : -1]
+        cells = result.unpivot(labels, index="gold", variable_name="pred", value_name="n")
+    cells = cells.with_columns(pl.col("gold", "pred").cast(pl.String).fill_null("null"))
+    whole = pl.col("n").sum().over("gold")
+    cells = cells.with_columns(share=pl.when(whole > 0).then(pl.col("n") / whole).otherwise(0.0))
+    order = list(dict.fromkeys([*cells["gold"], *cells["pred"]]))
+    angle = -45 if max(map(len, order)) > 3 else 0
+    base = alt.Chart(cells).encode(
+        x=alt.X("pred", type="nominal", sort=order).axis(labelAngle=angle),
+        y=alt.Y("gold", type="nominal", sort=order),
+        tooltip=["gold", "pred", "n", "share"],
+    )
+    shade = alt.Color("share", type="quantitative", title="of gold")
+    layers = [base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1]))]
+    if len(order) <= _TEXTS:
+        text = alt.Text("n", format="d" if cells.schema["n"].is_integer() else ".2f")
+        contrast = alt.condition("datum.share > 0.5", alt.value("black"), alt.value("white"))
+        layers.append(base.mark_text(fontSize=10).encode(text=text, color=contrast))
+    size = alt.Step(28 if len(order) <= _TEXTS else 12)
+    return _finished(layers, width=size, height=size)
+
+
+def _check(result: pl.DataFrame, source: str, *columns: str) -> None:
+    if not isinstance(result, pl.DataFrame):
+        msg = f"a chart needs a DataFrame, got {type(result).__qualname__}: collect() it first"
+        raise TypeError(msg)
+    for column in columns:
+        if column not in result.columns:
+            msg = (
+                f"a chart of what {source} gives needs a column '{column}', but the columns are "
+                f"{result.columns}"
+            )
+            raise ValueError(msg)
+    if result.is_empty():
+        msg = f"there is nothing to draw: what {source} gave has no rows"
+        raise ValueError(msg)
+
+
+def _keys(result: pl.DataFrame) -> list[str]:
+    """The columns that make slices: those before the first that an answer adds to them."""
+    added = {"n", "n_before", "threshold", "gold"}
+    return list(itertools.takewhile(lambda name: name not in added, result.columns))
+
+
+def _drawn(
+    result: pl.DataFrame, source: str, score: str, *, interval: bool = False, at: str | None = None
+) -> pl.DataFrame:
+    """The rows that have a score, in columns whose names are no user's.
+
+    `slice` is the text of a slice, with `model` that of a line, and `is_total` tells the total;
+    `score` is what is drawn, from `low` to `high`, and `at` where.
+    """
+    columns = {"score": score}
+    columns |= {side: f"{score}_{side}" for side in ("low", "high") if interval}
+    columns |= {name: name for name in ("model", "n") if name in result.columns}
+    columns |= {} if at is None else {"at": at}
+    _check(result, source, *columns.values())
+    keys = [name for name in _keys(result) if name not in {"model", at}]
+    if keys[:2] == ["slice", "value"]:
+        has_sets = True
+        is_slice = pl.col("slice") != TOTAL
+        text: pl.Expr = pl.when(is_slice).then(
+            pl.concat_str("slice", pl.lit(" = "), pl.col("value").fill_null("null"))
+        )
+    else:
+        has_sets = keys[:1] == [SET] and len(keys) > 1
+        text = _text(keys[1:], pl.col(SET).str.split(", ")) if has_sets else _text(keys)
+    rows = result.select(
+        text.fill_null("total" if has_sets else "all rows").alias("slice"),
+        (text.is_null() & has_sets).alias("is_total"),
+        **{name: pl.col(column) for name, column in columns.items()},
+    )
+    named = ["slice", "model"] if "model" in columns else ["slice"]
+    rows = rows.with_columns(line=pl.concat_str(named if keys else named[-1], separator=", "))
+    return rows.drop_nulls(["score", *(["at"] if at is not None else [])])
+
+
+def _text(keys: Sequence[str], active: pl.Expr | None = None) -> pl.Expr:
+    """The values of the keys that are active, as text; with their names, if there are several."""
+    if not keys:
+        return pl.lit(None, pl.String)
+    values = {key: pl.col(key).cast(pl.String).fill_null("null") for key in keys}
+    if active is None and len(keys) == 1:
+        return values[keys[0]]
+    named = {key: pl.lit(f"{key} = ") + value for key, value in values.items()}
+    parts = [
+        part if active is None else pl.when(active.list.contains(key)).then(part)
+        for key, part in named.items()
+    ]
+    has_any = pl.any_horizontal(part.is_not_null() for part in parts)
+    return pl.when(has_any).then(pl.concat_str(parts, separator=", ", ignore_nulls=True))
+
+
+def _forest(rows: pl.DataFrame, title: str, *, sort: bool) -> list[alt.Chart]:
+    """A line per slice, with a point, and its interval; in it, a place for each of the models."""
+    order = rows.sort("score") if sort else rows
+    names = order["slice"].unique(maintain_order=True).to_list()
+    axis = alt.Axis(title=None, labelLimit=320, labelOverlap=False)
+    encoding: dict[str, Any] = {
+        "y": alt.Y("slice", type="nominal", sort=names, axis=axis),
+        "color": alt.value(_COLOURS[0]),
+        "tooltip": _tooltip(rows, title),
+    }
+    if "model" in rows.columns:
+        encoding |= {"color": _colour("model", rows), "yOffset": alt.YOffset("model")}
+    base = alt.Chart(rows).encode(**encoding)
+    x = alt.X("score", title=title, type="quantitative").scale(zero=False)
+    points = base.mark_point(filled=True, size=50, opacity=1).encode(x=x)
+    if "low" not in rows.columns:
+        return [points]
+    low = alt.X("low", title=title, type="quantitative").scale(zero=False)
+    return [base.mark_rule(strokeWidth=2).encode(x=low, x2="high"), points]
+
+
+def _tooltip(rows: pl.DataFrame, title: str, at: str | None = None) -> list[alt.Tooltip]:
+    titles = {"slice": "slice", "model": "model", "at": at, "score": title}
+    titles |= {"low": f"{title}_low", "high": f"{title}_high", "n": "n"}
+    return [alt.Tooltip(name, title=titles[name]) for name in titles if name in rows.columns]
+
+
+def _lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
+    """A colour per line, if there are several."""
+    return _colour("line", rows) if rows["line"].n_unique() > 1 else alt.value(_COLOURS[0])
+
+
+def _colour(column: str, rows: pl.DataFrame) -> alt.Color:
+    names = rows[column].unique(maintain_order=True).to_list()
+    colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(names))]
+    return alt.Color(column, type="nominal", title=None).scale(domain=names, range=colours)
+
+
+def _finished(layers: Sequence[alt.Chart], **size: Any) -> Chart:  # noqa: ANN401 - altair's own
+    text = {"labelColor": _GREY, "titleColor": _GREY}
+    lines = {"domainColor": _GREY, "tickColor": _GREY, "gridColor": _GREY, "gridOpacity": 0.2}
+    chart = alt.LayerChart(layer=list(layers)).properties(**size)
+    chart = chart.configure(background="transparent").configure_axis(**text, **lines)
+    finished: Chart = chart.configure_legend(**text, symbolOpacity=1).configure_view(stroke=None)
+    return finished
