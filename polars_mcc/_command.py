@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 from unicodedata import bidirectional, category
 
 import polars as pl
@@ -13,8 +14,10 @@ import typer
 import polars_mcc
 from polars_mcc import _files
 from polars_mcc._classes import Nulls
+from polars_mcc._confusion import Normalize
 from polars_mcc._differences import Correction
 from polars_mcc._intervals import Method
+from polars_mcc._labels import known_labels
 from polars_mcc._plan_errors import reason
 from polars_mcc._worst import Rank
 
@@ -84,14 +87,37 @@ Where: TypeAlias = Annotated[
 HowNulls: TypeAlias = Annotated[
     Nulls, typer.Option(help="Leave rows with a null label out, or take null for a label.")
 ]
+Metrics: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="What to score slices with. Repeat for several; polars-mcc metrics lists them.",
+        show_default="mcc",
+    ),
+]
+OptionalLevel: TypeAlias = Annotated[
+    float | None, typer.Option(metavar="LEVEL", help="Add an interval: 0.95 is usual.")
+]
 Positive: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="LABEL", help="The label that is positive, if gold is not Boolean."),
 ]
 Out: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Write to FILE (.parquet, .csv or .json)."),
+    typer.Option(
+        metavar="FILE", help="Write to FILE (.parquet, .csv, .json, .ndjson or .md), whole or not."
+    ),
 ]
+Form: TypeAlias = Annotated[
+    _files.Format, typer.Option("--format", help="Write in this format; a table is for reading.")
+]
+
+
+class _To(NamedTuple):
+    """Where an answer goes: to a file, or else to the standard output; and how it is written."""
+
+    out: Path | None
+    form: _files.Format
 
 
 @app.command()
@@ -101,18 +127,9 @@ def by(  # noqa: PLR0917 - typer makes options of them
     gold: Gold = "gold",
     pred: Preds = None,
     weight: Weight = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="What to score slices with. Repeat for several; polars-mcc metrics lists them.",
-            show_default="mcc",
-        ),
-    ] = None,
+    metric: Metrics = None,
     positive: Positive = None,
-    ci: Annotated[
-        float | None, typer.Option(metavar="LEVEL", help="Add an interval: 0.95 is usual.")
-    ] = None,
+    ci: OptionalLevel = None,
     method: HowInterval = "score",
     cluster: Cluster = None,
     sets: Annotated[
@@ -133,6 +150,7 @@ def by(  # noqa: PLR0917 - typer makes options of them
     where: Where = None,
     nulls: HowNulls = "drop",
     out: Out = None,
+    form: Form = "table",
 ) -> None:
     """Score every slice of a prediction log.
 
@@ -165,7 +183,7 @@ def by(  # noqa: PLR0917 - typer makes options of them
             every=every,
         )
 
-    _run(query, logs, [*keys, gold, *preds, weight, cluster, index], where, out)
+    _run(query, logs, [*keys, gold, *preds, weight, cluster, index], where, _To(out, form))
 
 
 @app.command()
@@ -176,6 +194,138 @@ def metrics() -> None:
     """
     listed = polars_mcc.metrics().select("metric", "from", "range", "formula")
     typer.echo(_table(listed))
+
+
+@app.command()
+def score(  # noqa: PLR0917 - typer makes options of them
+    logs: Logs,
+    gold: Gold = "gold",
+    pred: Preds = None,
+    weight: Weight = None,
+    metric: Metrics = None,
+    positive: Positive = None,
+    ci: OptionalLevel = None,
+    method: HowInterval = "score",
+    cluster: Cluster = None,
+    where: Where = None,
+    nulls: HowNulls = "drop",
+    out: Out = None,
+    form: Form = "table",
+) -> None:
+    """Score all rows of a prediction log.
+
+    Example: `polars-mcc score logs/ --metric mcc --metric f1_macro --format json`
+    """
+    preds = pred or ["pred"]
+
+    def query(log: pl.LazyFrame) -> pl.LazyFrame:
+        return polars_mcc.score(
+            log,
+            gold=gold,
+            pred=_one_or_several(preds),
+            weight=weight,
+            nulls=nulls,
+            metrics=metric or "mcc",
+            positive=_label(log, gold, positive),
+            ci=ci,
+            method=method,
+            cluster=cluster,
+        )
+
+    _run(query, logs, [gold, *preds, weight, cluster], where, _To(out, form))
+
+
+@app.command()
+def counts(  # noqa: PLR0917 - typer makes options of them
+    logs: Logs,
+    by: Keys = None,
+    gold: Gold = "gold",
+    pred: Preds = None,
+    weight: Weight = None,
+    where: Where = None,
+    out: Out = None,
+    form: Form = "table",
+) -> None:
+    """Compress a prediction log into counts, a log of fewer rows: score it with --weight n.
+
+    Example: `polars-mcc counts logs/ --by country --by day --out counts.parquet`
+    """
+    keys, preds = by or [], pred or ["pred"]
+
+    def query(log: pl.LazyFrame) -> pl.LazyFrame:
+        return polars_mcc.counts(log, *keys, gold=gold, pred=_one_or_several(preds), weight=weight)
+
+    _run(query, logs, [*keys, gold, *preds, weight], where, _To(out, form))
+
+
+@app.command()
+def classes(  # noqa: PLR0917 - typer makes options of them
+    logs: Logs,
+    by: Keys = None,
+    gold: Gold = "gold",
+    pred: Preds = None,
+    weight: Weight = None,
+    where: Where = None,
+    nulls: HowNulls = "drop",
+    out: Out = None,
+    form: Form = "table",
+) -> None:
+    """Score every class of every slice, one against the rest.
+
+    Example: `polars-mcc classes logs/ --by country --format csv`
+    """
+    keys, preds = by or [], pred or ["pred"]
+
+    def query(log: pl.LazyFrame) -> pl.LazyFrame:
+        return polars_mcc.classes(
+            log, *keys, gold=gold, pred=_one_or_several(preds), weight=weight, nulls=nulls
+        )
+
+    _run(query, logs, [*keys, gold, *preds, weight], where, _To(out, form))
+
+
+@app.command()
+def confusion(  # noqa: PLR0917 - typer makes options of them
+    logs: Logs,
+    by: Keys = None,
+    gold: Gold = "gold",
+    pred: Preds = None,
+    weight: Weight = None,
+    normalize: Annotated[
+        Normalize | None,
+        typer.Option(help="Shares of each gold label, of each predicted one, or of all."),
+    ] = None,
+    long: Annotated[bool, typer.Option("--long", help="Show a row per cell.")] = False,
+    top: Annotated[
+        int | None, typer.Option(help="Show so many confusions of each slice that cost most.")
+    ] = None,
+    where: Where = None,
+    nulls: HowNulls = "drop",
+    out: Out = None,
+    form: Form = "table",
+) -> None:
+    """Show the confusion matrix of every slice, or the confusions that cost most.
+
+    Example: `polars-mcc confusion logs/ --by country --top 5`
+    """
+    keys, preds = by or [], pred or ["pred"]
+
+    def query(log: pl.LazyFrame) -> pl.LazyFrame:
+        is_wide = not long and top is None
+        return polars_mcc.confusion(
+            log,
+            *keys,
+            gold=gold,
+            pred=_one_or_several(preds),
+            weight=weight,
+            labels=_labels(log, gold, preds) if is_wide else None,
+            normalize=normalize,
+            nulls=nulls,
+            long=long,
+            top=top,
+        )
+
+    _run(query, logs, [*keys, gold, *preds, weight], where, _To(out, form))
 
 
 @app.command()
@@ -196,6 +346,7 @@ def compare(  # noqa: PLR0917 - typer makes options of them
     where: Where = None,
     nulls: HowNulls = "drop",
     out: Out = None,
+    form: Form = "table",
 ) -> None:
     """Compare models on the same rows of a prediction log.
 
@@ -222,7 +373,7 @@ def compare(  # noqa: PLR0917 - typer makes options of them
             correction=correction,
         )
 
-    _run(query, logs, [*keys, gold, a, *b, weight, cluster], where, out)
+    _run(query, logs, [*keys, gold, a, *b, weight, cluster], where, _To(out, form))
 
 
 @app.command()
@@ -243,6 +394,7 @@ def worst(  # noqa: PLR0917 - typer makes options of them
     where: Where = None,
     nulls: HowNulls = "drop",
     out: Out = None,
+    form: Form = "table",
 ) -> None:
     """Find the slices of a prediction log that fall behind the rest.
 
@@ -271,7 +423,7 @@ def worst(  # noqa: PLR0917 - typer makes options of them
             long=True,
         )
 
-    _run(query, logs, [*by, gold, *preds, weight], where, out)
+    _run(query, logs, [*by, gold, *preds, weight], where, _To(out, form))
 
 
 @app.command()
@@ -293,6 +445,7 @@ def drift(  # noqa: PLR0917 - typer makes options of them
     where: Where = None,
     nulls: HowNulls = "drop",
     out: Out = None,
+    form: Form = "table",
 ) -> None:
     """Tell how the score of each slice has changed between two periods.
 
@@ -317,7 +470,7 @@ def drift(  # noqa: PLR0917 - typer makes options of them
         )
 
     told_by = [name for period in periods for name in period.meta.root_names()]
-    _run(query, logs, [*keys, gold, *preds, weight, *told_by], where, out)
+    _run(query, logs, [*keys, gold, *preds, weight, *told_by], where, _To(out, form))
 
 
 @app.command()
@@ -338,6 +491,7 @@ def curve(  # noqa: PLR0917 - typer makes options of them
     ] = False,
     where: Where = None,
     out: Out = None,
+    form: Form = "table",
 ) -> None:
     """Score every threshold of a model that gives scores.
 
@@ -357,7 +511,7 @@ def curve(  # noqa: PLR0917 - typer makes options of them
             thresholds=thresholds,
         )
 
-    _run(query, logs, [*keys, gold, score, weight], where, out)
+    _run(query, logs, [*keys, gold, score, weight], where, _To(out, form))
 
 
 @app.command()
@@ -382,6 +536,7 @@ def check(  # noqa: PLR0917 - typer makes options of them
     where: Where = None,
     nulls: HowNulls = "drop",
     out: Out = None,
+    form: Form = "table",
 ) -> None:
     """Exit with code 1, and show the slices that fail, if one is not good enough.
 
@@ -408,7 +563,7 @@ def check(  # noqa: PLR0917 - typer makes options of them
         return judged.lazy()
 
     try:
-        _run(query, logs, [*keys, gold, *preds, weight], where, out, show=_passed)
+        _run(query, logs, [*keys, gold, *preds, weight], where, _To(out, form), show=_passed)
     except polars_mcc.CheckError as error:
         typer.echo(_visible_lines(str(error)))
         raise typer.Exit(1) from None
@@ -417,6 +572,15 @@ def check(  # noqa: PLR0917 - typer makes options of them
 def _one_or_several(models: list[str]) -> str | list[str]:
     """Of one model the answer has no column `model`."""
     return models if len(models) > 1 else models[0]
+
+
+def _labels(log: pl.LazyFrame, gold: str, preds: list[str]) -> list[object] | None:
+    """The labels that occur, which make the columns of a matrix; None if their dtype knows them."""
+    pairs = polars_mcc.counts(log, gold=gold, pred=_one_or_several(preds)).select("gold", "pred")
+    if known_labels(pairs.collect_schema()["gold"]) is not None:
+        return None
+    counted = pairs.collect()
+    return pl.concat([counted["gold"], counted["pred"]]).unique().drop_nulls().sort().to_list()
 
 
 def _label(log: pl.LazyFrame, gold: str, text: str | None) -> object:
@@ -452,13 +616,13 @@ def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
     logs: list[str],
     read: Sequence[str | None],
     where: str | None,
-    out: Path | None,
+    to: _To,
     show: Callable[[pl.DataFrame], str] | None = None,
 ) -> None:
     """Ask the query of the logs, and show or write the answer, or say why there is none."""
     try:
-        if out is not None:
-            _files.check_out(out)
+        if to.out is not None:
+            _files.check_out(to.out, to.form)
         found = _files.find(logs)
         rows = None if where is None else pl.sql_expr(where)
         columns = [name for name in read if name is not None]
@@ -467,8 +631,8 @@ def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
         lf = _files.scan(found.files, columns)
         with _files.named_if_corrupt(found.files, columns):
             answer = query(lf if rows is None else lf.filter(rows)).collect()
-        if out is not None:
-            _files.write(answer, out)
+        if to.out is not None:
+            _files.write(answer, to.out, to.form)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         named = logs[0] if len(logs) == 1 else f"{logs[0]} and {len(logs) - 1} more"
         _say(f"{named}: {reason(error)}")
@@ -478,24 +642,40 @@ def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
         raise typer.Exit(130) from None
     if found.others:
         _say(f"not read, as not named .parquet: {', '.join(found.others)}")
-    if out is None:
-        typer.echo((show or _table)(answer))
+    if to.out is None:
+        _show(answer, to.form, show or _table)
     else:
-        _say(f"{answer.height} rows written to {out}")
-        if out.suffix == ".csv" and (formulas := _files.formulas(answer)):
+        _say(f"{answer.height} rows written to {to.out}")
+        form = _files.SUFFIXES[to.out.suffix] if to.form == "table" else to.form
+        if form == "csv" and (formulas := _files.formulas(answer)):
             first, *more = formulas
             others = f" and {len(more)} more" if more else ""
-            _say(f"{out}: written as it is, but a spreadsheet would run {first!r}{others}")
+            _say(f"{to.out}: written as it is, but a spreadsheet would run {first!r}{others}")
+
+
+def _show(answer: pl.DataFrame, form: _files.Format, table: Callable[[pl.DataFrame], str]) -> None:
+    """Write to the standard output: as it is to a file or a program, visible to a terminal."""
+    if form == "table":
+        typer.echo(table(answer))
+        return
+    data = _files.encoded(answer, form)
+    if not _is_terminal():
+        typer.echo(data, nl=False)
+    elif form == "parquet":
+        _say("a terminal cannot show parquet: add --out FILE, or > FILE")
+        raise typer.Exit(2)
+    else:
+        typer.echo(_visible_lines(data.decode()), nl=False)
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _table(answer: pl.DataFrame) -> str:
     """All rows and columns; what is in a cell stays in its line."""
-    texts = _files.texts(answer)
-    broken = [text.name for text in texts if text.str.contains("\n", literal=True).any()]
-    one_line = pl.col(broken).cast(pl.String).str.replace_all("\n", r"\n", literal=True)
-    answer = answer.with_columns(one_line).rename(lambda name: name.replace("\n", r"\n"))
     with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=100, tbl_width_chars=-1):
-        return _visible_lines(str(answer))
+        return _visible_lines(str(_files.in_lines(answer, {"\n": r"\n"})))
 
 
 def _say(message: str) -> None:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import glob
+import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
 
-_WRITE: dict[str, Callable[[pl.DataFrame, Path], None]] = {
-    ".parquet": pl.DataFrame.write_parquet,
-    ".csv": pl.DataFrame.write_csv,
-    ".json": pl.DataFrame.write_json,
+Format: TypeAlias = Literal["table", "csv", "json", "ndjson", "markdown", "parquet"]
+"""How an answer is written. A table is for reading; all but it and markdown keep every digit."""
+
+SUFFIXES: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".ndjson": "ndjson",
+    ".md": "markdown",
 }
 
 
@@ -97,10 +104,10 @@ def named_if_corrupt(files: Sequence[str], columns: Sequence[str]) -> Iterator[N
         raise
 
 
-def check_out(out: Path) -> None:
+def check_out(out: Path, form: Format) -> None:
     """Raise an error now if `write` could not write to `out` later."""
-    if out.suffix not in _WRITE:
-        msg = f"cannot write '{out}': its name must end in one of {', '.join(_WRITE)}"
+    if form == "table" and out.suffix not in SUFFIXES:
+        msg = f"cannot write '{out}': its name must end in one of {', '.join(SUFFIXES)}"
         raise ValueError(msg)
     if not out.parent.is_dir():
         msg = f"cannot write '{out}': there is no folder '{out.parent}'"
@@ -113,15 +120,17 @@ def check_out(out: Path) -> None:
         raise PermissionError(msg)
 
 
-def write(answer: pl.DataFrame, out: Path) -> None:
+def write(answer: pl.DataFrame, out: Path, form: Format) -> None:
     """Write beside `out`, then rename: `out` is whole, or as it was.
+
+    The format is that of its name, if it is not another one than a table.
 
     Raises:
         OSError: The disk is full, or the folder cannot be written to.
     """
     beside = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        _WRITE[out.suffix](answer, beside)
+        beside.write_bytes(encoded(answer, SUFFIXES[out.suffix] if form == "table" else form))
         beside.replace(out)
     except (OSError, pl.exceptions.PolarsError) as error:
         what, *_ = str(error).split(f": {beside}")  # whose name says nothing to the user
@@ -129,6 +138,54 @@ def write(answer: pl.DataFrame, out: Path) -> None:
         raise OSError(msg) from error
     finally:
         beside.unlink(missing_ok=True)
+
+
+def encoded(answer: pl.DataFrame, form: Format) -> bytes:
+    """An answer in a format that is no table."""
+    if form == "parquet":
+        file = io.BytesIO()
+        answer.write_parquet(file)
+        return file.getvalue()
+    if form == "csv":
+        text = answer.write_csv()
+    elif form == "json":
+        text = answer.write_json()
+    elif form == "ndjson":
+        text = answer.write_ndjson()
+    else:
+        text = _markdown(answer)
+    return (text if text.endswith("\n") else text + "\n").encode()
+
+
+def in_lines(answer: pl.DataFrame, escapes: Mapping[str, str]) -> pl.DataFrame:
+    """An answer whose texts and column names have these characters escaped."""
+    columns = {text.name: text for text in texts(answer).iter_columns()}
+
+    def escaped(text: str) -> str:
+        for character, escape in escapes.items():
+            text = text.replace(character, escape)
+        return text
+
+    broken = [
+        pl.col(name).cast(pl.String).str.replace_many(list(escapes), list(escapes.values()))
+        for name, text in columns.items()
+        if text.str.contains_any(list(escapes)).any()
+    ]
+    return answer.with_columns(broken).rename(escaped)
+
+
+def _markdown(answer: pl.DataFrame) -> str:
+    """All rows and columns, with the digits that a table shows."""
+    with pl.Config(
+        tbl_formatting="MARKDOWN",
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=-1,
+        fmt_str_lengths=2**31,
+    ):
+        return str(in_lines(answer, {"\n": "<br>", "|": "\\|", "<": "&lt;"}))
 
 
 def texts(answer: pl.DataFrame) -> pl.DataFrame:

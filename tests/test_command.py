@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
@@ -270,14 +271,96 @@ class TestCheck:
         assert message in done.stderr
 
 
-@pytest.mark.parametrize("out", ["a.parquet", "a.csv", "a.json"])
+@pytest.mark.usefixtures("logs")
+@pytest.mark.parametrize(
+    ("arguments", "verb"),
+    [
+        (["score"], polars_mcc.score),
+        (["score", "--metric", "kappa"], lambda f: polars_mcc.score(f, metrics="kappa")),
+        (["score", "--ci", "0.9"], lambda f: polars_mcc.score(f, ci=0.9)),
+        (["counts", "--by", "country"], lambda f: polars_mcc.counts(f, "country")),
+        (["counts", "--weight", "n"], lambda f: polars_mcc.counts(f, weight="n")),
+        (["classes", "--by", "country"], lambda f: polars_mcc.classes(f, "country")),
+        (["confusion", "--by", "country"], lambda f: polars_mcc.confusion(f, "country")),
+        (
+            ["confusion", "--pred", "pred", "--pred", "other", "--nulls", "label"],
+            lambda f: polars_mcc.confusion(f, pred=["pred", "other"], nulls="label"),
+        ),
+        (
+            ["confusion", "--top", "1", "--weight", "n"],
+            lambda f: polars_mcc.confusion(f, top=1, weight="n"),
+        ),
+        (
+            ["confusion", "--long", "--normalize", "gold"],
+            lambda f: polars_mcc.confusion(f, long=True, normalize="gold"),
+        ),
+    ],
+)
+def test_the_other_verbs(arguments, verb):
+    command, *options = arguments
+    done = CliRunner().invoke(app, [command, "logs", *options, "--out", "a.parquet"])
+    assert done.exit_code == 0, done.output
+    assert_frame_equal(pl.read_parquet("a.parquet"), verb(pl.read_parquet("logs")))
+
+
+@pytest.mark.parametrize(
+    ("form", "read"),
+    [
+        ("csv", pl.read_csv),
+        ("json", pl.read_json),
+        ("ndjson", pl.read_ndjson),
+        ("parquet", pl.read_parquet),
+    ],
+)
+@pytest.mark.usefixtures("logs")
+def test_formats_on_the_standard_output_keep_every_digit(form, read):
+    done = polars_mcc_by("logs", "--pred", "other", "--metric", "f1_macro", "--format", form)
+    expected = polars_mcc.score(pl.read_parquet("logs"), pred="other", metrics="f1_macro")
+    assert_frame_equal(read(io.BytesIO(done.stdout_bytes)), expected, check_exact=True)
+    assert done.stderr == ""
+    named = polars_mcc_by("logs", "--pred", "other", "--format", form, "--out", "answer")
+    assert named.exit_code == 0, named.output
+    assert read("answer").height == 1
+
+
+def test_markdown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({"a|b": ["x|y", "<b>", "two\nlines"], "gold": 1, "pred": 1})
+    log.write_parquet("log.parquet")
+    done = polars_mcc_by("log.parquet", "--by", "a|b", "--format", "markdown")
+    header, rule, *rows = done.stdout.splitlines()
+    assert header.startswith(r"| a\|b ")
+    assert set(rule) == {"|", "-"}
+    assert [row.split(" ")[1] for row in rows] == ["&lt;b>", "two<br>lines", r"x\|y"]
+    again = polars_mcc_by("log.parquet", "--by", "a|b", "--out", "answer.md")
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "answer.md").read_text() == done.stdout
+
+
+def test_a_terminal_is_shown_no_controls_and_no_parquet(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({"key": ["\x1b[31mred"], "gold": 1, "pred": 1})
+    log.write_parquet("log.parquet")
+    to_a_file = polars_mcc_by("log.parquet", "--by", "key", "--format", "csv")
+    assert "\x1b[31mred" in to_a_file.stdout
+    monkeypatch.setattr("polars_mcc._command._is_terminal", lambda: True)
+    shown = polars_mcc_by("log.parquet", "--by", "key", "--format", "csv")
+    assert "\x1b" not in shown.stdout
+    assert r"\x1b[31mred" in shown.stdout
+    refused = polars_mcc_by("log.parquet", "--format", "parquet")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "a terminal cannot show parquet: add --out FILE" in refused.stderr
+
+
+@pytest.mark.parametrize("out", ["a.parquet", "a.csv", "a.json", "a.ndjson"])
 @pytest.mark.usefixtures("logs")
 def test_out_replaces_a_file(out, tmp_path):
     (tmp_path / out).write_text("what was here before")
     done = polars_mcc_by("logs", "--by", "country", "--out", out)
     assert done.stdout == ""
     assert done.stderr == f"polars-mcc: 2 rows written to {out}\n"
-    read = {"a.parquet": pl.read_parquet, "a.csv": pl.read_csv, "a.json": pl.read_json}[out]
+    readers = (pl.read_parquet, pl.read_csv, pl.read_json, pl.read_ndjson)
+    read = dict(zip(["a.parquet", "a.csv", "a.json", "a.ndjson"], readers, strict=True))[out]
     assert_frame_equal(read(out), pl.read_parquet("logs").mcc.by("country"))
     assert sorted(file.name for file in tmp_path.iterdir()) == [out, "logs"]
 
@@ -362,7 +445,9 @@ class TestRefusals:
         assert "expression" not in told
 
     def test_a_bad_out(self):
-        assert "must end in one of .parquet, .csv, .json" in refusal_of("logs", out="a.xlsx")
+        assert "must end in one of .parquet, .csv, .json, .ndjson, .md" in refusal_of(
+            "logs", out="a.xlsx"
+        )
         assert "there is no folder 'nope'" in refusal_of("logs", out="nope/a.csv")
 
 
