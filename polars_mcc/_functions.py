@@ -137,8 +137,9 @@ def by(
             where R_K is 0/0: 0.0, `float("nan")`, or None for null.
         metrics: What to score slices with, from the same counts: a name of `metrics()`, such
             as `"accuracy"`, `"f1_macro"` or `"kappa"`, a list of names, and expressions over the
-            columns of `classes`, such as `pl.col("recall").min().alias("recall_min")`. With
-            those of two by two tables, such as `"tpr"`, one class is held against the rest.
+            columns of `classes`, such as `pl.col("recall").min().alias("recall_min")`, or over
+            `gold`, `pred` and `n` of the pairs (see `register_metric`). With those of two by two
+            tables, such as `"tpr"`, one class is held against the rest.
         positive: That class, for these metrics. None: True, of Boolean labels.
         ci: The confidence level of an interval for each score, such as 0.95. None: none.
         method: How the interval is made; see *Intervals*. `"score"`, `"fisher"`, `"wald"`

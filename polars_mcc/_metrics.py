@@ -26,6 +26,9 @@ CLASS_DTYPES: Mapping[str, pl.DataType] = {
 }
 """The columns over which a metric may sum up classes; beside them there is `label`."""
 
+PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64()}
+"""Those over which it may sum up pairs; beside them there are `gold` and `pred`."""
+
 _PAIR_SUMS = "cells"
 
 
@@ -58,7 +61,7 @@ class Slice:
         return _asked_for(self.class_sums, "class", aggregation)
 
     def over_pairs(self, aggregation: pl.Expr) -> pl.Expr:
-        """An aggregation of `share`, `expected` and `excess` over the pairs of a slice."""
+        """An aggregation of the columns of `_over_pairs` over those of a slice."""
         return _asked_for(self.pair_sums, "pair", aggregation)
 
     def mean(self, column: str, weight: str | None = None) -> pl.Expr:
@@ -248,8 +251,9 @@ def _over_pairs(
 ) -> pl.LazyFrame:
     """Sums over the pairs of each slice: of their shares, and of what chance would make them.
 
-    `share` is n/s, `expected` t·p/s², `excess` their difference, exact and rounded once.
-    `unseen` is what is expected of the pairs that do not occur.
+    The columns are `gold`, `pred`, and floats, exact and rounded once: `n`, `share` = n/s,
+    `expected` = t·p/s², and `excess`, their difference. `unseen` is what is expected of the
+    pairs that do not occur.
     """
     numbers: Numbers = log.numbers
     n, t, p, s = (pl.col(name) for name in ("units", "gold_t", "pred_p", "s"))
@@ -264,8 +268,11 @@ def _over_pairs(
 
     rows = cells.select(
         *log.slice,
+        "gold",
+        "pred",
         "s",
         **guessed.columns(_PAIR_SUMS),
+        n=pl.col("n").cast(pl.Float64),
         share=n.cast(pl.Float64) / s.cast(pl.Float64),
         expected=of_square(guessed),
         excess=of_square(excess),

@@ -9,10 +9,10 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_mcc._family import FAMILY
-from polars_mcc._metrics import CLASS_DTYPES, Metric
+from polars_mcc._metrics import CLASS_DTYPES, PAIR_DTYPES, Metric
 
 IntoMetrics: TypeAlias = str | pl.Expr | Sequence[str | pl.Expr]
-"""The name of a metric, an expression over the columns of `classes`, or several of these."""
+"""The name of a metric, an expression over columns of classes or of pairs, or several of these."""
 
 _REGISTRY = {metric.name: metric for metric in FAMILY}
 _BUILT_IN = frozenset(_REGISTRY)
@@ -79,7 +79,9 @@ def register_metric(
         name: The name, and that of the column.
         expression: One value of the classes of a slice: an aggregation of `support`, `predicted`,
             `hits`, `precision`, `recall`, `specificity`, `f1`, `mcc`, `informedness`,
-            `markedness`, `n` (all Float64; `n` is that of the slice) and `label`.
+            `markedness`, `n` (all Float64; `n` is that of the slice) and `label`. Or, if it is of
+            `gold` or `pred`, one value of the pairs of a slice: an aggregation of these, of `n`,
+            how often the pair occurs, and `share`, n as a share of the slice (Float64).
         formula: What `metrics()` shows.
         source: Likewise.
         range: Likewise.
@@ -87,7 +89,7 @@ def register_metric(
     Raises:
         ValueError: There is a metric of this name already.
         TypeError: It is no expression.
-        polars.exceptions.ColumnNotFoundError: It is of a column that `classes` has not.
+        polars.exceptions.ColumnNotFoundError: It is of a column that there is not.
         polars.exceptions.SchemaError: It is no aggregation.
 
     Examples:
@@ -109,7 +111,7 @@ def register_metric(
         msg = f"there is a metric '{name}' already; take another name"
         raise ValueError(msg)
     metric = _of_expression(name, expression, formula, source, range)
-    if not metric.needs_labels:  # Else it may depend on their dtype.
+    if not {"label", "gold", "pred"} & {*expression.meta.root_names()}:  # Whose dtype is not known.
         check_aggregations([metric], pl.String())
     _REGISTRY[name] = metric
 
@@ -168,22 +170,23 @@ def _of_expression(
     if not isinstance(expression, pl.Expr):
         msg = f"a metric must be a name or a polars expression, got {expression!r}"
         raise TypeError(msg)
-    for column in expression.meta.root_names():
-        if column not in {*CLASS_DTYPES, "label"}:
-            columns = ", ".join(map(repr, ("label", *CLASS_DTYPES)))
-            msg = (
-                f"no column '{column}' for a metric: it is an expression over the columns of "
-                f"classes(), {columns}"
-            )
-            raise pl.exceptions.ColumnNotFoundError(msg)
+    named = {*expression.meta.root_names()}
+    is_of_pairs = bool(named & {"gold", "pred"})
+    of_classes, of_pairs = ("label", *CLASS_DTYPES), ("gold", "pred", *PAIR_DTYPES)
+    for column in sorted(named - {*(of_pairs if is_of_pairs else of_classes)}):
+        msg = (
+            f"no column '{column}' for a metric: it is an expression over columns of classes(), "
+            f"{', '.join(map(repr, of_classes))}; or over pairs, {', '.join(map(repr, of_pairs))}"
+        )
+        raise pl.exceptions.ColumnNotFoundError(msg)
     return Metric(
         name=expression.meta.output_name() if name is None else name,
-        value=lambda of: of.over_classes(expression),
-        multilabel=True,
+        value=lambda of: (of.over_pairs if is_of_pairs else of.over_classes)(expression),
         formula=formula,
         source=source,
         range=span,
-        needs_labels="label" in expression.meta.root_names(),
+        multilabel=not is_of_pairs,
+        needs_labels="label" in named,
     )
 
 
@@ -193,17 +196,25 @@ def is_known(name: str) -> bool:
 
 
 def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:
-    """Raise a SchemaError unless all are one value of the classes of a slice."""
-    rows = pl.LazyFrame(schema={"slice": pl.Int8(), "label": labels, **CLASS_DTYPES})
+    """Raise a SchemaError unless all are one value of a slice."""
+    internal = {"expected": pl.Float64(), "excess": pl.Float64()}
+    classes = pl.Schema({"label": labels, **CLASS_DTYPES})
+    pairs = pl.Schema({"gold": labels, "pred": labels, **PAIR_DTYPES, **internal})
     for metric in metrics:
-        for expression in metric.asks_for().class_sums.values():
-            dtype = rows.group_by("slice").agg(expression.alias("value")).collect_schema()["value"]
-            if isinstance(dtype, pl.List):
-                msg = (
-                    f"metric '{metric.name}' has a value for each class, and must have one for a "
-                    f"slice: aggregate it, as in {expression}.mean() or .min()"
-                )
-                raise pl.exceptions.SchemaError(msg)
+        of = metric.asks_for()
+        for kind, schema, sums in (
+            ("class", classes, of.class_sums),
+            ("pair", pairs, of.pair_sums),
+        ):
+            rows = pl.LazyFrame(schema={"slice": pl.Int8(), **schema}).group_by("slice")
+            for expression in sums.values():
+                dtype = rows.agg(expression.alias("value")).collect_schema()["value"]
+                if isinstance(dtype, pl.List):
+                    msg = (
+                        f"metric '{metric.name}' has a value for each {kind}, and must have one "
+                        f"for a slice: aggregate it, as in {expression}.mean() or .min()"
+                    )
+                    raise pl.exceptions.SchemaError(msg)
 
 
 def _origin(metric: Metric) -> str:

@@ -268,6 +268,42 @@ def test_own_expressions(run):
     ]
 
 
+@given(rows=rows)
+def test_own_expressions_over_pairs(rows, run):
+    """What a miss costs, by which labels are taken for which: as by the rows."""
+    gold, pred, n = pl.col("gold"), pl.col("pred"), pl.col("n")
+    price = pl.when(gold == pred).then(0).when(gold == "ant").then(10.0).otherwise(1.0)
+    cost = (price * n).sum() / n.sum()
+    largest = pl.col("share").filter(gold != pred).max().alias("largest")
+    answer = run(
+        log_of(rows),
+        lambda f: polars_mcc.by(f, "key", metrics=[cost.alias("cost"), "mcc", largest]),
+    )
+    assert answer.columns == ["key", "n", "cost", "mcc", "largest", "n_null"]
+    scored = log_of(rows).drop_nulls(["gold", "pred"])
+    priced = scored.with_columns(price=price).group_by("key").agg(pl.col("price").mean())
+    expected = dict(priced.rows())
+    for row in answer.iter_rows(named=True):
+        if row["n"] == 0:
+            assert (row["cost"], row["largest"]) == (None, None)
+            continue
+        assert row["cost"] == pytest.approx(expected[row["key"]], rel=1e-14)
+        of_slice = scored.filter(pl.col("key").eq_missing(pl.lit(row["key"])))
+        misses = of_slice.filter(gold != pred).group_by("gold", "pred").len()["len"]
+        most = misses.max() / of_slice.height if len(misses) else None
+        assert row["largest"] == pytest.approx(most)
+
+
+def test_a_distance_of_labels_that_are_numbers(run):
+    log = pl.DataFrame({"gold": [1, 2, 3, 4], "pred": [1, 3, 1, None], "w": [1, 2, 3, 4]})
+    error = ((pl.col("gold") - pl.col("pred")).abs() * pl.col("n")).sum() / pl.col("n").sum()
+    answer = run(log, lambda f: polars_mcc.score(f, metrics=error.alias("mae"), weight="w"))
+    assert answer.row(0) == (6, (0 + 2 + 6) / 6, 4)
+    polars_mcc.register_metric("mae", error)
+    assert polars_mcc.score(log, metrics="mae")["mae"].item() == 1.0
+    assert polars_mcc.metrics().filter(metric="mae")["from"].item() == "pairs"
+
+
 def test_a_registered_metric():
     log = log_of([("x", 0, 0), ("x", 1, 0)])
     polars_mcc.register_metric("lowest", pl.col("f1").min(), formula="min F1")
@@ -290,7 +326,13 @@ def test_a_registered_metric():
         ({"metrics": ["mcc", "mcc"]}, ValueError, "two columns named 'mcc'"),
         ({"metrics": pl.col("n").max()}, ValueError, "two columns named 'n'"),
         ({"metrics": [1]}, TypeError, "a metric must be a name or a polars expression, got 1"),
-        ({"metrics": pl.col("gold").max()}, pl.exceptions.ColumnNotFoundError, "no column 'gold'"),
+        ({"metrics": pl.col("tp").max()}, pl.exceptions.ColumnNotFoundError, "no column 'tp' for"),
+        (
+            {"metrics": (pl.col("gold") == pl.col("label")).any()},
+            pl.exceptions.ColumnNotFoundError,
+            "no column 'label' .* or over pairs, 'gold', 'pred', 'n', 'share'",
+        ),
+        ({"metrics": pl.col("gold")}, pl.exceptions.SchemaError, "a value for each pair"),
         ({"metrics": pl.col("f1")}, pl.exceptions.SchemaError, "a value for each class"),
         ({"metrics": "tpr"}, ValueError, "say which label is positive.*labels are String"),
         ({"positive": "ant"}, ValueError, "'phi', its MCC, but metrics=.'mcc'. has none"),

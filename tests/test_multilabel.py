@@ -216,6 +216,11 @@ def test_several_models_arrays_and_mixed_integers(run):
             ValueError,
             "needs one label a row.*'mcc'",
         ),
+        (
+            lambda f: polars_mcc.score(f, metrics=pl.col("gold").n_unique()),
+            ValueError,
+            "metric 'gold' needs one label a row",
+        ),
         (lambda f: polars_mcc.score(f, ci=0.9), pl.exceptions.SchemaError, "without intervals"),
         (polars_mcc.confusion, pl.exceptions.SchemaError, r"take by\(\), score\(\), classes"),
         (lambda f: polars_mcc.score(f, pred="key"), pl.exceptions.SchemaError, "'key' is String"),

@@ -30,6 +30,7 @@ VERBS = {
     "metrics": lambda lf: polars_mcc.by(lf, "key", metrics=METRICS, positive="ant"),
     "metrics of all": lambda lf: polars_mcc.score(lf, metrics=METRICS, positive="ant", ci=0.95),
     "averages": lambda lf: polars_mcc.by(lf, "key", metrics=["f1_macro", "kappa"]),
+    "cost": lambda lf: polars_mcc.by(lf, "key", metrics=(pl.col("gold") != pl.col("pred")).mean()),
     "own": lambda lf: polars_mcc.by(lf, "key", metrics=pl.col("label").max().alias("last")),
     "interval": lambda lf: polars_mcc.by(lf, "key", ci=0.95),
     "fisher": lambda lf: polars_mcc.by(lf, "key", ci=0.95, method="fisher", sample_weight="w"),
