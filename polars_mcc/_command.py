@@ -46,7 +46,10 @@ def _main(
 
 Logs: TypeAlias = Annotated[
     list[str],
-    typer.Argument(help="Parquet files, folders of them, or quoted globs. Each file is read once."),
+    typer.Argument(
+        help="Parquet files, folders of them, or quoted globs; or CSV, NDJSON or IPC files; or -, "
+        "the standard input. Each file is read once."
+    ),
 ]
 Keys: TypeAlias = Annotated[
     list[str] | None,
@@ -547,7 +550,7 @@ def check(  # noqa: PLR0917 - typer makes options of them
     def query(log: pl.LazyFrame) -> pl.LazyFrame:
         baseline = None
         if no_worse_than is not None:
-            baseline = _files.scan(_files.find([no_worse_than]).files, ())
+            baseline = _files.scan(_files.find([no_worse_than]), ())
         judged = polars_mcc.check(
             log,
             *keys,
@@ -628,8 +631,8 @@ def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
         columns = [name for name in read if name is not None]
         if rows is not None:
             columns += rows.meta.root_names()
-        lf = _files.scan(found.files, columns)
-        with _files.named_if_corrupt(found.files, columns):
+        lf = _files.scan(found, columns)
+        with _files.named_if_corrupt(found, columns):
             answer = query(lf if rows is None else lf.filter(rows)).collect()
         if to.out is not None:
             _files.write(answer, to.out, to.form)
@@ -641,7 +644,7 @@ def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
         _say("interrupted; nothing is written")
         raise typer.Exit(130) from None
     if found.others:
-        _say(f"not read, as not named .parquet: {', '.join(found.others)}")
+        _say(f"not read, as not {found.kind} files: {', '.join(found.others)}")
     if to.out is None:
         _show(answer, to.form, show or _table)
     else:

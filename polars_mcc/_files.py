@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,22 +27,44 @@ SUFFIXES: dict[str, Format] = {
 }
 
 
+STDIN = "-"
+"""The path of the standard input, which is read whole."""
+
+_KINDS = {
+    ".parquet": "Parquet",
+    ".csv": "CSV",
+    ".ndjson": "NDJSON",
+    ".jsonl": "NDJSON",
+    ".arrow": "IPC",
+    ".ipc": "IPC",
+    ".feather": "IPC",
+}
+
+
 @dataclass(frozen=True)
 class Logs:
-    """The Parquet files that a user named, and the files in her folders that are not."""
+    """The files of one kind that a user named, and the files in her folders that are not."""
 
     files: list[str]
     others: list[str]
+    kind: str
 
 
 def find(paths: Sequence[str]) -> Logs:
     """Look up files, globs and folders, each file once; a URL is left for Polars.
 
-    Hidden files, and those that begin with `_`, are bookkeeping of other tools.
+    Of a folder, the Parquet files are read, or else those of the one other kind there is. Hidden
+    files, and those that begin with `_`, are bookkeeping of other tools.
 
     Raises:
-        FileNotFoundError: A path, glob or folder holds no Parquet file.
+        FileNotFoundError: A path, glob or folder holds no such file.
+        ValueError: Files are of several kinds, or the standard input is not alone.
     """
+    if STDIN in paths:
+        if list(paths) != [STDIN]:
+            msg = "the standard input (-) is a log of its own: name no other file beside it"
+            raise ValueError(msg)
+        return Logs([STDIN], [], "")
     files: list[str] = []
     others: list[str] = []
     for path in paths:
@@ -52,28 +75,39 @@ def find(paths: Sequence[str]) -> Logs:
             if not Path(match).is_dir():
                 found.append(match)
                 continue
-            for file in sorted(Path(match).rglob("*")):
-                if file.is_file() and not file.name.startswith((".", "_")):
-                    (found if file.suffix == ".parquet" else others).append(str(file))
+            inside, rest = _in_folder(match)
+            found += inside
+            others += rest
         if not found:
             what = "no .parquet file in folder" if Path(path).is_dir() else "no file"
             msg = f"{what} '{path}'; name a Parquet file, a folder of them, or a quoted glob"
             raise FileNotFoundError(msg)
         files += found
-    return Logs(_each_once(files), _each_once(others))
+    kinds = sorted({_kind(file) for file in files})
+    if len(kinds) > 1:
+        msg = f"the files are of several kinds, {', '.join(kinds)}: score them apart"
+        raise ValueError(msg)
+    return Logs(_each_once(files), _each_once(others), *kinds)
 
 
-def scan(files: Sequence[str], columns: Iterable[str]) -> pl.LazyFrame:
-    """Scan Parquet files as one log, whose `columns` are the ones that will be read.
+def scan(logs: Logs, columns: Iterable[str]) -> pl.LazyFrame:
+    """Scan files of one kind as one log, whose `columns` are the ones that will be read.
 
-    The folders `name=value` that all files are in are columns too (hive partitions).
+    The folders `name=value` that all Parquet files are in are columns too (hive partitions).
 
     Raises:
-        polars.exceptions.ComputeError: A file is not Parquet.
+        polars.exceptions.ComputeError: A file cannot be read.
         polars.exceptions.SchemaError: One of `columns` is not the same in all files.
     """
+    files = logs.files
+    if files == [STDIN]:
+        return _from_bytes(sys.stdin.buffer.read()).lazy()
     local = [file for file in files if "://" not in file]
     schemas = {file: _schema(file) for file in local}
+    if logs.kind != "Parquet":
+        for column in dict.fromkeys(columns):
+            _check_same(column, schemas)
+        return pl.concat(map(_scan_one, files), how="diagonal_relaxed")
     partitions = [_partitions(file) for file in files]
     shared = set.intersection(*map(set, partitions)) if partitions else set()
     for column in dict.fromkeys(columns):
@@ -90,8 +124,8 @@ def scan(files: Sequence[str], columns: Iterable[str]) -> pl.LazyFrame:
 
 
 @contextmanager
-def named_if_corrupt(files: Sequence[str], columns: Sequence[str]) -> Iterator[None]:
-    """If reading fails, find the first of `files` whose `columns` cannot be read, and name it.
+def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
+    """If reading fails, find the first file whose `columns` cannot be read, and name it.
 
     Raises:
         polars.exceptions.ComputeError: A file cannot be read.
@@ -99,8 +133,8 @@ def named_if_corrupt(files: Sequence[str], columns: Sequence[str]) -> Iterator[N
     try:
         yield
     except (pl.exceptions.ComputeError, pl.exceptions.PanicException):
-        for file in files:
-            _check_readable(file, columns)
+        for file in logs.files:
+            _check_readable(Logs([file], [], logs.kind), columns)
         raise
 
 
@@ -200,28 +234,77 @@ def formulas(answer: pl.DataFrame) -> list[str]:
     return found.filter(found.str.contains(r"^[=@\t\r]|^[+-][^0-9.]")).to_list()
 
 
+def _in_folder(folder: str) -> tuple[list[str], list[str]]:
+    """The files of the kind that a folder is read as, and the others."""
+    files = [
+        str(file)
+        for file in sorted(Path(folder).rglob("*"))
+        if file.is_file() and not file.name.startswith((".", "_"))
+    ]
+    kinds = {file: _KINDS.get(Path(file).suffix) for file in files}
+    known = sorted({kind for kind in kinds.values() if kind is not None})
+    if len(known) > 1 and "Parquet" not in known:
+        msg = f"folder '{folder}' has files of several kinds, {', '.join(known)}: name a glob"
+        raise ValueError(msg)
+    wanted = "Parquet" if "Parquet" in known else "".join(known)
+    found = [file for file, kind in kinds.items() if kind == wanted]
+    return found, [file for file, kind in kinds.items() if kind != wanted]
+
+
 def _each_once(files: Sequence[str]) -> list[str]:
     by_place = {file if "://" in file else str(Path(file).resolve()): file for file in files}
     return list(by_place.values())
 
 
+def _kind(file: str) -> str:
+    """By the name; what has no known name is taken for Parquet."""
+    return _KINDS.get(Path(file).suffix, "Parquet")
+
+
+def _scan_one(file: str) -> pl.LazyFrame:
+    scans: dict[str, Callable[[str], pl.LazyFrame]] = {
+        "CSV": pl.scan_csv,
+        "NDJSON": pl.scan_ndjson,
+        "IPC": pl.scan_ipc,
+    }
+    return scans[_kind(file)](file)
+
+
+def _from_bytes(data: bytes) -> pl.DataFrame:
+    """A log that came through a pipe, of the kind that it begins like."""
+    file = io.BytesIO(data)
+    try:
+        if data.startswith(b"PAR1"):
+            return pl.read_parquet(file)
+        if data.startswith(b"ARROW1"):
+            return pl.read_ipc(file)
+        return pl.read_ndjson(file) if data.lstrip().startswith(b"{") else pl.read_csv(file)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise _unreadable(STDIN, "a log", error) from error
+
+
 def _schema(file: str) -> pl.Schema:
     try:
-        return pl.Schema(pl.read_parquet_schema(file))
+        if _kind(file) == "Parquet":
+            return pl.Schema(pl.read_parquet_schema(file))
+        return _scan_one(file).collect_schema()
     except pl.exceptions.PolarsError as error:
-        raise _unreadable(file, error) from error
+        raise _unreadable(file, _kind(file), error) from error
 
 
-def _check_readable(file: str, columns: Sequence[str]) -> None:
+def _check_readable(logs: Logs, columns: Sequence[str]) -> None:
+    [file] = logs.files
+    if file == STDIN:
+        return
     try:
-        scan([file], ()).select(cs.by_name(columns, require_all=False).is_null().sum()).collect()
+        scan(logs, ()).select(cs.by_name(columns, require_all=False).is_null().sum()).collect()
     except (pl.exceptions.ComputeError, pl.exceptions.PanicException) as error:
-        raise _unreadable(file, error) from error
+        raise _unreadable(file, logs.kind, error) from error
 
 
-def _unreadable(file: str, error: BaseException) -> pl.exceptions.ComputeError:
+def _unreadable(file: str, kind: str, error: BaseException) -> pl.exceptions.ComputeError:
     first = str(error).split("\n", 1)[0]
-    msg = f"'{file}' cannot be read as Parquet ({first}); leave it out or write it again"
+    msg = f"'{file}' cannot be read as {kind} ({first}); leave it out or write it again"
     return pl.exceptions.ComputeError(msg)
 
 

@@ -371,7 +371,62 @@ def test_other_files_in_a_folder_are_named(logs):
     (logs / ".crc").touch()
     done = polars_mcc_by("logs")
     assert done.exit_code == 0
-    assert done.stderr == "polars-mcc: not read, as not named .parquet: logs/notes.txt\n"
+    assert done.stderr == "polars-mcc: not read, as not Parquet files: logs/notes.txt\n"
+
+
+WRITE = {
+    "csv": pl.DataFrame.write_csv,
+    "ndjson": pl.DataFrame.write_ndjson,
+    "jsonl": pl.DataFrame.write_ndjson,
+    "arrow": pl.DataFrame.write_ipc,
+    "feather": pl.DataFrame.write_ipc,
+    "parquet": pl.DataFrame.write_parquet,
+}
+
+
+@pytest.mark.parametrize("suffix", WRITE)
+def test_files_of_other_kinds(suffix, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    for part in ("a", "b"):
+        WRITE[suffix](ROWS.with_columns(extra=pl.lit(part)), f"logs/{part}.{suffix}")
+    both = pl.concat([ROWS, ROWS])
+    expected = polars_mcc.by(both, "country", weight="n")
+    for paths in (["logs"], [f"logs/*.{suffix}"], [f"logs/a.{suffix}", f"logs/b.{suffix}"]):
+        assert_frame_equal(answer_of(*paths, "--by", "country", "--weight", "n"), expected)
+    assert "did you mean 'country'" in refusal_of("logs", "--by", "county")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "ndjson", "arrow", "parquet"])
+def test_the_standard_input(suffix, tmp_path):
+    log = tmp_path / f"log.{suffix}"
+    WRITE[suffix](ROWS, log)
+    arguments = ["by", "-", "--by", "country", "--format", "csv"]
+    done = subprocess.run(
+        [sys.executable, "-m", "polars_mcc", *arguments],
+        input=log.read_bytes(),
+        capture_output=True,
+        check=True,
+    )
+    assert_frame_equal(pl.read_csv(done.stdout), polars_mcc.by(ROWS, "country"))
+
+
+def test_kinds_that_do_not_go_together(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ROWS.write_csv("a.csv")
+    ROWS.write_ndjson("b.ndjson")
+    assert "of several kinds, CSV, NDJSON: score them apart" in refusal_of("a.csv", "b.ndjson")
+    assert "folder '.' has files of several kinds, CSV, NDJSON" in refusal_of(".")
+    assert "name no other file beside it" in refusal_of("-", "a.csv")
+    ROWS.write_parquet("c.parquet")
+    done = polars_mcc_by(".")
+    assert done.stderr == "polars-mcc: not read, as not Parquet files: a.csv, b.ndjson\n"
+    broken = tmp_path / "broken.arrow"
+    broken.write_bytes(b"no arrow at all")
+    assert "'broken.arrow' cannot be read as IPC" in refusal_of("broken.arrow")
+    numbers = ROWS.with_columns(gold=pl.int_range(pl.len()))
+    numbers.write_csv("d.csv")
+    assert "column 'gold' is String in 'a.csv' but Int64 in 'd.csv'" in refusal_of("a.csv", "d.csv")
 
 
 def test_columns_that_are_not_used_may_differ(logs):
@@ -403,10 +458,10 @@ class TestRefusals:
 
     def test_no_file(self, tmp_path):
         (tmp_path / "empty").mkdir()
-        (tmp_path / "empty/a.csv").touch()
+        (tmp_path / "empty/a.txt").touch()
         told = refusal_of("empty")
         assert "no .parquet file in folder 'empty'; name a Parquet file, a folder of" in told
-        (tmp_path / "empty/a.csv").unlink()
+        (tmp_path / "empty/a.txt").unlink()
         (tmp_path / "empty").rmdir()
         assert "no file 'nope.parquet'" in refusal_of("nope.parquet")
         assert "no file 'nope/*.parquet'" in refusal_of("nope/*.parquet")

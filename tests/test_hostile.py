@@ -167,7 +167,7 @@ class TestFiles:
         (logs / "notes\x1b.txt").write_text("gold,pred\na,b\n")
         done = run_by(logs)
         assert done.returncode == 0
-        assert f"not read, as not named .parquet: {logs}/notes\\x1b.txt" in done.stderr
+        assert f"not read, as not Parquet files: {logs}/notes\\x1b.txt" in done.stderr
 
 
 class TestOut:
