@@ -16,6 +16,11 @@ IntoMetrics: TypeAlias = str | pl.Expr | Sequence[str | pl.Expr]
 
 _REGISTRY = {metric.name: metric for metric in FAMILY}
 _BUILT_IN = frozenset(_REGISTRY)
+_RESERVED = {
+    *("n", "n_null", "n_clusters", "se", "mcc_low", "mcc_high"),
+    *("model", "keys", "slice", "value"),
+}
+"""Columns that an answer may have beside its metrics."""
 
 
 def metrics() -> pl.DataFrame:
@@ -134,10 +139,10 @@ def chosen(metrics: IntoMetrics) -> list[Metric]:
         msg = "metrics is empty: list at least one, such as 'mcc'"
         raise ValueError(msg)
     for name in names:
-        if names.count(name) > 1 or name in {"n", "n_null", "label"}:
+        if names.count(name) > 1 or name in _RESERVED:
             msg = (
-                f"metrics would make two columns named '{name}'; name an expression with "
-                ".alias(...)"
+                f"metrics would make two columns named '{name}', or one that means something else "
+                "in an answer; name an expression with .alias(...)"
             )
             raise ValueError(msg)
     return found
@@ -170,6 +175,9 @@ def _of_expression(
     if not isinstance(expression, pl.Expr):
         msg = f"a metric must be a name or a polars expression, got {expression!r}"
         raise TypeError(msg)
+    if expression.meta.has_multiple_outputs():
+        msg = f"a metric must be one column, but {expression} is several: list them one by one"
+        raise ValueError(msg)
     named = {*expression.meta.root_names()}
     is_of_pairs = bool(named & {"gold", "pred"})
     of_classes, of_pairs = ("label", *CLASS_DTYPES), ("gold", "pred", *PAIR_DTYPES)

@@ -325,6 +325,8 @@ def test_a_registered_metric():
         ({"metrics": []}, ValueError, "metrics is empty"),
         ({"metrics": ["mcc", "mcc"]}, ValueError, "two columns named 'mcc'"),
         ({"metrics": pl.col("n").max()}, ValueError, "two columns named 'n'"),
+        ({"metrics": pl.col("f1").min().alias("se")}, ValueError, "named 'se', or one that means"),
+        ({"metrics": pl.col("f1", "mcc").min()}, ValueError, "must be one column, but .* several"),
         ({"metrics": [1]}, TypeError, "a metric must be a name or a polars expression, got 1"),
         ({"metrics": pl.col("tp").max()}, pl.exceptions.ColumnNotFoundError, "no column 'tp' for"),
         (
