@@ -14,6 +14,7 @@ from polars_mcc._functions import by, classes, compare, confusion, counts, score
 from polars_mcc._namespaces import ExprMcc, FrameMcc, SeriesMcc
 from polars_mcc._questions import best_threshold, check, curve, drift, worst
 from polars_mcc._registry import metrics, register_metric
+from polars_mcc._table import table
 
 if TYPE_CHECKING:
     from polars_mcc import plot
@@ -36,6 +37,7 @@ __all__ = [
     "plot",
     "register_metric",
     "score",
+    "table",
     "to_numpy",
     "worst",
 ]

@@ -7,13 +7,13 @@ contrast to both. Colours are those of Okabe and Ito, which the colour-blind tel
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import polars as pl
 
 from polars_mcc._log import SET, TOTAL
+from polars_mcc._table import keys_of
 
 try:
     import altair as alt
@@ -115,7 +115,7 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         >>> chart.save("weeks.png")  # doctest: +SKIP
     """
     _check(result, "by()", "n", metric)
-    keys = _keys(result)
+    keys = keys_of(result)
     times = [name for name in keys if result.schema[name].is_temporal()]
     if time is None:
         if len(times) != 1:
@@ -193,7 +193,7 @@ def confusion(result: pl.DataFrame) -> Chart:
         >>> chart.save("confusion.svg")  # doctest: +SKIP
     """
     _check(result, "confusion()", "gold", "n_null")
-    keys = _keys(result)
+    keys = keys_of(result)
     if result.select(keys).unique().height > 1:
         msg = f"the result has several slices, of {keys}: filter one, as in result.filter(...)"
         raise ValueError(msg)
@@ -239,12 +239,6 @@ def _check(result: pl.DataFrame, source: str, *columns: str) -> None:
         raise ValueError(msg)
 
 
-def _keys(result: pl.DataFrame) -> list[str]:
-    """The columns that make slices: those before the first that an answer adds to them."""
-    added = {"n", "n_before", "threshold", "gold"}
-    return list(itertools.takewhile(lambda name: name not in added, result.columns))
-
-
 def _drawn(
     result: pl.DataFrame, source: str, score: str, *, interval: bool = False, at: str | None = None
 ) -> pl.DataFrame:
@@ -258,7 +252,7 @@ def _drawn(
     columns |= {name: name for name in ("model", "n") if name in result.columns}
     columns |= {} if at is None else {"at": at}
     _check(result, source, *columns.values())
-    keys = [name for name in _keys(result) if name not in {"model", at}]
+    keys = [name for name in keys_of(result) if name not in {"model", at}]
     if keys[:2] == ["slice", "value"]:
         has_sets = True
         is_slice = pl.col("slice") != TOTAL

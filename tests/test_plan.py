@@ -169,7 +169,7 @@ def test_the_schema_is_known_beforehand(log, verb):
 
 
 def test_optional_dependencies_stay_unloaded():
-    optional = ["typer", "rich", "altair", "sklearn", "pandas", "pyarrow", "numpy"]
+    optional = ["typer", "rich", "altair", "great_tables", "sklearn", "pandas", "pyarrow", "numpy"]
     code = f"import sys, polars_mcc; print({{*{optional}}} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
