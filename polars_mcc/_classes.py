@@ -23,7 +23,7 @@ def classes(log: Log, nulls: Nulls, *, named: bool) -> pl.LazyFrame:
     """
     if log.multilabel and log.weight is None:
         rows = log.rows.select(*log.slice, "gold", "pred")
-        return _multilabel.classes(log, rows, null_is_label=nulls == "label")
+        return _multilabel.classes(log, rows, are_counts=False, null_is_label=nulls == "label")
     if log.weight is not None:  # The unit of a slice is known once its pairs are.
         return of_pairs(log, pairs(log), nulls)
     if log.labels == pl.Boolean:  # There are as few pairs as classes have sides.
@@ -91,7 +91,7 @@ def _per_class(log: Log, sides: pl.LazyFrame, *, named: bool, **sums: pl.Expr) -
 def of_pairs(log: Log, pairs: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
     """Add each pair to the two classes that it touches."""
     if log.multilabel:
-        return _multilabel.classes(log, pairs, null_is_label=nulls == "label")
+        return _multilabel.classes(log, pairs, are_counts=True, null_is_label=nulls == "label")
     gold, pred = pl.col("gold"), pl.col("pred")
     scored_n = pl.when(is_scored(gold, pred, nulls)).then("n").otherwise(0)
     unit = log.numbers.unit(log.within_slice(scored_n.sum()))

@@ -18,6 +18,7 @@ from polars_mcc._confusion import Normalize
 from polars_mcc._differences import Correction
 from polars_mcc._intervals import Method
 from polars_mcc._labels import known_labels
+from polars_mcc._log import read
 from polars_mcc._plan_errors import reason
 from polars_mcc._worst import Rank
 
@@ -219,23 +220,21 @@ def score(  # noqa: PLR0917 - typer makes options of them
 
     Example: `polars-mcc score logs/ --metric mcc --metric f1_macro --format json`
     """
-    preds = pred or ["pred"]
-
-    def query(log: pl.LazyFrame) -> pl.LazyFrame:
-        return polars_mcc.score(
-            log,
-            gold=gold,
-            pred=_one_or_several(preds),
-            weight=weight,
-            nulls=nulls,
-            metrics=metric or "mcc",
-            positive=_label(log, gold, positive),
-            ci=ci,
-            method=method,
-            cluster=cluster,
-        )
-
-    _run(query, logs, [gold, *preds, weight, cluster], where, _To(out, form))
+    by(
+        logs,
+        gold=gold,
+        pred=pred,
+        weight=weight,
+        metric=metric,
+        positive=positive,
+        ci=ci,
+        method=method,
+        cluster=cluster,
+        where=where,
+        nulls=nulls,
+        out=out,
+        form=form,
+    )
 
 
 @app.command()
@@ -579,11 +578,10 @@ def _one_or_several(models: list[str]) -> str | list[str]:
 
 def _labels(log: pl.LazyFrame, gold: str, preds: list[str]) -> list[object] | None:
     """The labels that occur, which make the columns of a matrix; None if their dtype knows them."""
-    pairs = polars_mcc.counts(log, gold=gold, pred=_one_or_several(preds)).select("gold", "pred")
-    if known_labels(pairs.collect_schema()["gold"]) is not None:
+    read_log = read(log, [], gold, _one_or_several(preds), None, answers=())
+    if known_labels(read_log.labels) is not None:
         return None
-    counted = pairs.collect()
-    return pl.concat([counted["gold"], counted["pred"]]).unique().drop_nulls().sort().to_list()
+    return read_log.distinct_labels().collect().to_series().to_list()
 
 
 def _label(log: pl.LazyFrame, gold: str, text: str | None) -> object:
@@ -649,8 +647,7 @@ def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
         _show(answer, to.form, show or _table)
     else:
         _say(f"{answer.height} rows written to {to.out}")
-        form = _files.SUFFIXES[to.out.suffix] if to.form == "table" else to.form
-        if form == "csv" and (formulas := _files.formulas(answer)):
+        if _files.form_of(to.out, to.form) == "csv" and (formulas := _files.formulas(answer)):
             first, *more = formulas
             others = f" and {len(more)} more" if more else ""
             _say(f"{to.out}: written as it is, but a spreadsheet would run {first!r}{others}")

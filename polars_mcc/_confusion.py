@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import polars as pl
 
 from polars_mcc._classes import Nulls, is_scored, not_scored, of_pairs, with_margins
-from polars_mcc._log import Log
+from polars_mcc._log import Log, check_collected
 from polars_mcc._pairs import as_count
 from polars_mcc._plan_errors import Failure
 from polars_mcc._scores import correlation, divide, sums_of_slices
@@ -151,9 +151,7 @@ def to_numpy(matrix: pl.DataFrame) -> npt.NDArray[np.int64] | npt.NDArray[np.flo
         array([[2, 1],
                [0, 1]])
     """
-    if not isinstance(matrix, pl.DataFrame):
-        msg = f"to_numpy takes a DataFrame, got {type(matrix).__qualname__}: collect() it first"
-        raise TypeError(msg)
+    check_collected(matrix, "to_numpy takes")
     names = matrix.columns
     if names[-1:] != ["n_null"] or "gold" not in names or "pred" in names:
         msg = (

@@ -19,7 +19,7 @@ import polars as pl
 from polars_mcc._classes import Nulls, is_scored
 from polars_mcc._exact import Integers, Numbers, Product, numbers
 from polars_mcc._labels import as_labels, common_dtype
-from polars_mcc._pairs import weight_failures
+from polars_mcc._pairs import count_where, weight_failures
 from polars_mcc._plan_errors import Failure, unless
 from polars_mcc._scores import Sums, r_k
 
@@ -95,24 +95,20 @@ def _struct(fields: Mapping[str, pl.Expr]) -> pl.Expr:
     return pl.struct(field.alias(name) for name, field in fields.items())
 
 
-def _count(where: pl.Expr) -> pl.Expr:
-    return where.cast(pl.Int64).sum()
-
-
 def _sums_by_label(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
     """A list of checks, and of the sums of weights for gold labels, predicted labels, hits."""
     gold, pred, weight, scored = rows
     is_label = [[side.eq_missing(label) for label in labels] for side in (gold, pred)]
     wheres = [*chain(*is_label), gold.eq_missing(pred)]
     if weight is None:
-        parts = [[_count(scored & where) for where in wheres]]
+        parts = [[count_where(scored & where) for where in wheres]]
         least = pl.lit(1, pl.Int64)
     else:
         weights = (pl.when(scored & where).then(weight).otherwise(0) for where in wheres)
         parts = [list(part) for part in zip(*map(numbers.parts, weights), strict=True)]
         least = pl.when(scored).then(weight).min()
     listed = pl.all_horizontal(map(pl.any_horizontal, is_label))
-    group = pl.concat_list(least, _count(scored & ~listed), *chain(*parts))
+    group = pl.concat_list(least, count_where(scored & ~listed), *chain(*parts))
 
     element, k = pl.element(), len(labels)
     starts = range(2, 2 + len(wheres) * len(parts), len(wheres))

@@ -18,7 +18,7 @@ import polars.selectors as cs
 Format: TypeAlias = Literal["table", "csv", "json", "ndjson", "markdown", "parquet"]
 """How an answer is written. A table is for reading; all but it and markdown keep every digit."""
 
-SUFFIXES: dict[str, Format] = {
+_SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
     ".csv": "csv",
     ".json": "json",
@@ -138,11 +138,19 @@ def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
         raise
 
 
+def form_of(out: Path, form: Format) -> Format:
+    """The format of a file: the one asked for, or if that is a table, that of its name."""
+    if form != "table":
+        return form
+    if out.suffix not in _SUFFIXES:
+        msg = f"cannot write '{out}': its name must end in one of {', '.join(_SUFFIXES)}"
+        raise ValueError(msg)
+    return _SUFFIXES[out.suffix]
+
+
 def check_out(out: Path, form: Format) -> None:
     """Raise an error now if `write` could not write to `out` later."""
-    if form == "table" and out.suffix not in SUFFIXES:
-        msg = f"cannot write '{out}': its name must end in one of {', '.join(SUFFIXES)}"
-        raise ValueError(msg)
+    form_of(out, form)
     if not out.parent.is_dir():
         msg = f"cannot write '{out}': there is no folder '{out.parent}'"
         raise FileNotFoundError(msg)
@@ -157,14 +165,12 @@ def check_out(out: Path, form: Format) -> None:
 def write(answer: pl.DataFrame, out: Path, form: Format) -> None:
     """Write beside `out`, then rename: `out` is whole, or as it was.
 
-    The format is that of its name, if it is not another one than a table.
-
     Raises:
         OSError: The disk is full, or the folder cannot be written to.
     """
     beside = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        beside.write_bytes(encoded(answer, SUFFIXES[out.suffix] if form == "table" else form))
+        beside.write_bytes(encoded(answer, form_of(out, form)))
         beside.replace(out)
     except (OSError, pl.exceptions.PolarsError) as error:
         what, *_ = str(error).split(f": {beside}")  # whose name says nothing to the user

@@ -36,7 +36,7 @@ class Estimate:
     intervals: pl.LazyFrame
 
     def with_intervals(
-        self, log: Log, scores: pl.LazyFrame, metrics: Sequence[str] = ("mcc",)
+        self, log: Log, scores: pl.LazyFrame, metrics: Sequence[str]
     ) -> pl.LazyFrame:
         """Scores, `mcc` among these metrics, with its interval, in the order of an answer."""
         n_clusters = [pl.col("n_clusters").fill_null(0)] if log.has_clusters else []

@@ -308,6 +308,13 @@ def check_level(ci: float) -> None:
         raise ValueError(msg)
 
 
+def check_collected(answer: object, subject: str) -> None:
+    """Raise a TypeError unless what is to be shown is a DataFrame."""
+    if not isinstance(answer, pl.DataFrame):
+        msg = f"{subject} a DataFrame, got {type(answer).__qualname__}: collect() it first"
+        raise TypeError(msg)
+
+
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
     """Raise a ValueError unless an option has one of the values it can have."""
     if value not in allowed:

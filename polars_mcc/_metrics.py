@@ -14,7 +14,7 @@ import polars as pl
 from polars_mcc._classes import Nulls, is_scored, with_margins
 from polars_mcc._exact import Numbers, Product
 from polars_mcc._log import Log
-from polars_mcc._pairs import as_count
+from polars_mcc._pairs import as_count, count_where
 from polars_mcc._scores import class_scores, correlation, count_of, divide, sums_over_classes
 
 CLASS_DTYPES: Mapping[str, pl.DataType] = {
@@ -201,9 +201,9 @@ def _summed(
         **sums.columns(),
         null=pl.col("null_n").sum(),
         unit=pl.col("unit").max(),
-        k=_count((t > 0) | (p > 0)),
-        k_gold=_count(t > 0),
-        k_pred=_count(p > 0),
+        k=count_where((t > 0) | (p > 0)),
+        k_gold=count_where(t > 0),
+        k_pred=count_where(p > 0),
         overlap=pl.min_horizontal(t, p).sum(),
         first=t.max(),
         second=t.top_k(2).min(),
@@ -236,10 +236,6 @@ def _summed(
         "total": numbers.from_units(s, pl.col("unit")).cast(pl.Float64),
         **{name: product.to_float() for name, product in products.items()},
     }
-
-
-def _count(where: pl.Expr) -> pl.Expr:
-    return where.cast(pl.Int64).sum()
 
 
 def _over_pairs(

@@ -21,7 +21,9 @@ _BOTH, _MISSED, _ADDED, _ROW, _LEFT_OUT = range(5)
 """What is counted: labels that are gold and predicted, or one of these; rows, scored or not."""
 
 
-def classes(log: Log, lists: pl.LazyFrame, *, null_is_label: bool) -> pl.LazyFrame:
+def classes(
+    log: Log, lists: pl.LazyFrame, *, are_counts: bool, null_is_label: bool
+) -> pl.LazyFrame:
     """Reduce rows with lists of labels, or their counts, to classes, in one pass.
 
     Counts have `n` and `n_null`, how many rows one stands for, and how many of these have no
@@ -35,8 +37,7 @@ def classes(log: Log, lists: pl.LazyFrame, *, null_is_label: bool) -> pl.LazyFra
         is_scored = pl.lit(value=True)
     else:
         is_scored = _is_complete(gold) & _is_complete(pred)
-    is_counts = "n" in lists.collect_schema()
-    counts = _counts(log, is_scored) if is_counts else {}
+    counts = _counts(log, is_scored) if are_counts else {}
     rows = lists.select(*log.slice, gold=gold, pred=pred, is_scored=is_scored, **counts).cache()
     gold, pred = pl.col("gold"), pl.col("pred")
     label_lists = {
@@ -59,11 +60,11 @@ def classes(log: Log, lists: pl.LazyFrame, *, null_is_label: bool) -> pl.LazyFra
 
     def count(*sides: int, of: str = "units") -> pl.Expr:
         is_one = pl.col("side").is_in(sides)
-        if is_counts:
+        if are_counts:
             return pl.when(is_one).then(of).otherwise(0).sum()
         return is_one.cast(pl.UInt8).sum().cast(pl.Int128)  # Of bytes a sum has 64 bits.
 
-    null_n = count(_ROW, _LEFT_OUT, of="left_out") if is_counts else count(_LEFT_OUT)
+    null_n = count(_ROW, _LEFT_OUT, of="left_out") if are_counts else count(_LEFT_OUT)
     return (
         pl.concat([of_rows, *of_labels])
         .group_by(*log.slice, "label")
@@ -73,7 +74,7 @@ def classes(log: Log, lists: pl.LazyFrame, *, null_is_label: bool) -> pl.LazyFra
             hit_n=count(_BOTH),
             row_n=count(_ROW),
             null_n=null_n,
-            unit=pl.col("unit").max() if is_counts else pl.lit(1.0),
+            unit=pl.col("unit").max() if are_counts else pl.lit(1.0),
         )
     )
 

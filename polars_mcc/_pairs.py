@@ -70,6 +70,11 @@ def as_count(log: Log, total: pl.Expr, *failures: Failure) -> pl.Expr:
     return unless(total, *failures, *log.numbers.failures(total)).cast(log.numbers.count)
 
 
+def count_where(condition: pl.Expr) -> pl.Expr:
+    """How often a condition holds, in 64 bits: the sum of a Boolean has 32."""
+    return condition.cast(pl.Int64).sum()
+
+
 def weight_failures(least: pl.Expr, total: pl.Expr, name: str) -> list[Failure]:
     """What makes weights no weights, from the least of them and their total."""
     negative = least < 0

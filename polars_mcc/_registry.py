@@ -214,8 +214,8 @@ def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:
             ("class", classes, of.class_sums),
             ("pair", pairs, of.pair_sums),
         ):
-            rows = pl.LazyFrame(schema={"slice": pl.Int8(), **schema}).group_by("slice")
             for expression in sums.values():
+                rows = pl.LazyFrame(schema={"slice": pl.Int8(), **schema}).group_by("slice")
                 dtype = rows.agg(expression.alias("value")).collect_schema()["value"]
                 if isinstance(dtype, pl.List):
                     msg = (

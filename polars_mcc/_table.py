@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from polars_mcc._log import check_collected
+
 if TYPE_CHECKING:
     from great_tables import GT
 
 _WIDTH, _HEIGHT = 160, 16
 """Pixels of the picture of an interval."""
-_COLOUR, _GREY = "#0072B2", "#767676"
+COLOUR, GREY = "#0072B2", "#767676"
+"""Of what is drawn, and of lines and text: legible on light and dark pages."""
 
 
 def table(
@@ -49,9 +52,7 @@ def table(
     except ModuleNotFoundError as error:
         msg = "tables need great-tables: pip install 'polars-mcc[tables]'"
         raise ModuleNotFoundError(msg, name="great_tables") from error
-    if not isinstance(result, pl.DataFrame):
-        msg = f"a table needs a DataFrame, got {type(result).__qualname__}: collect() it first"
-        raise TypeError(msg)
+    check_collected(result, "a table needs")
     if score is None:
         score = next((name for name in ("diff", "mcc") if name in result.columns), None)
     elif score not in result.columns:
@@ -103,17 +104,17 @@ def _pictures(result: pl.DataFrame, score: str) -> list[str]:
 
     middle = _HEIGHT / 2
     zero = x_of(min(max(0.0, least), most))
-    axis = f'<line x1="{zero}" x2="{zero}" y1="0" y2="{_HEIGHT}" stroke="{_GREY}"/>'
+    axis = f'<line x1="{zero}" x2="{zero}" y1="0" y2="{_HEIGHT}" stroke="{GREY}"/>'
 
     def picture(value: float | None, low: float | None = None, high: float | None = None) -> str:
         marks = axis
         if low is not None and high is not None:
             marks += (
                 f'<line x1="{x_of(low)}" x2="{x_of(high)}" y1="{middle}" y2="{middle}" '
-                f'stroke="{_COLOUR}" stroke-width="2"/>'
+                f'stroke="{COLOUR}" stroke-width="2"/>'
             )
         if value is not None:
-            marks += f'<circle cx="{x_of(value)}" cy="{middle}" r="4" fill="{_COLOUR}"/>'
+            marks += f'<circle cx="{x_of(value)}" cy="{middle}" r="4" fill="{COLOUR}"/>'
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{_WIDTH}" '
             f'height="{_HEIGHT}">{marks}</svg>'

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._log import SET, TOTAL
-from polars_mcc._table import keys_of
+from polars_mcc._log import SET, TOTAL, check_collected
+from polars_mcc._table import COLOUR, GREY, keys_of
 
 try:
     import altair as alt
@@ -23,8 +23,7 @@ except ModuleNotFoundError as error:
 
 Chart: TypeAlias = alt.LayerChart
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_GREY = "#767676"
+_COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _STEP = 16
 """Pixels of a line of a chart with a line per slice."""
 _TEXTS = 30
@@ -60,7 +59,7 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
     layers = _forest(rows, metric, sort=sort)
     if not total.is_empty():
         line = alt.Chart(total).mark_rule(strokeDash=[4, 3], strokeWidth=1.5)
-        colour = _colour("model", rows) if "model" in rows.columns else alt.value(_GREY)
+        colour = _colour("model", rows) if "model" in rows.columns else alt.value(GREY)
         layers = [line.encode(x="score", color=colour, tooltip=_tooltip(total, metric)), *layers]
     return _finished(layers, height=alt.Step(_STEP))
 
@@ -85,7 +84,7 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
         >>> chart.save("differences.html", inline=True)  # doctest: +SKIP
     """
     rows = _drawn(result, "compare(), drift() or worst()", "diff", interval=True)
-    none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=_GREY)
+    none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=GREY)
     layers = [none.encode(x="score"), *_forest(rows, "diff", sort=sort)]
     return _finished(layers, height=alt.Step(_STEP))
 
@@ -224,9 +223,7 @@ def confusion(result: pl.DataFrame) -> Chart:
 
 
 def _check(result: pl.DataFrame, source: str, *columns: str) -> None:
-    if not isinstance(result, pl.DataFrame):
-        msg = f"a chart needs a DataFrame, got {type(result).__qualname__}: collect() it first"
-        raise TypeError(msg)
+    check_collected(result, "a chart needs")
     for column in columns:
         if column not in result.columns:
             msg = (
@@ -295,7 +292,7 @@ def _forest(rows: pl.DataFrame, title: str, *, sort: bool) -> list[alt.Chart]:
     axis = alt.Axis(title=None, labelLimit=320, labelOverlap=False)
     encoding: dict[str, Any] = {
         "y": alt.Y("slice", type="nominal", sort=names, axis=axis),
-        "color": alt.value(_COLOURS[0]),
+        "color": alt.value(COLOUR),
         "tooltip": _tooltip(rows, title),
     }
     if "model" in rows.columns:
@@ -317,7 +314,7 @@ def _tooltip(rows: pl.DataFrame, title: str, at: str | None = None) -> list[alt.
 
 def _lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
     """A colour per line, if there are several."""
-    return _colour("line", rows) if rows["line"].n_unique() > 1 else alt.value(_COLOURS[0])
+    return _colour("line", rows) if rows["line"].n_unique() > 1 else alt.value(COLOUR)
 
 
 def _colour(column: str, rows: pl.DataFrame) -> alt.Color:
@@ -327,8 +324,8 @@ def _colour(column: str, rows: pl.DataFrame) -> alt.Color:
 
 
 def _finished(layers: Sequence[alt.Chart], **size: Any) -> Chart:  # noqa: ANN401 - altair's own
-    text = {"labelColor": _GREY, "titleColor": _GREY}
-    lines = {"domainColor": _GREY, "tickColor": _GREY, "gridColor": _GREY, "gridOpacity": 0.2}
+    text = {"labelColor": GREY, "titleColor": GREY}
+    lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
     chart = alt.LayerChart(layer=list(layers)).properties(**size)
     chart = chart.configure(background="transparent").configure_axis(**text, **lines)
     finished: Chart = chart.configure_legend(**text, symbolOpacity=1).configure_view(stroke=None)

@@ -43,6 +43,14 @@ def write_log(rows: int, folder: Path) -> None:
         ).write_parquet(folder / f"{part}.parquet")
 
 
+def print_ratios(seconds: dict[str, list[float]], base: str, width: int) -> None:
+    """Beside the seconds of a query, those of each: the median of the rounds, and the range."""
+    for name, times in seconds.items():
+        ratios = [t / one for t, one in zip(times, seconds[base], strict=True)]
+        low, high, median = min(ratios), max(ratios), statistics.median(ratios)
+        print(f"{name:{width}} {median:5.1f} × {base}   ({low:.1f} to {high:.1f})")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
@@ -77,10 +85,7 @@ def main() -> None:
         f"{args.rows} rows, {weight}{SLICES} slices, {len(LABELS)} text labels, "
         f"{args.rounds} rounds"
     )
-    for name, times in seconds.items():
-        ratios = [t / base for t, base in zip(times, seconds["by"], strict=True)]
-        low, high = min(ratios), max(ratios)
-        print(f"{name:20} {statistics.median(ratios):5.1f} × by   ({low:.1f} to {high:.1f})")
+    print_ratios(seconds, "by", width=20)
 
 
 if __name__ == "__main__":

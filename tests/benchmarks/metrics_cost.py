@@ -9,14 +9,13 @@ prints the median of the ratios of each round, with their range.
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
-from expression_or_by import write_log
+from expression_or_by import print_ratios, write_log
 
 import polars_mcc
 
@@ -71,10 +70,7 @@ def main() -> None:
                 query().collect()
                 seconds[name].append(time.perf_counter() - start)
     print(f"{args.rows} rows, 200 slices, 10 text labels, {args.rounds} rounds")
-    for name, times in seconds.items():
-        ratios = [t / base for t, base in zip(times, seconds["mcc"], strict=True)]
-        low, high = min(ratios), max(ratios)
-        print(f"{name:40} {statistics.median(ratios):5.1f} × mcc   ({low:.1f} to {high:.1f})")
+    print_ratios(seconds, "mcc", width=40)
 
 
 if __name__ == "__main__":
