@@ -12,6 +12,7 @@ from polars_mcc._check import CheckError
 from polars_mcc._confusion import to_numpy
 from polars_mcc._functions import by, classes, compare, confusion, counts, score
 from polars_mcc._namespaces import ExprMcc, FrameMcc, SeriesMcc
+from polars_mcc._progress import progress
 from polars_mcc._questions import best_threshold, check, curve, drift, worst
 from polars_mcc._registry import metrics, register_metric
 from polars_mcc._table import table
@@ -35,6 +36,7 @@ __all__ = [
     "drift",
     "metrics",
     "plot",
+    "progress",
     "register_metric",
     "score",
     "table",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 from unicodedata import bidirectional, category
 
 import polars as pl
 import typer
+from rich.console import Console
 
 import polars_mcc
 from polars_mcc import _files
@@ -20,6 +22,7 @@ from polars_mcc._intervals import Method
 from polars_mcc._labels import known_labels
 from polars_mcc._log import read
 from polars_mcc._plan_errors import reason
+from polars_mcc._progress import Bar, collect
 from polars_mcc._worst import Rank
 
 _CONTROLS = {"Cc", "Zl", "Zp"}
@@ -630,8 +633,13 @@ def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
         if rows is not None:
             columns += rows.meta.root_names()
         lf = _files.scan(found, columns)
+        kept = lf if rows is None else lf.filter(rows)
         with _files.named_if_corrupt(found, columns):
-            answer = query(lf if rows is None else lf.filter(rows)).collect()
+            if sys.stderr.isatty():
+                with closing(_bar(found, rows)) as bar:
+                    answer = collect(kept, query, bar)
+            else:
+                answer = query(kept).collect()
         if to.out is not None:
             _files.write(answer, to.out, to.form)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
@@ -651,6 +659,10 @@ def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
             first, *more = formulas
             others = f" and {len(more)} more" if more else ""
             _say(f"{to.out}: written as it is, but a spreadsheet would run {first!r}{others}")
+
+
+def _bar(found: _files.Logs, where: pl.Expr | None) -> Bar:
+    return Bar(_files.rows_of_files(found, where), console=Console(stderr=True))
 
 
 def _show(answer: pl.DataFrame, form: _files.Format, table: Callable[[pl.DataFrame], str]) -> None:

@@ -123,6 +123,20 @@ def scan(logs: Logs, columns: Iterable[str]) -> pl.LazyFrame:
     )
 
 
+def rows_of_files(logs: Logs, where: pl.Expr | None) -> list[int | None]:
+    """How many rows of each file a filter leaves, where footers and names of folders tell it."""
+    unknown: list[int | None] = [None] * len(logs.files)
+    if logs.kind not in {"Parquet", "IPC"} or any("://" in file for file in logs.files):
+        return unknown
+    if where is not None:
+        partitions = set.intersection(*(set(_partitions(file)) for file in logs.files))
+        if not partitions.issuperset(where.meta.root_names()):
+            return unknown
+    scans = [scan(Logs([file], [], logs.kind), ()) for file in logs.files]
+    kept = [lf if where is None else lf.filter(where) for lf in scans]
+    return [rows.item() for rows in pl.collect_all([lf.select(pl.len()) for lf in kept])]
+
+
 @contextmanager
 def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
     """If reading fails, find the first file whose `columns` cannot be read, and name it.

@@ -48,7 +48,7 @@ def print_ratios(seconds: dict[str, list[float]], base: str, width: int) -> None
     for name, times in seconds.items():
         ratios = [t / one for t, one in zip(times, seconds[base], strict=True)]
         low, high, median = min(ratios), max(ratios), statistics.median(ratios)
-        print(f"{name:{width}} {median:5.1f} × {base}   ({low:.1f} to {high:.1f})")
+        print(f"{name:{width}} {median:5.2f} × {base}   ({low:.2f} to {high:.2f})")
 
 
 def main() -> None:

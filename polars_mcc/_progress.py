@@ -1,0 +1,157 @@
+"""A query collected while a bar shows how many rows of its log have been read.
+
+The rows stream from one scan to two places: to the query, whose plan is as ever, and to a sink
+beside it, of one column without values, which only counts them.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
+
+import polars as pl
+
+from polars_mcc._log import Frame
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+P = ParamSpec("P")
+_BATCH = 4_000_000
+"""Rows that are counted at once."""
+_PATIENCE = 0.5
+"""Seconds after which there is a bar."""
+
+
+def progress(
+    log: Frame,
+    verb: Callable[Concatenate[pl.LazyFrame, P], pl.LazyFrame],
+    /,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> pl.DataFrame:
+    """Collect an answer with a progress bar: rows read, rate, time, in a terminal or a notebook.
+
+    Args:
+        log: What `verb` takes. The time left is shown if its number of rows is known at once: of
+            a DataFrame, and of a scan of Parquet or IPC files that is not filtered.
+        verb: A function of a log, such as `polars_mcc.by`, or any other that takes a LazyFrame
+            and returns one.
+        *args: What it takes besides.
+        **kwargs: Likewise.
+
+    Returns:
+        What `verb(log, *args, **kwargs).collect()` gives. The query is not changed: the rows of
+        the log go to a sink beside it too, which counts them. A query of less than half a second
+        shows no bar; one that fails, or is interrupted, takes its bar away.
+
+    Raises:
+        ModuleNotFoundError: rich is not installed; the extra `cli` has it.
+
+    Errors of the verb are raised as they are.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.scan_parquet("data/digits.parquet")
+        >>> scores = polars_mcc.progress(log, polars_mcc.by, "ink_band", ci=0.95)
+        >>> scores.equals(log.mcc.by("ink_band", ci=0.95).collect())
+        True
+    """
+    rows = log.lazy()
+    with contextlib.closing(Bar([_rows_at_once(rows)])) as bar:
+        return collect(rows, lambda log: verb(log, *args, **kwargs), bar)
+
+
+def collect(
+    log: pl.LazyFrame, query: Callable[[pl.LazyFrame], pl.LazyFrame], bar: Bar
+) -> pl.DataFrame:
+    """The answer of a query, while a bar is told how many rows of the log have passed."""
+    shared = log.cache()
+    passing = shared.with_columns(pl.lit(None).alias("passing")).select("passing")
+    counting = passing.sink_batches(
+        lambda rows: bar.advance(rows.height), chunk_size=_BATCH, maintain_order=False, lazy=True
+    )
+    assert counting is not None  # noqa: S101 - for the type checker: it is lazy
+    queries = [query(shared), counting]
+    try:
+        answer, _ = pl.collect_all(queries)
+    except KeyboardInterrupt:
+        with contextlib.suppress(KeyboardInterrupt):
+            time.sleep(0)  # Polars has raised it; now Python does, and not when the bar goes away
+        raise
+    return answer
+
+
+class Bar:
+    """How many rows have been read, and how many files: those whose rows are no more than these.
+
+    Where a number of rows is not known, neither are the files and the time left.
+    """
+
+    def __init__(
+        self,
+        rows_of_files: Sequence[int | None],
+        *,
+        title: str = "",
+        console: Console | None = None,
+    ) -> None:
+        """Take the rows of each file, and start the clock."""
+        try:
+            from rich import progress as bars  # noqa: PLC0415 - only where it is asked for
+        except ModuleNotFoundError as error:
+            msg = "a progress bar needs rich: pip install 'polars-mcc[cli]'"
+            raise ModuleNotFoundError(msg, name="rich") from error
+        known = [rows for rows in rows_of_files if rows is not None]
+        self._ends = list(itertools.accumulate(known)) if len(known) == len(rows_of_files) else []
+        self._rows = 0
+        self._starts = time.monotonic()
+        self._is_shown = False
+        self._bars = bars.Progress(
+            bars.TextColumn("{task.description}"),
+            bars.BarColumn(bar_width=20),
+            bars.TextColumn("{task.fields[read]}"),
+            *((bars.TimeRemainingColumn(), "left") if self._ends else (bars.TimeElapsedColumn(),)),
+            console=console,
+            refresh_per_second=4,
+            transient=True,
+        )
+        total = self._ends[-1] if self._ends else None
+        self._task = self._bars.add_task(title, total=total, read=self.read)
+
+    @property
+    def read(self) -> str:
+        """What has been read, and how fast."""
+        seconds = max(time.monotonic() - self._starts, 1e-3)
+        text = f"{self._rows / 1e6:.1f}"
+        if self._ends:
+            text += f" of {self._ends[-1] / 1e6:.1f}"
+        text += " M rows"
+        if len(self._ends) > 1:
+            text += f", {bisect.bisect_right(self._ends, self._rows)} of {len(self._ends)} files"
+        return f"{text}, {self._rows / seconds / 1e6:.1f} M/s"
+
+    def advance(self, rows: int) -> None:
+        """Note that so many more rows have been read."""
+        self._rows += rows
+        if not self._is_shown and time.monotonic() - self._starts > _PATIENCE:
+            self._is_shown = True
+            self._bars.start()
+        self._bars.update(self._task, completed=self._rows, read=self.read)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._is_shown:
+            self._bars.stop()
+
+
+def _rows_at_once(log: pl.LazyFrame) -> int | None:
+    """The number of rows, if files tell it in their footers, or they are in memory."""
+    if not log.explain(optimized=False).startswith(("Parquet SCAN", "IPC SCAN", "DF [")):
+        return None
+    rows: int = log.select(pl.len()).collect().item()
+    return rows

@@ -1,0 +1,70 @@
+"""How long a query takes with a progress bar, beside the same query without.
+
+    python tests/benchmarks/progress_cost.py --rows 20_000_000
+
+Makes the log of `expression_or_by.py`, runs both in turn, and prints the median of the ratios of
+each round, with their range, of seconds and of processor time, which is less noisy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import polars as pl
+from expression_or_by import print_ratios, write_log
+from rich.console import Console
+
+import polars_mcc
+from polars_mcc import _progress
+
+LABELS = {
+    "text labels": pl.col("gold", "pred"),
+    "Boolean labels": pl.col("gold", "pred") > "dog",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--rounds", type=int, default=9)
+    args = parser.parse_args()
+    for name, labels in LABELS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            write_log(args.rows, Path(folder))
+            for file in Path(folder).glob("*.parquet"):
+                pl.read_parquet(file).with_columns(labels).write_parquet(file)
+            compare(pl.scan_parquet(f"{folder}/*.parquet"), args, name)
+
+
+def compare(log: pl.LazyFrame, args: argparse.Namespace, name: str) -> None:
+    def with_bar() -> pl.DataFrame:
+        console = Console(stderr=True, force_terminal=True)
+        with closing(_progress.Bar([args.rows], console=console)) as bar:
+            return _progress.collect(log, lambda log: polars_mcc.by(log, "slice"), bar)
+
+    queries = {
+        "without": lambda: polars_mcc.by(log, "slice").collect(),
+        "with": with_bar,
+    }
+    wall: dict[str, list[float]] = {name: [] for name in queries}
+    processor: dict[str, list[float]] = {name: [] for name in queries}
+    answers = {}
+    for _ in range(args.rounds):
+        for query, run in queries.items():
+            start, used = time.perf_counter(), time.process_time()
+            answers[query] = run()
+            wall[query].append(time.perf_counter() - start)
+            processor[query].append(time.process_time() - used)
+    assert answers["with"].equals(answers["without"])
+    print(f"{args.rows} rows, {name}, {args.rounds} rounds")
+    for kind, seconds in {"seconds": wall, "processor time": processor}.items():
+        print(kind)
+        print_ratios(seconds, "without", 8)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""The progress bar: what it counts, that it changes no answer, and that it goes away."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from rich.console import Console
+from support import log_of
+from test_plan import VERBS, log
+
+import polars_mcc
+from polars_mcc import _files, _progress
+
+__all__ = ["log"]  # the fixture
+
+
+class Counter:
+    """A bar that is not shown."""
+
+    def __init__(self):
+        self.rows = 0
+
+    def advance(self, rows: int) -> None:
+        self.rows += rows
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_each_row_is_counted_once_and_the_answer_is_the_same(log, verb):
+    bar = Counter()
+    answer = _progress.collect(log, verb, bar)
+    assert_frame_equal(answer, verb(log).collect(), check_exact=True)
+    assert bar.rows == 4
+
+
+def test_the_query_beside_it_reads_the_log_once(log, monkeypatch):
+    plans = []
+    collected = pl.collect_all
+
+    def collect_all(queries):
+        plans.append(pl.explain_all(queries))
+        return collected(queries)
+
+    monkeypatch.setattr(pl, "collect_all", collect_all)
+    polars_mcc.progress(log, polars_mcc.by, "key")
+    [plan] = plans
+    assert plan.count("Parquet SCAN") == 1
+
+
+def test_any_function_of_a_log_will_do():
+    rows = log_of([("x", 0, 0), ("y", 1, 0)])
+    answer = polars_mcc.progress(rows, lambda lf, least: lf.filter(pl.col("key") > least), "x")
+    assert answer.equals(rows.tail(1))
+    empty = polars_mcc.progress(rows.clear(), polars_mcc.by, "key")
+    assert empty.equals(rows.clear().mcc.by("key"))
+
+
+def test_errors_are_those_of_the_query(log):
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match="no column 'kye' for key"):
+        polars_mcc.progress(log, polars_mcc.by, "kye")
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="negative"):
+        polars_mcc.progress(log.with_columns(w=-1), polars_mcc.by, weight="w")
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        (lambda log: log, 4),
+        (lambda log: log.collect().lazy(), 4),
+        (lambda log: log.filter(pl.col("w") > 0), None),
+        (lambda log: log.with_columns(w=3), None),
+    ],
+    ids=["scan", "memory", "filter", "columns"],
+)
+def test_the_number_of_rows_is_known_where_no_row_need_be_read(log, query, rows):
+    assert _progress._rows_at_once(query(log)) == rows
+
+
+def test_rows_and_files_done(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with closing(_progress.Bar([3_000_000, 1_000_000, 4_000_000])) as bar:
+        assert bar.read == "0.0 of 8.0 M rows, 0 of 3 files, 0.0 M/s"
+        now[0] = 0.25
+        bar.advance(2_000_000)
+        assert bar.read == "2.0 of 8.0 M rows, 0 of 3 files, 8.0 M/s"
+        bar.advance(1_000_000)
+        assert bar.read == "3.0 of 8.0 M rows, 1 of 3 files, 12.0 M/s"
+        bar.advance(5_000_000)
+        assert bar.read == "8.0 of 8.0 M rows, 3 of 3 files, 32.0 M/s"
+    with closing(_progress.Bar([1, None])) as bar:
+        bar.advance(100_000)
+        assert bar.read.startswith("0.1 M rows, ")
+
+
+def shown(patience: float, files: list[int | None], monkeypatch) -> str:
+    monkeypatch.setattr(_progress, "_PATIENCE", patience)
+    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    with closing(_progress.Bar(files, title="logs", console=console)) as bar:
+        bar.advance(1_000_000)
+    return console.file.getvalue()
+
+
+def test_a_bar_is_shown_of_what_takes_time_and_taken_away(monkeypatch):
+    assert shown(60.0, [2_000_000], monkeypatch) == ""
+    text = shown(-1.0, [2_000_000], monkeypatch)
+    assert "logs" in text
+    assert "1.0 of 2.0 M rows" in text
+    assert " left" in text
+    assert text.endswith("\x1b[2K"), "the line is cleared"
+    assert " left" not in shown(-1.0, [None], monkeypatch)
+
+
+def test_rows_that_a_filter_leaves_are_known_of_partitions(tmp_path):
+    for day, rows in {"1": 3, "2": 5}.items():
+        (tmp_path / f"day={day}").mkdir()
+        frame = pl.DataFrame({"gold": range(rows), "pred": 0})
+        frame.write_parquet(tmp_path / f"day={day}/0.parquet")
+        frame.write_csv(tmp_path / f"{day}.csv")
+    logs = _files.find([str(tmp_path)])
+    assert _files.rows_of_files(logs, None) == [3, 5]
+    assert _files.rows_of_files(logs, pl.col("day") > 1) == [0, 5]
+    assert _files.rows_of_files(logs, pl.col("gold") > 1) == [None, None]
+    assert _files.rows_of_files(_files.find([str(tmp_path / "*.csv")]), None) == [None, None]
+    assert _files.rows_of_files(_files.find(["s3://bucket/logs/*.parquet"]), None) == [None]
+
+
+def in_a_terminal(command: list[str], *, interrupt: bool) -> tuple[int, str, str]:
+    """The exit code, the standard output, and what the terminal showed."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    with subprocess.Popen(command, stdout=-1, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                read = os.read(ours, 2**16)
+            except OSError:  # Linux: the other end is closed
+                break
+            if not read:
+                break
+            if interrupt and b" left" in read and b" left" not in seen:
+                process.send_signal(signal.SIGINT)
+            seen += read
+        stdout, _ = process.communicate(timeout=60)
+    os.close(ours)
+    return process.returncode, stdout.decode(), seen.decode()
+
+
+@pytest.mark.parametrize("interrupt", [False, True], ids=["to the end", "interrupted"])
+def test_in_a_terminal(interrupt, tmp_path):
+    """100 M rows, most of which are not on the disk."""
+    first = tmp_path / "0.parquet"
+    labels = pl.int_range(1_000_000, eager=True) % 10
+    pl.DataFrame({"gold": labels.cast(pl.String), "pred": "1"}).write_parquet(first)
+    for i in range(1, 100):
+        os.link(first, tmp_path / f"{i}.parquet")
+    out = tmp_path / "answer.csv"
+    command = [sys.executable, "-m", "polars_mcc", "by", str(tmp_path), "--out", str(out)]
+    code, stdout, seen = in_a_terminal(command, interrupt=interrupt)
+    assert stdout == ""
+    assert "\x1b[?25h" in seen, "the cursor is back"
+    [*_, last] = re.split(r"\x1b\[2K", seen)
+    assert re.search(r"[\d.]+ of 100\.0 M rows, \d+ of 100 files, [\d.]+ M/s \S+ left", plain(seen))
+    if interrupt:
+        assert code == 130
+        assert last.strip() == "polars-mcc: interrupted; nothing is written"
+    else:
+        assert code == 0
+        assert last.strip() == f"polars-mcc: 1 rows written to {out}"
+    assert out.exists() is not interrupt
+    assert not list(tmp_path.glob(".*"))
+
+
+def plain(text: str) -> str:
+    """Without what colours it."""
+    return re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", text)
