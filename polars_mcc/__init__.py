@@ -15,6 +15,7 @@ from polars_mcc._namespaces import ExprMcc, FrameMcc, SeriesMcc
 from polars_mcc._progress import progress
 from polars_mcc._questions import best_threshold, check, curve, drift, worst
 from polars_mcc._registry import metrics, register_metric
+from polars_mcc._report import report
 from polars_mcc._table import table
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "plot",
     "progress",
     "register_metric",
+    "report",
     "score",
     "table",
     "to_numpy",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 from unicodedata import bidirectional, category
@@ -23,6 +26,7 @@ from polars_mcc._labels import known_labels
 from polars_mcc._log import read
 from polars_mcc._plan_errors import reason
 from polars_mcc._progress import Bar, collect
+from polars_mcc._report import TITLE, written
 from polars_mcc._worst import Rank
 
 _CONTROLS = {"Cc", "Zl", "Zp"}
@@ -109,6 +113,8 @@ Positive: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="LABEL", help="The label that is positive, if gold is not Boolean."),
 ]
+Depth: TypeAlias = Annotated[int, typer.Option(help="How many columns are crossed, at most.")]
+MinTested: TypeAlias = Annotated[int, typer.Option(help="Slices of fewer rows are not tested.")]
 Out: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -390,8 +396,8 @@ def worst(  # noqa: PLR0917 - typer makes options of them
     gold: Gold = "gold",
     pred: Preds = None,
     weight: Weight = None,
-    depth: Annotated[int, typer.Option(help="How many columns are crossed, at most.")] = 2,
-    min_n: Annotated[int, typer.Option(help="Slices of fewer rows are not tested.")] = 30,
+    depth: Depth = 2,
+    min_n: MinTested = 30,
     top: Annotated[int | None, typer.Option(help="How many slices to show, at most.")] = None,
     rank: Annotated[Rank, typer.Option(help="What comes first.")] = "loss",
     ci: Level = 0.95,
@@ -574,6 +580,62 @@ def check(  # noqa: PLR0917 - typer makes options of them
         raise typer.Exit(1) from None
 
 
+@app.command()
+def report(  # noqa: PLR0917 - typer makes options of them
+    logs: Logs,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Write the page to FILE (.html), whole or not.")
+    ],
+    by: Keys = None,
+    gold: Gold = "gold",
+    pred: Preds = None,
+    weight: Weight = None,
+    ci: Level = 0.95,
+    cluster: Cluster = None,
+    depth: Depth = 2,
+    min_n: MinTested = 30,
+    title: Annotated[str, typer.Option(help="What stands above the page.")] = TITLE,
+    where: Where = None,
+    nulls: HowNulls = "drop",
+) -> None:
+    """Write a report as one page of HTML: the scores, the worst slices, charts, confusions.
+
+    The page needs no network, can be mailed, sorted, searched and printed. Several models are
+    compared with the first.
+
+    Example: `polars-mcc report logs/ --by country --by device --by day --out report.html`
+    """
+    keys, preds = by or [], pred or ["pred"]
+    with _refusing(logs):
+        if out.suffix != ".html":
+            msg = f"cannot write '{out}': the name of a report must end in .html"
+            raise ValueError(msg)
+        _files.check_place(out)
+        opened = _opened(logs, [*keys, gold, *preds, weight, cluster], where)
+        made_by = {
+            "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
+            "log": "\n".join(opened.found.files),
+            "filter": where,
+        }
+        page = written(
+            opened.collect,
+            keys,
+            gold=gold,
+            preds=preds,
+            weight=weight,
+            nulls=nulls,
+            ci=ci,
+            cluster=cluster,
+            depth=depth,
+            min_n=min_n,
+            title=title,
+            made_by={what: text for what, text in made_by.items() if text is not None},
+        )
+        _files.write_whole(out, page.encode)
+    opened.say_what_is_not_read()
+    _say(f"a report of {len(page) / 1e6:.1f} MB written to {out}")
+
+
 def _one_or_several(models: list[str]) -> str | list[str]:
     """Of one model the answer has no column `model`."""
     return models if len(models) > 1 else models[0]
@@ -615,6 +677,58 @@ def _passed(judged: pl.DataFrame) -> str:
     return f"{passes} slices pass" + (f", {others} are not judged" if others else "")
 
 
+@dataclass(frozen=True)
+class _Opened:
+    """The logs that a command reads."""
+
+    found: _files.Logs
+    columns: list[str]
+    rows: pl.LazyFrame
+    rows_of_files: Callable[[], list[int | None]]
+
+    def collect(self, about: str, query: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
+        """The answer of a query; on a terminal, with a progress bar meanwhile."""
+        with _files.named_if_corrupt(self.found, self.columns):
+            if not sys.stderr.isatty():
+                return query(self.rows).collect()
+            bar = Bar(self.rows_of_files(), title=about, console=Console(stderr=True))
+            with closing(bar):
+                return collect(self.rows, query, bar)
+
+    def say_what_is_not_read(self) -> None:
+        if self.found.others:
+            others = ", ".join(self.found.others)
+            _say(f"not read, as not {self.found.kind} files: {others}")
+
+
+def _opened(logs: list[str], read: Sequence[str | None], where: str | None) -> _Opened:
+    found = _files.find(logs)
+    rows = None if where is None else pl.sql_expr(where)
+    columns = [name for name in read if name is not None]
+    if rows is not None:
+        columns += rows.meta.root_names()
+    lf = _files.scan(found, columns)
+    rows_of_files = cache(lambda: _files.rows_of_files(found, rows))
+    return _Opened(found, columns, lf if rows is None else lf.filter(rows), rows_of_files)
+
+
+@contextmanager
+def _refusing(logs: list[str]) -> Iterator[None]:
+    """Say in a line why there is no answer."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        named = logs[0] if len(logs) == 1 else f"{logs[0]} and {len(logs) - 1} more"
+        _say(f"{named}: {reason(error)}")
+        raise typer.Exit(2) from None
+    except ModuleNotFoundError as error:
+        _say(str(error))
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        _say("interrupted; nothing is written")
+        raise typer.Exit(130) from None
+
+
 def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
     query: Callable[[pl.LazyFrame], pl.LazyFrame],
     logs: list[str],
@@ -624,33 +738,14 @@ def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
     show: Callable[[pl.DataFrame], str] | None = None,
 ) -> None:
     """Ask the query of the logs, and show or write the answer, or say why there is none."""
-    try:
+    with _refusing(logs):
         if to.out is not None:
             _files.check_out(to.out, to.form)
-        found = _files.find(logs)
-        rows = None if where is None else pl.sql_expr(where)
-        columns = [name for name in read if name is not None]
-        if rows is not None:
-            columns += rows.meta.root_names()
-        lf = _files.scan(found, columns)
-        kept = lf if rows is None else lf.filter(rows)
-        with _files.named_if_corrupt(found, columns):
-            if sys.stderr.isatty():
-                with closing(_bar(found, rows)) as bar:
-                    answer = collect(kept, query, bar)
-            else:
-                answer = query(kept).collect()
+        opened = _opened(logs, read, where)
+        answer = opened.collect("", query)
         if to.out is not None:
             _files.write(answer, to.out, to.form)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        named = logs[0] if len(logs) == 1 else f"{logs[0]} and {len(logs) - 1} more"
-        _say(f"{named}: {reason(error)}")
-        raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        _say("interrupted; nothing is written")
-        raise typer.Exit(130) from None
-    if found.others:
-        _say(f"not read, as not {found.kind} files: {', '.join(found.others)}")
+    opened.say_what_is_not_read()
     if to.out is None:
         _show(answer, to.form, show or _table)
     else:
@@ -659,10 +754,6 @@ def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
             first, *more = formulas
             others = f" and {len(more)} more" if more else ""
             _say(f"{to.out}: written as it is, but a spreadsheet would run {first!r}{others}")
-
-
-def _bar(found: _files.Logs, where: pl.Expr | None) -> Bar:
-    return Bar(_files.rows_of_files(found, where), console=Console(stderr=True))
 
 
 def _show(answer: pl.DataFrame, form: _files.Format, table: Callable[[pl.DataFrame], str]) -> None:

@@ -165,6 +165,11 @@ def form_of(out: Path, form: Format) -> Format:
 def check_out(out: Path, form: Format) -> None:
     """Raise an error now if `write` could not write to `out` later."""
     form_of(out, form)
+    check_place(out)
+
+
+def check_place(out: Path) -> None:
+    """Raise an error now if `write_whole` could not write to `out` later."""
     if not out.parent.is_dir():
         msg = f"cannot write '{out}': there is no folder '{out.parent}'"
         raise FileNotFoundError(msg)
@@ -177,6 +182,11 @@ def check_out(out: Path, form: Format) -> None:
 
 
 def write(answer: pl.DataFrame, out: Path, form: Format) -> None:
+    """Write an answer, as `write_whole` does."""
+    write_whole(out, lambda: encoded(answer, form_of(out, form)))
+
+
+def write_whole(out: Path, data: Callable[[], bytes]) -> None:
     """Write beside `out`, then rename: `out` is whole, or as it was.
 
     Raises:
@@ -184,7 +194,7 @@ def write(answer: pl.DataFrame, out: Path, form: Format) -> None:
     """
     beside = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        beside.write_bytes(encoded(answer, form_of(out, form)))
+        beside.write_bytes(data())
         beside.replace(out)
     except (OSError, pl.exceptions.PolarsError) as error:
         what, *_ = str(error).split(f": {beside}")  # whose name says nothing to the user

@@ -26,6 +26,8 @@ Chart: TypeAlias = alt.LayerChart
 _COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _STEP = 16
 """Pixels of a line of a chart with a line per slice."""
+_WIDTH = 400
+"""Pixels of that line."""
 _TEXTS = 30
 """Labels up to which the cells of a matrix show their numbers."""
 
@@ -61,7 +63,7 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
         line = alt.Chart(total).mark_rule(strokeDash=[4, 3], strokeWidth=1.5)
         colour = _colour("model", rows) if "model" in rows.columns else alt.value(GREY)
         layers = [line.encode(x="score", color=colour, tooltip=_tooltip(total, metric)), *layers]
-    return _finished(layers, height=alt.Step(_STEP))
+    return _finished(layers, width=_WIDTH, height=alt.Step(_STEP))
 
 
 def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
@@ -86,7 +88,7 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
     rows = _drawn(result, "compare(), drift() or worst()", "diff", interval=True)
     none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=GREY)
     layers = [none.encode(x="score"), *_forest(rows, "diff", sort=sort)]
-    return _finished(layers, height=alt.Step(_STEP))
+    return _finished(layers, width=_WIDTH, height=alt.Step(_STEP))
 
 
 def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "mcc") -> Chart:
