@@ -7,7 +7,7 @@ contrast to both. Colours are those of Okabe and Ito, which the colour-blind tel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -28,6 +28,8 @@ _STEP = 16
 """Pixels of a line of a chart with a line per slice."""
 _WIDTH = 400
 """Pixels of that line."""
+_LABEL_LIMIT = 320
+"""Pixels of the name of a slice."""
 _TEXTS = 30
 """Labels up to which the cells of a matrix show their numbers."""
 
@@ -63,7 +65,7 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
         line = alt.Chart(total).mark_rule(strokeDash=[4, 3], strokeWidth=1.5)
         colour = _colour("model", rows) if "model" in rows.columns else alt.value(GREY)
         layers = [line.encode(x="score", color=colour, tooltip=_tooltip(total, metric)), *layers]
-    return _finished(layers, width=_WIDTH, height=alt.Step(_STEP))
+    return _finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
 
 
 def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
@@ -88,7 +90,7 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
     rows = _drawn(result, "compare(), drift() or worst()", "diff", interval=True)
     none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=GREY)
     layers = [none.encode(x="score"), *_forest(rows, "diff", sort=sort)]
-    return _finished(layers, width=_WIDTH, height=alt.Step(_STEP))
+    return _finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
 
 
 def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "mcc") -> Chart:
@@ -221,7 +223,7 @@ def confusion(result: pl.DataFrame) -> Chart:
         contrast = alt.condition("datum.share > 0.5", alt.value("black"), alt.value("white"))
         layers.append(base.mark_text(fontSize=10).encode(text=text, color=contrast))
     size = alt.Step(28 if len(order) <= _TEXTS else 12)
-    return _finished(layers, width=size, height=size)
+    return _finished(layers, labels=order, width=size, height=size)
 
 
 def _check(result: pl.DataFrame, source: str, *columns: str) -> None:
@@ -291,7 +293,7 @@ def _forest(rows: pl.DataFrame, title: str, *, sort: bool) -> list[alt.Chart]:
     """A line per slice, with a point, and its interval; in it, a place for each of the models."""
     order = rows.sort("score") if sort else rows
     names = order["slice"].unique(maintain_order=True).to_list()
-    axis = alt.Axis(title=None, labelLimit=320, labelOverlap=False)
+    axis = alt.Axis(title=None, labelLimit=_LABEL_LIMIT, labelOverlap=False)
     encoding: dict[str, Any] = {
         "y": alt.Y("slice", type="nominal", sort=names, axis=axis),
         "color": alt.value(COLOUR),
@@ -325,10 +327,18 @@ def _colour(column: str, rows: pl.DataFrame) -> alt.Color:
     return alt.Color(column, type="nominal", title=None).scale(domain=names, range=colours)
 
 
-def _finished(layers: Sequence[alt.Chart], **size: Any) -> Chart:  # noqa: ANN401 - altair's own
+def _finished(
+    layers: Sequence[alt.Chart],
+    *,
+    labels: Iterable[str] = (),
+    **size: Any,  # noqa: ANN401 - altair's own
+) -> Chart:
+    """The chart, with room on the left for labels in a wider font than they were measured in."""
     text = {"labelColor": GREY, "titleColor": GREY}
     lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
-    chart = alt.LayerChart(layer=list(layers)).properties(**size)
+    room = 5 + min(1.5 * max(map(len, labels), default=0), _LABEL_LIMIT / 5)
+    padding = {"left": room, "top": 5, "right": 5, "bottom": 5}
+    chart = alt.LayerChart(layer=list(layers)).properties(padding=padding, **size)
     chart = chart.configure(background="transparent").configure_axis(**text, **lines)
     finished: Chart = chart.configure_legend(**text, symbolOpacity=1).configure_view(stroke=None)
     return finished

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 import runpy
 import sys
 from pathlib import Path
 
+import nbformat
 import polars as pl
 import pytest
+from nbclient import NotebookClient
 from polars.testing import assert_frame_equal
 from sklearn.metrics import matthews_corrcoef
 
@@ -21,6 +24,7 @@ EXAMPLES = ROOT / "examples"
 
 def run(name: str, *arguments: str, monkeypatch) -> None:
     monkeypatch.setattr(sys, "argv", [name, *arguments])
+    monkeypatch.syspath_prepend(EXAMPLES)
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
 
 
@@ -39,6 +43,37 @@ def test_charts_are_drawn_where_asked(monkeypatch, tmp_path):
     shown = (EXAMPLES / "slices.svg").read_text()
     texts = re.compile(r"<text[^>]*>([^<]+)</text>")
     assert texts.findall(shown) == texts.findall(drawn["slices.svg"]), "the README's picture"
+
+
+def test_the_documentation_is_built(monkeypatch, tmp_path):
+    """Every verb has an entry, and every link and picture is there."""
+    monkeypatch.setattr(polars_mcc, "__doc__", polars_mcc.__doc__)
+    run("build_docs.py", str(tmp_path / "site"), monkeypatch=monkeypatch)
+    pages = {path: path.read_text("utf-8") for path in (tmp_path / "site").rglob("*.html")}
+    verbs = re.findall(r'<section id="(\w+)">', pages[tmp_path / "site/polars_mcc.html"])
+    assert set(polars_mcc.__all__) - {"plot"} <= set(verbs)
+    links = [
+        (path.parent / target).resolve()
+        for path, page in pages.items()
+        for target in re.findall(r'(?:href|src)="(?!https?:|#|data:|\$)([^"#]+)', page)
+    ]
+    assert len(links) > 20
+    assert [link for link in links if not link.exists()] == []
+
+
+@pytest.mark.filterwarnings("ignore")  # those of Jupyter
+def test_the_notebook_runs_and_shows_what_it_showed():
+    stored = nbformat.read(EXAMPLES / "tour.ipynb", as_version=4)
+    executed = copy.deepcopy(stored)
+    NotebookClient(executed, resources={"metadata": {"path": str(EXAMPLES)}}).execute()
+
+    def frames(notebook: nbformat.NotebookNode) -> list[str]:
+        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        shown = [cell.outputs[0].data["text/plain"] for cell in code]
+        return [text for text in shown if text.startswith("shape:")]
+
+    assert len(frames(executed)) == 4
+    assert frames(executed) == frames(stored)
 
 
 def test_stored_and_new_counts_give_the_scores_of_the_rows(monkeypatch, capsys):
