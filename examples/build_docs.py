@@ -6,6 +6,7 @@ Text is that of README.md, `*.md` and docstrings; the charts are drawn now. Need
 """
 
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -21,12 +22,13 @@ LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#]+)\)")
 PROMPTS = re.compile(r"^```python\n(?=>>> )", flags=re.MULTILINE)
 
 
-def page_of(path: Path, pages: list[str]) -> str:
+def page_of(path: Path, pages: list[str], pictures: list[Path]) -> str:
     """The Markdown of a file, whose links lead to pages and pictures of the site, or nowhere."""
 
     def link(match: re.Match[str]) -> str:
         target = Path(match[2])
         if target.suffix == ".svg":
+            pictures.append(path.parent / target)
             return f"[{match[1]}]({target.name})"
         return f"[{match[1]}]({target.stem}.html)" if target.stem in pages else match[1]
 
@@ -47,14 +49,17 @@ def main() -> None:
     site.mkdir(exist_ok=True)
     texts = {path.stem: path for path in sorted((ROOT / "examples").glob("*.md"))}
     pages = [*texts, "charts"]
-    polars_mcc.__doc__ = page_of(ROOT / "README.md", pages)
+    pictures: list[Path] = []
+    polars_mcc.__doc__ = page_of(ROOT / "README.md", pages, pictures)
     with tempfile.TemporaryDirectory() as folder:
         for name in pages:
-            text = gallery() if name == "charts" else page_of(texts[name], pages)
+            text = gallery() if name == "charts" else page_of(texts[name], pages, pictures)
             Path(folder, f"{name}.py").write_text(f"r'''{text}'''\n", "utf-8")
         modules = [Path(folder, f"{name}.py") for name in pages]
         pdoc.render.configure(docformat="google", search=True, show_source=False)
         pdoc.pdoc("polars_mcc", *modules, output_directory=site)
+    for picture in pictures:
+        shutil.copy(picture, site)
     for name, chart in draw_charts.charts.items():
         chart.save(site / f"{name}.svg")
     print(f"{len(list(site.rglob('*.html')))} pages: open {site / 'polars_mcc.html'}")

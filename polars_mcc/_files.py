@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import glob
+import importlib.util
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,9 +43,16 @@ _KINDS = {
 }
 
 
+_TABLES = {"Delta": "_delta_log", "Iceberg": "metadata"}
+"""The folder that tells which of its neighbours are rows of a table, and which are no more."""
+
+
 @dataclass(frozen=True)
 class Logs:
-    """The files of one kind that a user named, and the files in her folders that are not."""
+    """The files of one kind that a user named, and the files in her folders that are not.
+
+    Of a table (Delta, Iceberg), which is not to be read as the files that it has, its folder.
+    """
 
     files: list[str]
     others: list[str]
@@ -53,7 +62,8 @@ class Logs:
 def find(paths: Sequence[str]) -> Logs:
     """Look up files, globs and folders, each file once; a URL is left for Polars.
 
-    Of a folder, the Parquet files are read, or else those of the one other kind there is. Hidden
+    A folder may be a table of Delta or Iceberg; of another, the Parquet files are read, or else
+    those of the one other kind there is. Hidden
     files, and those that begin with `_`, are bookkeeping of other tools.
 
     Raises:
@@ -72,7 +82,7 @@ def find(paths: Sequence[str]) -> Logs:
         matches = [path] if is_one else sorted(glob.glob(path, recursive=True))  # noqa: PTH207
         found: list[str] = []
         for match in matches:
-            if not Path(match).is_dir():
+            if not Path(match).is_dir() or _kind(match) in _TABLES:
                 found.append(match)
                 continue
             inside, rest = _in_folder(match)
@@ -287,7 +297,11 @@ def _each_once(files: Sequence[str]) -> list[str]:
 
 
 def _kind(file: str) -> str:
-    """By the name; what has no known name is taken for Parquet."""
+    """By the name, or what is in a folder; what has no known name is taken for Parquet."""
+    if Path(file, _TABLES["Delta"]).is_dir():
+        return "Delta"
+    if Path(file).is_dir() and any(Path(file, _TABLES["Iceberg"]).glob("*.metadata.json")):
+        return "Iceberg"
     return _KINDS.get(Path(file).suffix, "Parquet")
 
 
@@ -296,8 +310,32 @@ def _scan_one(file: str) -> pl.LazyFrame:
         "CSV": pl.scan_csv,
         "NDJSON": pl.scan_ndjson,
         "IPC": pl.scan_ipc,
+        "Delta": _scan_delta,
+        "Iceberg": _scan_iceberg,
     }
     return scans[_kind(file)](file)
+
+
+def _scan_delta(table: str) -> pl.LazyFrame:
+    _check_installed("deltalake", "Delta")
+    return pl.scan_delta(table)
+
+
+def _scan_iceberg(table: str) -> pl.LazyFrame:
+    """A table as its newest metadata tell it: the file with the highest number."""
+
+    def number(file: Path) -> int:
+        return int("0" + re.sub(r"\D.*", "", file.name.removeprefix("v")))
+
+    newest = max(Path(table, _TABLES["Iceberg"]).glob("*.metadata.json"), key=number)
+    _check_installed("pyiceberg", "Iceberg")
+    return pl.scan_iceberg(str(newest.resolve()))
+
+
+def _check_installed(package: str, kind: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        msg = f"{kind} tables need {package}: pip install 'polars-mcc[{kind.lower()}]'"
+        raise ModuleNotFoundError(msg, name=package)
 
 
 def _from_bytes(data: bytes) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -534,3 +535,23 @@ def test_without_the_extra_it_says_what_to_install():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "needs typer, which is not installed; pip install 'polars-mcc[cli]'" in done.stderr
+
+
+def test_the_shell_completes():
+    """As a shell asks for it: verbs, and options."""
+    words = {"polars-mcc rep": 1, "polars-mcc report logs --min": 3}
+    told = {}
+    for line, place in words.items():
+        shell = {"COMP_WORDS": line, "COMP_CWORD": str(place)}
+        environment = {**os.environ, "_POLARS_MCC_COMPLETE": "complete_bash", **shell}
+        command = [sys.executable, "-m", "polars_mcc"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        told[line] = done.stdout.split()
+    assert list(told.values()) == [["report"], ["--min-n"]]
+
+
+@pytest.mark.parametrize("verb", [command.callback.__name__ for command in app.registered_commands])
+def test_help_has_an_example(verb):
+    done = CliRunner().invoke(app, [verb, "--help"])
+    assert done.exit_code == 0
+    assert f"polars-mcc {verb}" in done.output or verb == "metrics"
