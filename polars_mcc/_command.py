@@ -54,8 +54,9 @@ def _main(
 Logs: TypeAlias = Annotated[
     list[str],
     typer.Argument(
-        help="Parquet files, folders of them, or quoted globs; or CSV, NDJSON or IPC files; or -, "
-        "the standard input. Each file is read once."
+        help="Parquet files, folders of them, or quoted globs; or CSV, NDJSON or IPC files; or "
+        "folders that are Delta or Iceberg tables; or URLs, such as s3://; or -, the standard "
+        "input. A file named twice is read once."
     ),
 ]
 Keys: TypeAlias = Annotated[
@@ -585,7 +586,10 @@ def report(  # noqa: PLR0917 - typer makes options of them
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="Write the page to FILE (.html), whole or not.")
     ],
-    by: Keys = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="COLUMN", help="Slice by this column. Repeat for others."),
+    ] = None,
     gold: Gold = "gold",
     pred: Preds = None,
     weight: Weight = None,
@@ -632,7 +636,7 @@ def report(  # noqa: PLR0917 - typer makes options of them
         )
         _files.write_whole(out, page.encode)
     opened.say_what_is_not_read()
-    _say(f"a report of {len(page) / 1e6:.1f} MB written to {out}")
+    _say(f"a report is written to {out}")
 
 
 def _one_or_several(models: list[str]) -> str | list[str]:

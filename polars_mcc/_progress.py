@@ -58,8 +58,8 @@ def progress(
         >>> import polars as pl
         >>> import polars_mcc
         >>> log = pl.scan_parquet("data/digits.parquet")
-        >>> scores = polars_mcc.progress(log, polars_mcc.by, "ink_band", ci=0.95)
-        >>> scores.equals(log.mcc.by("ink_band", ci=0.95).collect())
+        >>> scores = polars_mcc.progress(log, polars_mcc.by, "ink_band", zero_division=None)
+        >>> scores.equals(log.mcc.by("ink_band", zero_division=None).collect())
         True
     """
     rows = log.lazy()

@@ -77,6 +77,11 @@ def test_what_intervals_cost(tmp_path):
 
 
 @pytest.mark.skipif(pl.__version__ < "2.1", reason="it is slow, and run with newer Polars")
+def test_what_a_progress_bar_costs():
+    done = run("progress_cost", "--rows", "8000", "--rounds", "1")
+    assert done.count("1.00 × without") >= 4
+
+
 def test_what_sets_cost(tmp_path):
     done = run("sets_cost", str(tmp_path), "--rows", "8000", "--rounds", "1")
     assert "| by, ten keys, sets='each' |" in done
@@ -85,7 +90,7 @@ def test_what_sets_cost(tmp_path):
 
 def test_what_metrics_cost():
     done = run("metrics_cost", "--rows", "8000", "--rounds", "1")
-    assert "mcc                                        1.0 × mcc" in done
+    assert "mcc                                       1.00 × mcc" in done
     assert "lists: 18 metrics" in done
 
 

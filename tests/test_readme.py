@@ -91,11 +91,13 @@ def test_the_table_of_lost_digits():
     assert {name: shown.get(name, cells) for name, cells in found.items()} == found
 
 
-def test_shell_blocks_are_the_two_that_ci_runs():
-    """`.ci/run` reads them from here and runs them in a fresh virtual environment."""
-    main_job, tests = blocks("sh")
+def test_shell_blocks_are_the_three_that_ci_runs():
+    """`.ci/run` reads them from here and runs them in fresh virtual environments."""
+    main_job, tests, report = blocks("sh")
     assert "polars-mcc by data/" in main_job
     assert "pytest" in tests
+    assert len(report.splitlines()) == 2
+    assert "polars-mcc report data/" in report
 
 
 def test_the_table_of_verbs_is_complete():
