@@ -27,6 +27,7 @@ from polars_mcc._log import read
 from polars_mcc._plan_errors import reason
 from polars_mcc._progress import Bar, collect
 from polars_mcc._report import TITLE, written
+from polars_mcc._slices import can_be_long
 from polars_mcc._worst import Rank
 
 _CONTROLS = {"Cc", "Zl", "Zp"}
@@ -431,7 +432,7 @@ def worst(  # noqa: PLR0917 - typer makes options of them
             rank=rank,
             ci=ci,
             correction=correction,
-            long=True,
+            long=can_be_long(by),
         )
 
     _run(query, logs, [*by, gold, *preds, weight], where, _To(out, form))

@@ -311,7 +311,7 @@ def by(
         answers=[
             *("n", *names, "n_null"),
             *([] if ci is None else _intervals.COLUMNS),
-            *(["slice", "value"] if long else []),
+            *(_slices.LONG if long else []),
             *([] if is_one_set else [SET]),
         ],
         sample_weight=sample_weight,

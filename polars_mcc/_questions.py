@@ -30,7 +30,7 @@ from polars_mcc._log import (
     dtype_of,
     read,
 )
-from polars_mcc._slices import in_long_form, subsets
+from polars_mcc._slices import LONG, in_long_form, subsets
 from polars_mcc._worst import Rank
 
 
@@ -160,7 +160,7 @@ def worst(
         gold,
         pred,
         weight,
-        answers=[SET, *_worst.COLUMNS, *(["slice", "value"] if long else [])],
+        answers=[SET, *_worst.COLUMNS, *(LONG if long else [])],
         sample_weight=sample_weight,
     )
     if not log.keys:

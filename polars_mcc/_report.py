@@ -20,6 +20,7 @@ import polars as pl
 from polars_mcc._classes import Nulls
 from polars_mcc._log import SET, TOTAL, Frame, check_level
 from polars_mcc._namespaces import FrameMcc
+from polars_mcc._slices import can_be_long
 from polars_mcc._table import keys_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,14 @@ Collect: TypeAlias = Callable[[str, Query], pl.DataFrame]
 """What collects the answer of a query about the log; it is told what that is about."""
 
 TITLE = "How good is each slice?"
-_DEFAULTS = {"gold": "gold", "pred": "pred", "weight": None, "nulls": "drop", "cluster": None}
+_DEFAULTS: dict[str, object] = {
+    "gold": "gold",
+    "pred": "pred",
+    "weight": None,
+    "nulls": "drop",
+    "cluster": None,
+    "long": False,
+}
 _METRICS = ["mcc", "accuracy", "f1_macro"]
 _ROWS = 1000
 """Rows of a table, at most."""
@@ -243,7 +251,7 @@ def _scores(log: _Log, sure: Mapping[str, object]) -> tuple[pl.DataFrame, str]:
 def _of_key(key: str, scores: pl.DataFrame, query: str, plot: ModuleType) -> _Section:
     """The slices of one key, drawn over time if they are that, or beside the total."""
     slices = scores.filter(pl.col(SET) == key).drop(SET)
-    if slices.schema[key].is_temporal():
+    if plot.is_time(slices.schema[key]):
         drawn = slices.filter(pl.col(key).rank("dense", descending=True) <= _TIMES)
         which, draw = "last", partial(plot.over_time, drawn)
     else:
@@ -284,7 +292,7 @@ def _worst(log: _Log, plot: ModuleType, *, ci: float, depth: int, min_n: int) ->
     """The slices that fall behind the rest."""
     if not log.keys:
         return
-    asked = {"depth": depth, "min_n": min_n, "top": _TOP, "ci": ci, "long": True}
+    asked = {"depth": depth, "min_n": min_n, "top": _TOP, "ci": ci, "long": can_be_long(log.keys)}
     slices, query = log.ask("worst slices", "worst", *log.keys, pred=log.pred, **asked)
     what = (
         f"Slices of up to {depth} columns and at least {min_n} rows, beside the rest of the log: "

@@ -132,6 +132,15 @@ def merged_pairs(log: Log, cells: pl.LazyFrame) -> pl.LazyFrame:
     return merged(log, cells, **{name: pl.col(name) for name in ("gold", "pred", *log.extras)})
 
 
+LONG = ("slice", "value")
+"""The columns of a slice in the long form."""
+
+
+def can_be_long(keys: Iterable[str]) -> bool:
+    """Whether no key has the name of a column of the long form."""
+    return not set(LONG).intersection(keys)
+
+
 def in_long_form(sets: Sequence[KeySet], answer: pl.LazyFrame) -> pl.LazyFrame:
     """An answer of several sets, with `slice` and `value`, as text, in place of its keys."""
     keys = list(dict.fromkeys(itertools.chain(*sets)))

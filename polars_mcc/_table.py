@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -58,8 +59,9 @@ def table(
     elif score not in result.columns:
         msg = f"score='{score}' is no column of the result; these are {result.columns}"
         raise ValueError(msg)
-    of_text = [name for name, dtype in result.schema.items() if not dtype.is_numeric()]
-    rows = result.with_columns(pl.col(of_text).cast(pl.String)) if of_text else result
+    rows = with_texts(
+        result, [name for name, dtype in result.schema.items() if not dtype.is_numeric()]
+    )
     integers = [name for name, dtype in result.schema.items() if dtype.is_integer()]
     floats = [name for name, dtype in result.schema.items() if dtype.is_float()]
     shown = GT(rows)
@@ -84,6 +86,19 @@ def keys_of(answer: pl.DataFrame) -> list[str]:
     """The columns of an answer that make slices: those before the first that it adds to them."""
     added = {"n", "n_before", "threshold", "gold", "label"}
     return list(itertools.takewhile(lambda name: name not in added, answer.columns))
+
+
+def with_texts(answer: pl.DataFrame, columns: Iterable[str]) -> pl.DataFrame:
+    """Make text of columns, also of those that Polars does not cast."""
+    texts = [
+        pl.Series(
+            column, [None if value is None else str(value) for value in answer[column].to_list()]
+        )
+        if isinstance(answer.schema[column], (pl.List, pl.Array, pl.Duration))
+        else answer[column]
+        for column in columns
+    ]
+    return answer.with_columns(text.cast(pl.String) for text in texts)
 
 
 def _pictures(result: pl.DataFrame, score: str) -> list[str]:

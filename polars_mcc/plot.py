@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._log import SET, TOTAL, check_collected
-from polars_mcc._table import COLOUR, GREY, keys_of
+from polars_mcc._table import COLOUR, GREY, keys_of, with_texts
 
 try:
     import altair as alt
@@ -119,14 +119,14 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
     """
     _check(result, "by()", "n", metric)
     keys = keys_of(result)
-    times = [name for name in keys if result.schema[name].is_temporal()]
+    times = [name for name in keys if is_time(result.schema[name])]
     if time is None:
         if len(times) != 1:
             msg = f"time must be one column, but there are {times}: name it, as in time='day'"
             raise ValueError(msg)
         [time] = times
-    if time not in keys:
-        msg = f"time='{time}' is no key of the result; the keys are {keys}"
+    if time not in times:
+        msg = f"time='{time}' is no key of the result that is a date or a time; these are {times}"
         raise ValueError(msg)
     has_band = f"{metric}_low" in result.columns
     rows = _drawn(result, "by()", metric, interval=has_band, at=time)
@@ -226,6 +226,11 @@ def confusion(result: pl.DataFrame) -> Chart:
     return _finished(layers, labels=order, width=size, height=size)
 
 
+def is_time(dtype: pl.DataType) -> bool:
+    """Whether `over_time` can draw it: a time of the day, or a duration, is no axis."""
+    return isinstance(dtype, (pl.Date, pl.Datetime))
+
+
 def _check(result: pl.DataFrame, source: str, *columns: str) -> None:
     check_collected(result, "a chart needs")
     for column in columns:
@@ -263,7 +268,7 @@ def _drawn(
     else:
         has_sets = keys[:1] == [SET] and len(keys) > 1
         text = _text(keys[1:], pl.col(SET).str.split(", ")) if has_sets else _text(keys)
-    rows = result.select(
+    rows = with_texts(result, keys).select(
         text.fill_null("total" if has_sets else "all rows").alias("slice"),
         (text.is_null() & has_sets).alias("is_total"),
         **{name: pl.col(column) for name, column in columns.items()},
@@ -277,7 +282,7 @@ def _text(keys: Sequence[str], active: pl.Expr | None = None) -> pl.Expr:
     """The values of the keys that are active, as text; with their names, if there are several."""
     if not keys:
         return pl.lit(None, pl.String)
-    values = {key: pl.col(key).cast(pl.String).fill_null("null") for key in keys}
+    values = {key: pl.col(key).fill_null("null") for key in keys}
     if active is None and len(keys) == 1:
         return values[keys[0]]
     named = {key: pl.lit(f"{key} = ") + value for key, value in values.items()}

@@ -226,3 +226,15 @@ def test_without_the_extra_it_says_what_to_install():
         [sys.executable, "-c", missing], capture_output=True, text=True, check=False
     )
     assert "module 'polars_mcc' has no attribute 'plots'" in done.stderr
+
+
+def test_a_duration_is_a_slice_and_no_time():
+    hours = pl.DataFrame({"gold": [0, 1, 1], "pred": [0, 1, 0], "hour": [1, 1, None]})
+    scores = polars_mcc.by(hours.with_columns(hour=pl.duration(hours="hour")), "hour")
+    drawn = plot.slices(scores).to_dict()
+    [rows] = drawn["datasets"].values()
+    assert {row["slice"] for row in rows} == {"null", "1:00:00"}
+    with pytest.raises(ValueError, match="time must be one column, but there are \\[\\]"):
+        plot.over_time(scores)
+    with pytest.raises(ValueError, match="time='hour' is no key of the result that is a date"):
+        plot.over_time(scores, time="hour")

@@ -99,6 +99,25 @@ def test_edges():
         polars_mcc.report(empty, ci=2)
 
 
+KEYS = {
+    "duration": pl.duration(hours=pl.int_range(pl.len()) % 3),
+    "time": pl.time(pl.int_range(pl.len()) % 3),
+    "zone": pl.datetime(2026, 3, 1, pl.int_range(pl.len()) % 3, time_zone="Europe/Berlin"),
+    "list": pl.concat_list(pl.int_range(pl.len()) % 3),
+    "float": pl.when(pl.int_range(pl.len()) % 3 > 0).then(pl.lit(float("nan"))),
+    "slice": pl.lit(None, pl.String),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_of_any_dtype_and_name(name):
+    """Of three different values, of two (NaN and null), and of one (null)."""
+    page = polars_mcc.report(hostile_log(60).with_columns(KEYS[name].alias(name)), name)
+    shown = [row[0] for row in rows_of(page, f"By {name}")]
+    assert len(shown) == {"float": 2, "slice": 1}.get(name, 3)
+    assert f'alt="mcc by {name}"' in page
+
+
 def test_what_is_too_long_is_cut_and_said(monkeypatch):
     monkeypatch.setattr(_report, "_ROWS", 3)
     monkeypatch.setattr(_report, "_LINES", 2)
