@@ -35,6 +35,9 @@ _CONTROLS = {"Cc", "Zl", "Zp"}
 _REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 """Unicode's classes of characters that change the direction of what follows."""
 
+_LISTED = 20
+"""Files that a report names, at most."""
+
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -618,7 +621,8 @@ def report(  # noqa: PLR0917 - typer makes options of them
         opened = _opened(logs, [*keys, gold, *preds, weight, cluster], where)
         made_by = {
             "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
-            "log": "\n".join(opened.found.files),
+            "log": _listed(opened.found.files),
+            "not read": _listed(opened.found.others),
             "filter": where,
         }
         page = written(
@@ -633,11 +637,16 @@ def report(  # noqa: PLR0917 - typer makes options of them
             depth=depth,
             min_n=min_n,
             title=title,
-            made_by={what: text for what, text in made_by.items() if text is not None},
+            made_by={what: text for what, text in made_by.items() if text},
         )
         _files.write_whole(out, page.encode)
     opened.say_what_is_not_read()
     _say(f"a report is written to {out}")
+
+
+def _listed(files: list[str]) -> str:
+    more = [f"and {len(files) - _LISTED:,} more"] if len(files) > _LISTED else []
+    return "\n".join([*files[:_LISTED], *more])
 
 
 def _one_or_several(models: list[str]) -> str | list[str]:

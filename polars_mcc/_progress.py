@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 import polars as pl
@@ -50,7 +51,8 @@ def progress(
         shows no bar; one that fails, or is interrupted, takes its bar away.
 
     Raises:
-        ModuleNotFoundError: rich is not installed; the extra `cli` has it.
+        ModuleNotFoundError: rich is not installed, which the extra `cli` has, or in a notebook
+            ipywidgets, which `notebook` has.
 
     Errors of the verb are raised as they are.
 
@@ -102,10 +104,17 @@ class Bar:
     ) -> None:
         """Take the rows of each file, and start the clock."""
         try:
-            from rich import progress as bars  # noqa: PLC0415 - only where it is asked for
+            from rich import get_console  # noqa: PLC0415 - only where it is asked for
+            from rich import progress as bars  # noqa: PLC0415
         except ModuleNotFoundError as error:
             msg = "a progress bar needs rich: pip install 'polars-mcc[cli]'"
             raise ModuleNotFoundError(msg, name="rich") from error
+        console = console or get_console()
+        if console.is_jupyter and find_spec("ipywidgets") is None:
+            msg = (
+                "a progress bar in a notebook needs ipywidgets: pip install 'polars-mcc[notebook]'"
+            )
+            raise ModuleNotFoundError(msg, name="ipywidgets")
         known = [rows for rows in rows_of_files if rows is not None]
         self._ends = list(itertools.accumulate(known)) if len(known) == len(rows_of_files) else []
         self._rows = 0

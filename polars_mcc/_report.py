@@ -311,6 +311,7 @@ def _confusions(log: _Log, plot: ModuleType) -> Iterator[_Section]:
     cells = cells.with_columns(pl.col(models).cast(pl.Enum(log.preds)))  # in this order
     counted = FrameMcc(cells.filter(pl.col("n") > 0))
     costliest = counted.confusion(*models, weight="n", nulls="label", top=_TOP)
+    costliest = costliest.drop("n_null")  # which is of the cells, and has no null
     query, _ = log.call("confusion", pred=log.pred, top=_TOP)
     charts = []
     notes = []

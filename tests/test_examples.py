@@ -65,7 +65,8 @@ def test_the_documentation_is_built(monkeypatch, tmp_path):
 def test_the_notebook_runs_and_shows_what_it_showed():
     stored = nbformat.read(EXAMPLES / "tour.ipynb", as_version=4)
     executed = copy.deepcopy(stored)
-    NotebookClient(executed, resources={"metadata": {"path": str(EXAMPLES)}}).execute()
+    resources = {"metadata": {"path": str(EXAMPLES)}}
+    NotebookClient(executed, resources=resources, timeout=120).execute()
 
     def frames(notebook: nbformat.NotebookNode) -> list[str]:
         code = [cell for cell in notebook.cells if cell.cell_type == "code"]

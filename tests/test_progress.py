@@ -12,8 +12,10 @@ import sys
 import time
 from contextlib import closing
 
+import nbformat
 import polars as pl
 import pytest
+from nbclient import NotebookClient
 from polars.testing import assert_frame_equal
 from rich.console import Console
 from support import log_of
@@ -134,6 +136,48 @@ def test_rows_that_a_filter_leaves_are_known_of_partitions(tmp_path):
     assert _files.rows_of_files(logs, pl.col("gold") > 1) == [None, None]
     assert _files.rows_of_files(_files.find([str(tmp_path / "*.csv")]), None) == [None, None]
     assert _files.rows_of_files(_files.find(["s3://bucket/logs/*.parquet"]), None) == [None]
+
+
+class Watching(NotebookClient):
+    """Keeps what a cell has displayed, also what it has taken away since."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.displayed = []
+
+    def process_message(self, msg, cell, cell_index):
+        if msg["msg_type"] == "display_data":
+            self.displayed.append(str(msg["content"]["data"]))
+        return super().process_message(msg, cell, cell_index)
+
+
+@pytest.mark.filterwarnings("ignore")  # those of Jupyter
+def test_in_a_notebook():
+    code = """
+import time
+
+import polars as pl
+import polars_mcc
+from polars_mcc import _progress
+
+_progress._PATIENCE = -1.0
+advance = _progress.Bar.advance
+_progress.Bar.advance = lambda bar, rows: advance(bar, rows) or time.sleep(1)
+rows = pl.DataFrame({"gold": [1, 2], "pred": [1, 2]}).sample(100_000, with_replacement=True)
+polars_mcc.progress(rows, polars_mcc.score)["n"].item()
+"""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    client = Watching(notebook, timeout=120)
+    client.execute()
+    assert "0.1 of 0.1 M rows" in "".join(client.displayed)
+    last = notebook.cells[0].outputs[-1]
+    assert last.data["text/plain"] == "100000"
+
+
+def test_what_a_notebook_lacks_is_named(monkeypatch):
+    monkeypatch.setattr(_progress, "find_spec", lambda _: None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'polars-mcc\[notebook\]'"):
+        _progress.Bar([1], console=Console(force_jupyter=True))
 
 
 def in_a_terminal(command: list[str], *, interrupt: bool) -> tuple[int, str, str]:

@@ -70,6 +70,7 @@ def test_what_is_shown_is_what_the_queries_give():
         [model, str(gold), str(pred), str(n)] for model, gold, pred, n, *_ in confusions.iter_rows()
     ]
     assert len(shown) == 60
+    assert rows_of(page, "Rows not scored") == []
     beside = rows_of(page, "Models beside logistic")
     assert [row[0] for row in beside] == compared["model"].to_list() == ["knn", "bayes"]
 
@@ -157,15 +158,18 @@ def browser():
 def page(browser, tmp_path_factory):
     """The report of the hostile log, made by the command line, and open."""
     folder = tmp_path_factory.mktemp("report")
-    hostile_log().write_parquet(folder / "log.parquet")
-    command = [sys.executable, "-m", "polars_mcc", "report", str(folder / "log.parquet")]
+    (folder / "logs").mkdir()
+    (folder / "logs/notes.txt").write_text("not a log")
+    hostile_log().write_parquet(folder / "logs/log.parquet")
+    command = [sys.executable, "-m", "polars_mcc", "report", str(folder / "logs")]
     keys = ["--by", "<b>country</b>", "--by", "year", "--by", "day"]
     options = ["--title", SCRIPT, "--filter", "year > 2020 AND gold IS NOT DISTINCT FROM gold"]
     out = ["--out", str(folder / "report.html")]
     done = subprocess.run(
         [*command, *keys, *options, *out], capture_output=True, text=True, check=True
     )
-    assert done.stderr == f"polars-mcc: a report is written to {folder / 'report.html'}\n"
+    said = f"polars-mcc: a report is written to {folder / 'report.html'}\n"
+    assert done.stderr.endswith(said)
     browser.get((folder / "report.html").as_uri())
     return browser
 
@@ -251,6 +255,8 @@ def test_what_made_it_is_told(page):
     assert "--title '<script>" in made
     assert "log.parquet" in made
     assert "year > 2020" in made
+    assert "not read" in made
+    assert "notes.txt" in made
     assert f"polars_mcc {polars_mcc.__version__}, Polars {pl.__version__}" in made
 
 
