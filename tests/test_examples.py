@@ -6,6 +6,7 @@ import copy
 import hashlib
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -45,10 +46,11 @@ def test_charts_are_drawn_where_asked(monkeypatch, tmp_path):
     assert texts.findall(shown) == texts.findall(drawn["slices.svg"]), "the README's picture"
 
 
-def test_the_documentation_is_built(monkeypatch, tmp_path):
+def test_the_documentation_is_built(tmp_path):
     """Every verb has an entry, and every link and picture is there."""
-    monkeypatch.setattr(polars_mcc, "__doc__", polars_mcc.__doc__)
-    run("build_docs.py", str(tmp_path / "site"), monkeypatch=monkeypatch)
+    # In a process of its own: pdoc changes the signatures of what it documents.
+    command = [sys.executable, str(EXAMPLES / "build_docs.py"), str(tmp_path / "site")]
+    subprocess.run(command, check=True)
     pages = {path: path.read_text("utf-8") for path in (tmp_path / "site").rglob("*.html")}
     verbs = re.findall(r'<section id="(\w+)">', pages[tmp_path / "site/polars_mcc.html"])
     assert set(polars_mcc.__all__) - {"plot"} <= set(verbs)
