@@ -1,7 +1,8 @@
 """A query collected while a bar shows how many rows of its log have been read.
 
-The rows stream from one scan to two places: to the query, whose plan is as ever, and to a sink
-beside it, of one column without values, which only counts them.
+The log is read by a query of its own, in batches as Polars makes them, which are counted and
+handed on. A sink beside the query would leave the scan in its plan, but has Polars keep all rows
+until a query of several steps has asked for them.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import bisect
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from polars_mcc._log import Frame
 
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 P = ParamSpec("P")
-_BATCH = 4_000_000
-"""Rows that are counted at once."""
 _PATIENCE = 0.5
 """Seconds after which there is a bar."""
 
@@ -46,9 +46,9 @@ def progress(
         **kwargs: Likewise.
 
     Returns:
-        What `verb(log, *args, **kwargs).collect()` gives. The query is not changed: the rows of
-        the log go to a sink beside it too, which counts them. A query of less than half a second
-        shows no bar; one that fails, or is interrupted, takes its bar away.
+        What `verb(log, *args, **kwargs).collect()` gives. The rows of the log are counted on their
+        way from the scan to the query. A query of less than half a second shows no bar; one that
+        fails, or is interrupted, takes its bar away.
 
     Raises:
         ModuleNotFoundError: rich is not installed, which the extra `cli` has, or in a notebook
@@ -73,20 +73,55 @@ def collect(
     log: pl.LazyFrame, query: Callable[[pl.LazyFrame], pl.LazyFrame], bar: Bar
 ) -> pl.DataFrame:
     """The answer of a query, while a bar is told how many rows of the log have passed."""
-    shared = log.cache()
-    passing = shared.with_columns(pl.lit(None).alias("passing")).select("passing")
-    counting = passing.sink_batches(
-        lambda rows: bar.advance(rows.height), chunk_size=_BATCH, maintain_order=False, lazy=True
-    )
-    assert counting is not None  # noqa: S101 - for the type checker: it is lazy
-    queries = [query(shared), counting]
+    reading = _Reading(log, bar)
     try:
-        answer, _ = pl.collect_all(queries)
+        return query(reading.rows).collect()
     except KeyboardInterrupt:
         with contextlib.suppress(KeyboardInterrupt):
             time.sleep(0)  # Polars has raised it; now Python does, and not when the bar goes away
+        reading.stop()
         raise
-    return answer
+
+
+class _Reading:
+    """The rows of a log, read in batches by a query of its own; a bar is told of each."""
+
+    def __init__(self, log: pl.LazyFrame, bar: Bar) -> None:
+        self._log = log
+        self._bar = bar
+        self._is_stopped = False
+        self._running = 0
+
+    @property
+    def rows(self) -> pl.LazyFrame:
+        schema = self._log.collect_schema()
+        return register_io_source(self._batches, schema=schema, is_pure=True)
+
+    def stop(self) -> None:
+        """Read no more, and wait a little, so that no thread is at it when Python ends."""
+        self._is_stopped = True
+        last = time.monotonic() + 1
+        while self._running and time.monotonic() < last:
+            time.sleep(0.01)
+
+    def _batches(
+        self,
+        columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        _: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        rows = self._log if columns is None else self._log.select(columns)
+        rows = rows if n_rows is None else rows.head(n_rows)
+        self._running += 1
+        try:
+            for batch in rows.collect_batches(maintain_order=False):
+                if self._is_stopped:
+                    return
+                self._bar.advance(batch.height)
+                yield batch if predicate is None else batch.filter(predicate)
+        finally:
+            self._running -= 1
 
 
 class Bar:
