@@ -111,11 +111,12 @@ class _Reading:
         n_rows: int | None,
         _: int | None,
     ) -> Iterator[pl.DataFrame]:
-        rows = self._log if columns is None else self._log.select(columns)
+        # A query that only numbers rows asks for no column, of which there would be no rows.
+        rows = self._log if columns is None else self._log.select(columns or pl.first())
         rows = rows if n_rows is None else rows.head(n_rows)
         self._running += 1
         try:
-            for batch in rows.collect_batches(maintain_order=False):
+            for batch in rows.collect_batches():
                 if self._is_stopped:
                     return
                 self._bar.advance(batch.height)

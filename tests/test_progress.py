@@ -67,6 +67,30 @@ def test_any_function_of_a_log_will_do():
     assert empty.equals(rows.clear().mcc.by("key"))
 
 
+QUERIES = {
+    "number of rows": lambda lf: lf.select(pl.len()),
+    "row index": lambda lf: lf.with_row_index().select(pl.col("index").sum()),
+    "head of a filter": lambda lf: lf.filter(pl.col("n") % 7 == 1).head(2).select("m"),
+    "filter of a head": lambda lf: lf.head(5).filter(pl.col("n") > 2).select("m"),
+    "tail": lambda lf: lf.tail(2).select("m"),
+    "slice": lambda lf: lf.slice(70_005, 3).select("m"),
+    "order": lambda lf: lf.select(pl.col("n").is_sorted()),
+    "constant": lambda lf: lf.select(x=pl.lit(1)),
+    "a constant per row": lambda lf: lf.with_columns(x=1).select(pl.col("x").sum()),
+}
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_rows_come_in_their_order_and_number(query, tmp_path):
+    """In several files, each of several batches."""
+    numbers = pl.int_range(1_000_000, eager=True)
+    for i in range(4):
+        rows = pl.DataFrame({"n": numbers + i * 1_000_000}).with_columns(m=-pl.col("n"))
+        rows.write_parquet(tmp_path / f"{i}.parquet", row_group_size=50_000)
+    scan = pl.scan_parquet(tmp_path)
+    assert polars_mcc.progress(scan, query).equals(query(scan).collect())
+
+
 def test_errors_are_those_of_the_query(log):
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match="no column 'kye' for key"):
         polars_mcc.progress(log, polars_mcc.by, "kye")
