@@ -63,8 +63,8 @@ def find(paths: Sequence[str]) -> Logs:
     """Look up files, globs and folders, each file once; a URL is left for Polars.
 
     A folder may be a table of Delta or Iceberg; of another, the Parquet files are read, or else
-    those of the one other kind there is. Hidden
-    files, and those that begin with `_`, are bookkeeping of other tools.
+    those of the one other kind there is. Hidden files, and those that begin with `_`, are
+    bookkeeping of other tools.
 
     Raises:
         FileNotFoundError: A path, glob or folder holds no such file.
