@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 from unicodedata import bidirectional, category
@@ -23,7 +23,7 @@ from polars_mcc._confusion import Normalize
 from polars_mcc._differences import Correction
 from polars_mcc._intervals import Method
 from polars_mcc._labels import known_labels
-from polars_mcc._log import read
+from polars_mcc._log import one_or_several, read
 from polars_mcc._plan_errors import reason
 from polars_mcc._progress import Bar, collect
 from polars_mcc._report import TITLE, written
@@ -184,7 +184,7 @@ def by(  # noqa: PLR0917 - typer makes options of them
             log,
             *keys,
             gold=gold,
-            pred=_one_or_several(preds),
+            pred=one_or_several(preds),
             weight=weight,
             nulls=nulls,
             metrics=metric or "mcc",
@@ -268,7 +268,7 @@ def counts(  # noqa: PLR0917 - typer makes options of them
     keys, preds = by or [], pred or ["pred"]
 
     def query(log: pl.LazyFrame) -> pl.LazyFrame:
-        return polars_mcc.counts(log, *keys, gold=gold, pred=_one_or_several(preds), weight=weight)
+        return polars_mcc.counts(log, *keys, gold=gold, pred=one_or_several(preds), weight=weight)
 
     _run(query, logs, [*keys, gold, *preds, weight], where, _To(out, form))
 
@@ -293,7 +293,7 @@ def classes(  # noqa: PLR0917 - typer makes options of them
 
     def query(log: pl.LazyFrame) -> pl.LazyFrame:
         return polars_mcc.classes(
-            log, *keys, gold=gold, pred=_one_or_several(preds), weight=weight, nulls=nulls
+            log, *keys, gold=gold, pred=one_or_several(preds), weight=weight, nulls=nulls
         )
 
     _run(query, logs, [*keys, gold, *preds, weight], where, _To(out, form))
@@ -331,7 +331,7 @@ def confusion(  # noqa: PLR0917 - typer makes options of them
             log,
             *keys,
             gold=gold,
-            pred=_one_or_several(preds),
+            pred=one_or_several(preds),
             weight=weight,
             labels=_labels(log, gold, preds) if is_wide else None,
             normalize=normalize,
@@ -377,7 +377,7 @@ def compare(  # noqa: PLR0917 - typer makes options of them
         return polars_mcc.compare(
             log,
             a,
-            _one_or_several(b),
+            one_or_several(b),
             *keys,
             gold=gold,
             weight=weight,
@@ -426,7 +426,7 @@ def worst(  # noqa: PLR0917 - typer makes options of them
             log,
             *by,
             gold=gold,
-            pred=_one_or_several(preds),
+            pred=one_or_several(preds),
             weight=weight,
             nulls=nulls,
             depth=depth,
@@ -476,7 +476,7 @@ def drift(  # noqa: PLR0917 - typer makes options of them
             *periods,
             *keys,
             gold=gold,
-            pred=_one_or_several(preds),
+            pred=one_or_several(preds),
             weight=weight,
             nulls=nulls,
             ci=ci,
@@ -571,7 +571,7 @@ def check(  # noqa: PLR0917 - typer makes options of them
             min_n=min_n,
             ci=ci,
             gold=gold,
-            pred=_one_or_several(preds),
+            pred=one_or_several(preds),
             weight=weight,
             nulls=nulls,
         )
@@ -649,14 +649,9 @@ def _listed(files: list[str]) -> str:
     return "\n".join([*files[:_LISTED], *more])
 
 
-def _one_or_several(models: list[str]) -> str | list[str]:
-    """Of one model the answer has no column `model`."""
-    return models if len(models) > 1 else models[0]
-
-
 def _labels(log: pl.LazyFrame, gold: str, preds: list[str]) -> list[object] | None:
     """The labels that occur, which make the columns of a matrix; None if their dtype knows them."""
-    read_log = read(log, [], gold, _one_or_several(preds), None, answers=())
+    read_log = read(log, [], gold, one_or_several(preds), None, answers=())
     if known_labels(read_log.labels) is not None:
         return None
     return read_log.distinct_labels().collect().to_series().to_list()
@@ -696,17 +691,28 @@ class _Opened:
 
     found: _files.Logs
     columns: list[str]
-    rows: pl.LazyFrame
-    rows_of_files: Callable[[], list[int | None]]
+    where: pl.Expr | None
+
+    @cached_property
+    def rows(self) -> pl.LazyFrame:
+        """The rows for which the filter holds."""
+        log = _files.scan(self.found, self.columns)
+        return log if self.where is None else log.filter(self.where)
+
+    @cached_property
+    def rows_of_files(self) -> list[int | None]:
+        """How many they are in each file, as far as that is known."""
+        return _files.rows_of_files(self.found, self.where)
 
     def collect(self, about: str, query: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
         """The answer of a query; on a terminal, with a progress bar meanwhile."""
+        rows = self.rows
         with _files.named_if_corrupt(self.found, self.columns):
             if not sys.stderr.isatty():
-                return query(self.rows).collect()
-            bar = Bar(self.rows_of_files(), title=about, console=Console(stderr=True))
+                return query(rows).collect()
+            bar = Bar(self.rows_of_files, title=about, console=Console(stderr=True))
             with closing(bar):
-                return collect(self.rows, query, bar)
+                return collect(rows, query, bar)
 
     def say_what_is_not_read(self) -> None:
         if self.found.others:
@@ -720,9 +726,7 @@ def _opened(logs: list[str], read: Sequence[str | None], where: str | None) -> _
     columns = [name for name in read if name is not None]
     if rows is not None:
         columns += rows.meta.root_names()
-    lf = _files.scan(found, columns)
-    rows_of_files = cache(lambda: _files.rows_of_files(found, rows))
-    return _Opened(found, columns, lf if rows is None else lf.filter(rows), rows_of_files)
+    return _Opened(found, columns, rows)
 
 
 @contextmanager

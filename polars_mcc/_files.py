@@ -298,11 +298,13 @@ def _each_once(files: Sequence[str]) -> list[str]:
 
 def _kind(file: str) -> str:
     """By the name, or what is in a folder; what has no known name is taken for Parquet."""
-    if Path(file, _TABLES["Delta"]).is_dir():
-        return "Delta"
-    if Path(file).is_dir() and any(Path(file, _TABLES["Iceberg"]).glob("*.metadata.json")):
-        return "Iceberg"
-    return _KINDS.get(Path(file).suffix, "Parquet")
+    path = Path(file)
+    if path.is_dir():
+        if (path / _TABLES["Delta"]).is_dir():
+            return "Delta"
+        if any((path / _TABLES["Iceberg"]).glob("*.metadata.json")):
+            return "Iceberg"
+    return _KINDS.get(path.suffix, "Parquet")
 
 
 def _scan_one(file: str) -> pl.LazyFrame:

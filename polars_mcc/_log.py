@@ -280,6 +280,11 @@ def dtype_of(frame: Frame, column: IntoColumn, role: str) -> tuple[str, pl.DataT
     return found
 
 
+def one_or_several(models: Sequence[str]) -> str | Sequence[str]:
+    """Models as `pred`: of one, the answer has no column `model`."""
+    return models[0] if len(models) == 1 else models
+
+
 def as_expr(column: IntoColumn) -> pl.Expr:
     """A column name as an expression that means this column and no other."""
     # pl.col("*") and pl.col("^a.*$") are patterns; a column so named is not.

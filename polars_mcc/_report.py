@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
-import hashlib
 import io
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 
 from polars_mcc._classes import Nulls
-from polars_mcc._log import SET, TOTAL, Frame, check_level
+from polars_mcc._log import SET, TOTAL, Frame, as_expr, check_level, one_or_several
 from polars_mcc._namespaces import FrameMcc
 from polars_mcc._slices import can_be_long
 from polars_mcc._table import keys_of
@@ -202,9 +201,8 @@ class _Log:
         return self.collect(about, query), text
 
     @property
-    def pred(self) -> str | list[str]:
-        """Of one model, answers have no column `model`."""
-        return self.preds[0] if len(self.preds) == 1 else self.preds
+    def pred(self) -> str | Sequence[str]:
+        return one_or_several(self.preds)
 
 
 @dataclass(frozen=True)
@@ -252,7 +250,7 @@ def _of_key(key: str, scores: pl.DataFrame, query: str, plot: ModuleType) -> _Se
     """The slices of one key, drawn over time if they are that, or beside the total."""
     slices = scores.filter(pl.col(SET) == key).drop(SET)
     if plot.is_time(slices.schema[key]):
-        drawn = slices.filter(pl.col(key).rank("dense", descending=True) <= _TIMES)
+        drawn = slices.filter(as_expr(key).rank("dense", descending=True) <= _TIMES)
         which, draw = "last", partial(plot.over_time, drawn)
     else:
         drawn = _lowest(slices, key, "mcc")
@@ -281,7 +279,7 @@ def _reason(log: _Log, pred: str) -> pl.Expr:
     """Why a row is not scored: which of its columns are null."""
     columns = [log.weight] if log.nulls == "label" else [log.gold, pred, log.weight]
     parts = [
-        pl.when(pl.col(name).is_null()).then(pl.lit(f"{name} is null"))
+        pl.when(as_expr(name).is_null()).then(pl.lit(f"{name} is null"))
         for name in columns
         if name is not None
     ]
@@ -331,7 +329,7 @@ def _comparisons(log: _Log, plot: ModuleType, sure: Mapping[str, object]) -> Ite
     a, *others = log.preds
     if not others:
         return
-    b = others[0] if len(others) == 1 else others
+    b = one_or_several(others)
     note = f"A difference above 0: better than {a}."
     for key in [None, *log.keys]:
         slice_ = [] if key is None else [key]
@@ -417,9 +415,9 @@ def _drawn(alt: str, draw: Callable[[], Chart], rows: pl.DataFrame) -> list[_Cha
 
 def _lowest(slices: pl.DataFrame, key: str, score: str) -> pl.DataFrame:
     """The slices that score lowest, of all models, as many as a chart has lines for."""
-    least = slices.group_by(key, maintain_order=True).agg(pl.col(score).min())
+    least = slices.group_by(as_expr(key), maintain_order=True).agg(pl.col(score).min())
     least = least.sort(score, maintain_order=True, nulls_last=True).head(_LINES)
-    return slices.join(least.select(key), on=key, how="semi", nulls_equal=True)
+    return slices.join(least.select(as_expr(key)), on=as_expr(key), how="semi", nulls_equal=True)
 
 
 def _left_out(slices: pl.DataFrame, drawn: pl.DataFrame, key: str, which: str) -> list[str]:
@@ -429,6 +427,8 @@ def _left_out(slices: pl.DataFrame, drawn: pl.DataFrame, key: str, which: str) -
 
 def _page(title: str, sections: Sequence[_Section], made: Mapping[str, str]) -> str:
     """The page: every text escaped, and a policy that lets only its own script run."""
+    import hashlib  # noqa: PLC0415 - it takes most of the time that this module would take
+
     import jinja2  # noqa: PLC0415 - altair, which is optional, needs and brings it
 
     here = files("polars_mcc")
