@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 from polars_mcc._check import CheckError
 from polars_mcc._confusion import to_numpy
-from polars_mcc._functions import by, classes, compare, confusion, counts, score
+from polars_mcc._functions import (
+    by,
+    classes,
+    compare,
+    confusion,
+    counts,
+    engine_counts,
+    score,
+)
 from polars_mcc._namespaces import ExprMcc, FrameMcc, SeriesMcc
 from polars_mcc._progress import progress
 from polars_mcc._questions import best_threshold, check, curve, drift, worst
@@ -35,6 +43,7 @@ __all__ = [
     "counts",
     "curve",
     "drift",
+    "engine_counts",
     "metrics",
     "plot",
     "progress",

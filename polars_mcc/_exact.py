@@ -64,6 +64,25 @@ class Product:
         return (self.high + carry).cast(pl.Float64) + rest.cast(pl.Float64) / float(_LIMB)
 
 
+def power_of_two(number: pl.Expr) -> pl.Expr:
+    """The least power of two that a positive float is at most; or its double."""
+    return pl.lit(2.0).pow(number.log(2).ceil() + 1)
+
+
+def sum_in_any_order(addends: pl.Expr, unit: pl.Expr, bits: int = 60) -> pl.Expr:
+    """The sum of floats, as floats are added that are integers: whatever their order.
+
+    `unit` is the same for all. In units the addends are cut after `bits` + 60 binary digits, and
+    their absolute values may add up to 2^(126 - bits).
+    """
+    fine = float(2**bits)
+    scaled = addends / unit * fine
+    high = scaled.floor()
+    low = ((scaled - high) * float(_LIMB)).floor()
+    limbs = Product(*(limb.cast(pl.Int128, strict=False) for limb in (high, low))).sum()
+    return limbs.to_float() * (unit.max() / fine)
+
+
 class Numbers(ABC):
     """How weights are added up and multiplied: by the kind of their dtype."""
 

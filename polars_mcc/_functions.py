@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar, get_args, overload
+from typing import Any, TypeVar, get_args, overload
 
 import polars as pl
 
@@ -25,6 +25,7 @@ from polars_mcc._intervals import Method, Resampling
 from polars_mcc._labels import as_label, as_labels, known_labels
 from polars_mcc._log import (
     SET,
+    AnyFrame,
     Frame,
     IntoColumn,
     IntoColumns,
@@ -32,12 +33,13 @@ from polars_mcc._log import (
     check_choice,
     check_level,
     check_number,
+    opened,
     read,
 )
 from polars_mcc._registry import IntoMetrics
 from polars_mcc._slices import Sets
 
-FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
+FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame, AnyFrame)
 
 
 @overload
@@ -317,6 +319,7 @@ def by(
         sample_weight=sample_weight,
         cluster=cluster,
         lists=ci is None,
+        computed=[] if windows is None else [windows.bucket],
     )
     _registry.check_aggregations(asked, log.labels)
     if log.multilabel:
@@ -606,6 +609,47 @@ def counts(
     return as_kind_of(frame, log.answer(countable, "gold", "pred"))
 
 
+def engine_counts(
+    frame: AnyFrame, *keys: str, gold: str = "gold", pred: str | Sequence[str] = "pred"
+) -> Any:  # noqa: ANN401 - it is the frame of another library
+    """The query by which another engine counts a log, as a frame of that engine.
+
+    It is what the verbs ask of Spark, DuckDB, Dask, Ibis, pandas or PyArrow, given their frames.
+    Look at its plan, `engine_counts(...).explain()`, or keep the counts where the log is,
+    `engine_counts(...).write.parquet("s3://lake/counts")`.
+
+    Args:
+        frame: A frame that narwhals takes.
+        *keys: The names of the columns that make the slices.
+        gold: The name of the true label.
+        pred: The name of the predicted label, or of those of several models.
+
+    Returns:
+        A frame of the engine, in any order, a row per combination of values that occurs in the
+        columns that are named, with these columns and `n`, how many rows there are of it: a log
+        for any verb, with `weight="n"`.
+
+    Raises:
+        TypeError: It is a frame of Polars, which has `counts`, or none that narwhals takes.
+
+    Errors of `by` are raised too.
+
+    Examples:
+        >>> import duckdb
+        >>> import polars_mcc
+        >>> log = duckdb.sql("SELECT i % 2 AS gold, i % 3 % 2 AS pred FROM range(12) t(i)")
+        >>> polars_mcc.engine_counts(log).order("gold, pred").fetchall()
+        [(0, 0, 4), (0, 1, 2), (1, 0, 4), (1, 1, 2)]
+    """
+    engine = opened(frame)
+    if isinstance(engine, (pl.DataFrame, pl.LazyFrame)):
+        msg = "engine_counts is for logs of other engines: of a polars frame, take counts(...)"
+        raise TypeError(msg)
+    models = [pred] if isinstance(pred, str) else list(pred)
+    read(frame, keys, gold, models, None, answers=["n"], lists=True)
+    return engine.native_counts(list(dict.fromkeys([*keys, gold, *models])))
+
+
 def classes(
     frame: FrameT,
     *keys: IntoColumn,
@@ -783,7 +827,7 @@ def _check_no_interval(method: str, cluster: IntoColumn | None) -> None:
 
 
 def _windows(
-    frame: Frame, index: IntoColumn | None, window: str | None, every: str | None
+    frame: AnyFrame, index: IntoColumn | None, window: str | None, every: str | None
 ) -> _slices.Windows | None:
     if index is not None and window is not None:
         return _slices.windows_of(frame, index, window, every)
@@ -841,7 +885,7 @@ def _is_positive(log: Log, metrics: Sequence[_metrics.Metric], positive: object)
 
 
 def _check_resampling(
-    frame: Frame,
+    frame: AnyFrame,
     log: Log,
     method: str,
     n_boot: object,
@@ -850,7 +894,7 @@ def _check_resampling(
     is_plain: bool,
     metrics: list[str],
 ) -> None:
-    if isinstance(frame, pl.LazyFrame):
+    if is_lazy(frame):
         columns = ", ".join(map(repr, [*log.keys, *(["model"] if log.several else [])]))
         msg = (
             f"method='{method}' draws from counts that are at hand, which a lazy query has not: "
@@ -880,17 +924,17 @@ def _check_resampling(
             raise ValueError(msg)
 
 
-def _labels_of(frame: Frame, log: Log) -> Sequence[object]:
+def _labels_of(frame: AnyFrame, log: Log) -> Sequence[object]:
     known = known_labels(log.labels)
     if known is not None:
         return known
-    if isinstance(frame, pl.LazyFrame):
+    if is_lazy(frame):
         msg = (
             f"the columns of a lazy confusion matrix must be known beforehand: pass labels=[...], "
             f"cast the {log.labels} labels to an Enum, collect() first, or take long=True, "
             "which has a row per cell"
         )
-        raise ValueError(msg)  # noqa: TRY004 - the frame is fine, its labels are unknown
+        raise ValueError(msg)
     return log.distinct_labels().collect().to_series().to_list()
 
 
@@ -898,5 +942,15 @@ def _labels_of(frame: Frame, log: Log) -> Sequence[object]:
 def as_kind_of(frame: pl.DataFrame, answer: pl.LazyFrame) -> pl.DataFrame: ...
 @overload
 def as_kind_of(frame: pl.LazyFrame, answer: pl.LazyFrame) -> pl.LazyFrame: ...
-def as_kind_of(frame: Frame, answer: pl.LazyFrame) -> Frame:
-    return answer.collect() if isinstance(frame, pl.DataFrame) else answer
+@overload
+def as_kind_of(frame: AnyFrame, answer: pl.LazyFrame) -> Frame: ...
+def as_kind_of(frame: AnyFrame, answer: pl.LazyFrame) -> Frame:
+    return answer if is_lazy(frame) else answer.collect()
+
+
+def is_lazy(frame: AnyFrame) -> bool:
+    """Whether nothing is to be read of a frame before `collect`."""
+    source = opened(frame)
+    if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
+        return isinstance(source, pl.LazyFrame)
+    return source.is_lazy

@@ -12,13 +12,20 @@ the derivative of R by p_ij, less its mean, is the influence φ_ij = X_ij - R·Y
 P_i is how often the gold label i is predicted, T_j how often the predicted label j is gold. So
 the variance of R in n rows is Σ p_ij φ_ij² / n (the delta method), and a table with the same
 margins and the score ρ has the mean of (X_ij - ρ·Y_ij)² in place of that of φ².
+
+|X| is at most 2 / √(BC), and |Y| at most 1/B + 1/C. These bounds are the units in which the sums
+over pairs and classes are added up as integers, so that they are the same in whatever order the
+pairs come: from files, days or machines.
 """
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+
 import polars as pl
 
 from polars_mcc._classes import Nulls, beside_class, is_scored
+from polars_mcc._exact import power_of_two, sum_in_any_order
 from polars_mcc._log import Log
 from polars_mcc._scores import r_k, sums_of_slices
 
@@ -27,7 +34,8 @@ def margins(log: Log, classes: pl.LazyFrame) -> pl.LazyFrame:
     """What a label adds to X and Y as a gold and as a predicted label, a row per class.
 
     X_ij = gold_x_i + pred_x_j - miss·[i ≠ j], and Y_ij = gold_y_i + pred_y_j. These, the shares
-    `t` and `p`, and the `score` of the slice are Float64; all null where R is 0/0.
+    `t` and `p`, and the `score` of the slice are Float64; all null where R is 0/0. `phi_unit` and
+    `y_unit` are what |φ| and |Y| are at most.
     """
     gold_n, pred_n = pl.col("gold_n"), pl.col("pred_n")
     slices, sums = sums_of_slices(log, classes)
@@ -50,27 +58,32 @@ def margins(log: Log, classes: pl.LazyFrame) -> pl.LazyFrame:
 
     # 1 - T and 1 - P are differences of integers: exact where one class is nearly all.
     not_gold, not_pred = share(pl.col("s") - gold_n), share(pl.col("s") - pred_n)
-    b, c, miss = pl.col("b"), pl.col("c"), pl.col("miss")
-    return (
-        log.beside(classes.filter(gold_n + pred_n > 0), slices)
-        .with_columns(miss=pl.when(pl.col("score").is_not_null()).then(1 / (b * c).sqrt()))
-        .select(
-            *log.slice,
-            "label",
-            "score",
-            "miss",
-            t=share(gold_n),
-            p=share(pred_n),
-            gold_x=miss * (not_pred - pl.col("apart")),
-            pred_x=miss * not_gold,
-            gold_y=not_gold / c - 1,
-            pred_y=not_pred / b,
-        )
+    b, c, score, miss = (pl.col(name) for name in ("b", "c", "score", "miss"))
+    most_y = 1 / b + 1 / c
+    slices = slices.with_columns(
+        miss=pl.when(score.is_not_null()).then(1 / (b * c).sqrt())
+    ).with_columns(
+        phi_unit=power_of_two(2 * miss + score.abs() * most_y),
+        y_unit=power_of_two(pl.when(score.is_not_null()).then(most_y)),
+    )
+    return log.beside(classes.filter(gold_n + pred_n > 0), slices).select(
+        *log.slice,
+        "label",
+        "score",
+        "miss",
+        "phi_unit",
+        "y_unit",
+        t=share(gold_n),
+        p=share(pred_n),
+        gold_x=miss * (not_pred - pl.col("apart")),
+        pred_x=miss * not_gold,
+        gold_y=not_gold / c - 1,
+        pred_y=not_pred / b,
     )
 
 
 def influences(log: Log, pairs: pl.LazyFrame, margins: pl.LazyFrame, nulls: Nulls) -> pl.LazyFrame:
-    """The pairs that are scored, with the influence `phi` and the `y` of one of their rows."""
+    """The pairs that are scored, with `phi` and `y` of one of their rows, and the units of both."""
 
     def joined(frame: pl.LazyFrame, side: str, *others: str) -> pl.LazyFrame:
         x, y = pl.col(f"{side}_x"), pl.col(f"{side}_y")
@@ -80,8 +93,10 @@ def influences(log: Log, pairs: pl.LazyFrame, margins: pl.LazyFrame, nulls: Null
     gold, pred = pl.col("gold"), pl.col("pred")
     scored = pairs.filter(is_scored(gold, pred, nulls))
     missed = pl.when(gold.ne_missing(pred)).then("miss").otherwise(0.0)
-    return joined(joined(scored, "gold", "miss"), "pred").select(
+    units = "phi_unit", "y_unit"
+    return joined(joined(scored, "gold", "miss", *units), "pred").select(
         pl.col(scored.collect_schema().names()),
+        *units,
         phi=pl.col("gold_phi") + pl.col("pred_phi") - missed,
         y=pl.col("gold_y") + pl.col("pred_y"),
     )
@@ -95,39 +110,56 @@ def with_influence(
     pred: str = "pred",
     name: str = "phi",
 ) -> pl.LazyFrame:
-    """The cells that are scored, with the influence of their pair as `name`."""
+    """The cells that are scored, with the influence of their pair as `name`, and its unit."""
     of_pair = influences.select(
-        *log.slice, "gold", pl.col("pred").alias(pred), pl.col("phi").alias(name)
+        *(*log.slice, "gold"),
+        pl.col("pred").alias(pred),
+        pl.col("phi").alias(name),
+        pl.col("phi_unit").alias(f"{name}_unit"),
     )
     return cells.join(of_pair, on=[*log.slice, "gold", pred], how="inner", nulls_equal=True)
 
 
-def variance(log: Log, cells: pl.LazyFrame, influence: pl.Expr) -> pl.LazyFrame:
-    """The variance of a statistic of each slice, from the influence of its rows.
+def variance(log: Log, cells: pl.LazyFrame, influence: pl.Expr, most: pl.Expr) -> pl.LazyFrame:
+    """The variance of a statistic of each slice, from the influence of its rows, `most` at most.
 
     It is the sum over units that are independent of (Σ n·influence)², divided by (Σ n)². A
     unit is a row, or a cluster. `units` is (Σ n)² / Σ (n of a unit)²: as many units of one
     size would be as good if the rows of a unit were all alike. `n_clusters` is their number.
     """
     if not log.has_clusters:
-        return log.per_slice(cells, **_of_rows(log, influence))
-    n, size = pl.col("n").cast(pl.Float64), pl.col("size")
-    clusters = cells.group_by(*log.slice, "cluster").agg(moved=(n * influence).sum(), size=n.sum())
+        return log.per_slice(cells, **_of_rows(log, influence, most))
+    size, moved, unit = pl.col("size"), pl.col("moved"), pl.col("unit")
+    n, sizes = _total(size), size.cast(log.numbers.wide)
+    clusters = cells.group_by(*log.slice, "cluster").agg(
+        moved=_sum(log, pl.col("n") * influence, most), size=pl.col("n").sum(), unit=most.max()
+    )
     return log.per_slice(
         clusters,
-        variance=pl.col("moved").pow(2).sum() / size.sum() / size.sum(),
-        units=size.sum() / size.pow(2).sum() * size.sum(),
+        variance=_sum(log, moved.pow(2), unit.pow(2), bits=0) / n / n,
+        units=n / (sizes * sizes).sum().cast(pl.Float64) * n,
         n_clusters=size.count().cast(pl.Int64),
     )
 
 
-def _of_rows(log: Log, influence: pl.Expr) -> dict[str, pl.Expr]:
-    n = pl.col("n").cast(pl.Float64)
-    squares = n if log.is_frequency else pl.col("squares")
+def _of_rows(log: Log, influence: pl.Expr, most: pl.Expr) -> dict[str, pl.Expr]:
+    n, squares = _total(pl.col("n")), pl.col("n" if log.is_frequency else "squares")
+    bits = 60 if log.is_frequency else 0  # for squares are as large as 2^126
     return {
-        "variance": (squares * influence.pow(2)).sum() / n.sum() / n.sum(),
-        "units": n.sum() / squares.sum() * n.sum(),
+        "variance": _sum(log, squares * influence.pow(2), most.pow(2), bits) / n / n,
+        "units": n / _total(squares) * n,
     }
+
+
+def _total(n: pl.Expr) -> pl.Expr:
+    return n.sum().cast(pl.Float64)
+
+
+def _sum(log: Log, addends: pl.Expr, unit: pl.Expr, bits: int = 60) -> pl.Expr:
+    """The sum over the rows of pairs or clusters; where weights are floats, as floats are added."""
+    if log.numbers.count.is_float():
+        return addends.sum()
+    return sum_in_any_order(addends, unit, bits)
 
 
 def observed(log: Log, influences: pl.LazyFrame, cells: pl.LazyFrame) -> pl.LazyFrame:
@@ -135,13 +167,21 @@ def observed(log: Log, influences: pl.LazyFrame, cells: pl.LazyFrame) -> pl.Lazy
 
     `cells` are those of the influences, apart by cluster if the log has clusters.
     """
-    n, phi, y = pl.col("n").cast(pl.Float64), pl.col("phi"), pl.col("y")
-    products = {"phi_phi": phi * phi, "phi_y": phi * y, "y_y": y * y}
-    means = {name: (n * product).sum() / n.sum() for name, product in products.items()}
+    n, columns = pl.col("n"), ("phi", "y")
+    means = {
+        f"{one}_{other}": _sum(
+            log,
+            n * pl.col(one) * pl.col(other),
+            pl.col(f"{one}_unit") * pl.col(f"{other}_unit"),
+        )
+        / _total(n)
+        for one, other in combinations_with_replacement(columns, 2)
+    }
+    phi, most = pl.col("phi"), pl.col("phi_unit")
     if not log.has_clusters:  # In one pass.
-        return log.per_slice(influences, **means, **_of_rows(log, phi))
+        return log.per_slice(influences, **means, **_of_rows(log, phi, most))
     rows = with_influence(log, cells, influences)
-    return log.beside(log.per_slice(influences, **means), variance(log, rows, phi))
+    return log.beside(log.per_slice(influences, **means), variance(log, rows, phi, most))
 
 
 def ends(log: Log, margins: pl.LazyFrame) -> pl.LazyFrame:
@@ -153,18 +193,22 @@ def ends(log: Log, margins: pl.LazyFrame) -> pl.LazyFrame:
     """
     t, p, score = pl.col("t"), pl.col("p"), pl.col("score")
     x, y = pl.col("gold_x") + pl.col("pred_x"), pl.col("gold_y") + pl.col("pred_y")
-    both = t * p
+    both, one, y_unit = t * p, pl.lit(1.0), pl.col("y_unit")
+    most = 4 * pl.max_horizontal("phi_unit", y_unit)
 
     def agree(rho: pl.Expr | float) -> pl.Expr:
-        return ((t + p) / 2 * (x - rho * y).pow(2)).sum()
+        return sum_in_any_order((t + p) / 2 * (x - rho * y).pow(2), most.pow(2))
 
     # X and Y are uncorrelated there, and Y is a sum of two independent terms.
-    x_x = (both * ((1 - t) * (1 - p) + both.sum() - both)).sum() * pl.col("miss").max().pow(2)
-    y_y = (t * (pl.col("gold_y") + 1).pow(2) + p * pl.col("pred_y").pow(2)).sum() - 1
+    meet = sum_in_any_order(both, one)
+    x_x = sum_in_any_order(both * ((1 - t) * (1 - p) + meet - both), one)
+    x_x *= pl.col("miss").max().pow(2)
+    spread = t * (pl.col("gold_y") + 1).pow(2) + p * pl.col("pred_y").pow(2)
+    y_y = sum_in_any_order(spread, y_unit.pow(2)) - 1
     return log.per_slice(
         margins,
         score=score.max(),
-        meet=both.sum(),
+        meet=meet,
         guess_0=x_x.clip(0),
         guess_2=y_y,
         agree_0=agree(0.0),

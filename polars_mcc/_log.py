@@ -3,7 +3,7 @@
 A log is a lazy frame with the columns `key:<name>` …, `gold`, `weight`, and `pred:<name>` of
 each model; and with `baseline` and `cluster`, if asked for. A row stands for `weight` rows: 1
 in a log as it was written, `n` in a counts table. Everything that can be wrong with names and
-dtypes is found here.
+dtypes is found here. A log of another engine comes in as the counts of its rows.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._exact import Integers, Numbers, numbers
 from polars_mcc._labels import common_dtype
+
+if TYPE_CHECKING:
+    from polars_mcc._engines import Counted, Engine
 
 IntoColumn: TypeAlias = str | pl.Expr
 """A column name or any Polars expression."""
@@ -26,6 +29,9 @@ IntoColumns: TypeAlias = str | pl.Expr | Sequence[str | pl.Expr]
 """A column, or several: a list, a selector, an expression with several outputs."""
 
 Frame: TypeAlias = pl.DataFrame | pl.LazyFrame
+
+AnyFrame: TypeAlias = object
+"""A Frame, or one of another engine, as narwhals takes it; what it is not is found at the door."""
 
 SET = "keys"
 """The column that names the set of keys of a slice, where there are several sets."""
@@ -55,6 +61,7 @@ class Log:
     multilabel: bool = False
     sets: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
 
     @property
     def slice(self) -> list[str]:
@@ -102,6 +109,7 @@ class Log:
                 "gold",
                 "weight",
                 *self.extras,
+                *self.sums,
                 pred=pred.cast(self.pred) if self.several else pred,
             )
             for pred, model_slice in self.each_model()
@@ -162,7 +170,7 @@ class Log:
 
 
 def read(
-    frame: Frame,
+    frame: AnyFrame,
     keys: Sequence[IntoColumn],
     gold: IntoColumn,
     pred: IntoColumns,
@@ -175,6 +183,7 @@ def read(
     periods: Mapping[str, IntoColumn] | None = None,
     role: Literal["pred", "score"] = "pred",
     lists: bool = False,
+    computed: Sequence[pl.Expr] = (),
 ) -> Log:
     """Check a user's arguments against the schema and rename the columns they name.
 
@@ -191,8 +200,11 @@ def read(
         periods: By name, whether a row is of a period. Rows of none are left out.
         role: Whether `pred` is a label, or a score: a number that says how sure a model is.
         lists: Whether a row may have several labels, in lists.
+        computed: Those of these expressions that are no user's: if another engine has the log,
+            they are computed of its counts.
     """
-    schema = _schema_of(frame)
+    source = opened(frame)
+    schema = _schema_of(source)
     several = not isinstance(pred, str) and (
         not isinstance(pred, pl.Expr) or pred.meta.has_multiple_outputs()
     )
@@ -243,7 +255,15 @@ def read(
     else:
         labels, pred_dtype = common_dtype(labelled), _score_dtype(pred_dtypes)
 
-    looked_at = frame.lazy()
+    sums: tuple[str, ...] = ()
+    if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
+        looked_at = source.lazy()
+    else:
+        roles = {"key": keys, "gold": [gold], role: preds, **{n: [c] for n, c in extras.items()}}
+        looked_at, rows, sums = _counted(source, roles, {kind: weight}, computed)
+        [(weight, dtype)] = rows.items()
+        weight_name = weight_name or weight
+        arithmetic = numbers(weight_name, dtype)
     if periods:  # Before all else, so that the scan can do it.
         looked_at = looked_at.filter(pl.any_horizontal(map(as_expr, periods.values())))
     columns = [
@@ -252,6 +272,7 @@ def read(
         (pl.lit(1, pl.Int64) if weight is None else as_expr(weight)).alias("weight"),
         *(as_expr(model).name.prefix(_PRED) for model in preds),
         *(as_expr(column).alias(name) for name, column in extras.items()),
+        *sums,
     ]
     return Log(
         columns=looked_at.select(columns),
@@ -266,7 +287,28 @@ def read(
         numbers=arithmetic,
         has_total=not key_dtypes,
         multilabel=multilabel,
+        sums=sums,
     )
+
+
+def opened(frame: AnyFrame) -> Frame | Engine:
+    """A frame of Polars as it is; another, as what its engine makes of it.
+
+    Raises:
+        TypeError: It is no frame; or narwhals, which knows other frames, is not installed.
+    """
+    if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+        return frame
+    try:
+        from polars_mcc import _engines  # noqa: PLC0415 - narwhals is loaded for it alone
+    except ModuleNotFoundError:
+        msg = (
+            "expected a polars DataFrame or LazyFrame, got "
+            f"{type(frame).__module__}.{type(frame).__qualname__}; for frames of Spark, DuckDB, "
+            "Dask, Ibis, pandas and PyArrow: pip install 'polars-mcc[engines]'"
+        )
+        raise TypeError(msg) from None
+    return _engines.of(frame)
 
 
 def key_column(name: str) -> str:
@@ -274,9 +316,12 @@ def key_column(name: str) -> str:
     return _KEY + name
 
 
-def dtype_of(frame: Frame, column: IntoColumn, role: str) -> tuple[str, pl.DataType]:
+def dtype_of(frame: AnyFrame, column: IntoColumn, role: str) -> tuple[str, pl.DataType]:
     """The name and dtype of the one column that a user gives for a role."""
-    [found] = _resolve_one(_schema_of(frame), column, role).items()
+    source = opened(frame)
+    [found] = _resolve_one(_schema_of(source), column, role).items()
+    if not isinstance(source, (pl.DataFrame, pl.LazyFrame)):
+        source.check([column], role)
     return found
 
 
@@ -313,6 +358,17 @@ def check_level(ci: float) -> None:
         raise ValueError(msg)
 
 
+def check_polars(frame: object, subject: str) -> None:
+    """Raise a TypeError unless a log is Polars'."""
+    if not isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+        msg = (
+            f"{subject} a polars DataFrame or LazyFrame, got {type(frame).__module__}."
+            f"{type(frame).__qualname__}: of a log that another engine has, take "
+            "polars_mcc.counts(...), with weight='n'"
+        )
+        raise TypeError(msg)
+
+
 def check_collected(answer: object, subject: str) -> None:
     """Raise a TypeError unless what is to be shown is a DataFrame."""
     if not isinstance(answer, pl.DataFrame):
@@ -327,15 +383,40 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
         raise ValueError(msg)
 
 
-def _schema_of(frame: Frame) -> pl.Schema:
-    if not isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
-        msg = (
-            "expected a polars DataFrame or LazyFrame, got "
-            f"{type(frame).__module__}.{type(frame).__qualname__}; "
-            "pl.from_pandas or pl.from_arrow makes one"
-        )
-        raise TypeError(msg)
-    return frame.lazy().collect_schema()
+def _schema_of(source: Frame | Engine) -> pl.Schema:
+    if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
+        return source.lazy().collect_schema()
+    return source.schema
+
+
+def _counted(
+    engine: Engine,
+    roles: Mapping[str, Sequence[IntoColumn]],
+    weight: Mapping[str, IntoColumn | None],
+    computed: Sequence[pl.Expr],
+) -> Counted:
+    """The log of an engine as counts of the rows that are alike in what the arguments name."""
+    for role, columns in roles.items():
+        theirs = [one for one in columns if not any(one is ours for ours in computed)]
+        engine.check(theirs, role)
+    [(role, column)] = weight.items()
+    weights = [] if column is None else [column]
+    engine.check(weights, role)
+    return engine.counted(
+        _roots(engine.schema, [column for columns in roles.values() for column in columns]),
+        next(iter(_roots(engine.schema, weights)), None),
+        is_frequency=role == "weight",
+    )
+
+
+def _roots(schema: pl.Schema, columns: Iterable[IntoColumn]) -> list[str]:
+    """The columns of a frame that are needed for these, each once."""
+    found: dict[str, None] = {}
+    for column in columns:
+        roots = [column] if isinstance(column, str) else column.meta.root_names()
+        is_by_name = bool(roots) and all(root in schema for root in roots)
+        found |= dict.fromkeys(roots if is_by_name else _resolve(schema, [column], "column"))
+    return list(found)
 
 
 def _resolve(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.Schema:

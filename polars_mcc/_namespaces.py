@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, overload
 
 import polars as pl
 
@@ -13,7 +13,6 @@ from polars_mcc._classes import Nulls
 from polars_mcc._confusion import Normalize
 from polars_mcc._differences import Correction
 from polars_mcc._expression import Score
-from polars_mcc._functions import FrameT
 from polars_mcc._intervals import Method, Resampling
 from polars_mcc._log import Frame, IntoColumn, IntoColumns, as_expr, check_choice, check_number
 from polars_mcc._registry import IntoMetrics
@@ -24,15 +23,17 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+PolarsT = TypeVar("PolarsT", pl.DataFrame, pl.LazyFrame)
+
 
 @pl.api.register_lazyframe_namespace("mcc")
 @pl.api.register_dataframe_namespace("mcc")
-class FrameMcc(Generic[FrameT]):
+class FrameMcc(Generic[PolarsT]):
     """`frame.mcc`, of a DataFrame or a LazyFrame: the functions of `polars_mcc`."""
 
-    def __init__(self, frame: FrameT) -> None:
+    def __init__(self, frame: PolarsT) -> None:
         """Take the frame: a log, or a counts table."""
-        self._frame: FrameT = frame
+        self._frame: PolarsT = frame
 
     @overload
     def by(
@@ -55,7 +56,7 @@ class FrameMcc(Generic[FrameT]):
         index: IntoColumn | None = None,
         window: str | None = None,
         every: str | None = None,
-    ) -> FrameT: ...
+    ) -> PolarsT: ...
     @overload
     def by(
         self: FrameMcc[pl.DataFrame],
@@ -88,7 +89,7 @@ class FrameMcc(Generic[FrameT]):
         ci: float | None = None,
         method: Method = "score",
         cluster: IntoColumn | None = None,
-    ) -> FrameT:
+    ) -> PolarsT:
         """Score the whole frame: see `polars_mcc.score`."""
         return _functions.score(
             self._frame,
@@ -119,7 +120,7 @@ class FrameMcc(Generic[FrameT]):
         method: Method = "score",
         cluster: IntoColumn | None = None,
         correction: Correction = "bh",
-    ) -> FrameT:
+    ) -> PolarsT:
         """Compare models on the same rows: see `polars_mcc.compare`."""
         return _functions.compare(
             self._frame,
@@ -153,7 +154,7 @@ class FrameMcc(Generic[FrameT]):
         ci: float = 0.95,
         correction: Correction = "bh",
         long: bool = False,
-    ) -> FrameT:
+    ) -> PolarsT:
         """Find the slices that fall behind the rest: see `polars_mcc.worst`."""
         return _questions.worst(
             self._frame,
@@ -187,7 +188,7 @@ class FrameMcc(Generic[FrameT]):
         ci: float = 0.95,
         method: Method = "score",
         correction: Correction = "bh",
-    ) -> FrameT:
+    ) -> PolarsT:
         """Tell what has changed between two periods: see `polars_mcc.drift`."""
         return _questions.drift(
             self._frame,
@@ -214,7 +215,7 @@ class FrameMcc(Generic[FrameT]):
         weight: IntoColumn | None = None,
         thresholds: int | Sequence[float] | None = None,
         zero_division: float | None = 0.0,
-    ) -> FrameT:
+    ) -> PolarsT:
         """Score every threshold: see `polars_mcc.curve`."""
         return _questions.curve(
             self._frame,
@@ -235,7 +236,7 @@ class FrameMcc(Generic[FrameT]):
         positive: object = None,
         weight: IntoColumn | None = None,
         thresholds: int | Sequence[float] | None = None,
-    ) -> FrameT:
+    ) -> PolarsT:
         """Find the best threshold of each slice: see `polars_mcc.best_threshold`."""
         return _questions.best_threshold(
             self._frame,
@@ -279,7 +280,7 @@ class FrameMcc(Generic[FrameT]):
         gold: IntoColumn = "gold",
         pred: IntoColumns = "pred",
         weight: IntoColumn | None = None,
-    ) -> FrameT:
+    ) -> PolarsT:
         """Compress the log into counts: see `polars_mcc.counts`."""
         return _functions.counts(self._frame, *keys, gold=gold, pred=pred, weight=weight)
 
@@ -291,7 +292,7 @@ class FrameMcc(Generic[FrameT]):
         weight: IntoColumn | None = None,
         nulls: Nulls = "drop",
         zero_division: float | None = 0.0,
-    ) -> FrameT:
+    ) -> PolarsT:
         """Score every class of every slice: see `polars_mcc.classes`."""
         return _functions.classes(
             self._frame,
@@ -314,7 +315,7 @@ class FrameMcc(Generic[FrameT]):
         nulls: Nulls = "drop",
         long: bool = False,
         top: int | None = None,
-    ) -> FrameT:
+    ) -> PolarsT:
         """Lay the counts out as a confusion matrix: see `polars_mcc.confusion`."""
         return _functions.confusion(
             self._frame,
@@ -481,5 +482,5 @@ for _module, _verbs in (
         getattr(FrameMcc, _verb).__doc__ = getattr(_module, _verb).__doc__
 _self, *_options = inspect.signature(_functions.by).parameters.values()
 FrameMcc.by.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-    [inspect.Parameter("self", _self.kind), *_options], return_annotation="FrameT"
+    [inspect.Parameter("self", _self.kind), *_options], return_annotation="PolarsT"
 )

@@ -17,6 +17,9 @@ def pairs(log: Log, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
     like any other. The rows are those of the log, or others with its columns.
     """
     weight = pl.col("weight")
+    least, null, squared = weight, weight.is_null().cast(pl.Int64), weight.cast(pl.Float64).pow(2)
+    if log.sums:  # Another engine has added up the weights of rows that are alike.
+        least, null, squared = (pl.col(name) for name in (*log.sums, "weight")[:3])
     rows = log.rows if rows is None else rows
     if log.multilabel:
         rows = rows.with_columns(in_order(pl.col("gold", "pred").cast(log.pred)))
@@ -25,11 +28,11 @@ def pairs(log: Log, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
         counts = counted.agg(n=weight.sum(), n_null=pl.lit(0, pl.Int64))
     else:
         total = log.numbers.total(log.numbers.widen(weight))
-        failures = weight_failures(weight.min(), total, log.weight)
-        squares = {} if log.is_frequency else {"squares": weight.cast(pl.Float64).pow(2).sum()}
+        failures = weight_failures(least.min(), total, log.weight)
+        squares = {} if log.is_frequency else {"squares": squared.sum()}
         counts = counted.agg(
             n=as_count(log, total, *failures),
-            n_null=weight.is_null().cast(pl.Int64).sum(),
+            n_null=null.sum(),
             **squares,
         )
     if log.multilabel:

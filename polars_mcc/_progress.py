@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from polars_mcc._log import Frame
+from polars_mcc._log import Frame, check_polars
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,6 +64,7 @@ def progress(
         >>> scores.equals(log.mcc.by("ink_band", zero_division=None).collect())
         True
     """
+    check_polars(log, "a progress bar counts the rows of")
     rows = log.lazy()
     with contextlib.closing(Bar([_rows_at_once(rows)])) as bar:
         return collect(rows, lambda log: verb(log, *args, **kwargs), bar)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
-from typing import get_args
+from typing import cast, get_args
 
 import polars as pl
 
@@ -19,6 +19,7 @@ from polars_mcc._intervals import Method
 from polars_mcc._labels import as_label
 from polars_mcc._log import (
     SET,
+    AnyFrame,
     Frame,
     IntoColumn,
     IntoColumns,
@@ -359,7 +360,16 @@ def curve(
     """
     check_number("zero_division", zero_division)
     is_positive = _is_positive(frame, gold, positive)
-    log = read(frame, keys, is_positive, score, weight, answers=_curve.COLUMNS, role="score")
+    log = read(
+        frame,
+        keys,
+        is_positive,
+        score,
+        weight,
+        answers=_curve.COLUMNS,
+        role="score",
+        computed=[is_positive],
+    )
     cut = _cut(log, thresholds)
     return as_kind_of(frame, cut.log.answer(cut.curve(zero_division), "threshold"))
 
@@ -415,16 +425,25 @@ def best_threshold(
         └─────────┴───────────┴─────┴──────────────────┴────────────┴──────┘
     """
     is_positive = _is_positive(frame, gold, positive)
-    log = read(frame, keys, is_positive, score, weight, answers=_curve.BEST, role="score")
+    log = read(
+        frame,
+        keys,
+        is_positive,
+        score,
+        weight,
+        answers=_curve.BEST,
+        role="score",
+        computed=[is_positive],
+    )
     cut = _cut(log, thresholds)
     return as_kind_of(frame, cut.log.answer(cut.best()))
 
 
 def check(
-    frame: Frame,
+    frame: AnyFrame,
     *keys: IntoColumn,
     min: float | None = None,  # noqa: A002 - as the command line has it
-    no_worse_than: Frame | None = None,
+    no_worse_than: AnyFrame | None = None,
     min_n: int = 1,
     ci: float | None = None,
     gold: IntoColumn = "gold",
@@ -499,18 +518,23 @@ def check(
     shown = [_check.VERDICT, *(_drift.COLUMNS if min is None else ())]
     log = read(frame, keys, gold, pred, weight, answers=shown)
     if min is not None:
-        judged = by(
-            frame.lazy(),
+        scores = by(
+            frame.lazy() if isinstance(frame, pl.DataFrame) else frame,
             *keys,
             gold=gold,
             pred=pred,
             weight=weight,
             nulls=nulls,
             ci=ci,
-        ).with_columns(
-            _check.verdict(
-                fails=_check.below("mcc", None if ci is None else "mcc_high", min),
-                is_judged=pl.col("n") >= min_n,
+        )
+        judged = (
+            cast("Frame", scores)
+            .lazy()
+            .with_columns(
+                _check.verdict(
+                    fails=_check.below("mcc", None if ci is None else "mcc_high", min),
+                    is_judged=pl.col("n") >= min_n,
+                )
             )
         )
         what = f"mcc below {min}"
@@ -528,7 +552,7 @@ def check(
     return _check.passed(judged.collect(), what, min_n)
 
 
-def _compared(log: Log, baseline: Frame | None, nulls: Nulls, ci: float) -> pl.LazyFrame:
+def _compared(log: Log, baseline: AnyFrame | None, nulls: Nulls, ci: float) -> pl.LazyFrame:
     """The slices of a log and of the counts of a baseline, compared as two periods."""
     assert baseline is not None  # noqa: S101 - for the type checker
     counted = [*log.keys, *(["model"] if log.several else [])]
@@ -550,7 +574,7 @@ def _compared(log: Log, baseline: Frame | None, nulls: Nulls, ci: float) -> pl.L
     return log.answer(changes).drop("p_value", "p_adjusted")
 
 
-def _is_positive(frame: Frame, gold: IntoColumn, positive: object) -> pl.Expr:
+def _is_positive(frame: AnyFrame, gold: IntoColumn, positive: object) -> pl.Expr:
     name, dtype = dtype_of(frame, gold, "gold")
     if positive is None:
         if dtype != pl.Boolean:

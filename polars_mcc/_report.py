@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 
 from polars_mcc._classes import Nulls
-from polars_mcc._log import SET, TOTAL, Frame, as_expr, check_level, one_or_several
+from polars_mcc._log import SET, TOTAL, Frame, as_expr, check_level, check_polars, one_or_several
 from polars_mcc._namespaces import FrameMcc
 from polars_mcc._slices import can_be_long
 from polars_mcc._table import keys_of
@@ -107,6 +107,7 @@ def report(
         >>> page.splitlines()[0]
         '<!doctype html>'
     """
+    check_polars(frame, "a report is of")
     log = frame.lazy()
     return written(
         lambda _, query: query(log).collect(),

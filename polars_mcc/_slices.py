@@ -17,7 +17,7 @@ import polars.selectors as cs
 from polars_mcc._log import (
     SET,
     TOTAL,
-    Frame,
+    AnyFrame,
     IntoColumn,
     Log,
     as_expr,
@@ -169,7 +169,7 @@ class Windows:
     offsets: tuple[str, ...]
 
 
-def windows_of(frame: Frame, index: IntoColumn, window: str, every: str | None) -> Windows:
+def windows_of(frame: AnyFrame, index: IntoColumn, window: str, every: str | None) -> Windows:
     """Windows of a length, one for every so much time of an index.
 
     Raises:

@@ -1,0 +1,217 @@
+"""Frames of other engines: these count, Polars finishes, and the answer is Polars'."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+from engine_cases import CALLS, check_equal, check_float_weights, log
+from polars.testing import assert_frame_equal
+
+import polars_mcc
+from polars_mcc import _engines
+
+OURS = log()
+
+
+def _pandas(frame: pl.DataFrame):
+    return frame.to_pandas()
+
+
+def _pandas_arrow(frame: pl.DataFrame):
+    return frame.to_pandas(use_pyarrow_extension_array=True)
+
+
+def _pyarrow(frame: pl.DataFrame):
+    return frame.to_arrow()
+
+
+def _duckdb(frame: pl.DataFrame):
+    connection = importlib.import_module("duckdb").connect()
+    return connection.from_arrow(frame.to_arrow())
+
+
+def _dask(frame: pl.DataFrame):
+    return importlib.import_module("dask.dataframe").from_pandas(
+        _pandas_arrow(frame), npartitions=3
+    )
+
+
+def _ibis(frame: pl.DataFrame):
+    ibis = importlib.import_module("ibis")
+    return ibis.memtable(frame.to_arrow())
+
+
+def _narwhals(frame: pl.DataFrame):
+    return importlib.import_module("narwhals").from_native(_duckdb(frame))
+
+
+ENGINES = {
+    "pandas": (_pandas, "pandas"),
+    "pandas of arrow": (_pandas_arrow, "pandas"),
+    "pyarrow": (_pyarrow, "pyarrow"),
+    "duckdb": (_duckdb, "duckdb"),
+    "dask": (_dask, "dask"),
+    "ibis": (_ibis, "ibis"),
+    "narwhals": (_narwhals, "duckdb"),
+}
+EAGER = {"pandas", "pandas of arrow", "pyarrow"}
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request):
+    """The name of an engine, and what makes its frame of one of Polars."""
+    make, module = ENGINES[request.param]
+    for needed in (module, "pyarrow"):
+        pytest.importorskip(needed)
+    return request.param, make
+
+
+@pytest.fixture(scope="module")
+def frame(engine):
+    name, make = engine
+    theirs = make(OURS)
+    # pandas has no dates and no integers that are missing: what Polars makes of its columns.
+    return theirs, pl.from_pandas(theirs) if name == "pandas" else OURS
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_the_answer_is_that_of_polars(frame, call):
+    check_equal(*frame, call)
+
+
+def test_weights_that_are_floats(frame):
+    check_float_weights(*frame)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("call", ["by", "score", "counts", "compare", "weight"])
+def test_of_no_rows_and_of_one(engine, rows, call):
+    name, make = engine
+    if name == "pandas":
+        pytest.skip("a column of pandas without values has no dtype")
+    check_equal(make(OURS.head(rows)), OURS.head(rows), CALLS[call])
+
+
+def test_lazy_in_lazy_out(engine, frame):
+    """A lazy engine is asked on `collect`, once; an eager one at once."""
+    name, _ = engine
+    asked = []
+    collected = _engines._collected
+
+    def note(*arguments):
+        asked.append(arguments)
+        return collected(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_engines, "_collected", note)
+        answer = polars_mcc.by(frame[0], "country", "device", sets="cube", ci=0.95)
+        assert isinstance(answer, pl.DataFrame if name in EAGER else pl.LazyFrame)
+        assert len(asked) == (name in EAGER)
+        answer.lazy().collect()
+        assert len(asked) == 1
+
+
+def test_only_counts_travel(frame):
+    """What the engine is asked for has a row per combination that occurs."""
+    keys = ["country", "device", "gold", "pred"]
+    counted = polars_mcc.engine_counts(frame[0], "country", "device")
+    travelled = _engines.of(counted).frame.lazy().collect("pyarrow").to_arrow()
+    in_polars = pl.DataFrame(pl.from_arrow(travelled))
+    assert_frame_equal(
+        in_polars.select(pl.col(keys).cast(pl.String), "n"),
+        OURS.group_by(keys).agg(n=pl.len().cast(pl.Int64)),
+        check_row_order=False,
+        check_dtypes=False,
+    )
+    assert polars_mcc.by(in_polars, "country", "device", weight="n").equals(
+        polars_mcc.by(OURS, "country", "device")
+    )
+
+
+def test_counts_of_an_engine_are_a_log_for_it(frame):
+    counted = polars_mcc.engine_counts(frame[0], "country", "day", pred=["pred", "other"])
+    answer = polars_mcc.compare(counted, "pred", "other", "country", weight="n")
+    want = polars_mcc.compare(OURS, "pred", "other", "country")
+    assert_frame_equal(answer.lazy().collect(), want, check_exact=True)
+
+
+def test_an_expression_that_is_computed_is_refused(engine, frame):
+    """It says how to write it, and that works."""
+    _, make = engine
+    message = r"key .*dt\.truncate.* is a Polars expression, which \w+ cannot compute: make it a co"
+    with pytest.raises(TypeError, match=message):
+        polars_mcc.by(frame[0], pl.col("day").dt.truncate("1w"))
+    for arguments, role in {
+        "gold": "gold",
+        "pred": "pred",
+        "weight": "weight",
+        "sample_weight": "sample_weight",
+    }.items():
+        with pytest.raises(TypeError, match=f"^{role} "):
+            polars_mcc.by(frame[0], **{arguments: pl.col("n") + 1, **_labels(arguments)})
+    with pytest.raises(TypeError, match="^cluster "):
+        polars_mcc.by(frame[0], ci=0.9, cluster=pl.col("user") // 2)
+    with pytest.raises(TypeError, match="^index "):
+        polars_mcc.by(frame[0], index=pl.col("day").dt.truncate("1w"), window="2w")
+    with pytest.raises(TypeError, match="^before "):
+        polars_mcc.drift(frame[0], pl.col("user") < 9, "late")
+    nw = importlib.import_module("narwhals")
+    with_key = nw.from_native(make(OURS)).with_columns(
+        tablets=nw.col("device").fill_null("pc") == "tv"
+    )
+    answer = polars_mcc.by(with_key, "tablets").lazy().collect()
+    key = (pl.col("device").fill_null("pc") == "tv").alias("tablets")
+    assert answer.equals(polars_mcc.by(OURS, key))
+
+
+def _labels(role: str) -> dict[str, str]:
+    """Integers, where an expression over integers takes the place of a label."""
+    return {"gold": {"pred": "n"}, "pred": {"gold": "n"}}.get(role, {})
+
+
+def test_a_column_that_is_not_there_is_named(frame):
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match="did you mean 'country'"):
+        polars_mcc.by(frame[0], "county")
+    with pytest.raises(pl.exceptions.SchemaError, match="'gold' is String, 'user' is Int"):
+        polars_mcc.by(frame[0], "country", pred="user")
+    with pytest.raises(pl.exceptions.DuplicateError, match="key 'n' has the name"):
+        polars_mcc.engine_counts(frame[0], "n")
+
+
+@pytest.mark.parametrize("name", ["pyarrow", "duckdb", "pandas of arrow"])
+def test_weights_are_checked_and_missing_ones_counted(name):
+    make, module = ENGINES[name]
+    for needed in (module, "pyarrow"):
+        pytest.importorskip(needed)
+    rows = OURS.head(4).with_columns(n=pl.Series([-1, 2, None, None], dtype=pl.Int64), country=1)
+    with pytest.raises(
+        pl.exceptions.InvalidOperationError, match="weight 'n' has or adds up to -1"
+    ):
+        polars_mcc.by(make(rows), weight="n").lazy().collect()
+    rows = rows.with_columns(n=pl.Series([1, 2, None, None], dtype=pl.Int64))
+    check_equal(make(rows), rows, CALLS["weight"])
+    huge = rows.with_columns(n=2**62, gold=pl.lit("a"), pred=pl.lit("a"))
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="add up to at least 9223372036"):
+        polars_mcc.by(make(huge), weight="n").lazy().collect()
+
+
+def test_other_frames_are_refused():
+    with pytest.raises(TypeError, match="or a frame that narwhals takes, got builtins.int"):
+        polars_mcc.by(5)
+    with pytest.raises(TypeError, match="is for logs of other engines"):
+        polars_mcc.engine_counts(OURS)
+
+
+def test_without_narwhals_the_extra_is_named():
+    code = (
+        "import sys; sys.modules['narwhals'] = None; import polars_mcc\n"
+        "try: polars_mcc.by({})\n"
+        "except TypeError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("expected a polars DataFrame or LazyFrame, got builtins.dict; ")
+    assert "pip install 'polars-mcc[engines]'" in done.stdout
