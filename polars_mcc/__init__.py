@@ -24,6 +24,7 @@ from polars_mcc._progress import progress
 from polars_mcc._questions import best_threshold, check, curve, drift, worst
 from polars_mcc._registry import metrics, register_metric
 from polars_mcc._report import report
+from polars_mcc._store import keep_counts
 from polars_mcc._table import table
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
     "curve",
     "drift",
     "engine_counts",
+    "keep_counts",
     "metrics",
     "plot",
     "progress",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 import polars_mcc
-from polars_mcc import _files
+from polars_mcc import _files, _store
 from polars_mcc._classes import Nulls
 from polars_mcc._confusion import Normalize
 from polars_mcc._differences import Correction
@@ -258,14 +258,40 @@ def counts(  # noqa: PLR0917 - typer makes options of them
     pred: Preds = None,
     weight: Weight = None,
     where: Where = None,
-    out: Out = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE|STORE",
+            help="Write to FILE (.parquet, .csv, .json, .ndjson or .md), whole or not; or keep "
+            "the counts of each input in the folder STORE, and count only what it has not.",
+        ),
+    ] = None,
+    checksum: Annotated[
+        bool,
+        typer.Option(
+            "--checksum",
+            help="Compare the contents of inputs with those in STORE, not their times.",
+        ),
+    ] = False,
     form: Form = "table",
 ) -> None:
     """Compress a prediction log into counts, a log of fewer rows: score it with --weight n.
 
-    Example: `polars-mcc counts logs/ --by country --by day --out counts.parquet`
+    A STORE keeps the counts of each file, so that no file is read again: run it every night. What
+    is new is added, what has changed is replaced, each row is counted once, whatever happens.
+
+    Examples: `polars-mcc counts logs/ --by country --by day --out counts.parquet`,
+    `polars-mcc counts logs/ --by country --by day --out store/` and
+    `polars-mcc by store/ --weight n --by country`
     """
     keys, preds = by or [], pred or ["pred"]
+    if out is not None and form == "table" and (not out.suffix or out.is_dir()):
+        asked = _store.Asked(keys, gold, preds, weight, where)
+        _keep(logs, out, asked, checksum=checksum)
+        return
+    if checksum:
+        _say("--checksum is for a STORE: --out names a folder then")
+        raise typer.Exit(2)
 
     def query(log: pl.LazyFrame) -> pl.LazyFrame:
         return polars_mcc.counts(log, *keys, gold=gold, pred=one_or_several(preds), weight=weight)
@@ -726,11 +752,15 @@ def _opened(logs: list[str], read: Sequence[str | None], where: str | None) -> _
     columns = [name for name in read if name is not None]
     if rows is not None:
         columns += rows.meta.root_names()
+    stores = [log for log in logs if _store.is_store(log)]
+    if stores and "n" not in columns:
+        msg = f"'{stores[0]}' has counts, whose rows stand for n rows each: add --weight n"
+        raise ValueError(msg)
     return _Opened(found, columns, rows)
 
 
 @contextmanager
-def _refusing(logs: list[str]) -> Iterator[None]:
+def _refusing(logs: list[str], interrupted: str = "nothing is written") -> Iterator[None]:
     """Say in a line why there is no answer."""
     try:
         yield
@@ -742,8 +772,26 @@ def _refusing(logs: list[str]) -> Iterator[None]:
         _say(str(error))
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
-        _say("interrupted; nothing is written")
+        _say(f"interrupted; {interrupted}")
         raise typer.Exit(130) from None
+
+
+def _keep(logs: list[str], folder: Path, asked: _store.Asked, *, checksum: bool) -> None:
+    """Keep the counts of inputs in a store, and say how many were counted."""
+    with _refusing(logs, "what is counted is kept: run it again for the rest"):
+        found = _files.find(logs)
+        with ExitStack() as stack:
+            note: Callable[[int], None] = _store.no_note
+            if sys.stderr.isatty():
+                bar = Bar(_files.rows_of_files(found, None), console=Console(stderr=True))
+                note = stack.enter_context(closing(bar)).advance
+            done = _store.kept(found, folder, asked, checksum=checksum, note=note)
+    if found.others:
+        _say(f"not read, as not {found.kind} files: {', '.join(found.others)}")
+    number = dict(done["status"].value_counts().iter_rows())
+    _say(
+        f"{folder}: {', '.join(f'{number.get(status, 0)} {status}' for status in _store.STATUSES)}"
+    )
 
 
 def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
