@@ -132,6 +132,64 @@ def test_a_plan_can_be_serialised(log, verb):
     assert_frame_equal(received.collect(), query.collect(), check_exact=True)
 
 
+def nodes_of(query: pl.LazyFrame) -> set[str]:
+    """The kinds of nodes of a plan, as Polars shows them to engines that are to run it."""
+    plan, found = query._ldf.visit(), set()
+    waiting = [plan.get_node()]
+    while waiting:
+        plan.set_node(waiting.pop())
+        try:
+            node = plan.view_current_node()
+        except NotImplementedError as error:  # of what is not shown, such as Python functions
+            found.add(str(error))
+        else:
+            kind = type(node).__name__
+            found.add(f"{kind} {node.function[0]}" if kind == "MapFunction" else kind)
+        waiting += plan.get_inputs()
+    return found
+
+
+# What polars-cloud speaks of (scans, joins, group_bys, sorts), and what is done row by row.
+DISTRIBUTED = {
+    *("Scan", "GroupBy", "Join", "Sort", "Union", "Cache"),
+    *("Select", "HStack", "SimpleProjection", "Filter"),
+    *("MapFunction unpivot", "MapFunction explode"),
+    "nested loop join",  # of a few rows, in Polars 2.0, which shows it so
+}
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_every_node_can_be_distributed(log, verb):
+    others = {"DataFrameScan"}  # names of models and keys
+    if verb is VERBS["worst"]:
+        others.add("MapFunction row_index")  # of the slices that are behind the rest
+    assert nodes_of(verb(log)) <= DISTRIBUTED | others
+
+
+def test_a_node_that_cannot_be_distributed_is_seen(log):
+    python = log.map_batches(lambda frame: frame)
+    assert nodes_of(python) - DISTRIBUTED == {"opaque python mapfunction"}
+    numbered = log.sort("key").with_row_index()
+    assert nodes_of(numbered) - DISTRIBUTED == {"MapFunction row_index"}
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_polars_takes_the_plan_for_its_cluster(log, verb):
+    cloud = pytest.importorskip("polars._utils.cloud")
+    if not hasattr(cloud, "prepare_cloud_plan"):
+        pytest.skip("this Polars has no such check")
+    sent = verb(log).sink_parquet("s3://bucket/scores.parquet", lazy=True)
+    assert b"polars_mcc" not in cloud.prepare_cloud_plan(sent)
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_a_gpu_gives_the_same_answer(log, verb):
+    """Where cudf_polars is: what it cannot run, Polars does (integers of 128 bits, at the end)."""
+    pytest.importorskip("cudf_polars")
+    query = verb(log)
+    assert_frame_equal(query.collect(engine="gpu"), query.collect(), rel_tol=1e-12)
+
+
 def test_an_expression_can_be_serialised(log):
     """It is resolved when planned, so it takes polars_mcc along by name."""
     mcc = polars_mcc.ExprMcc(pl.col("pred")).score("gold")

@@ -1,0 +1,51 @@
+"""The same query on Polars' own cluster: Polars Cloud, or one of your machines.
+
+    python examples/on_a_polars_cluster.py "s3://bucket/logs/*.parquet" s3://bucket/scores/
+
+runs it there, with `pip install polars-cloud` and a workspace. Without arguments, the query is
+sent to another process, as it would be to a cluster: that has Polars, and no polars_mcc.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import polars as pl
+
+import polars_mcc  # noqa: F401 - registers the namespace
+
+DIGITS = Path(__file__).parent.parent / "data" / "digits.parquet"
+WORKER = """
+import sys
+import polars as pl
+print(pl.LazyFrame.deserialize(sys.argv[1]).collect())
+assert "polars_mcc" not in sys.modules
+"""
+
+
+def on_a_cluster(logs: str, scores: str) -> None:
+    """Workers count their files, exchange counts, and write the answer."""
+    query = pl.scan_parquet(logs).mcc.by("country", "device", ci=0.95)
+    query.remote().distributed().sink_parquet(scores).await_result()
+    print(pl.read_parquet(f"{scores}*.parquet"))
+
+
+def in_another_process() -> None:
+    query = pl.scan_parquet(DIGITS).mcc.by("ink_band", ci=0.95)
+    with tempfile.TemporaryDirectory() as folder:
+        plan = Path(folder, "plan.bin")
+        query.serialize(plan)
+        print(f"{plan.stat().st_size} bytes, mcc and its interval in another process:", flush=True)
+        command = [sys.executable, "-c", WORKER, str(plan)]
+        done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")  # noqa: S603
+        print(done.stdout)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        on_a_cluster(*sys.argv[1:])
+    else:
+        in_another_process()
