@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
+from pathlib import Path
 
 import polars as pl
 from polars.testing import assert_frame_equal
 
 import polars_mcc
+
+ROOT = Path(__file__).parent.parent
+DIGITS = ROOT / "data" / "digits.parquet"
+PAGE = (ROOT / "examples" / "beyond_one_machine.md").read_text("utf-8")
+
+
+def block(language: str) -> str:
+    """The first block of code of a language in the page on engines."""
+    return re.search(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)[1]
+
+
+SCORED_BY_SQL, SPARK, SPARK_PLAN = block("sql"), block("py"), block("text")
+
 
 LABELS = ["cat", "Cat", "cat ", "dòg", "", "emu", None]
 """Some that a collation, or a file of fixed widths, would take for one."""
@@ -88,3 +103,11 @@ def check_float_weights(frame, ours: pl.DataFrame) -> None:
         polars_mcc.by(log, "country", sample_weight="share", ci=0.9) for log in (frame, ours)
     )
     assert_frame_equal(answer.lazy().collect(), want, rel_tol=1e-14)
+
+
+def check_sql(rows: list[tuple]) -> None:
+    """What SQL makes of the counts of the digits is what we make of the digits."""
+    found = pl.DataFrame(rows, schema=["ink_band", "n", "mcc"], orient="row").sort("ink_band")
+    want = pl.scan_parquet(DIGITS).mcc.by("ink_band").drop("n_null").collect()
+    want = want.with_columns(pl.col("ink_band").cast(pl.String)).sort("ink_band")
+    assert_frame_equal(found, want, check_dtypes=False, rel_tol=1e-12)

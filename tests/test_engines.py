@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 
 import polars as pl
 import pytest
-from engine_cases import CALLS, check_equal, check_float_weights, log
+from engine_cases import (
+    CALLS,
+    DIGITS,
+    SCORED_BY_SQL,
+    check_equal,
+    check_float_weights,
+    check_sql,
+    log,
+)
 from polars.testing import assert_frame_equal
 
 import polars_mcc
@@ -197,6 +206,48 @@ def test_weights_are_checked_and_missing_ones_counted(name):
     huge = rows.with_columns(n=2**62, gold=pl.lit("a"), pred=pl.lit("a"))
     with pytest.raises(pl.exceptions.InvalidOperationError, match="add up to at least 9223372036"):
         polars_mcc.by(make(huge), weight="n").lazy().collect()
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A store of the counts of the digits."""
+    store = tmp_path_factory.mktemp("store")
+    polars_mcc.keep_counts(DIGITS, store, "ink_band", "confidence_band")
+    return store
+
+
+def test_duckdb_scores_counts_with_the_sql_of_the_page(stored):
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.read_parquet(f"{stored}/*.parquet").create_view("counts")
+    check_sql(connection.sql(SCORED_BY_SQL).fetchall())
+
+
+def test_the_plans_that_the_page_shows():
+    """Their steps, in their order; how they are laid out is up to the engine."""
+    duckdb, ibis = pytest.importorskip("duckdb"), pytest.importorskip("ibis")
+    plan = polars_mcc.engine_counts(duckdb.read_parquet(str(DIGITS)), "ink_band").explain()
+    steps = re.findall(r"hash.group.by|projection(?!s)|parquet.scan", plan, re.IGNORECASE)
+    assert [step.lower().replace("_", " ") for step in steps[:3]] == [
+        *("hash group by", "projection", "parquet scan")
+    ]
+    sql = str(
+        ibis.to_sql(polars_mcc.engine_counts(ibis.memtable(pl.read_parquet(DIGITS)), "ink_band"))
+    )
+    assert 'COUNT(*) AS "polars_mcc_rows"' in sql
+    assert re.search(r"GROUP BY\s+1,\s+2,\s+3", sql)
+    plan = pl.scan_parquet(DIGITS).mcc.counts("ink_band").explain()
+    steps = re.findall(r"SORT BY|AGGREGATE|Parquet SCAN|PROJECT 3/12 COLUMNS", plan)
+    assert steps == ["SORT BY", "AGGREGATE", "Parquet SCAN", "PROJECT 3/12 COLUMNS"]
+
+
+def test_a_dataset_of_pyarrow_is_a_log(tmp_path):
+    dataset = pytest.importorskip("pyarrow.dataset")
+    for part in range(3):
+        OURS[part::3].write_parquet(tmp_path / f"{part}.parquet")
+    log = pl.scan_pyarrow_dataset(dataset.dataset(tmp_path))
+    want = polars_mcc.by(OURS, "country", ci=0.95)
+    assert_frame_equal(polars_mcc.by(log, "country", ci=0.95).collect(), want, check_exact=True)
 
 
 def test_other_frames_are_refused():

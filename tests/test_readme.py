@@ -24,13 +24,15 @@ PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "exampl
 
 def blocks(language: str, page: str = README) -> list[str]:
     found = re.findall(r"^```(\w*)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-    assert {kind for kind, _ in found} <= {"python", "console", "sh", "sql"}
+    assert {kind for kind, _ in found} <= {"python", "py", "console", "sh", "sql", "text"}
     return [text for kind, text in found if kind == language]
 
 
 @pytest.mark.parametrize("page", [README, *PAGES.values()], ids=["README.md", *PAGES])
 def test_python_blocks(page, monkeypatch, tmp_path, capsys):
     """In one session, in the order of the page; files go to a folder of their own."""
+    if page is PAGES["beyond_one_machine.md"]:
+        pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").symlink_to(ROOT / "data")
     session: dict[str, object] = {}
@@ -46,13 +48,14 @@ def test_python_blocks(page, monkeypatch, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("text", blocks("console"))
-def test_console_blocks(text):
+def test_console_blocks(text, tmp_path):
+    (tmp_path / "data").symlink_to(ROOT / "data")
     for line, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, flags=re.MULTILINE):
         program, *arguments = shlex.split(line)
         assert program == "polars-mcc"
         done = subprocess.run(
             [sys.executable, "-m", "polars_mcc", *arguments],
-            cwd=ROOT,
+            cwd=tmp_path,
             capture_output=True,
             text=True,
             check=False,
@@ -62,6 +65,10 @@ def test_console_blocks(text):
 
 def test_the_number_of_metrics():
     assert f"[{polars_mcc.metrics().height} of them](examples/metrics.md)" in README
+
+
+def test_spark_blocks_are_those_that_the_tests_of_spark_run():
+    assert blocks("py") == blocks("py", PAGES["beyond_one_machine.md"])
 
 
 def test_sql_blocks(monkeypatch):
