@@ -89,6 +89,13 @@ class Engine:
         """
         schema = self.schema
         dtypes = pl.Schema({name: schema[name] for name in columns})
+        for name, dtype in dtypes.items():
+            if dtype == pl.Unknown:
+                msg = (
+                    f"column '{name}' has a dtype of {self.name} for which Polars has none, as far "
+                    "as narwhals knows: cast it there first"
+                )
+                raise pl.exceptions.SchemaError(msg)
         if weight is None:
             dtypes[_ROWS] = pl.Int64()
             log = _asked(self.count(columns), dtypes)
@@ -129,14 +136,17 @@ class Engine:
         )
 
 
-def of(frame: object) -> Engine:
-    """The engine of a frame, as it is or as narwhals has wrapped it.
+def of(frame: object) -> Engine | pl.DataFrame | pl.LazyFrame:
+    """The engine of a frame, as it is or as narwhals has wrapped it; of Polars', the frame.
 
     Raises:
         TypeError: narwhals knows no such frame.
     """
+    native = nw.to_native(frame, pass_through=True)
+    if isinstance(native, (pl.DataFrame, pl.LazyFrame)):
+        return native
     try:
-        return Engine(nw.from_native(nw.to_native(frame, pass_through=True)))
+        return Engine(nw.from_native(native))
     except TypeError as error:
         msg = (
             "expected a polars DataFrame or LazyFrame, or a frame that narwhals takes, got "

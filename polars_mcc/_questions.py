@@ -359,17 +359,7 @@ def curve(
         └───────────┴─────┴─────┴─────────┘
     """
     check_number("zero_division", zero_division)
-    is_positive = _is_positive(frame, gold, positive)
-    log = read(
-        frame,
-        keys,
-        is_positive,
-        score,
-        weight,
-        answers=_curve.COLUMNS,
-        role="score",
-        computed=[is_positive],
-    )
+    log = _scored(frame, keys, gold, positive, score, weight, _curve.COLUMNS)
     cut = _cut(log, thresholds)
     return as_kind_of(frame, cut.log.answer(cut.curve(zero_division), "threshold"))
 
@@ -424,17 +414,7 @@ def best_threshold(
         │ FR      ┆ 0.9       ┆ 1.0 ┆ 0.9              ┆ 1.0        ┆ 0.0  │
         └─────────┴───────────┴─────┴──────────────────┴────────────┴──────┘
     """
-    is_positive = _is_positive(frame, gold, positive)
-    log = read(
-        frame,
-        keys,
-        is_positive,
-        score,
-        weight,
-        answers=_curve.BEST,
-        role="score",
-        computed=[is_positive],
-    )
+    log = _scored(frame, keys, gold, positive, score, weight, _curve.BEST)
     cut = _cut(log, thresholds)
     return as_kind_of(frame, cut.log.answer(cut.best()))
 
@@ -572,6 +552,29 @@ def _compared(log: Log, baseline: AnyFrame | None, nulls: Nulls, ci: float) -> p
         correction="bh",
     )
     return log.answer(changes).drop("p_value", "p_adjusted")
+
+
+def _scored(  # noqa: PLR0917 - what both verbs take
+    frame: AnyFrame,
+    keys: Sequence[IntoColumn],
+    gold: IntoColumn,
+    positive: object,
+    score: IntoColumns,
+    weight: IntoColumn | None,
+    answers: Sequence[str],
+) -> Log:
+    """A log whose models give scores, and whose gold is whether a row is positive."""
+    is_positive = _is_positive(frame, gold, positive)
+    return read(
+        frame,
+        keys,
+        is_positive,
+        score,
+        weight,
+        answers=answers,
+        role="score",
+        computed=[is_positive],
+    )
 
 
 def _is_positive(frame: AnyFrame, gold: IntoColumn, positive: object) -> pl.Expr:

@@ -172,16 +172,16 @@ def kept(
         return counts(log, *asked.by, gold=asked.gold, pred=preds, weight=asked.weight)
 
     counting = _Store(store, asked, query, found.files, checksum=checksum)
-    failures: list[Exception] = []
+    failures: list[tuple[str, Exception]] = []
 
     def one(file: str) -> tuple[str, Status | None, float]:
         try:
             status, rows = counting.keep(file)
         except (pl.exceptions.PolarsError, OSError) as error:
-            failures.append(error)
+            failures.append((file, error))
             return file, None, 0
         except pl.exceptions.PanicException as error:  # which is no Exception
-            failures.append(pl.exceptions.ComputeError(f"'{file}': {reason(error)}"))
+            failures.append((file, pl.exceptions.ComputeError(reason(error))))
             return file, None, 0
         note(int(rows))
         return file, status, rows
@@ -189,10 +189,12 @@ def kept(
     with _at_once(one, found.files) as answers:
         done = list(answers)
     if failures:
-        first, *others = failures
-        more = f", and {len(others)} more cannot" if others else ""
-        msg = f"{reason(first)}{more}; of all other inputs '{store}' has the counts"
-        raise type(first)(msg) from first
+        (file, error), *others = failures
+        what = reason(error)
+        named = "" if file in what else f"'{file}': "
+        more = f" (and so {len(others)} more)" if others else ""
+        msg = f"{named}{what}{more}; of all other inputs '{store}' has the counts"
+        raise type(error)(msg) from error
     rows_dtype = pl.Float64() if counting.schema["n"] == str(pl.Float64()) else pl.Int64()
     return pl.DataFrame(
         done,

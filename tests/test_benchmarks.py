@@ -88,6 +88,21 @@ def test_what_sets_cost(tmp_path):
     assert "| worst, ten keys, depth 2 |" in done
 
 
+def test_what_a_store_costs():
+    done = run("store_cost", "--inputs", "3", "--rows", "100", "--rounds", "1")
+    assert "  none new " in done
+    assert "  of the store " in done
+
+
+def test_engines_and_larger_logs():
+    """The engine that is always there; the tests of Spark count on it."""
+    done = run(
+        "engines", "--rows", "8000", "--slices", "100", "--rounds", "1", "--engines", "Polars"
+    )
+    assert "| Polars |" in done
+    assert "| 10^13 | 20 M | 18" in done
+
+
 def test_what_metrics_cost():
     done = run("metrics_cost", "--rows", "8000", "--rounds", "1")
     assert "mcc                                       1.00 × mcc" in done

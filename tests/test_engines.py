@@ -128,7 +128,13 @@ def test_only_counts_travel(frame):
     """What the engine is asked for has a row per combination that occurs."""
     keys = ["country", "device", "gold", "pred"]
     counted = polars_mcc.engine_counts(frame[0], "country", "device")
-    travelled = _engines.of(counted).frame.lazy().collect("pyarrow").to_arrow()
+    travelled = (
+        importlib.import_module("narwhals")
+        .from_native(counted)
+        .lazy()
+        .collect("pyarrow")
+        .to_arrow()
+    )
     in_polars = pl.DataFrame(pl.from_arrow(travelled))
     assert_frame_equal(
         in_polars.select(pl.col(keys).cast(pl.String), "n"),
@@ -191,6 +197,29 @@ def test_a_column_that_is_not_there_is_named(frame):
         polars_mcc.engine_counts(frame[0], "n")
 
 
+def test_a_dtype_that_polars_has_not_is_named():
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
+    log = duckdb.sql("SELECT uuid() AS user, 1 AS gold, 1 AS pred")
+    message = "column 'user' has a dtype of duckdb for which Polars has none"
+    with pytest.raises(pl.exceptions.SchemaError, match=message):
+        polars_mcc.by(log, "user")
+    assert polars_mcc.by(log).collect()["n"].item() == 1
+
+
+@pytest.mark.parametrize("module", ["duckdb", "ibis"])
+def test_lists_of_labels(module):
+    """Where the engine groups by lists."""
+    pytest.importorskip(module)
+    pytest.importorskip("pyarrow")
+    rows = OURS.with_columns(
+        pl.concat_list("gold", "other").alias("gold"), pl.concat_list("pred", "other").alias("pred")
+    )
+    make, _ = ENGINES[module]
+    check_equal(make(rows), rows, CALLS["by"])
+    check_equal(make(rows), rows, CALLS["classes"])
+
+
 @pytest.mark.parametrize("name", ["pyarrow", "duckdb", "pandas of arrow"])
 def test_weights_are_checked_and_missing_ones_counted(name):
     make, module = ENGINES[name]
@@ -248,6 +277,13 @@ def test_a_dataset_of_pyarrow_is_a_log(tmp_path):
     log = pl.scan_pyarrow_dataset(dataset.dataset(tmp_path))
     want = polars_mcc.by(OURS, "country", ci=0.95)
     assert_frame_equal(polars_mcc.by(log, "country", ci=0.95).collect(), want, check_exact=True)
+
+
+def test_a_frame_of_polars_that_narwhals_has_wrapped_is_unwrapped():
+    narwhals = pytest.importorskip("narwhals")
+    answer = polars_mcc.by(narwhals.from_native(OURS.lazy()), pl.col("day").dt.truncate("1w"))
+    assert isinstance(answer, pl.LazyFrame)
+    assert "PYTHON" not in answer.explain()
 
 
 def test_other_frames_are_refused():

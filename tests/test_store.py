@@ -208,6 +208,19 @@ def test_an_input_that_changes_meanwhile_is_counted_as_it_is_then(logs, store, m
         keep(logs, store)
 
 
+def test_a_damaged_page_is_of_a_file(logs, store):
+    path = logs.folder / "b.parquet"
+    content = bytearray(path.read_bytes())
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    content[4:-footer] = bytes(len(content) - footer - 4)
+    path.write_bytes(content)
+    (logs.folder / "a.parquet").unlink()
+    (logs.folder / "a.parquet").symlink_to(path)
+    with pytest.raises(pl.exceptions.PolarsError, match=r"^'.*[ab]\.parquet': .* of all other inp"):
+        keep(logs, store)
+    assert len([*store.glob("*.parquet")]) == 1
+
+
 def test_a_damaged_input_does_not_keep_others_out(logs, store):
     (logs.folder / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(pl.exceptions.ComputeError, match=r"a\.parquet' cannot be read as Parquet"):

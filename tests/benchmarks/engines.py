@@ -156,9 +156,9 @@ def compare(args: argparse.Namespace) -> None:
     print(", ".join(f"{size:.1f} bytes {name}" for name, size in each.items()))
     rate = args.rows / statistics.median(base["seconds"]) / cores
     print(
-        f"\nBy multiplication, with the rate of {args.engines[0]}; {MACHINE} cores and {DISK / 1e9:.0f} "
-        f"GB/s a machine, {CLUSTER} cores a cluster of {CLUSTER // 16}, {TASK_ROWS / 1e6:.0f} M "
-        "rows a task:\n"
+        f"\nBy multiplication, with the rate of {args.engines[0]}; {MACHINE} cores and "
+        f"{DISK / 1e9:.0f} GB/s a machine, {CLUSTER} cores a cluster of {CLUSTER // 16}, "
+        f"{TASK_ROWS / 1e6:.0f} M rows a task:\n"
     )
     print("| rows | pairs | log | one machine: computing, reading | cluster | memory | shuffled |")
     print("| --: | --: | --: | --: | --: | --: | --: |")
