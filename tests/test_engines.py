@@ -23,6 +23,8 @@ from polars.testing import assert_frame_equal
 import polars_mcc
 from polars_mcc import _engines
 
+pytestmark = pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
+
 OURS = log()
 
 

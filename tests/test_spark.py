@@ -34,7 +34,6 @@ REQUIRED = os.environ.get("POLARS_MCC_SPARK") == "required"
 IS_HERE = importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None
 pytestmark = [
     pytest.mark.skipif(not IS_HERE and not REQUIRED, reason="needs PySpark and Java"),
-    pytest.mark.xdist_group("spark"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
@@ -145,17 +144,16 @@ def test_spark_scores_counts_with_the_sql_of_the_page(spark, tmp_path):
     check_sql([tuple(row) for row in spark.sql(SCORED_BY_SQL).collect()])
 
 
-def test_only_counts_come_to_the_driver(spark, large, capsys):
+def test_only_counts_come_to_the_driver(spark, large):
     counted = polars_mcc.engine_counts(spark.read.parquet(str(large)), "slice")
     sent = counted.toArrow()
     assert sent.num_rows == 200 * 20
     assert sent.nbytes < 100 * sent.num_rows
     shuffled = shuffled_bytes(spark)
-    with capsys.disabled():
-        print(
-            f"\nSpark: {ROWS} rows, {sent.num_rows} counts; {shuffled} bytes shuffled, "
-            f"{sent.nbytes} bytes of Arrow to the driver"
-        )
+    print(
+        f"Spark: {ROWS} rows, {sent.num_rows} counts; {shuffled} bytes shuffled, "
+        f"{sent.nbytes} bytes of Arrow to the driver"
+    )
     answer = polars_mcc.by(spark.read.parquet(str(large)), "slice", ci=0.95).collect()
     want = polars_mcc.by(pl.scan_parquet(large), "slice", ci=0.95).collect()
     assert want["n"].sum() == ROWS
@@ -188,7 +186,7 @@ def executors(spark) -> dict[bytes, list[int]]:
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc, to find Spark's processes")
-def test_a_worker_dies_in_the_middle(spark, large, capsys):
+def test_a_worker_dies_in_the_middle(spark, large):
     """What it had counted is counted again, and nothing twice."""
     want = polars_mcc.by(pl.scan_parquet(large), "slice").collect()
     context = spark.sparkContext
@@ -213,8 +211,7 @@ def test_a_worker_dies_in_the_middle(spark, large, capsys):
     asking.join(timeout=120)
     assert_frame_equal(found[0], want, check_exact=True)
     assert victim not in executors(spark)
-    with capsys.disabled():
-        print(f"\nSpark: a worker killed after {done} of {FILES} tasks; the answer is exact")
+    print(f"Spark: a worker killed after {done} of {FILES} tasks; the answer is exact")
 
 
 def stages(context):

@@ -387,7 +387,7 @@ def test_a_process_that_dies_at_every_step(tmp_path, processes):
     assert steps > 20
 
 
-def test_processes_that_are_killed(tmp_path, processes, capsys):
+def test_processes_that_are_killed(tmp_path, processes):
     """At random points, alone and two at once, while inputs come and are corrected.
 
     After each kill, every file of counts is whole, and is that of an input as it was once: so no
@@ -425,9 +425,8 @@ def test_processes_that_are_killed(tmp_path, processes, capsys):
     assert kept.check()
     kept.logs.check(kept.store)
     left = len([*kept.store.glob(".*")])
-    with capsys.disabled():
-        print(
-            f"\nStore: {kills} processes killed, {between} of them with inputs yet to be counted, "
-            f"and {finished} finished before; {left} files were left behind half written; in the "
-            f"end no row was lost, and none counted twice ({done})"
-        )
+    print(
+        f"Store: {kills} processes killed, {between} of them with inputs yet to be counted, "
+        f"and {finished} finished before; {left} files were left behind half written; in the "
+        f"end no row was lost, and none counted twice ({done})"
+    )

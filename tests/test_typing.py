@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 USER = """
 import polars as pl
 import polars_mcc
@@ -34,6 +32,7 @@ reveal_type(polars_mcc.FrameMcc(lf).check("a", min=0.6, ci=0.95))
 reveal_type(polars_mcc.by(lf, "a", metrics=["kappa", pl.col("f1").min()], positive=1, ci=0.9))
 reveal_type(polars_mcc.FrameMcc(df).score(metrics="accuracy"))
 reveal_type(polars_mcc.FrameMcc(lf).confusion("a", top=3))
+reveal_type(polars_mcc.compare(object(), "a", "b", "key"))
 polars_mcc.register_metric("lowest", pl.col("f1").min())
 share = polars_mcc.to_numpy(polars_mcc.confusion(df)) / polars_mcc.FrameMcc(df).to_numpy().sum()
 reveal_type(polars_mcc.metrics())
@@ -46,44 +45,45 @@ KINDS = [
     *("DataFrame", "LazyFrame", "LazyFrame", "DataFrame", "DataFrame", "LazyFrame"),
     *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "LazyFrame"),
     *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "DataFrame"),
-    *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame"),
+    *("LazyFrame", "DataFrame", "LazyFrame", "object", "DataFrame"),
     "Expr",
 ]
 
 
-@pytest.fixture(scope="module")
-def mypy(tmp_path_factory):
-    """Check code in one folder, so that what mypy found in Polars is looked up the next time."""
-    folder = tmp_path_factory.mktemp("user")
-
-    def check(code: str) -> subprocess.CompletedProcess[str]:
-        (folder / "user.py").write_text(code)
-        return subprocess.run(
-            [sys.executable, "-m", "mypy", "--strict", "--hide-error-context", "user.py"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    return check
+MISTAKES = {
+    "lazy_bootstrap": "polars_mcc.by(pl.LazyFrame(), ci=0.9, method='bca')",
+    "lazy_bootstrap_of_the_namespace": "polars_mcc.FrameMcc(pl.LazyFrame()).by(ci=0.9, method='bca')",
+    "no_such_policy": "polars_mcc.classes(pl.DataFrame(), nulls='keep')",
+}
 
 
-def test_a_user_under_strict_mypy(mypy):
-    done = mypy(USER)
-    assert done.returncode == 0, done.stdout
-    revealed = [line.split('"')[1] for line in done.stdout.splitlines() if "Revealed" in line]
+def test_under_strict_mypy(tmp_path):
+    """All at once: what mypy has to find out about Polars takes it half a minute."""
+    (tmp_path / "user.py").write_text(USER)
+    for name, mistake in MISTAKES.items():
+        (tmp_path / f"{name}.py").write_text(f"import polars as pl, polars_mcc\n{mistake}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--hide-error-context", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    of_file = {
+        name: [line for line in lines if line.startswith(f"{name}.py:")] for name in MISTAKES
+    }
+    told = {name: "\n".join(found) for name, found in of_file.items()}
+    of_user = [line for line in lines if line.startswith("user.py:")]
+    assert [line for line in of_user if "error" in line] == []
+    revealed = [line.split('"')[1] for line in of_user if "Revealed" in line]
     assert [kind.rsplit(".", 1)[-1] for kind in revealed[:-1]] == KINDS
     assert revealed[-1] in {"float | None", "Union[builtins.float, None]", "builtins.float | None"}
-
-
-@pytest.mark.parametrize("by", ["by(lf, ", "FrameMcc(lf).by("])
-def test_a_bootstrap_of_a_lazy_frame_is_found(by, mypy):
-    code = "import polars, polars_mcc\nlf = polars.LazyFrame()\npolars_mcc."
-    told = mypy(f"{code}{by}ci=0.9, method='bca')").stdout
-    assert "No overload variant" in told or "incompatible type \"Literal['bca']" in told
-
-
-def test_a_wrong_argument_is_found(mypy):
-    done = mypy("import polars_mcc, polars\npolars_mcc.classes(polars.DataFrame(), nulls='keep')")
-    assert 'has incompatible type "Literal' in done.stdout.replace('Argument "nulls"', "")
+    for name in ("lazy_bootstrap", "lazy_bootstrap_of_the_namespace"):
+        assert (
+            "No overload variant" in told[name]
+            or "incompatible type \"Literal['bca']" in told[name]
+        )
+    assert 'has incompatible type "Literal' in told["no_such_policy"].replace(
+        'Argument "nulls"', ""
+    )
