@@ -236,6 +236,8 @@ class _Store:
         self.schema: dict[str, str] = known.pop("schema")
         _check_asked(folder, known, asked)
         for left in folder.glob(".*"):
+            if not re.search(r"\.[0-9a-f]{32}$", left.name):
+                continue
             with contextlib.suppress(FileNotFoundError):
                 if time.time() - left.stat().st_mtime > _OLD:
                     left.unlink()
@@ -254,9 +256,10 @@ class _Store:
             if before is None and self._take_along(now, target):
                 before, status = _seen(target), "moved"
             if before is not None and before.is_as(now):
-                if (before.input, before.time) != (now.input, now.time):
-                    self._write(target, _encoded(pl.read_parquet(target), now), os.replace)
-                return status, before.rows
+                if (before.input, before.time) == (now.input, now.time):
+                    return status, before.rows
+                self._name_anew(target, now)
+                continue
             if status in {"unchanged", "moved"}:
                 status = "counted" if before is None else "replaced"
             answer = self._query(file).collect()
@@ -266,6 +269,12 @@ class _Store:
             # have been slower to keep what it was before.
         msg = f"'{file}' changes while it is counted; try again when it is whole"
         raise OSError(msg)
+
+    def _name_anew(self, target: Path, now: Seen) -> None:
+        """Have counts say where their input is now, or when it was written last."""
+        data = target.read_bytes()  # Of which both are, if another process replaces them.
+        if (seen := _seen(io.BytesIO(data))) is not None and seen.is_as(now):
+            self._write(target, _encoded(pl.read_parquet(io.BytesIO(data)), now), os.replace)
 
     def _look_at(self, path: Path) -> Seen:
         age = time.time() - path.stat().st_mtime
@@ -371,7 +380,7 @@ def _name_of(path: Path) -> str:
     return f"{known_by}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}.parquet"
 
 
-def _seen(target: Path) -> Seen | None:
+def _seen(target: Path | io.BytesIO) -> Seen | None:
     """The input that counts are of, if they are there."""
     try:
         about = pl.read_parquet_metadata(target).get(_ABOUT)

@@ -271,13 +271,16 @@ def test_filters_weights_and_models(logs, tmp_path):
 
 def test_what_was_left_behind_is_cleared_away_in_time(logs, store):
     keep(logs, store)
-    left, recent = store / ".a.parquet.1", store / ".b.parquet.2"
-    left.touch()
-    recent.touch()
-    os.utime(left, (1, 1))
+    left, recent = store / f".a.parquet.{'0' * 32}", store / f".b.parquet.{'1' * 32}"
+    other = store / ".nfs0123"
+    for file in (left, recent, other):
+        file.touch()
+    for file in (left, other):
+        os.utime(file, (1, 1))
     keep(logs, store)
     assert not left.exists()
     assert recent.exists()
+    assert other.exists(), "it is none of ours"
     logs.check(store)
 
 

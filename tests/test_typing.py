@@ -52,7 +52,7 @@ KINDS = [
 
 MISTAKES = {
     "lazy_bootstrap": "polars_mcc.by(pl.LazyFrame(), ci=0.9, method='bca')",
-    "lazy_bootstrap_of_the_namespace": "polars_mcc.FrameMcc(pl.LazyFrame()).by(ci=0.9, method='bca')",
+    "lazy_bootstrap_of_the_class": "polars_mcc.FrameMcc(pl.LazyFrame()).by(ci=0.9, method='bca')",
     "no_such_policy": "polars_mcc.classes(pl.DataFrame(), nulls='keep')",
 }
 
@@ -79,7 +79,7 @@ def test_under_strict_mypy(tmp_path):
     revealed = [line.split('"')[1] for line in of_user if "Revealed" in line]
     assert [kind.rsplit(".", 1)[-1] for kind in revealed[:-1]] == KINDS
     assert revealed[-1] in {"float | None", "Union[builtins.float, None]", "builtins.float | None"}
-    for name in ("lazy_bootstrap", "lazy_bootstrap_of_the_namespace"):
+    for name in ("lazy_bootstrap", "lazy_bootstrap_of_the_class"):
         assert (
             "No overload variant" in told[name]
             or "incompatible type \"Literal['bca']" in told[name]
