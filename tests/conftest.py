@@ -15,7 +15,7 @@ settings.register_profile(
     # The only function-scoped fixture, `run`, holds no state.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-settings.register_profile("fewer", settings.get_profile("default"), max_examples=20)
+settings.register_profile("fewer", settings.get_profile("default"), max_examples=12)
 # For tests/mutation.py: that a test fails is enough.
 settings.register_profile(
     "quick",
