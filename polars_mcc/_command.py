@@ -666,7 +666,7 @@ def report(  # noqa: PLR0917 - typer makes options of them
             made_by={what: text for what, text in made_by.items() if text},
         )
         _files.write_whole(out, page.encode)
-    opened.say_what_is_not_read()
+    _say_what_is_not_read(opened.found)
     _say(f"a report is written to {out}")
 
 
@@ -740,11 +740,6 @@ class _Opened:
             with closing(bar):
                 return collect(rows, query, bar)
 
-    def say_what_is_not_read(self) -> None:
-        if self.found.others:
-            others = ", ".join(self.found.others)
-            _say(f"not read, as not {self.found.kind} files: {others}")
-
 
 def _opened(logs: list[str], read: Sequence[str | None], where: str | None) -> _Opened:
     found = _files.find(logs)
@@ -786,8 +781,7 @@ def _keep(logs: list[str], folder: Path, asked: _store.Asked, *, checksum: bool)
                 bar = Bar(_files.rows_of_files(found, None), console=Console(stderr=True))
                 note = stack.enter_context(closing(bar)).advance
             done = _store.kept(found, folder, asked, checksum=checksum, note=note)
-    if found.others:
-        _say(f"not read, as not {found.kind} files: {', '.join(found.others)}")
+    _say_what_is_not_read(found)
     number = dict(done["status"].value_counts().iter_rows())
     _say(
         f"{folder}: {', '.join(f'{number.get(status, 0)} {status}' for status in _store.STATUSES)}"
@@ -810,7 +804,7 @@ def _run(  # noqa: PLR0917 - what is asked, of what, and where it goes
         answer = opened.collect("", query)
         if to.out is not None:
             _files.write(answer, to.out, to.form)
-    opened.say_what_is_not_read()
+    _say_what_is_not_read(opened.found)
     if to.out is None:
         _show(answer, to.form, show or _table)
     else:
@@ -844,6 +838,11 @@ def _table(answer: pl.DataFrame) -> str:
     """All rows and columns; what is in a cell stays in its line."""
     with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=100, tbl_width_chars=-1):
         return _visible_lines(str(_files.in_lines(answer, {"\n": r"\n"})))
+
+
+def _say_what_is_not_read(found: _files.Logs) -> None:
+    if found.others:
+        _say(f"not read, as not {found.kind} files: {', '.join(found.others)}")
 
 
 def _say(message: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import narwhals.stable.v2 as nw
@@ -54,7 +55,7 @@ class Engine:
         """Whether the engine reads the rows only when it is told to."""
         return isinstance(self.frame, nw.LazyFrame)
 
-    @property
+    @cached_property
     def schema(self) -> pl.Schema:
         """The columns, with the dtypes that they will have in Polars."""
         columns = self.frame.collect_schema().items()

@@ -642,7 +642,7 @@ def engine_counts(
         [(0, 0, 4), (0, 1, 2), (1, 0, 4), (1, 1, 2)]
     """
     engine = opened(frame)
-    if isinstance(engine, (pl.DataFrame, pl.LazyFrame)):
+    if isinstance(engine, Frame):
         msg = "engine_counts is for logs of other engines: of a polars frame, take counts(...)"
         raise TypeError(msg)
     models = [pred] if isinstance(pred, str) else list(pred)
@@ -951,6 +951,6 @@ def as_kind_of(frame: AnyFrame, answer: pl.LazyFrame) -> Frame:
 def is_lazy(frame: AnyFrame) -> bool:
     """Whether nothing is to be read of a frame before `collect`."""
     source = opened(frame)
-    if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
+    if isinstance(source, Frame):
         return isinstance(source, pl.LazyFrame)
     return source.is_lazy

@@ -256,7 +256,7 @@ def read(
         labels, pred_dtype = common_dtype(labelled), _score_dtype(pred_dtypes)
 
     sums: tuple[str, ...] = ()
-    if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
+    if isinstance(source, Frame):
         looked_at = source.lazy()
     else:
         roles = {"key": keys, "gold": [gold], role: preds, **{n: [c] for n, c in extras.items()}}
@@ -297,7 +297,7 @@ def opened(frame: AnyFrame) -> Frame | Engine:
     Raises:
         TypeError: It is no frame; or narwhals, which knows other frames, is not installed.
     """
-    if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+    if isinstance(frame, Frame):
         return frame
     try:
         from polars_mcc import _engines  # noqa: PLC0415 - narwhals is loaded for it alone
@@ -320,7 +320,7 @@ def dtype_of(frame: AnyFrame, column: IntoColumn, role: str) -> tuple[str, pl.Da
     """The name and dtype of the one column that a user gives for a role."""
     source = opened(frame)
     [found] = _resolve_one(_schema_of(source), column, role).items()
-    if not isinstance(source, (pl.DataFrame, pl.LazyFrame)):
+    if not isinstance(source, Frame):
         source.check([column], role)
     return found
 
@@ -360,7 +360,7 @@ def check_level(ci: float) -> None:
 
 def check_polars(frame: object, subject: str) -> None:
     """Raise a TypeError unless a log is Polars'."""
-    if not isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+    if not isinstance(frame, Frame):
         msg = (
             f"{subject} a polars DataFrame or LazyFrame, got {type(frame).__module__}."
             f"{type(frame).__qualname__}: of a log that another engine has, take "
@@ -384,7 +384,7 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
 
 
 def _schema_of(source: Frame | Engine) -> pl.Schema:
-    if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
+    if isinstance(source, Frame):
         return source.lazy().collect_schema()
     return source.schema
 
