@@ -1,67 +1,54 @@
 """Matthews correlation coefficient (R_K) of every slice of a prediction log, in Polars.
 
-`import polars_mcc` registers the namespace `mcc` on DataFrame, LazyFrame, Expr and
-Series. The same verbs are here as typed functions, which type checkers and editors see.
+`import polars_mcc` registers the namespace `mcc` on DataFrame, LazyFrame, Expr and Series.
+`PredictionLog` is the same as a class, which type checkers and editors see.
 """
 
 import importlib
-from types import ModuleType
 from typing import TYPE_CHECKING
 
-from polars_mcc._check import CheckError
-from polars_mcc._confusion import to_numpy
-from polars_mcc._functions import (
-    by,
-    classes,
-    compare,
-    confusion,
-    counts,
-    engine_counts,
-    score,
-)
-from polars_mcc._namespaces import ExprMcc, FrameMcc, SeriesMcc
-from polars_mcc._progress import progress
-from polars_mcc._questions import best_threshold, check, curve, drift, worst
-from polars_mcc._registry import metrics, register_metric
-from polars_mcc._report import report
-from polars_mcc._store import keep_counts
-from polars_mcc._table import table
+from polars_mcc._inference.methods import Bootstrap
+from polars_mcc._log.keys import cube, each, rollup, sets, trailing
+from polars_mcc._scores.registry import metrics, register_metric
+from polars_mcc._show.matrix import to_numpy
+from polars_mcc._show.progress import progress
+from polars_mcc._show.table import table
+from polars_mcc._verbs.check import CheckError
+from polars_mcc._version import __version__
+from polars_mcc.namespaces import ExprMcc, SeriesMcc
+from polars_mcc.prediction_log import PredictionLog
 
 if TYPE_CHECKING:
     from polars_mcc import plot
+    from polars_mcc._shell.store import keep_counts
 
 __all__ = [
+    "Bootstrap",
     "CheckError",
     "ExprMcc",
-    "FrameMcc",
+    "PredictionLog",
     "SeriesMcc",
-    "best_threshold",
-    "by",
-    "check",
-    "classes",
-    "compare",
-    "confusion",
-    "counts",
-    "curve",
-    "drift",
-    "engine_counts",
+    "__version__",
+    "cube",
+    "each",
     "keep_counts",
     "metrics",
     "plot",
     "progress",
     "register_metric",
-    "report",
-    "score",
+    "rollup",
+    "sets",
     "table",
     "to_numpy",
-    "worst",
+    "trailing",
 ]
-__version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Load `plot` when it is asked for, and altair with it."""
+def __getattr__(name: str) -> object:
+    """Load what few need when it is asked for: `plot`, and altair with it; `keep_counts`."""
     if name == "plot":
         return importlib.import_module("polars_mcc.plot")
+    if name == "keep_counts":
+        return importlib.import_module("polars_mcc._shell.store").keep_counts
     msg = f"module 'polars_mcc' has no attribute '{name}'"
     raise AttributeError(msg)

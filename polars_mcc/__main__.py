@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import sys
+
+from polars_mcc._log.extras import missing
 
 
 def main() -> None:
     """Run the command line, or say what to install for it."""
     try:
-        from polars_mcc._command import app  # noqa: PLC0415 - typer is optional
+        from polars_mcc._shell.command import main as run  # noqa: PLC0415 - cyclopts is optional
     except ModuleNotFoundError as error:
-        if error.name != "typer":
+        if error.name not in {"cyclopts", "docstring_parser", "rich"}:
             raise
-        sys.stderr.write(
-            "polars-mcc: the command line needs typer, which is not installed; "
-            "pip install 'polars-mcc[cli]'\n"
-        )
+        told = missing(subject="the command line", package=error.name, extra="cli")
+        sys.stderr.write(f"polars-mcc: {told}\n")
         raise SystemExit(2) from None
-    app(prog_name="polars-mcc")
+    try:
+        run()
+    except SystemExit as end:
+        if end.code == 130:  # Interrupted: a thread of Polars that still reads would print a trace.
+            sys.stdout.flush()
+            os._exit(130)
+        raise
 
 
 if __name__ == "__main__":

@@ -12,26 +12,24 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._log import SET, TOTAL, check_collected
-from polars_mcc._table import COLOUR, GREY, keys_of, with_texts
+from polars_mcc._counts.sliced import LONG, SET
+from polars_mcc._log.extras import missing
+from polars_mcc._log.frames import check_collected
+from polars_mcc._log.keys import TOTAL
+from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of, with_texts
 
 try:
     import altair as alt
 except ModuleNotFoundError as error:
-    msg = "charts need altair: pip install 'polars-mcc[plot]'"
-    raise ModuleNotFoundError(msg, name="altair") from error
+    raise missing(subject="a chart", package="altair", extra="plot") from error
 
 Chart: TypeAlias = alt.LayerChart
 
 _COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_STEP = 16
-"""Pixels of a line of a chart with a line per slice."""
-_WIDTH = 400
-"""Pixels of that line."""
-_LABEL_LIMIT = 320
-"""Pixels of the name of a slice."""
-_TEXTS = 30
-"""Labels up to which the cells of a matrix show their numbers."""
+_STEP = 16  # pixels of a line of a chart with a line per slice
+_WIDTH = 400  # pixels of that line
+_LABEL_LIMIT = 320  # pixels of the name of a slice
+_TEXTS = 30  # labels up to which the cells of a matrix show their numbers
 
 
 def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> Chart:
@@ -53,8 +51,9 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
     Examples:
         >>> import polars as pl
         >>> import polars_mcc
+        >>> from polars_mcc import each
         >>> log = pl.read_parquet("data/digits.parquet")
-        >>> chart = polars_mcc.plot.slices(log.mcc.by("ink_band", ci=0.95, sets="each", total=True))
+        >>> chart = polars_mcc.plot.slices(log.mcc.by(each("ink_band", total=True), ci=0.95))
         >>> chart.save("slices.svg")  # doctest: +SKIP
     """
     _check(result, "by()", "n", metric)
@@ -84,7 +83,8 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
         >>> import polars as pl
         >>> import polars_mcc
         >>> log = pl.read_parquet("data/digits.parquet")
-        >>> chart = polars_mcc.plot.differences(log.mcc.compare("logistic", "knn", "ink_band"))
+        >>> models = log.mcc(pred=["logistic", "knn"])
+        >>> chart = polars_mcc.plot.differences(models.compare("ink_band"))
         >>> chart.save("differences.html", inline=True)  # doctest: +SKIP
     """
     rows = _drawn(result, "compare(), drift() or worst()", "diff", interval=True)
@@ -97,7 +97,7 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
     """Draw a score over time, with a band for its interval, and a colour per slice or model.
 
     Args:
-        result: What `by` gives, of a key or an index that is a Date or Datetime.
+        result: What `by` gives, of a key or of windows by a Date or Datetime.
         time: That column. None: the only one there is.
         metric: The column to draw.
 
@@ -112,8 +112,9 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
     Examples:
         >>> import polars as pl
         >>> import polars_mcc
+        >>> from polars_mcc import trailing
         >>> log = pl.read_parquet("data/digits.parquet")
-        >>> weeks = log.mcc.by(index="day", window="14d", every="7d", ci=0.95)
+        >>> weeks = log.mcc.by(trailing("day", "14d", every="7d"), ci=0.95)
         >>> chart = polars_mcc.plot.over_time(weeks)
         >>> chart.save("weeks.png")  # doctest: +SKIP
     """
@@ -155,7 +156,7 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
         >>> import polars as pl
         >>> import polars_mcc
         >>> tumours = pl.read_parquet("data/breast_cancer.parquet")
-        >>> chart = polars_mcc.plot.curve(tumours.mcc.curve(score="radius", thresholds=100))
+        >>> chart = polars_mcc.plot.curve(tumours.mcc(score="radius").curve(thresholds=100))
         >>> chart.save("curve.svg")  # doctest: +SKIP
     """
     rows = _drawn(result, "curve()", metric, at="threshold")
@@ -226,11 +227,6 @@ def confusion(result: pl.DataFrame) -> Chart:
     return _finished(layers, labels=order, width=size, height=size)
 
 
-def is_time(dtype: pl.DataType) -> bool:
-    """Whether `over_time` can draw it: a time of the day, or a duration, is no axis."""
-    return isinstance(dtype, (pl.Date, pl.Datetime))
-
-
 def _check(result: pl.DataFrame, source: str, *columns: str) -> None:
     check_collected(result, "a chart needs")
     for column in columns:
@@ -259,7 +255,7 @@ def _drawn(
     columns |= {} if at is None else {"at": at}
     _check(result, source, *columns.values())
     keys = [name for name in keys_of(result) if name not in {"model", at}]
-    if keys[:2] == ["slice", "value"]:
+    if keys[:2] == [*LONG]:
         has_sets = True
         is_slice = pl.col("slice") != TOTAL
         text: pl.Expr = pl.when(is_slice).then(

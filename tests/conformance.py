@@ -71,7 +71,7 @@ def ours(table: Table) -> dict[str, float]:
         }
     )
     names = polars_mcc.metrics()["metric"].to_list()
-    answer = polars_mcc.score(counts, weight="n", metrics=names, positive=POSITIVE)
+    answer = counts.mcc(weight="n", positive=POSITIVE).score(metrics=names)
     return answer.to_dicts()[0]
 
 

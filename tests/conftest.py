@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from polars_mcc import _registry
+from polars_mcc._scores import registry
 
 settings.register_profile(
     "default",
@@ -30,9 +30,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 @pytest.fixture(autouse=True)
 def _only_the_metrics_that_are_built_in():
     """What a doctest or another test has registered is forgotten."""
-    registry = _registry._REGISTRY
-    for name in [name for name in registry if name not in _registry._BUILT_IN]:
-        del registry[name]
+    known = registry._REGISTRY
+    for name in [name for name in known if name not in registry._BUILT_IN]:
+        del known[name]
 
 
 @pytest.fixture(params=["DataFrame", "streaming", "in-memory"])

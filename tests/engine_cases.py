@@ -9,8 +9,10 @@ from pathlib import Path
 
 import polars as pl
 from polars.testing import assert_frame_equal
+from support import ask
 
-import polars_mcc
+from polars_mcc import PredictionLog as Log
+from polars_mcc import cube, each, sets, trailing
 
 ROOT = Path(__file__).parent.parent
 DIGITS = ROOT / "data" / "digits.parquet"
@@ -58,36 +60,36 @@ def log(rows: int = 4000) -> pl.DataFrame:
 
 BOTH = {"gold": "code", "pred": "guess"}
 CALLS = {
-    "by": lambda f: polars_mcc.by(f, "country", "device"),
-    "by a date": lambda f: polars_mcc.by(f, pl.col("day").alias("date")),
-    "null as a label": lambda f: polars_mcc.by(f, "country", nulls="label"),
-    "integers": lambda f: polars_mcc.by(f, "country", **BOTH),
-    "floats": lambda f: polars_mcc.by(f, "real", gold="real", pred="real", zero_division=None),
-    "Booleans": lambda f: polars_mcc.by(f, "is_gold", gold="early", pred="late"),
-    "several models": lambda f: polars_mcc.by(f, "device", pred=["pred", "other"]),
-    "a selector": lambda f: polars_mcc.by(f, pl.selectors.by_name("country", "device")),
-    "score": polars_mcc.score,
-    "weight": lambda f: polars_mcc.by(f, "country", weight="n"),
-    "float weight": lambda f: polars_mcc.by(f, "country", weight="share"),
-    "sample weight": lambda f: polars_mcc.by(f, "country", sample_weight="n", ci=0.9),
-    "counts": lambda f: polars_mcc.counts(f, "country", "day"),
-    "counts of models": lambda f: polars_mcc.counts(f, "device", pred=["pred", "other"]),
-    "classes": lambda f: polars_mcc.classes(f, "country"),
-    "confusion": lambda f: polars_mcc.confusion(f, "device", long=True),
-    "metrics": lambda f: polars_mcc.by(f, "country", metrics=["accuracy", "phi"], positive="cat"),
-    "interval": lambda f: polars_mcc.by(f, "country", ci=0.95),
-    "fisher": lambda f: polars_mcc.by(f, "country", ci=0.95, method="fisher", weight="n"),
-    "clusters": lambda f: polars_mcc.by(f, "country", ci=0.95, cluster="user"),
-    "compare": lambda f: polars_mcc.compare(f, "other", ["pred", "gold"], "country"),
-    "each": lambda f: polars_mcc.by(f, "country", "device", sets="each", total=True, long=True),
-    "cube": lambda f: polars_mcc.by(f, "country", "device", "user", sets="cube"),
-    "sets": lambda f: polars_mcc.by(f, "country", "device", sets=[("country",), "device", ()]),
-    "windows": lambda f: polars_mcc.by(f, "device", index="day", window="3d", every="1d"),
-    "worst": lambda f: polars_mcc.worst(f, "country", "device", "user", min_n=5),
-    "drift": lambda f: polars_mcc.drift(f, "early", "late", "country"),
-    "curve": lambda f: polars_mcc.curve(f, "country", gold="is_gold"),
-    "best threshold": lambda f: polars_mcc.best_threshold(f, gold="code", positive=7),
-    "check": lambda f: polars_mcc.check(f, "country", min=-1),
+    "by": lambda f: Log(f).by("country", "device"),
+    "by a date": lambda f: Log(f).by(pl.col("day").alias("date")),
+    "null as a label": lambda f: Log(f, nulls="label").by("country"),
+    "integers": lambda f: ask(f, "by", "country", **BOTH),
+    "floats": lambda f: Log(f, gold="real", pred="real", zero_division=None).by("real"),
+    "Booleans": lambda f: Log(f, gold="early", pred="late").by("is_gold"),
+    "several models": lambda f: Log(f, pred=["pred", "other"]).by("device"),
+    "a selector": lambda f: Log(f).by(pl.selectors.by_name("country", "device")),
+    "score": lambda f: Log(f).score(),
+    "weight": lambda f: Log(f, weight="n").by("country"),
+    "float weight": lambda f: Log(f, weight="share").by("country"),
+    "sample weight": lambda f: Log(f, sample_weight="n").by("country", ci=0.9),
+    "counts": lambda f: Log(f).counts("country", "day"),
+    "counts of models": lambda f: Log(f, pred=["pred", "other"]).counts("device"),
+    "classes": lambda f: Log(f).classes("country"),
+    "confusion": lambda f: Log(f).confusion("device", long=True),
+    "metrics": lambda f: Log(f, positive="cat").by("country", metrics=["accuracy", "phi"]),
+    "interval": lambda f: Log(f).by("country", ci=0.95),
+    "fisher": lambda f: Log(f, weight="n").by("country", ci=0.95, method="fisher"),
+    "clusters": lambda f: Log(f, cluster="user").by("country", ci=0.95),
+    "compare": lambda f: Log(f, pred=["pred", "gold"]).compare("country", baseline="other"),
+    "each": lambda f: Log(f).by(each("country", "device", total=True), long=True),
+    "cube": lambda f: Log(f).by(cube("country", "device", "user")),
+    "sets": lambda f: Log(f).by(sets(("country",), "device", ())),
+    "windows": lambda f: Log(f).by("device", trailing("day", "3d", every="1d")),
+    "worst": lambda f: Log(f).worst("country", "device", "user", min_n=5),
+    "drift": lambda f: Log(f).drift("country", before="early", after="late"),
+    "curve": lambda f: Log(f, gold="is_gold", score="score").curve("country"),
+    "best threshold": lambda f: Log(f, gold="code", positive=7, score="score").best_threshold(),
+    "check": lambda f: Log(f).check("country", min=-1),
 }
 
 
@@ -99,9 +101,7 @@ def check_equal(frame, ours: pl.DataFrame, call) -> None:
 
 def check_float_weights(frame, ours: pl.DataFrame) -> None:
     """Floats are added in any order, where they are the weights."""
-    answer, want = (
-        polars_mcc.by(log, "country", sample_weight="share", ci=0.9) for log in (frame, ours)
-    )
+    answer, want = (Log(log, sample_weight="share").by("country", ci=0.9) for log in (frame, ours))
     assert_frame_equal(answer.lazy().collect(), want, rel_tol=1e-14)
 
 

@@ -22,16 +22,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
+_EXACT, _SCORED = "counts/test_exact", "scores/test_identities test_edges verbs/test_by"
+_SURE = "inference/test_intervals verbs/test_compare"
 CORE = {
-    "_exact": "test_exact test_identities test_edges test_errors",
-    "_pairs": "test_identities test_edges test_by test_errors test_exact",
-    "_classes": "test_identities test_edges test_by test_classes test_errors test_exact",
-    "_scores": "test_identities test_edges test_by test_classes test_errors test_exact",
-    "_expression": "test_expression test_edges test_exact",
-    "_influence": "test_intervals test_compare",
-    "_intervals": "test_intervals test_compare",
-    "_compare": "test_compare",
-    "_bootstrap": "test_intervals",
+    "_counts/exact": f"{_EXACT} {_SCORED} log/test_errors",
+    "_counts/counted": f"{_EXACT} {_SCORED} log/test_errors",
+    "_counts/classes": f"{_EXACT} {_SCORED} log/test_errors verbs/test_classes",
+    "_scores/r_k": f"{_EXACT} {_SCORED} log/test_errors verbs/test_classes",
+    "_scores/expression": f"{_EXACT} scores/test_expression test_edges",
+    "_inference/influence": _SURE,
+    "_inference/intervals": _SURE,
+    "_inference/differences": _SURE,
+    "_inference/bootstrap": "inference/test_intervals",
 }
 """The modules of the core, and the tests of each."""
 

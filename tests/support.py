@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 
 import polars as pl
 from hypothesis import strategies as st
@@ -54,4 +55,13 @@ def coded(rows: list[tuple], dtype: pl.DataType) -> list[tuple]:
 
 def mcc_of(table) -> float | None:
     """The product's score of {(gold, pred): n}."""
-    return polars_mcc.score(counts_of([table]), weight="n")["mcc"].item()
+    return counts_of([table]).mcc(weight="n").score()["mcc"].item()
+
+
+LOG_OPTIONS = inspect.signature(polars_mcc.PredictionLog.__init__).parameters
+
+
+def ask(frame, verb: str, *keys, **options):
+    """Ask a verb of a frame; the options that say what its columns mean are of the log."""
+    about = {name: options.pop(name) for name in [*options] if name in LOG_OPTIONS}
+    return getattr(polars_mcc.PredictionLog(frame, **about), verb)(*keys, **options)

@@ -84,7 +84,7 @@ def test_what_a_progress_bar_costs():
 
 def test_what_sets_cost(tmp_path):
     done = run("sets_cost", str(tmp_path), "--rows", "8000", "--rounds", "1")
-    assert "| by, ten keys, sets='each' |" in done
+    assert "| by, each of ten keys |" in done
     assert "| worst, ten keys, depth 2 |" in done
 
 

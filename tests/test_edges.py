@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal, assert_series_equal
-from support import NAMES, log_of
+from support import NAMES, ask, log_of
 
 import polars_mcc
 
@@ -14,14 +14,14 @@ mcc = polars_mcc.ExprMcc(pl.col("pred")).score
 
 def test_an_empty_frame_without_dtypes(run):
     nothing = pl.DataFrame({"key": [], "gold": [], "pred": []})
-    assert run(nothing, polars_mcc.score).rows() == [(0, None, 0)]
-    assert run(nothing, lambda frame: polars_mcc.by(frame, "key")).rows() == []
+    assert run(nothing, lambda f: f.mcc.score()).rows() == [(0, None, 0)]
+    assert run(nothing, lambda frame: frame.mcc.by("key")).rows() == []
 
 
 def test_models_of_no_rows_are_scored_as_nothing(run):
     log = pl.DataFrame({"gold": ["u"], "a": ["u"], "b": ["v"], "w": [0.5]}).clear()
     for weight in (None, "w"):
-        answer = run(log, lambda f, w=weight: polars_mcc.score(f, pred=["a", "b"], weight=w))
+        answer = run(log, lambda f, w=weight: f.mcc(pred=["a", "b"], weight=w).score())
         assert answer.rows() == [("a", 0, None, 0), ("b", 0, None, 0)]
 
 
@@ -37,7 +37,7 @@ def test_zero_division(run, undefined):
             for gold, pred in pairs
         ]
     )
-    found = run(log, lambda f: polars_mcc.by(f, "key", zero_division=undefined))["mcc"]
+    found = run(log, lambda f: f.mcc(zero_division=undefined).by("key"))["mcc"]
     assert_series_equal(found, pl.Series("mcc", [undefined] * 3, dtype=pl.Float64))
 
 
@@ -45,7 +45,7 @@ def test_one_class_with_weights_that_do_not_add_up_in_binary(run):
     """0.1 + 0.2 + 0.3 depends on the order: a degenerate slice is still degenerate."""
     log = pl.DataFrame({"gold": ["u"] * 6, "pred": ["u", "v"] * 3, "w": [0.1, 0.2, 0.3] * 2})
     for frame in (log, log.rename({"gold": "pred", "pred": "gold"})):
-        answer = run(frame, lambda f: polars_mcc.score(f, weight="w", zero_division=None))
+        answer = run(frame, lambda f: f.mcc(weight="w", zero_division=None).score())
         assert answer["mcc"].to_list() == [None]
 
 
@@ -57,12 +57,12 @@ def test_nulls_are_counted_or_a_class(run):
             "pred": ["u", "v", None, None, "u"],
         }
     )
-    dropped = run(log, lambda frame: polars_mcc.by(frame, "key"))
+    dropped = run(log, lambda frame: frame.mcc.by("key"))
     assert dropped.rows() == [("x", 2, 1.0, 2), ("y", 0, None, 1)]
-    labelled = run(log, lambda frame: polars_mcc.by(frame, "key", nulls="label"))
+    labelled = run(log, lambda frame: frame.mcc(nulls="label").by("key"))
     as_text = run(
         log.with_columns(pl.col("gold", "pred").fill_null("a class like any other")),
-        lambda frame: polars_mcc.by(frame, "key"),
+        lambda frame: frame.mcc.by("key"),
     )
     assert_frame_equal(labelled, as_text, check_exact=True)
     assert labelled["n_null"].to_list() == [0, 0]
@@ -71,7 +71,7 @@ def test_nulls_are_counted_or_a_class(run):
 def test_rows_without_a_weight_are_not_scored(run):
     log = pl.DataFrame({"gold": [1, 0, 1], "pred": [1, 0, 0], "w": [2, 3, None]})
     for nulls in ("drop", "label"):
-        query = lambda frame, nulls=nulls: polars_mcc.score(frame, weight="w", nulls=nulls)  # noqa: E731
+        query = lambda frame, nulls=nulls: frame.mcc(weight="w", nulls=nulls).score()  # noqa: E731
         assert run(log, query).rows() == [(5, 1.0, 1)]
         assert run(log.with_columns(pl.col("w") / 2), query).rows() == [(2.5, 1.0, 1.0)]
 
@@ -87,8 +87,8 @@ def test_rows_without_a_weight_are_not_scored(run):
 def test_numbers_compare_by_value(run, gold, pred):
     log = pl.DataFrame({"gold": [1, 2, 3], "pred": [1, 2, 4]}, schema={"gold": gold, "pred": pred})
     assert (
-        run(log, polars_mcc.score)["mcc"].item()
-        == run(log.cast(pl.Int64), polars_mcc.score)["mcc"].item()
+        run(log, lambda f: f.mcc.score())["mcc"].item()
+        == run(log.cast(pl.Int64), lambda f: f.mcc.score())["mcc"].item()
     )
 
 
@@ -105,37 +105,37 @@ def test_text_compares_by_text(run):
                 {"gold": ["a", "b", "a"], "pred": ["a", "b", "b"]},
                 schema={"gold": one, "pred": other},
             )
-            assert run(log, polars_mcc.score)["mcc"].item() == 0.5, (one, other)
+            assert run(log, lambda f: f.mcc.score())["mcc"].item() == 0.5, (one, other)
 
 
 def test_a_column_of_nulls_fits_any_label(run):
     log = pl.DataFrame({"gold": ["a", "b"], "pred": [None, None]})
-    assert run(log, polars_mcc.score).rows() == [(0, None, 2)]
+    assert run(log, lambda f: f.mcc.score()).rows() == [(0, None, 2)]
 
 
 def test_zeros_are_one_label_and_so_are_nans(run):
     nan = float("nan")
     log = pl.DataFrame({"gold": [0.0, nan, 1.0], "pred": [-0.0, nan, 1.0]})
-    assert run(log, polars_mcc.score).rows() == [(3, 1.0, 0)]
+    assert run(log, lambda f: f.mcc.score()).rows() == [(3, 1.0, 0)]
 
 
 @pytest.mark.parametrize("name", ["", "a b", "日本", "^x.*$", "*", "key:n", "weight", "label"])
 def test_columns_may_have_any_name(run, name):
     log = pl.DataFrame({name: [1, 0], "gold": [1, 0], "pred": [1, 0]})
-    answer = run(log, lambda frame: polars_mcc.by(frame, name))
+    answer = run(log, lambda frame: frame.mcc.by(name))
     assert answer.columns == [name, "n", "mcc", "n_null"]
     assert answer.rows() == [(0, 1, 0.0, 0), (1, 1, 0.0, 0)]
     for argument in ("gold", "pred", "weight"):
-        answer = run(log, lambda frame, a=argument: polars_mcc.score(frame, **{a: name}))
+        answer = run(log, lambda frame, a=argument: ask(frame, "score", **{a: name}))
         assert answer["n"].item() == (1 if argument == "weight" else 2)
-    models = run(log, lambda frame: polars_mcc.score(frame, pred=[name, "pred"]))
+    models = run(log, lambda frame: frame.mcc(pred=[name, "pred"]).score())
     assert models["model"].to_list() == [name, "pred"]
 
 
 @pytest.mark.parametrize("name", ["gold", "pred"])
 def test_slices_of_a_label_have_one_class(run, name):
     log = pl.DataFrame({"gold": [1, 0], "pred": [1, 0]})
-    answer = run(log, lambda frame: polars_mcc.by(frame, name))
+    answer = run(log, lambda frame: frame.mcc.by(name))
     assert answer.rows() == [(0, 1, 0.0, 0), (1, 1, 0.0, 0)]
 
 
@@ -152,7 +152,7 @@ def test_slices_of_a_label_have_one_class(run, name):
 )
 def test_keys_of_any_dtype(run, key):
     log = pl.DataFrame({"key": key, "gold": [1, 1, 1], "pred": [1, 1, 1]})
-    answer = run(log, lambda frame: polars_mcc.by(frame, "key"))
+    answer = run(log, lambda frame: frame.mcc.by("key"))
     assert answer["n"].sum() == 3
     assert answer.height == key.n_unique()
     assert answer["key"].dtype == key.dtype
@@ -161,18 +161,18 @@ def test_keys_of_any_dtype(run, key):
 def test_an_empty_frame_has_the_schema_of_a_full_one(run):
     log = log_of([("x", 0, 1)])
     queries = [
-        lambda f: polars_mcc.by(f, "key"),
-        polars_mcc.score,
-        lambda f: polars_mcc.counts(f, "key"),
-        lambda f: polars_mcc.classes(f, "key"),
-        lambda f: polars_mcc.confusion(f, "key", labels=NAMES),
+        lambda f: f.mcc.by("key"),
+        lambda f: f.mcc.score(),
+        lambda f: f.mcc.counts("key"),
+        lambda f: f.mcc.classes("key"),
+        lambda f: f.mcc.confusion("key", labels=NAMES),
         lambda f: f.group_by("key").agg(mcc("gold")),
     ]
     for query in queries:
         assert run(log.clear(), query).schema == run(log, query).schema
     assert run(log.clear(), queries[0]).height == 0
     for weight in (None, pl.lit(1), pl.lit(1.0)):
-        answer = run(log.clear(), lambda f, w=weight: polars_mcc.score(f, weight=w))
+        answer = run(log.clear(), lambda f, w=weight: f.mcc(weight=w).score())
         assert answer.rows() == [(0, None, 0)]
     assert run(log.clear(), lambda f: f.select(mcc("gold"))).rows() == [(None,)]
 
@@ -181,7 +181,7 @@ def test_an_empty_frame_has_the_schema_of_a_full_one(run):
 def test_one_row_has_one_class(run, weight):
     log = pl.DataFrame({"gold": ["u"], "pred": ["u"]})
     for undefined in (0.0, None, -1.0):
-        query = lambda f, u=undefined: polars_mcc.score(f, weight=weight, zero_division=u)  # noqa: E731
+        query = lambda f, u=undefined: f.mcc(weight=weight, zero_division=u).score()  # noqa: E731
         assert run(log, query)["mcc"].item() == undefined
         for labels in (None, ["u", "v"]):
             score = mcc("gold", weight=weight, zero_division=undefined, labels=labels)
@@ -192,9 +192,9 @@ def test_weights_of_zero_are_no_rows(run):
     log = pl.DataFrame({"key": ["x", "x", "y"], "gold": [1, 0, 1], "pred": [1, 0, 0]})
     for zero in (0, 0.0, -0.0):
         weighed = log.with_columns(w=zero)
-        answer = run(weighed, lambda f: polars_mcc.by(f, "key", weight="w"))
+        answer = run(weighed, lambda f: f.mcc(weight="w").by("key"))
         assert answer.rows() == [("x", 0, None, 0), ("y", 0, None, 0)]
-        assert run(weighed, lambda f: polars_mcc.classes(f, weight="w")).height == 0
+        assert run(weighed, lambda f: f.mcc(weight="w").classes()).height == 0
         for labels in (None, [0, 1]):
             score = mcc("gold", weight="w", labels=labels)
             assert run(weighed, lambda f, s=score: f.select(s)).item() is None
@@ -214,7 +214,7 @@ def test_categories_of_other_string_caches_compare_by_text(run):
     for gold_dtype in dtypes:
         for pred_dtype in dtypes:
             log = pl.DataFrame([pred.cast(pred_dtype), gold.cast(gold_dtype)])
-            assert run(log, polars_mcc.score)["mcc"].item() == -1, (gold_dtype, pred_dtype)
+            assert run(log, lambda f: f.mcc.score())["mcc"].item() == -1, (gold_dtype, pred_dtype)
             for labels in (None, ["a", "b"]):
                 score = mcc("gold", labels=labels)
                 assert run(log, lambda f, s=score: f.select(s)).item() == -1
@@ -230,7 +230,7 @@ def test_labels_that_look_alike_are_not_alike(gold, pred):
     hint = f"as in pl.col('pred').cast(pl.{log.schema['gold']!r})"
     for frame in (log, log.lazy()):
         with pytest.raises(pl.exceptions.SchemaError) as raised:
-            polars_mcc.score(frame)
+            frame.mcc.score()
         assert str(raised.value).endswith(hint)
 
 
@@ -238,17 +238,17 @@ def test_long_and_foreign_labels_are_told_apart(run):
     long = "x" * 1_000_000
     labels = [long + "a", long + "b", "日本", "日本 ", "e\u0301", "\u00e9", "", " ", "0", "00"]
     log = pl.DataFrame({"gold": labels, "pred": labels})
-    assert run(log, polars_mcc.score).rows() == [(10, 1.0, 0)]
+    assert run(log, lambda f: f.mcc.score()).rows() == [(10, 1.0, 0)]
     moved = log.with_columns(pred=pl.Series([*labels[1:], labels[0]]))
     coded = pl.DataFrame({"gold": range(10), "pred": [*range(1, 10), 0]})
-    assert run(moved, polars_mcc.score).equals(polars_mcc.score(coded))
+    assert run(moved, lambda f: f.mcc.score()).equals(coded.mcc.score())
 
 
 def test_200_keys(run):
     keys = [f"k{i}" for i in range(200)]
     log = pl.DataFrame({key: [i % 2, None, i % 2] for i, key in enumerate(keys)})
     log = log.with_columns(gold=pl.Series([1, 1, 0]), pred=pl.Series([1, 0, 0]))
-    answer = run(log, lambda frame: polars_mcc.by(frame, *keys))
+    answer = run(log, lambda frame: frame.mcc.by(*keys))
     assert answer.select("n", "mcc", "n_null").rows() == [(1, 0.0, 0), (2, 1.0, 0)]
     assert answer.columns[:200] == keys
 
@@ -256,17 +256,17 @@ def test_200_keys(run):
 def test_columns_of_the_answer_may_be_columns_of_the_log(run):
     """As labels and weights; as keys they must be renamed, and are."""
     log = pl.DataFrame({"n": [1, 0], "mcc": [1, 0], "n_null": [2, 3], "model": ["x", "y"]})
-    answer = run(log, lambda f: polars_mcc.score(f, gold="n", pred="mcc", weight="n_null"))
+    answer = run(log, lambda f: f.mcc(gold="n", pred="mcc", weight="n_null").score())
     assert answer.rows() == [(5, 1.0, 0)]
-    renamed = run(log, lambda f: polars_mcc.by(f, pl.col("n").alias("k"), gold="mcc", pred="n"))
+    renamed = run(log, lambda f: f.mcc(gold="mcc", pred="n").by(pl.col("n").alias("k")))
     assert renamed.columns == ["k", "n", "mcc", "n_null"]
-    assert run(log, lambda f: polars_mcc.by(f, "model", gold="n", pred="mcc")).height == 2
+    assert run(log, lambda f: f.mcc(gold="n", pred="mcc").by("model")).height == 2
 
 
 def test_keys_that_cannot_be_grouped_are_refused():
     log = pl.DataFrame({"key": pl.Series([object()], dtype=pl.Object), "gold": [1], "pred": [1]})
     with pytest.raises(pl.exceptions.SchemaError, match="key 'key' has dtype Object"):
-        polars_mcc.by(log, "key")
+        log.mcc.by("key")
 
 
 @pytest.mark.parametrize("nulls", ["drop", "label"])

@@ -111,7 +111,7 @@ def test_the_data_are_what_the_script_makes(tmp_path, monkeypatch, capsys):
 def test_the_data_score_as_scikit_learn_says(name, model):
     log = pl.read_parquet(ROOT / f"data/{name}.parquet")
     for (fold,), rows in log.group_by("fold"):
-        found = polars_mcc.by(log, "fold", pred=model).filter(pl.col("fold") == fold)
+        found = log.mcc(pred=model).by("fold").filter(pl.col("fold") == fold)
         truth = matthews_corrcoef(rows["gold"].to_numpy(), rows[model].to_numpy())
         assert found["mcc"].item() == pytest.approx(truth, rel=1e-12)
 
@@ -127,7 +127,7 @@ def test_generated_logs(labels, tmp_path, monkeypatch, capsys):
     assert log.collect_schema()["day"] == pl.Date
 
     is_bad = (pl.col("country") == "BR") & (pl.col("device") == "tablet")
-    good, bad = polars_mcc.by(log, is_bad.alias("is_bad")).collect()["mcc"]
+    good, bad = log.mcc.by(is_bad.alias("is_bad")).collect()["mcc"]
     assert bad < 0.65 < good
 
     run("make_logs.py", *arguments, "--out", str(tmp_path / "b"), monkeypatch=monkeypatch)

@@ -16,7 +16,7 @@ import polars as pl
 import tables
 from hypothesis import given
 from hypothesis import strategies as st
-from support import CODES, INTEGERS, LABELS, NAMES
+from support import CODES, INTEGERS, LABELS, NAMES, ask
 
 import polars_mcc
 
@@ -109,7 +109,7 @@ def expected(log, keys, model, weight, nulls):
 def test_every_frame_is_scored_exactly(run, log, nulls, undefined):
     frame, keys, models, weight, labels = log
     options = {"nulls": nulls, "zero_division": undefined}
-    answer = run(frame, lambda f: polars_mcc.by(f, *keys, pred=models, weight=weight, **options))
+    answer = run(frame, lambda f: ask(f, "by", *keys, pred=models, weight=weight, **options))
     assert answer.columns == [*keys, "model", "n", "mcc", "n_null"]
     seen = set()
     for *key, model, n, score, n_null in answer.iter_rows():

@@ -14,44 +14,47 @@ from polars.testing import assert_frame_equal
 from support import NAMES, log_of
 
 import polars_mcc
+from polars_mcc import cube, each, trailing
 
 METRICS = polars_mcc.metrics()["metric"].to_list()
 VERBS = {
-    "by": lambda lf: polars_mcc.by(lf, "key"),
-    "models": lambda lf: polars_mcc.by(lf, "key", pred=["pred", "other"]),
-    "weight": lambda lf: polars_mcc.by(lf, "key", weight="w"),
-    "score": polars_mcc.score,
-    "counts": lambda lf: polars_mcc.counts(lf, "key"),
-    "classes": lambda lf: polars_mcc.classes(lf, "key"),
-    "confusion": lambda lf: polars_mcc.confusion(lf, "key", labels=NAMES),
-    "long": lambda lf: polars_mcc.confusion(lf, "key", labels=NAMES, long=True),
-    "cells": lambda lf: polars_mcc.confusion(lf, "key", long=True, normalize="pred"),
-    "confusions": lambda lf: polars_mcc.confusion(lf, "key", top=2),
-    "metrics": lambda lf: polars_mcc.by(lf, "key", metrics=METRICS, positive="ant"),
-    "metrics of all": lambda lf: polars_mcc.score(lf, metrics=METRICS, positive="ant", ci=0.95),
-    "averages": lambda lf: polars_mcc.by(lf, "key", metrics=["f1_macro", "kappa"]),
-    "cost": lambda lf: polars_mcc.by(lf, "key", metrics=(pl.col("gold") != pl.col("pred")).mean()),
-    "own": lambda lf: polars_mcc.by(lf, "key", metrics=pl.col("label").max().alias("last")),
-    "interval": lambda lf: polars_mcc.by(lf, "key", ci=0.95),
-    "fisher": lambda lf: polars_mcc.by(lf, "key", ci=0.95, method="fisher", sample_weight="w"),
-    "clusters": lambda lf: polars_mcc.by(lf, "key", ci=0.95, cluster="ms"),
-    "compare": lambda lf: polars_mcc.compare(lf, "pred", "other", "key"),
-    "compare models": lambda lf: polars_mcc.compare(lf, "pred", ["other", "gold"], "key"),
-    "each": lambda lf: polars_mcc.by(lf, "key", "w", "ms", sets="each", total=True),
-    "cube": lambda lf: polars_mcc.by(lf, "key", "w", sets="cube", ci=0.95, long=True),
-    "windows": lambda lf: polars_mcc.by(lf, "key", index="day", window="7d", every="1d"),
-    "worst": lambda lf: polars_mcc.worst(lf, "key", "w", min_n=1),
-    "drift": lambda lf: polars_mcc.drift(lf, pl.col("ms") < 1, pl.col("ms") > 0, "key"),
-    "curve": lambda lf: polars_mcc.curve(lf, "key", score="ms", positive="ant"),
-    "grid": lambda lf: polars_mcc.curve(lf, "key", score="ms", positive="ant", thresholds=3),
-    "best": lambda lf: polars_mcc.best_threshold(lf, "key", score=["ms", "w"], positive="ant"),
+    "by": lambda lf: lf.mcc.by("key"),
+    "models": lambda lf: lf.mcc(pred=["pred", "other"]).by("key"),
+    "weight": lambda lf: lf.mcc(weight="w").by("key"),
+    "score": lambda f: f.mcc.score(),
+    "counts": lambda lf: lf.mcc.counts("key"),
+    "classes": lambda lf: lf.mcc.classes("key"),
+    "confusion": lambda lf: lf.mcc.confusion("key", labels=NAMES),
+    "long": lambda lf: lf.mcc.confusion("key", labels=NAMES, long=True),
+    "cells": lambda lf: lf.mcc.confusion("key", long=True, normalize="pred"),
+    "confusions": lambda lf: lf.mcc.confusion("key", top=2),
+    "metrics": lambda lf: lf.mcc(positive="ant").by("key", metrics=METRICS),
+    "metrics of all": lambda lf: lf.mcc(positive="ant").score(metrics=METRICS, ci=0.95),
+    "averages": lambda lf: lf.mcc.by("key", metrics=["f1_macro", "kappa"]),
+    "cost": lambda lf: lf.mcc.by("key", metrics=(pl.col("gold") != pl.col("pred")).mean()),
+    "own": lambda lf: lf.mcc.by("key", metrics=pl.col("label").max().alias("last")),
+    "interval": lambda lf: lf.mcc.by("key", ci=0.95),
+    "fisher": lambda lf: lf.mcc(sample_weight="w").by("key", ci=0.95, method="fisher"),
+    "clusters": lambda lf: lf.mcc(cluster="ms").by("key", ci=0.95),
+    "compare": lambda lf: lf.mcc(pred="other").compare("key", baseline="pred"),
+    "compare models": lambda lf: lf.mcc(pred=["other", "gold"]).compare("key", baseline="pred"),
+    "each": lambda lf: lf.mcc.by(each("key", "w", "ms", total=True)),
+    "cube": lambda lf: lf.mcc.by(cube("key", "w"), ci=0.95, long=True),
+    "windows": lambda lf: lf.mcc.by("key", trailing("day", "7d", every="1d")),
+    "worst": lambda lf: lf.mcc.worst("key", "w", min_n=1),
+    "drift": lambda lf: lf.mcc.drift("key", before=pl.col("ms") < 2, after=pl.col("ms") > 1),
+    "curve": lambda lf: lf.mcc(score="ms", positive="ant").curve("key"),
+    "grid": lambda lf: lf.mcc(score="ms", positive="ant").curve("key", thresholds=3),
+    "best": lambda lf: lf.mcc(score=["ms", "w"], positive="ant").best_threshold("key"),
 }
 
 
 @pytest.fixture
 def log(tmp_path):
     rows = log_of([("x", 0, 0), ("x", 1, 0), ("y", 1, None), (None, 2, 2)])
-    rows = rows.with_columns(other="gold", w=2, ms=1, day=pl.lit(dt.date(2026, 3, 1)))
+    rows = rows.with_columns(
+        other="gold", w=2, ms=pl.Series([1, 2, 1, 2]), day=pl.lit(dt.date(2026, 3, 1))
+    )
     rows.write_parquet(tmp_path / "log.parquet")
     return pl.scan_parquet(tmp_path / "log.parquet")
 
@@ -65,15 +68,15 @@ def test_one_scan_of_native_nodes(log, verb):
 
 
 def test_only_the_needed_columns_are_read(log):
-    assert "PROJECT 3/7 COLUMNS" in polars_mcc.by(log, "key").explain()
+    assert "PROJECT 3/7 COLUMNS" in log.mcc.by("key").explain()
     assert "PROJECT 4/7 COLUMNS" in VERBS["models"](log).explain()
-    assert "PROJECT 2/7 COLUMNS" in polars_mcc.score(log).explain()
+    assert "PROJECT 2/7 COLUMNS" in log.mcc.score().explain()
 
 
 def test_filters_go_into_the_scan(log):
-    before = polars_mcc.by(log.filter(pl.col("ms") > 0), "key")
+    before = log.filter(pl.col("ms") > 0).mcc.by("key")
     assert 'SELECTION: col("ms") > 0' in before.explain()
-    after = polars_mcc.by(log, "key").filter(pl.col("key") == "x")
+    after = log.mcc.by("key").filter(pl.col("key") == "x")
     assert 'SELECTION: col("key") == "x"' in after.explain()
     assert after.collect().rows() == [("x", 2, 0.0, 0)]
 
@@ -88,25 +91,25 @@ def test_the_reduction_follows_from_the_schema(log):
     """Rows are grouped by class, not by pair, and by as few and as small columns as will do."""
     numbered = log.with_columns(number=1, is_gold=True, is_pred=False)
     by_columns = 'col("key:key"), col("label")'
-    assert grouped_by(polars_mcc.by(log, "key")) == by_columns
-    assert grouped_by(polars_mcc.classes(log, "key")) == by_columns
-    assert grouped_by(polars_mcc.score(log)) == 'col("label")'
-    one_integer = grouped_by(polars_mcc.by(numbered, "number"))
+    assert grouped_by(log.mcc.by("key")) == by_columns
+    assert grouped_by(log.mcc.classes("key")) == by_columns
+    assert grouped_by(log.mcc.score()) == 'col("label")'
+    one_integer = grouped_by(numbered.mcc.by("number"))
     assert one_integer.count("alias") == 1
     assert '.cast(Int128)).alias("class")' in one_integer
     by_pair = 'col("key:key"), col("gold"), col("pred")'
-    assert grouped_by(polars_mcc.counts(log, "key")) == by_pair
-    assert grouped_by(polars_mcc.by(log, "key", weight="w")) == by_pair
-    of_booleans = polars_mcc.by(numbered, "key", gold="is_gold", pred="is_pred")
+    assert grouped_by(log.mcc.counts("key")) == by_pair
+    assert grouped_by(log.mcc(weight="w").by("key")) == by_pair
+    of_booleans = numbered.mcc(gold="is_gold", pred="is_pred").by("key")
     assert grouped_by(of_booleans) == by_pair
 
 
 def test_text_labels_are_hashed_where_their_names_are_not_asked_for(log):
-    assert polars_mcc.by(log, "key").explain().count(".hash()") == 2
-    assert polars_mcc.by(log, "key", pred=["pred", "other"]).explain().count(".hash()") == 4
-    assert ".hash()" not in polars_mcc.classes(log, "key").explain()
+    assert log.mcc.by("key").explain().count(".hash()") == 2
+    assert log.mcc(pred=["pred", "other"]).by("key").explain().count(".hash()") == 4
+    assert ".hash()" not in log.mcc.classes("key").explain()
     enum = log.with_columns(pl.col("gold", "pred").cast(pl.Enum(NAMES)))
-    assert ".hash()" not in polars_mcc.by(enum, "key").explain()
+    assert ".hash()" not in enum.mcc.by("key").explain()
 
 
 STREAMING = {
@@ -227,7 +230,16 @@ def test_the_schema_is_known_beforehand(log, verb):
 
 
 def test_optional_dependencies_stay_unloaded():
-    optional = ["typer", "rich", "altair", "great_tables", "sklearn", "pandas", "pyarrow", "numpy"]
+    optional = [
+        "cyclopts",
+        "rich",
+        "altair",
+        "great_tables",
+        "sklearn",
+        "pandas",
+        "pyarrow",
+        "numpy",
+    ]
     code = f"import sys, polars_mcc; print({{*{optional}}} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

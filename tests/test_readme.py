@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
 import shlex
 import subprocess
@@ -16,6 +17,7 @@ from benchmarks import peers
 from polars.testing import assert_frame_equal
 
 import polars_mcc
+from polars_mcc._shell import command
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -73,7 +75,7 @@ def test_spark_blocks_are_those_that_the_tests_of_spark_run():
 
 def test_sql_blocks(monkeypatch):
     monkeypatch.chdir(ROOT)
-    expected = polars_mcc.by(pl.read_parquet("data/digits.parquet"), "fold")
+    expected = pl.read_parquet("data/digits.parquet").mcc.by("fold")
     for query in blocks("sql"):
         found = pl.DataFrame(
             duckdb.sql(query).fetchall(), schema=["fold", "n", "mcc"], orient="row"
@@ -107,7 +109,28 @@ def test_shell_blocks_are_the_three_that_ci_runs():
     assert "polars-mcc report data/" in report
 
 
-def test_the_table_of_verbs_is_complete():
-    for verb in ("by", "score", "compare", "counts", "classes", "confusion"):
-        assert hasattr(polars_mcc, verb)
-        assert f".mcc.{verb}(" in README
+def test_the_tables_of_verbs_and_of_arguments_are_complete():
+    for verb in command.VERBS:
+        assert f".mcc.{verb}(" in README, verb
+    for option in inspect.signature(polars_mcc.PredictionLog).parameters:
+        assert option == "frame" or f"`{option}`" in README, option
+    for word in ("each", "rollup", "cube", "sets", "trailing"):
+        assert f"`{word}(" in README, word
+
+
+def test_the_folders_for_contributors_are_those_that_there_are():
+    package = Path(polars_mcc.__file__).parent
+    folders = {path.parent.name for path in package.glob("_*/__init__.py")}
+    assert {*re.findall(r"^\| `(_\w+)/`", README, re.MULTILINE)} == folders
+
+
+def test_the_names_of_the_glossary_are_those_of_the_code():
+    package = Path(polars_mcc.__file__).parent
+    code = {path.name: path.read_text("utf-8") for path in package.rglob("*.py")}
+    rows = re.findall(r"^\| \*\*.*\|(.*)\|$", PAGES["glossary.md"], re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert len(names) > 40
+    text = "\n".join([*code, *(f"{path.name}/" for path in package.glob("_*")), *code.values()])
+    assert [
+        name for name in names if name.split("(")[0].split(".")[-1].strip("=") not in text
+    ] == []

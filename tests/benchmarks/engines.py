@@ -26,8 +26,6 @@ import numpy as np
 import polars as pl
 from expression_or_by import write_log
 
-import polars_mcc
-
 TASK_ROWS = 50_000_000
 """Rows that a task of a cluster counts: about 128 MB of three columns of text labels."""
 MACHINE, CLUSTER = 32, 800
@@ -63,7 +61,7 @@ def ask(engine: str, logs: str, rounds: int) -> None:
     frame, seconds = scan(engine, logs), []
     for _ in range(rounds + 1):
         start = time.perf_counter()
-        answer = polars_mcc.by(frame, "slice").collect()
+        answer = frame.mcc.by("slice").collect()
         seconds.append(time.perf_counter() - start)
     print(json.dumps({"seconds": seconds[1:], "answer": answer.hash_rows(1).to_list()}))
 
@@ -84,9 +82,9 @@ def write_pairs(slices: int, folder: str) -> None:
 def pairs(folder: str) -> None:
     """Print what a pair takes: in memory while it is counted, as Arrow, and as Parquet."""
     log = pl.scan_parquet(f"{folder}/log.parquet")
-    polars_mcc.counts(log.head(1000), "slice").collect()
+    log.head(1000).mcc.counts("slice").collect()
     before = peak()
-    found = polars_mcc.counts(log, "slice").collect()
+    found = log.mcc.counts("slice").collect()
     memory = peak() - before
     found.write_parquet(f"{folder}/counts.parquet")
     stored = Path(folder, "counts.parquet").stat().st_size

@@ -26,7 +26,7 @@ _MCC = polars_mcc.ExprMcc(pl.col("pred")).score
 
 
 def _by(engine: str) -> Callable[[pl.LazyFrame], pl.DataFrame]:
-    return lambda counts: polars_mcc.by(counts, "table", weight="n").collect(engine=engine)
+    return lambda counts: counts.mcc(weight="n").by("table").collect(engine=engine)
 
 
 def _agg(labels: Sequence[int] | None) -> Callable[[pl.LazyFrame], pl.DataFrame]:

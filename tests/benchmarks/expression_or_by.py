@@ -68,7 +68,7 @@ def main() -> None:
             return lambda: log.group_by("slice").agg(mcc=mcc).sort("slice").collect()
 
         queries = {
-            "by": lambda: polars_mcc.by(log, "slice", weight=args.weight).collect(),
+            "by": lambda: log.mcc(weight=args.weight).by("slice").collect(),
             "agg, labels=[...]": aggregated(LABELS),
             "agg": aggregated(None),
         }

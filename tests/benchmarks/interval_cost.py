@@ -21,9 +21,9 @@ import numpy as np
 import polars as pl
 import speed
 
-import polars_mcc
-from polars_mcc._log import read
-from polars_mcc._pairs import pairs
+from polars_mcc import Bootstrap
+from polars_mcc._counts.cut import cut
+from polars_mcc._counts.pairs import pairs
 
 TASKS = [
     *(
@@ -39,11 +39,11 @@ TASKS = [
     ("three models", "compare", "joint pairs"),
 ]
 QUERIES = {
-    "pairs": lambda log: pairs(read(log, ["slice"], "gold", "model_0", None, answers=[])),
-    "fisher": lambda log: polars_mcc.by(log, "slice", pred="model_0", ci=0.95, method="fisher"),
-    "score": lambda log: polars_mcc.by(log, "slice", pred="model_0", ci=0.95),
+    "pairs": lambda log: pairs(cut(log.mcc(pred="model_0"), ["slice"], answers=[])),
+    "fisher": lambda log: log.mcc(pred="model_0").by("slice", ci=0.95, method="fisher"),
+    "score": lambda log: log.mcc(pred="model_0").by("slice", ci=0.95),
     "joint pairs": lambda log: log.group_by("slice", "gold", "model_0", "model_1").agg(pl.len()),
-    "compare": lambda log: polars_mcc.compare(log, "model_0", "model_1", "slice"),
+    "compare": lambda log: log.mcc(pred="model_1").compare("slice", baseline="model_0"),
 }
 
 
@@ -90,7 +90,7 @@ def bootstrap(rows: int, n_boot: int) -> None:
     gold, pred = np.divmod(places[1], 10)
     counts = pl.DataFrame({"slice": places[0], "gold": gold, "pred": pred, "n": draws[places]})
     start = time.perf_counter()
-    polars_mcc.by(counts, "slice", weight="n", ci=0.95, method="bootstrap", n_boot=n_boot, seed=0)
+    counts.mcc(weight="n").by("slice", ci=0.95, method=Bootstrap(replicates=n_boot, seed=0))
     ours = time.perf_counter() - start
 
     one = counts.filter(pl.col("slice") == 0)

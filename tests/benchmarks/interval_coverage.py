@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 
 import polars_mcc
+from polars_mcc import Bootstrap
 
 CI = 0.95
 SIZES = (10, 30, 100, 300, 1000)
@@ -76,11 +77,13 @@ def of_scores(
         table = pi[:, None] * given_gold(pi, score)
         draws = rng.multinomial(n, table.ravel(), size=replicates)
         log = counts(draws.reshape(-1, classes, classes), "gold", "pred")
-        defined = polars_mcc.by(log, "sample", weight="n", zero_division=None).drop_nulls("mcc")
+        defined = log.mcc(weight="n", zero_division=None).by("sample").drop_nulls("mcc")
         log = log.join(defined, on="sample", how="semi")
         for method in methods:
-            how = {} if method in NATIVE else {"n_boot": n_boot, "seed": 1}
-            answer = polars_mcc.by(log, "sample", weight="n", ci=CI, method=method, **how)
+            how = method
+            if method not in NATIVE:
+                how = Bootstrap(replicates=n_boot, seed=1, bca=method == "bca")
+            answer = log.mcc(weight="n").by("sample", ci=CI, method=how)
             yield {
                 "classes": classes,
                 "mix": mix,
@@ -107,11 +110,13 @@ def of_differences(
         draws = rng.multinomial(n, joint.ravel(), size=replicates)
         log = counts(draws.reshape(-1, classes, classes, classes), "gold", "a", "b")
         differ = draws.reshape(-1, classes, classes, classes) * (1 - np.eye(classes))
-        both = polars_mcc.by(log, "sample", pred=["a", "b"], weight="n", zero_division=None)
+        both = log.mcc(pred=["a", "b"], weight="n", zero_division=None).by("sample")
         undefined = both.filter(pl.col("mcc").is_null())
         log = log.join(undefined, on="sample", how="anti")
         for method in NATIVE:
-            answer = polars_mcc.compare(log, "a", "b", "sample", weight="n", ci=CI, method=method)
+            answer = log.mcc(weight="n", pred="b").compare(
+                "sample", ci=CI, method=method, baseline="a"
+            )
             yield {
                 "classes": classes,
                 "mix": mix,
@@ -135,7 +140,7 @@ def of_users(replicates: int, rng: np.random.Generator) -> Iterator[dict]:
         draws = draws.reshape(replicates, users, classes, classes)
         log = counts(draws, "user", "gold", "pred")
         for cluster, method in itertools.product((None, "user"), NATIVE):
-            answer = polars_mcc.by(log, "sample", weight="n", ci=CI, method=method, cluster=cluster)
+            answer = log.mcc(weight="n", cluster=cluster).by("sample", ci=CI, method=method)
             yield {
                 "classes": classes,
                 "mix": mix,

@@ -44,13 +44,13 @@ def main() -> None:
             log.with_columns(map(two_labels, ("gold", "pred"))).write_parquet(lists / file.name)
         log, tagged = (pl.scan_parquet(made / "*.parquet") for made in (rows, lists))
         queries: dict[str, Callable[[], pl.LazyFrame]] = {
-            "mcc": lambda: polars_mcc.by(log, "slice"),
-            f"{len(of_classes)} metrics of classes": lambda: polars_mcc.by(
-                log, "slice", metrics=of_classes
+            "mcc": lambda: log.mcc.by("slice"),
+            f"{len(of_classes)} metrics of classes": lambda: log.mcc.by(
+                "slice", metrics=of_classes
             ),
-            "counts of the pairs": lambda: polars_mcc.counts(log, "slice"),
-            f"{len(of_classes + of_pairs)} metrics of classes and pairs": lambda: polars_mcc.by(
-                log, "slice", metrics=of_classes + of_pairs
+            "counts of the pairs": lambda: log.mcc.counts("slice"),
+            f"{len(of_classes + of_pairs)} metrics of classes and pairs": lambda: log.mcc.by(
+                "slice", metrics=of_classes + of_pairs
             ),
             "lists: explode them, and count labels": lambda: (
                 pl.concat(
@@ -59,9 +59,7 @@ def main() -> None:
                 .group_by("slice", "label")
                 .agg(pl.len())
             ),
-            f"lists: {len(of_lists)} metrics": lambda: polars_mcc.by(
-                tagged, "slice", metrics=of_lists
-            ),
+            f"lists: {len(of_lists)} metrics": lambda: tagged.mcc.by("slice", metrics=of_lists),
         }
         seconds: dict[str, list[float]] = {name: [] for name in queries}
         for _ in range(args.rounds):

@@ -17,8 +17,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-import polars_mcc
-
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import oracles
 import tables
@@ -44,7 +42,7 @@ def exact(table: Table) -> float:
 
 
 def polars_mcc_(table: Table) -> float:
-    return polars_mcc.score(tables.counts_of([table]), weight="n")["mcc"].item()
+    return tables.counts_of([table]).mcc(weight="n").score()["mcc"].item()
 
 
 def scikit_learn(table: Table) -> float:

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-import polars_mcc
-
 KEYS = [f"key{place}" for place in range(5)]
 VALUES = 6
 ROWS = 20_000
@@ -70,7 +68,7 @@ def generate(seed: int, mix: list[float], bad: int) -> Planted:
 
 
 def reported(log: pl.DataFrame, correction: str) -> set[Slice]:
-    found = polars_mcc.worst(log, *KEYS, correction=correction).rows(named=True)
+    found = log.mcc.worst(*KEYS, correction=correction).rows(named=True)
     return {tuple((key, row[key]) for key in row["keys"].split(", ")) for row in found}
 
 

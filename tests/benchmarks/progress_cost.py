@@ -18,8 +18,7 @@ import polars as pl
 from expression_or_by import print_ratios, write_log
 from rich.console import Console
 
-import polars_mcc
-from polars_mcc import _progress
+from polars_mcc._show.progress import Bar, collect
 
 LABELS = {
     "text labels": pl.col("gold", "pred"),
@@ -43,11 +42,11 @@ def main() -> None:
 def compare(log: pl.LazyFrame, args: argparse.Namespace, name: str) -> None:
     def with_bar() -> pl.DataFrame:
         console = Console(stderr=True, force_terminal=True)
-        with closing(_progress.Bar([args.rows], console=console)) as bar:
-            return _progress.collect(log, lambda log: polars_mcc.by(log, "slice"), bar)
+        with closing(Bar([args.rows], console=console)) as bar:
+            return collect(log, lambda log: log.mcc.by("slice"), bar)
 
     queries = {
-        "without": lambda: polars_mcc.by(log, "slice").collect(),
+        "without": lambda: log.mcc.by("slice").collect(),
         "with": with_bar,
     }
     wall: dict[str, list[float]] = {name: [] for name in queries}

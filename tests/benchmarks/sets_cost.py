@@ -21,7 +21,7 @@ import duckdb
 import numpy as np
 import polars as pl
 
-import polars_mcc
+from polars_mcc import each
 
 KEYS = [f"key{place}" for place in range(10)]
 FILES = 8
@@ -53,19 +53,19 @@ def of_duckdb(logs: str) -> None:
 
 def each_alone(log: pl.LazyFrame) -> None:
     for key in KEYS:
-        polars_mcc.by(log, key).collect()
+        log.mcc.by(key).collect()
 
 
 QUERIES: dict[str, Callable[[pl.LazyFrame, str], object]] = {
-    "by, one key": lambda log, _: polars_mcc.by(log, KEYS[0]).collect(),
+    "by, one key": lambda log, _: log.mcc.by(KEYS[0]).collect(),
     "floor: decode and hash all": lambda log, _: log.select(pl.all().hash().max()).collect(),
     "floor, and text to categories": lambda log, _: log.select(
         pl.all().cast(pl.Categorical).to_physical().max()
     ).collect(),
-    "by, ten keys, sets='each'": lambda log, _: polars_mcc.by(log, *KEYS, sets="each").collect(),
+    "by, each of ten keys": lambda log, _: log.mcc.by(each(*KEYS)).collect(),
     "by, ten keys, one by one": lambda log, _: each_alone(log),
     "DuckDB, pairs of ten grouping sets": lambda _, logs: of_duckdb(logs),
-    "worst, ten keys, depth 2": lambda log, _: polars_mcc.worst(log, *KEYS).collect(),
+    "worst, ten keys, depth 2": lambda log, _: log.mcc.worst(*KEYS).collect(),
 }
 
 

@@ -141,7 +141,7 @@ def polars_mcc(workload: Workload, folder: Path):
     import polars_mcc
 
     pred = workload.preds if workload.models > 1 else workload.preds[0]
-    return polars_mcc.by(scan(workload, folder), *workload.keys, pred=pred).collect()
+    return polars_mcc.PredictionLog(scan(workload, folder), pred=pred).by(*workload.keys).collect()
 
 
 def floor(workload: Workload, folder: Path) -> None:

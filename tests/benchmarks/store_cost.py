@@ -66,7 +66,7 @@ def main() -> None:
 
         def of_store() -> pl.DataFrame:
             kept = pl.scan_parquet(store / "*.parquet")
-            return kept.mcc.by("country", weight="n").collect()
+            return kept.mcc(weight="n").by("country").collect()
 
         def of_log() -> pl.DataFrame:
             return pl.scan_parquet(logs / "*.parquet").mcc.by("country").collect()

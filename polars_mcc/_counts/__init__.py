@@ -1,0 +1,1 @@
+"""A log, cut into slices → pairs (slice, gold, pred, n) → classes (slice, label), all exact."""

@@ -1,0 +1,72 @@
+"""Rows → pairs: a row per slice and (gold, pred) that occurs, counted or added up."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_mcc._counts.exact import weight_failures
+from polars_mcc._counts.label_lists import in_order
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._log.plan_errors import Failure, unless
+
+
+def counted(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
+    """Count the rows of each (slice, gold, pred), apart by the log's extras if it has some.
+
+    `n` is the sum of the weights, and `squares` that of their squares if they are sample
+    weights. `n_null` is the number of rows without a weight. A label that is null is counted
+    like any other. The rows are those of the log, or others with its columns.
+    """
+    weight = pl.col("weight")
+    least, null, squared = weight, weight.is_null().cast(pl.Int64), weight.cast(pl.Float64).pow(2)
+    if log.weight_sums:  # Another engine has added up the weights of rows that are alike.
+        least, null, squared = (pl.col(name) for name in (*log.weight_sums, "weight")[:3])
+    rows = log.rows if rows is None else rows
+    if log.is_multilabel:
+        rows = rows.with_columns(in_order(pl.col("gold", "pred").cast(log.pred_dtype)))
+    grouped = rows.group_by(*log.slice, "gold", "pred", *log.extras)
+    if log.weight_name is None:
+        pairs = grouped.agg(n=weight.sum(), n_null=pl.lit(0, pl.Int64))
+    else:
+        total = log.numbers.total(log.numbers.widen(weight))
+        failures = weight_failures(least.min(), total, log.weight_name)
+        squares = {} if log.is_frequency else {"squares": squared.sum()}
+        pairs = grouped.agg(n=log.numbers.as_count(total, *failures), n_null=null.sum(), **squares)
+    if log.is_multilabel:
+        return pairs
+    labels = ["gold", *({"baseline"} & {*log.extras})]
+    return pairs.with_columns(
+        pl.col(labels).cast(log.label_dtype), pl.col("pred").cast(log.pred_dtype)
+    )
+
+
+def count_columns(log: SlicedLog) -> list[str]:
+    """The columns of pairs that are counts, and add up."""
+    return ["n", "n_null", *([] if log.is_frequency else ["squares"])]
+
+
+def added_up(log: SlicedLog, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.LazyFrame:
+    """Add up pairs that are the same in the slice and in `columns`."""
+    total = log.numbers.total(log.numbers.widen(pl.col("n")))
+    n, *others = count_columns(log)
+    return (
+        pairs.select(*log.slice, n, *others, **columns)
+        .group_by(*log.slice, *columns)
+        .agg(pl.col(others).sum(), n=log.numbers.as_count(total))
+    )
+
+
+def merged(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """Add up pairs that are the same, in the slices of a log that may be coarser than theirs."""
+    return added_up(log, pairs, **{name: pl.col(name) for name in ("gold", "pred", *log.extras)})
+
+
+def countable(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """The pairs as a counts table, or an error if rows without a weight would be lost."""
+    message = pl.format(
+        f"weight '{log.weight_name}' is null in {{}} rows of one pair, which a counts table "
+        "cannot hold; fill or filter them first",
+        pl.col("n_null"),
+    )
+    n = unless(pl.col("n"), Failure(pl.col("n_null") > 0, message))
+    return pairs.select(*log.slice, "gold", "pred", n=n)

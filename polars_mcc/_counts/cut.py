@@ -1,0 +1,224 @@
+"""A described log and the keys of a question → the log, cut into slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import polars as pl
+
+from polars_mcc._counts.exact import Numbers, numbers
+from polars_mcc._counts.sliced import COMPLETE, KEY, LONG, PRED, SET, SlicedLog, pred_column
+from polars_mcc._log import keys as keys_of_question
+from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one, roots
+from polars_mcc._log.described import Described, Meaning
+from polars_mcc._log.frames import Frame
+from polars_mcc._log.keys import IntoKey
+from polars_mcc._log.labels import common_dtype
+
+
+def cut(
+    log: Described[Any],
+    keys: Sequence[IntoKey],
+    *,
+    answers: Iterable[str],
+    role: Literal["pred", "score"] = "pred",
+    lists: bool = False,
+    cluster: bool = False,
+    baseline: IntoColumn | None = None,
+    periods: Mapping[str, IntoColumn] | None = None,
+    long: bool = False,
+) -> SlicedLog:
+    """Cut a log into the slices that the keys of a question make.
+
+    Args:
+        log: The log, whose own columns have been checked.
+        keys: What makes slices.
+        answers: The names of the columns that the verb adds to the keys.
+        role: Whether models are their labels, or their scores; then gold is whether a row is
+            positive.
+        lists: Whether a row may have several labels, in lists.
+        cluster: Whether pairs are to be kept apart by cluster, if the log has clusters.
+        baseline: The model that the others are compared with: a name among them, or a column.
+        periods: By name, whether a row is of a period. Rows of none are left out.
+        long: Whether the answer has slices in the long form.
+    """
+    meaning = log.meaning
+    models = _models(meaning, role)
+    found = keys_of_question.found(meaning.schema, keys, long=long)
+    index = None if found.windows is None else found.windows.index
+    meaning.check_columns(found.columns, "key")
+    meaning.check_columns(index, "index")
+    named = (*found.columns.given, *(index.given if index else ()))
+    window_dtypes = pl.Schema(index.dtypes if index else {})
+    key_dtypes = pl.Schema({**found.columns.dtypes, **window_dtypes})
+    _check_keys(
+        window_dtypes if long else key_dtypes,
+        [
+            *answers,
+            *(LONG if long else [SET] if found.sets is not None else []),
+            *([COMPLETE] if index else []),
+            *(["model"] if models.is_several else []),
+        ],
+    )
+    first = _model_named(baseline, models)
+    apart = None if baseline is None or first else one(meaning.schema, baseline, "baseline")
+    wanted: dict[str, Columns | None] = {
+        "baseline": apart,
+        "cluster": meaning.cluster if cluster else None,
+        **{name: _period(meaning, column, name) for name, column in (periods or {}).items()},
+    }
+    extras = {name: columns for name, columns in wanted.items() if columns is not None}
+    for name, columns in extras.items():
+        meaning.check_columns(columns, name)
+    labelled = {**meaning.gold.dtypes, **models.dtypes, **(apart.dtypes if apart else {})}
+    label_dtype, pred_dtype = _dtypes(meaning, labelled, role, lists=lists)
+    weighed = _weighed(
+        meaning,
+        [
+            *named,
+            *meaning.gold.given,
+            *models.given,
+            *(columns.given[0] for columns in extras.values()),
+        ],
+    )
+    frame = weighed.frame
+    if periods:  # Before all else, so that the scan can do it.
+        frame = frame.filter(pl.any_horizontal(map(as_expr, periods.values())))
+    frame = frame.select(
+        *(as_expr(key).name.prefix(KEY) for key in named),
+        (meaning.gold.expr if role == "pred" else _is_positive(meaning)).alias("gold"),
+        weighed.weight.alias("weight"),
+        *(as_expr(model).name.prefix(PRED) for model in models.given),
+        *(columns.expr.alias(name) for name, columns in extras.items()),
+        *weighed.sums,
+    )
+    if first:
+        frame = frame.rename({pred_column(first): "baseline"})
+    return SlicedLog(
+        frame=frame,
+        keys=(*key_dtypes,),
+        key_dtypes=key_dtypes,
+        models=tuple(name for name in models.names if name != first),
+        has_models=models.is_several,
+        label_dtype=label_dtype,
+        pred_dtype=pred_dtype,
+        weight_name=weighed.name,
+        is_frequency=meaning.is_frequency,
+        numbers=weighed.numbers,
+        nulls=meaning.nulls,
+        zero_division=meaning.zero_division,
+        has_total=index is None and (not named if found.sets is None else () in found.sets),
+        is_multilabel=meaning.is_multilabel,
+        extras=(*(["baseline"] if first else []), *extras),
+        weight_sums=weighed.sums,
+        sets=found.sets,
+        always=(*window_dtypes,),
+        windows=found.windows,
+        is_long=long,
+    )
+
+
+class _Weighed(NamedTuple):
+    """The rows of a log, or of what its engine has counted, and how much each weighs."""
+
+    frame: pl.LazyFrame
+    weight: pl.Expr
+    name: str | None
+    numbers: Numbers
+    sums: tuple[str, ...] = ()
+
+
+def _weighed(meaning: Meaning, columns: Sequence[IntoColumn]) -> _Weighed:
+    """The log; of another engine, counts of the rows that are alike in these columns."""
+    weight = meaning.weight
+    if isinstance(meaning.source, Frame):
+        frame = meaning.source.lazy()
+        if weight is None:
+            return _Weighed(frame, pl.lit(1, pl.Int64), None, Numbers())
+        return _Weighed(frame, weight.expr, weight.name, numbers(weight.dtype))
+    weights = [] if weight is None else roots(meaning.schema, weight.given)
+    frame, rows, sums = meaning.source.counted(
+        roots(meaning.schema, columns), next(iter(weights), None), is_frequency=meaning.is_frequency
+    )
+    [(counted, dtype)] = rows.items()
+    name = counted if weight is None else weight.name
+    return _Weighed(frame, as_expr(counted), name, numbers(dtype), sums)
+
+
+def _models(meaning: Meaning, role: str) -> Columns:
+    """The predictions or the scores that a question is about."""
+    found = meaning.preds if role == "pred" else meaning.scores
+    if found is None and role == "pred":
+        msg = (
+            "this log has scores and no predicted labels: cut a score, as in "
+            "frame.mcc(pred=pl.col('score') >= 0.5), or take curve()"
+        )
+        raise ValueError(msg)
+    if found is None:
+        msg = (
+            "this log has no score: say which column is how sure the model is that a row is "
+            "positive, as in frame.mcc(score='probability')"
+        )
+        raise ValueError(msg)
+    return found
+
+
+def _model_named(baseline: IntoColumn | None, models: Columns) -> str | None:
+    """The model of the log that the baseline is, if it is one."""
+    if isinstance(baseline, pl.Expr) and not baseline.meta.has_multiple_outputs():
+        named = baseline.meta.is_column_selection()
+        baseline = baseline.meta.output_name() if named else None
+    return baseline if isinstance(baseline, str) and baseline in models.names else None
+
+
+def _period(meaning: Meaning, period: IntoColumn, name: str) -> Columns:
+    found = one(meaning.schema, period, name)
+    if found.dtype != pl.Boolean:
+        msg = (
+            f"{name} must say of each row whether it is, as in pl.col('day') < "
+            f"date(2026, 3, 15), but '{found.name}' is {found.dtype}"
+        )
+        raise pl.exceptions.SchemaError(msg)
+    return found
+
+
+def _dtypes(
+    meaning: Meaning, labelled: Mapping[str, pl.DataType], role: str, *, lists: bool
+) -> tuple[pl.DataType, pl.DataType]:
+    """The dtype of the labels, and that of the predictions."""
+    if role == "score":
+        common_dtype(meaning.gold.dtypes)  # an error, for lists
+        found = {*_models(meaning, role).dtypes.values()}
+        return pl.Boolean(), pl.Float64() if len(found) > 1 else next(iter(found))
+    if meaning.is_multilabel and lists:
+        return meaning.label_dtype, pl.List(meaning.label_dtype)
+    labels = common_dtype(labelled)  # an error, for lists
+    return labels, labels
+
+
+def _is_positive(meaning: Meaning) -> pl.Expr:
+    """Whether a row is positive."""
+    gold = meaning.gold
+    if meaning.positive is not None:
+        return gold.expr == meaning.positive
+    if gold.dtype != pl.Boolean:
+        msg = (
+            f"gold '{gold.name}' is {gold.dtype}: say which label is positive, as in positive=1, "
+            f"or make it Boolean, as in pl.col('{gold.name}') == 'fraud'"
+        )
+        raise ValueError(msg)
+    return gold.expr
+
+
+def _check_keys(keys: pl.Schema, answers: Sequence[str]) -> None:
+    for name, dtype in keys.items():
+        if dtype.is_object():
+            msg = f"key '{name}' has dtype Object, whose values cannot be grouped; cast it first"
+            raise pl.exceptions.SchemaError(msg)
+        if name in answers:
+            msg = (
+                f"key '{name}' has the name of a column of the answer; "
+                f"rename it, as in pl.col('{name}').alias('{name}_key')"
+            )
+            raise pl.exceptions.DuplicateError(msg)

@@ -1,0 +1,96 @@
+"""Rows or pairs → classes, where a row has several labels: gold and pred are lists.
+
+A row is one label or another of a class, so classes are what they are where rows have one label:
+how often a label is gold, is predicted, and is both. But they do not add up to the rows, which
+are counted apart. Lists are taken for sets: a label that is there twice is there.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_mcc._counts.sliced import SlicedLog
+
+
+def in_order(labels: pl.Expr) -> pl.Expr:
+    """A list of labels as that of a set: each once, sorted."""
+    return labels.list.unique().list.sort()
+
+
+_BOTH, _MISSED, _ADDED, _ROW, _LEFT_OUT = range(5)
+"""What is counted: labels that are gold and predicted, or one of these; rows, scored or not."""
+
+
+def classes(log: SlicedLog, lists: pl.LazyFrame, *, are_counts: bool) -> pl.LazyFrame:
+    """Reduce rows with lists of labels, or their counts, to classes, in one pass.
+
+    Counts have `n` and `n_null`, how many rows one stands for, and how many of these have no
+    weight. A row whose list is null, or has a null in it, is scored if null is a label. The columns
+    are those of `classes.py`, and `row_n`: the rows that are scored, on the label null.
+    """
+    gold, pred = (pl.col(side).cast(pl.List(log.label_dtype)) for side in ("gold", "pred"))
+    if log.nulls == "label":
+        missing = pl.lit([None], pl.List(log.label_dtype))
+        gold, pred = gold.fill_null(missing), pred.fill_null(missing)
+        is_scored = pl.lit(value=True)
+    else:
+        is_scored = _is_complete(gold) & _is_complete(pred)
+    counts = _counts(log, is_scored) if are_counts else {}
+    rows = lists.select(*log.slice, gold=gold, pred=pred, is_scored=is_scored, **counts).cache()
+    gold, pred = pl.col("gold"), pl.col("pred")
+    label_lists = {
+        _BOTH: gold.list.set_intersection(pred),
+        _MISSED: gold.list.set_difference(pred),
+        _ADDED: pred.list.set_difference(gold),
+    }
+    of_labels = [
+        rows.filter("is_scored")
+        .select(*log.slice, *counts, label=labels, side=pl.lit(side, pl.UInt8))
+        .explode("label")
+        for side, labels in label_lists.items()
+    ]
+    of_rows = rows.select(
+        *log.slice,
+        *counts,
+        label=pl.lit(None, log.label_dtype),
+        side=pl.when("is_scored").then(_ROW).otherwise(_LEFT_OUT).cast(pl.UInt8),
+    )
+
+    def count(*sides: int, of: str = "units") -> pl.Expr:
+        is_one = pl.col("side").is_in(sides)
+        if are_counts:
+            return pl.when(is_one).then(of).otherwise(0).sum()
+        return is_one.cast(pl.UInt8).sum().cast(pl.Int128)  # Of bytes a sum has 64 bits.
+
+    null_n = count(_ROW, _LEFT_OUT, of="left_out") if are_counts else count(_LEFT_OUT)
+    return (
+        pl.concat([of_rows, *of_labels])
+        .group_by(*log.slice, "label")
+        .agg(
+            gold_n=count(_BOTH, _MISSED),
+            pred_n=count(_BOTH, _ADDED),
+            hit_n=count(_BOTH),
+            row_n=count(_ROW),
+            null_n=null_n,
+            unit=pl.col("unit").max() if are_counts else pl.lit(1.0),
+        )
+    )
+
+
+def _counts(log: SlicedLog, is_scored: pl.Expr) -> dict[str, pl.Expr]:
+    """How many units of its slice a row of counts is, and how many rows it leaves out."""
+    n, n_null = pl.col("n"), pl.col("n_null").cast(log.numbers.wide)
+    scored_n = pl.when(is_scored).then(n).otherwise(0)
+    # A unit to count labels in too, of which there may be more than rows.
+    labels = pl.max_horizontal(1, pl.col("gold", "pred").list.len().cast(pl.Int64))
+    unit = log.numbers.unit(log.within_slice((scored_n * labels).sum()))
+    return {
+        "units": log.numbers.in_units(scored_n, unit),
+        "left_out": n_null + pl.when(is_scored).then(0).otherwise(n),
+        "unit": unit,
+    }
+
+
+def _is_complete(labels: pl.Expr) -> pl.Expr:
+    has_null = labels.list.contains(None, nulls_equal=True)
+    return labels.is_not_null() & ~has_null.fill_null(value=False)

@@ -1,0 +1,137 @@
+"""Several sets of keys → their pairs, from rows that are counted once.
+
+Counts add up: a set that is part of another is summed up from the counts of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from polars_mcc._counts.counted import count_columns, counted, merged
+from polars_mcc._counts.sliced import SET, SlicedLog, key_column, pred_column
+from polars_mcc._log.keys import KeySet, name_of
+
+
+def counted_by_sets(log: SlicedLog) -> pl.LazyFrame:
+    """The pairs of the slices of each set of keys.
+
+    A set that is part of another is summed up from the smallest such; only the others are
+    counted from rows. A key that is not of a set is null there; those of `always` are of all.
+    """
+    sets = log.sets or ()
+    largest_first = sorted(sets, key=len, reverse=True)
+    parents = {
+        keys: next((other for other in reversed(largest_first) if {*keys} < {*other}), None)
+        for keys in sets
+    }
+    pairs = _of_rows(log, [keys for keys, parent in parents.items() if parent is None])
+    for keys in largest_first:
+        parent = parents[keys]
+        if parent is not None:
+            pairs[keys] = merged(_of_one_set(log, keys), pairs[parent])
+        if keys in parents.values():
+            pairs[keys] = pairs[keys].cache()
+    dtypes = log.frame.collect_schema()
+    one_set = replace(log, sets=None)
+
+    def null_unless_of(keys: KeySet, column: str) -> pl.Expr:
+        inactive = {key_column(key) for key in log.keys if key not in (*keys, *log.always)}
+        null = pl.lit(None, dtypes[column]) if column in inactive else pl.col(column)
+        return null.alias(column)
+
+    return pl.concat(
+        of_set.select(
+            pl.lit(name_of(keys), log.set_names).alias(SET),
+            *(null_unless_of(keys, column) for column in one_set.slice),
+            *("gold", "pred", *log.extras, *count_columns(log)),
+        )
+        for keys, of_set in pairs.items()
+    )
+
+
+def _of_one_set(log: SlicedLog, keys: KeySet) -> SlicedLog:
+    """The log whose slices are those of one set of keys."""
+    return replace(log, keys=(*keys, *log.always), sets=None)
+
+
+def _of_rows(log: SlicedLog, sets: Sequence[KeySet]) -> dict[KeySet, pl.LazyFrame]:
+    """The pairs of sets of which none is part of another, from one scan."""
+    if len(sets) == 1:
+        return {keys: counted(_of_one_set(log, keys)) for keys in sets}
+    if max(map(len, sets)) == 1:
+        return _of_single_keys(log, sets)
+    # Crossed keys have so many groups that Polars would keep the rows of most in memory, were
+    # they counted in one grouping. So they are counted one by one, from columns kept in memory.
+    source = _encoded(log, [*log.frame.collect_schema()])
+    clusters = {"cluster"} & {*log.extras}
+    return {
+        keys: _decoded(
+            log,
+            counted(_of_one_set(source, keys)),
+            [*map(key_column, (*keys, *log.always)), *clusters],
+        )
+        for keys in sets
+    }
+
+
+def _of_single_keys(log: SlicedLog, sets: Sequence[KeySet]) -> dict[KeySet, pl.LazyFrame]:
+    """Count each row once for each key, all in one grouping, which streams.
+
+    Keys of one dtype share a column of values.
+    """
+    source = _encoded(log, ["gold", *map(pred_column, log.models)])
+    dtypes = log.frame.collect_schema()
+    slots: list[pl.DataType] = []
+    for (key,) in sets:
+        dtype = dtypes[key_column(key)]
+        slots += [dtype] if dtype not in slots else []
+    slot_names = [f"{SET}:{place}" for place in range(len(slots))]
+    stacked = replace(source, keys=(*slot_names, *log.always))
+
+    def slot_of(key: str) -> str:
+        return slot_names[slots.index(dtypes[key_column(key)])]
+
+    def rows_of(key: str) -> pl.LazyFrame:
+        values = {
+            key_column(slot): (
+                pl.col(key_column(key)) if slot == slot_of(key) else pl.lit(None, dtype)
+            )
+            for slot, dtype in zip(slot_names, slots, strict=True)
+        }
+        rows = _of_one_set(source, (key,)).rows
+        name = pl.lit(name_of((key,)), log.set_names).alias(SET)
+        return rows.with_columns(name, **values).drop(key_column(key))
+
+    rows = pl.concat([rows_of(key) for (key,) in sets], how="diagonal")
+    pairs = _decoded(log, counted(stacked, rows), []).cache()
+    return {
+        (key,): pairs.filter(pl.col(SET) == name_of((key,))).select(
+            pl.col(key_column(slot_of(key))).alias(key_column(key)),
+            *_of_one_set(log, ()).slice,
+            *("gold", "pred", *log.extras, *count_columns(log)),
+        )
+        for (key,) in sets
+    }
+
+
+def _encoded(log: SlicedLog, columns: Sequence[str]) -> SlicedLog:
+    """The log, for several passes over its rows: text of these columns as 4 bytes."""
+    dtypes = log.frame.collect_schema()
+    text = [name for name in columns if dtypes.get(name) == pl.String]
+    encoded = log.frame.with_columns(pl.col(text).cast(pl.Categorical)).cache()
+    labels, preds = (
+        pl.Categorical() if dtype == pl.String else dtype
+        for dtype in (log.label_dtype, log.pred_dtype)
+    )
+    return replace(log, frame=encoded, label_dtype=labels, pred_dtype=preds)
+
+
+def _decoded(log: SlicedLog, pairs: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
+    """The pairs of a log that was encoded, with labels, and what of these columns is text."""
+    dtypes = log.frame.collect_schema()
+    text = [name for name in columns if dtypes[name] == pl.String]
+    gold, pred = pl.col("gold").cast(log.label_dtype), pl.col("pred").cast(log.pred_dtype)
+    return pairs.with_columns(pl.col(text).cast(pl.String), gold, pred)

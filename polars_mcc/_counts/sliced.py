@@ -1,0 +1,211 @@
+"""A log, cut into the slices of a question: its columns renamed, and what is known of them.
+
+A sliced log is a lazy frame with the columns `key:<name>` …, `gold`, `weight`, and `pred:<name>`
+for each model; and with `baseline`, `cluster`, or periods, if the question asks for them. A row
+stands for `weight` rows: 1 in a log as it was written, `n` in a counts table. A log of another
+engine comes in as the counts of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_mcc._counts.exact import Numbers
+from polars_mcc._log.keys import KeySet, Windows, name_of
+from polars_mcc._log.options import Nulls
+from polars_mcc._log.text import as_text
+
+SET = "keys"  # the column that names the set of keys of a slice, where there are several sets
+COMPLETE = "complete"  # the column that says whether the log has rows for all of a window
+LONG = ("slice", "value")  # the columns of a slice in the long form
+
+KEY = "key:"
+PRED = "pred:"
+_MODEL = "model:"
+
+
+@dataclass(frozen=True)
+class SlicedLog:
+    """A log that is ready to be counted."""
+
+    frame: pl.LazyFrame
+    keys: KeySet  # the names of the keys; of a window, last
+    key_dtypes: pl.Schema
+    models: tuple[str, ...]
+    has_models: bool  # whether the model tells slices apart: there may be several
+    label_dtype: pl.DataType
+    pred_dtype: pl.DataType
+    """The dtype of the predictions: of labels, of lists of them, or of a score."""
+    weight_name: str | None
+    is_frequency: bool
+    numbers: Numbers
+    nulls: Nulls
+    zero_division: float | None
+    has_total: bool
+    """Whether one of the slices is all rows, which is there though there are no rows."""
+    is_multilabel: bool = False
+    extras: tuple[str, ...] = ()
+    """Columns by which pairs are kept apart besides: `baseline`, `cluster`, periods."""
+    weight_sums: tuple[str, ...] = ()
+    """What another engine has added up: the least weight, the rows without one, the squares."""
+    sets: tuple[KeySet, ...] | None = None  # the sets of keys that make slices, if they are several
+    always: KeySet = ()  # the keys that are in every set: that of a window
+    windows: Windows | None = None
+    apart: tuple[str, ...] = ()
+    """Columns that tell slices apart besides the keys: a period, a number."""
+    is_long: bool = False
+    """Whether the answer has a slice as the names of its keys, and their values."""
+
+    @property
+    def slice(self) -> list[str]:
+        """The columns that make a slice."""
+        return [*self.names]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The columns that make a slice, with the names that they have in an answer.
+
+        They are the keys, and the model if there are several; before these, what else tells slices
+        apart: the set of keys that they are of, a period.
+        """
+        sets = () if self.sets is None else (SET,)
+        names = {name: name for name in (*sets, *self.apart)}
+        names |= {key_column(key): key for key in self.keys}
+        names |= {} if self.windows is None else {COMPLETE: COMPLETE}
+        return names | ({_MODEL: "model"} if self.has_models else {})
+
+    @property
+    def set_names(self) -> pl.Enum:
+        """The dtype of the set of keys: in the order asked for."""
+        return pl.Enum(map(name_of, self.sets or ()))
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether rows are in clusters."""
+        return "cluster" in self.extras
+
+    @property
+    def model_dtype(self) -> pl.Enum:
+        """The dtype of the model: in the order given."""
+        return pl.Enum(self.models)
+
+    @property
+    def whole(self) -> SlicedLog:
+        """The same log as one slice per model."""
+        return replace(self, keys=(), sets=None, always=(), windows=None, has_total=False)
+
+    def once(self, pairs: pl.LazyFrame) -> pl.LazyFrame:
+        """The pairs of one set of keys: each row once, though several sets have it."""
+        if self.sets is None:
+            return pairs
+        return pairs.filter(pl.col(SET) == name_of(self.sets[0]))
+
+    def each_model(self) -> Iterator[tuple[pl.Expr, list[pl.Expr]]]:
+        """For each model, its column of predictions and the columns that make its slice."""
+        for name in self.models:
+            model = [pl.lit(name, self.model_dtype).alias(_MODEL)] if self.has_models else []
+            yield pl.col(PRED + name), [*map(pl.col, map(key_column, self.keys)), *model]
+
+    @property
+    def rows(self) -> pl.LazyFrame:
+        """A row per row and model: the slice, `gold`, `pred`, `weight` and the extras."""
+        # Several models share one scan, and need one dtype; the labels of one are cast when
+        # they are counted.
+        frame = self.frame.cache() if self.has_models else self.frame
+        return pl.concat(
+            frame.select(
+                *model_slice,
+                "gold",
+                "weight",
+                *self.extras,
+                *self.weight_sums,
+                pred=pred.cast(self.pred_dtype) if self.has_models else pred,
+            )
+            for pred, model_slice in self.each_model()
+        )
+
+    def per_slice(self, frame: pl.LazyFrame, **sums: pl.Expr) -> pl.LazyFrame:
+        """Aggregate by slice; without keys all rows are one slice, even if there are none."""
+        return frame.group_by(self.slice).agg(**sums) if self.slice else frame.select(**sums)
+
+    def within_slice(self, aggregation: pl.Expr) -> pl.Expr:
+        """An aggregation over the slice of a row, as a column."""
+        return aggregation.over(self.slice) if self.slice else aggregation
+
+    def beside(self, frame: pl.LazyFrame, slices: pl.LazyFrame) -> pl.LazyFrame:
+        """Add the columns of a row per slice to the rows of each slice."""
+        if not self.slice:
+            return frame.join(slices, how="cross")
+        return frame.join(slices, on=self.slice, how="left", nulls_equal=True)
+
+    def per_model(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """Repeat the rows of a frame for each model, if there are several."""
+        return self._models.join(frame, how="cross") if self.has_models else frame
+
+    @property
+    def _models(self) -> pl.LazyFrame:
+        return pl.LazyFrame({_MODEL: self.models}, schema={_MODEL: self.model_dtype})
+
+    def with_total(self, classes: pl.LazyFrame) -> pl.LazyFrame:
+        """Add a class of nothing to the slices that are a whole log, which may have no rows."""
+        if not self.has_total or not self.slice:
+            return classes
+        total = [] if self.sets is None else [pl.lit(name_of(()), self.set_names).alias(SET)]
+        nothing = self._models.select(*total, *([_MODEL] if self.has_models else []))
+        return pl.concat([classes, nothing], how="diagonal")
+
+    def answer(self, slices: pl.LazyFrame, *order: str) -> pl.LazyFrame:
+        """Sort by key, model and `order`, and give keys and model their names back."""
+        by = [*self.slice, *order]
+        return self.named(slices.sort(by, maintain_order=True) if by else slices)
+
+    def named(self, slices: pl.LazyFrame) -> pl.LazyFrame:
+        """Give keys and model their names back."""
+        texts = (pl.col(name).cast(pl.String) for name in (SET, _MODEL) if name in self.names)
+        names, long = self.names, {}
+        if self.is_long:
+            long = {LONG[0]: pl.col(SET), LONG[1]: self._value}
+            hidden = {SET, *map(key_column, {*self.keys} - {*self.always})}
+            names = {column: name for column, name in names.items() if column not in hidden}
+        return slices.with_columns(texts).select(
+            *(value.alias(name) for name, value in long.items()),
+            *(pl.col(column).alias(name) for column, name in names.items()),
+            ~cs.by_name(self.slice),
+        )
+
+    @property
+    def _value(self) -> pl.Expr:
+        """The values of the keys of a slice, as text; null for the total."""
+        sets = self.sets or ()
+        is_one = pl.col(SET).is_in([name_of(keys) for keys in sets if len(keys) == 1])
+
+        def text(key: str) -> pl.Expr:
+            is_active = pl.col(SET).is_in([name_of(keys) for keys in sets if key in keys])
+            missing = pl.when(~is_one).then(pl.lit("null"))
+            value = as_text(pl.col(key_column(key)), self.key_dtypes[key])
+            return pl.when(is_active).then(pl.coalesce(value, missing))
+
+        values = [text(key) for key in self.keys if key not in self.always]
+        has_value = pl.any_horizontal(value.is_not_null() for value in values)
+        return pl.when(has_value).then(pl.concat_str(values, separator=", ", ignore_nulls=True))
+
+    def distinct_labels(self) -> pl.LazyFrame:
+        """The labels that occur, gold or predicted, without null, sorted: one column."""
+        sides = [
+            self.rows.select(label=pl.col(side).cast(self.label_dtype)) for side in ("gold", "pred")
+        ]
+        return pl.concat(sides).unique().drop_nulls().sort("label")
+
+
+def key_column(name: str) -> str:
+    """The column of a log that holds the key of this name."""
+    return KEY + name
+
+
+def pred_column(name: str) -> str:
+    """The column of a log that holds the predictions of this model."""
+    return PRED + name

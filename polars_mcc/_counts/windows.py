@@ -1,0 +1,97 @@
+"""Trailing windows → their pairs, from rows that are counted once, by the parts of the windows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from polars_mcc._counts.counted import counted, merged
+from polars_mcc._counts.sets import counted_by_sets
+from polars_mcc._counts.sliced import COMPLETE, SlicedLog, key_column
+from polars_mcc._log.keys import Windows
+
+_BEGINS, _ORIGIN, _ENDS, _PLACE = "begins:", "origin:", "ends:", "place:"
+
+
+def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
+    """The pairs of each window, from those of its parts, up to the last step of the log.
+
+    Steps are counted from the origin, where the first begins. A window that ends with step j is
+    of as many steps as there are in a window, and is named by its last day, hour, minute or
+    second. Rows without a time are in one slice of their own.
+    """
+    windows = log.windows
+    assert windows is not None  # noqa: S101 - for the type checker
+    key = key_column(windows.index.name)
+    index, origin, ends = pl.col(key), pl.col(_ORIGIN), pl.col(_ENDS)
+    # The scan is shared by the rows and by what is asked of all: when they begin and end.
+    frame = log.frame.cache()
+    span = frame.select(
+        _truncated(windows, index.min(), _part(windows)).alias(_ORIGIN),
+        _truncated(windows, index.min(), f"1{_unit(windows)}").alias(_BEGINS),
+        _truncated(windows, index.max(), f"1{_unit(windows)}").alias(_ENDS),
+    )
+    part = _truncated(windows, index, _part(windows))
+    parts = replace(log, frame=frame.with_columns(part), windows=None)
+    pairs = counted(parts) if log.sets is None else counted_by_sets(parts)
+    places = pl.LazyFrame({_PLACE: range(windows.per_window)}, schema={_PLACE: pl.Int64})
+    step = _step(windows, origin, index) + pl.col(_PLACE)
+    is_inside = step <= _step(windows, origin, ends)
+    is_untimed = index.is_null() & (pl.col(_PLACE) == 0)
+    of_steps = (
+        pairs.join(span, how="cross")
+        .join(places, how="cross")
+        .filter(is_inside | is_untimed)
+        .with_columns(step.alias(key))
+    )
+    start = _after(windows, origin, index + 1 - windows.per_window)
+    end = _after(windows, origin, index + 1).dt.offset_by(f"-1{_unit(windows)}")
+    is_complete = (start >= pl.col(_BEGINS)) & (end <= ends)
+    return (
+        merged(parts, of_steps)
+        .join(span, how="cross")
+        .with_columns(end.alias(key), is_complete.alias(COMPLETE))
+        .drop(_ORIGIN, _BEGINS, _ENDS)
+    )
+
+
+def _unit(windows: Windows) -> str:
+    """What names windows: days, or of a clock the unit of steps."""
+    return windows.unit if windows.is_clock else "d"
+
+
+def _part(windows: Windows) -> str:
+    """The parts by which rows are counted; a step is one or several."""
+    if windows.align == "calendar":
+        return f"{windows.number}{windows.unit}"
+    return "1mo" if windows.is_months else f"1{_unit(windows)}"
+
+
+def _truncated(windows: Windows, time: pl.Expr, length: str) -> pl.Expr:
+    zone = getattr(windows.index.dtype, "time_zone", None)
+    if not (windows.is_clock and zone):
+        return time.dt.truncate(length)
+    # Hours of the clock are not all alike.
+    return time.dt.convert_time_zone("UTC").dt.truncate(length).dt.convert_time_zone(zone)
+
+
+def _step(windows: Windows, origin: pl.Expr, time: pl.Expr) -> pl.Expr:
+    """The step that a time is in, from 0."""
+    if windows.is_clock:
+        passed = (time - origin).dt.total_nanoseconds()
+    elif windows.is_months:
+        passed = _months(time) - _months(origin)
+    else:
+        passed = (time.dt.date() - origin.dt.date()).dt.total_days()
+    return passed // windows.size
+
+
+def _months(time: pl.Expr) -> pl.Expr:
+    return time.dt.year().cast(pl.Int64) * 12 + time.dt.month().cast(pl.Int64)
+
+
+def _after(windows: Windows, origin: pl.Expr, steps: pl.Expr) -> pl.Expr:
+    """The time that is so many steps after the origin."""
+    unit = "ns" if windows.is_clock else "mo" if windows.is_months else "d"
+    return origin.dt.offset_by(pl.format(f"{{}}{unit}", steps * windows.size))

@@ -1,0 +1,1 @@
+"""Pairs and classes → how sure a score is, and a difference of two."""

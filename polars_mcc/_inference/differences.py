@@ -1,0 +1,86 @@
+"""Two estimates per slice → their difference, its interval and its p-value."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import polars as pl
+
+from polars_mcc._inference.intervals import Estimate
+from polars_mcc._log.options import Correction
+
+LIMITS = {"mcc": "mcc", "se": "se", "mcc_low": "low", "mcc_high": "high"}
+"""What is compared of an estimate, and what its name begins with on either side."""
+SIDE_A, SIDE_B = ([f"{short}_{name}" for short in LIMITS.values()] for name in "ab")
+"""The columns of which a difference is made, b less a."""
+
+
+def side(estimate: Estimate, name: str) -> pl.LazyFrame:
+    """The scores of an estimate and their limits as `mcc_a`, `se_a`, `low_a`, `high_a`."""
+    return estimate.scores.rename({column: f"{short}_{name}" for column, short in LIMITS.items()})
+
+
+def side_a(estimate: Estimate) -> pl.LazyFrame:
+    """The limits of side a alone, to be set beside side b."""
+    return side(estimate, "a").select(*estimate.log.slice, *SIDE_A)
+
+
+def independent(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
+    """The difference b - a of scores of different rows."""
+    se = (pl.col("se_a").pow(2) + pl.col("se_b").pow(2)).sqrt()
+    return with_difference(slices.with_columns(se=se, correlation=pl.lit(0.0)), ci)
+
+
+def with_difference(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
+    """Add `diff`, b - a, with its interval, from those of both scores (Zou 2007).
+
+    The limits of a score tell the variance that it has there; `correlation` is that of the
+    scores. So the interval is Wald's if those of the scores are, and else not symmetric, as
+    theirs. The p-value is below 1 - ci where the interval leaves 0 out: it takes the variance
+    that the limit on the side of 0 tells.
+    """
+    z = NormalDist().inv_cdf((1 + ci) / 2)
+    a, b, diff, correlation = (pl.col(name) for name in ("mcc_a", "mcc_b", "diff", "correlation"))
+
+    def reach(one: pl.Expr, other: pl.Expr) -> pl.Expr:
+        squared = one.pow(2) + other.pow(2) - 2 * correlation * one * other
+        return squared.clip(0).sqrt()
+
+    down = reach(b - pl.col("low_b"), pl.col("high_a") - a)
+    up = reach(pl.col("high_b") - b, a - pl.col("low_a"))
+    to_zero = pl.when(diff > 0).then("down").otherwise("up")
+    errors = pl.when(diff == 0).then(0.0).otherwise(z * diff.abs() / to_zero)
+    return slices.with_columns(diff=b - a, down=down, up=up).with_columns(
+        diff_low=diff - pl.col("down"),
+        diff_high=diff + pl.col("up"),
+        p_value=pl.when(to_zero.is_not_null()).then((errors / math.sqrt(2)).erfc()),
+    )
+
+
+def adjusted(
+    slices: pl.LazyFrame, correction: Correction, tests: pl.Expr | None = None
+) -> pl.LazyFrame:
+    """Correct the p-values for how many `tests` there were: as many as p-values, or more.
+
+    Benjamini and Hochberg (1995), Benjamini and Yekutieli (2001): the rate of false
+    discoveries. Holm (1979), Bonferroni: the probability of one. Tests that are not there
+    count as if each had a larger p-value than those that are.
+    """
+    p = pl.col("p_value")
+    here = p.count()
+    number = here if tests is None else tests
+    m = number.cast(pl.Float64)
+    place = pl.int_range(pl.len()) + 1
+    if correction == "bonferroni":
+        return slices.with_columns(p_adjusted=(p * m).clip(upper_bound=1))
+    if correction == "holm":
+        in_order = (p * (m + 1 - place)).cum_max()
+        return slices.sort("p_value", nulls_last=True).with_columns(
+            p_adjusted=in_order.clip(upper_bound=1)
+        )
+    rank = here.cast(pl.Float64) + 1 - place
+    of_all = m if correction == "bh" else m * (1 / pl.int_range(1, number + 1)).sum()
+    return slices.sort("p_value", descending=True, nulls_last=True).with_columns(
+        p_adjusted=(p * of_all / rank).cum_min().clip(upper_bound=1)
+    )

@@ -1,0 +1,217 @@
+"""Pairs → influences: how far one row of a pair moves the score of its slice.
+
+With the shares p_ij of (gold i, pred j) in a slice, their margins T_i and P_j, and
+
+    A = Σ p_kk - Σ T_k P_k,    B = 1 - Σ P_k²,    C = 1 - Σ T_k²,    R = A / √(BC),
+
+the derivative of R by p_ij, less its mean, is the influence φ_ij = X_ij - R·Y_ij, where
+
+    X_ij = ([i = j] - P_i - T_j + Σ T_k P_k) / √(BC)       has the mean R, and
+    Y_ij = (1 - P_j) / B + (1 - T_i) / C - 1               has the mean 1.
+
+P_i is how often the gold label i is predicted, T_j how often the predicted label j is gold. So
+the variance of R in n rows is Σ p_ij φ_ij² / n (the delta method), and a table with the same
+margins and the score ρ has the mean of (X_ij - ρ·Y_ij)² in place of that of φ².
+
+|X| is at most 2 / √(BC), and |Y| at most 1/B + 1/C. These bounds are the units in which the sums
+over pairs and classes are added up as integers, so that they are the same in whatever order the
+pairs come: from files, days or machines.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+
+import polars as pl
+
+from polars_mcc._counts.classes import beside_class, is_scored
+from polars_mcc._counts.exact import power_of_two, sum_in_any_order
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._scores.r_k import Summed, r_k
+
+
+def margins(log: SlicedLog, classes: pl.LazyFrame, summed: Summed) -> pl.LazyFrame:
+    """What a label adds to X and Y as a gold and as a predicted label, a row per class.
+
+    X_ij = gold_x_i + pred_x_j - miss·[i ≠ j], and Y_ij = gold_y_i + pred_y_j. These, the shares
+    `t` and `p`, and the `score` of the slice are Float64; all null where R is 0/0. `phi_unit` and
+    `y_unit` are what |φ| and |Y| are at most.
+    """
+    gold_n, pred_n = pl.col("gold_n"), pl.col("pred_n")
+    slices, sums = summed
+    squared = log.numbers.product(sums.s, sums.s)
+
+    def share_of_square(part: pl.Expr) -> pl.Expr:
+        return part / squared.to_float()
+
+    slices = slices.select(
+        *log.slice,
+        "s",
+        score=r_k(sums, log.numbers, None),
+        b=share_of_square((squared - sums.pp).to_float()),
+        c=share_of_square((squared - sums.tt).to_float()),
+        apart=share_of_square((squared - sums.tp).to_float()),  # 1 - Σ T_k P_k
+    )
+
+    def share(units: pl.Expr) -> pl.Expr:
+        return units.cast(pl.Float64) / pl.col("s").cast(pl.Float64)
+
+    # 1 - T and 1 - P are differences of integers: exact where one class is nearly all.
+    not_gold, not_pred = share(pl.col("s") - gold_n), share(pl.col("s") - pred_n)
+    b, c, score, miss = (pl.col(name) for name in ("b", "c", "score", "miss"))
+    most_y = 1 / b + 1 / c
+    slices = slices.with_columns(
+        miss=pl.when(score.is_not_null()).then(1 / (b * c).sqrt())
+    ).with_columns(
+        phi_unit=power_of_two(2 * miss + score.abs() * most_y),
+        y_unit=power_of_two(pl.when(score.is_not_null()).then(most_y)),
+    )
+    return log.beside(classes.filter(gold_n + pred_n > 0), slices).select(
+        *log.slice,
+        "label",
+        "score",
+        "miss",
+        "phi_unit",
+        "y_unit",
+        t=share(gold_n),
+        p=share(pred_n),
+        gold_x=miss * (not_pred - pl.col("apart")),
+        pred_x=miss * not_gold,
+        gold_y=not_gold / c - 1,
+        pred_y=not_pred / b,
+    )
+
+
+def influences(log: SlicedLog, pairs: pl.LazyFrame, margins: pl.LazyFrame) -> pl.LazyFrame:
+    """The pairs that are scored, with `phi` and `y` of one of their rows, and the units of both."""
+
+    def joined(frame: pl.LazyFrame, side: str, *others: str) -> pl.LazyFrame:
+        x, y = pl.col(f"{side}_x"), pl.col(f"{side}_y")
+        phi = (x - pl.col("score") * y).alias(f"{side}_phi")
+        return beside_class(log, frame, side, margins, phi, y, *others)
+
+    gold, pred = pl.col("gold"), pl.col("pred")
+    scored = pairs.filter(is_scored(log))
+    missed = pl.when(gold.ne_missing(pred)).then("miss").otherwise(0.0)
+    units = "phi_unit", "y_unit"
+    return joined(joined(scored, "gold", "miss", *units), "pred").select(
+        pl.col(scored.collect_schema().names()),
+        *units,
+        phi=pl.col("gold_phi") + pl.col("pred_phi") - missed,
+        y=pl.col("gold_y") + pl.col("pred_y"),
+    )
+
+
+def with_influence(
+    log: SlicedLog,
+    cells: pl.LazyFrame,
+    influences: pl.LazyFrame,
+    *,
+    pred: str = "pred",
+    name: str = "phi",
+) -> pl.LazyFrame:
+    """The cells that are scored, with the influence of their pair as `name`, and its unit."""
+    of_pair = influences.select(
+        *(*log.slice, "gold"),
+        pl.col("pred").alias(pred),
+        pl.col("phi").alias(name),
+        pl.col("phi_unit").alias(f"{name}_unit"),
+    )
+    return cells.join(of_pair, on=[*log.slice, "gold", pred], how="inner", nulls_equal=True)
+
+
+def variance(
+    log: SlicedLog, cells: pl.LazyFrame, influence: pl.Expr, most: pl.Expr
+) -> pl.LazyFrame:
+    """The variance of a statistic of each slice, from the influence of its rows, `most` at most.
+
+    It is the sum over draws that are independent of (Σ n·influence)², divided by (Σ n)². A
+    draw is a row, or a cluster. `draws` is (Σ n)² / Σ (n of a draw)²: as many draws of one
+    size would be as good if the rows of a draw were all alike. `n_clusters` is their number.
+    """
+    if not log.has_clusters:
+        return log.per_slice(cells, **_of_rows(log, influence, most))
+    size, moved, unit = pl.col("size"), pl.col("moved"), pl.col("unit")
+    n, sizes = _total(size), size.cast(log.numbers.wide)
+    clusters = cells.group_by(*log.slice, "cluster").agg(
+        moved=_sum(log, pl.col("n") * influence, most), size=pl.col("n").sum(), unit=most.max()
+    )
+    return log.per_slice(
+        clusters,
+        variance=_sum(log, moved.pow(2), unit.pow(2), bits=0) / n / n,
+        draws=n / (sizes * sizes).sum().cast(pl.Float64) * n,
+        n_clusters=size.count().cast(pl.Int64),
+    )
+
+
+def _of_rows(log: SlicedLog, influence: pl.Expr, most: pl.Expr) -> dict[str, pl.Expr]:
+    n, squares = _total(pl.col("n")), pl.col("n" if log.is_frequency else "squares")
+    bits = 60 if log.is_frequency else 0  # for squares are as large as 2^126
+    return {
+        "variance": _sum(log, squares * influence.pow(2), most.pow(2), bits) / n / n,
+        "draws": n / _total(squares) * n,
+    }
+
+
+def _total(n: pl.Expr) -> pl.Expr:
+    return n.sum().cast(pl.Float64)
+
+
+def _sum(log: SlicedLog, addends: pl.Expr, unit: pl.Expr, bits: int = 60) -> pl.Expr:
+    """The sum over the rows of pairs or clusters; where weights are floats, as floats are added."""
+    if log.numbers.count.is_float():
+        return addends.sum()
+    return sum_in_any_order(addends, unit, bits)
+
+
+def observed(log: SlicedLog, influences: pl.LazyFrame, cells: pl.LazyFrame) -> pl.LazyFrame:
+    """The means of φ², φ·Y and Y² over the rows of each slice, and the variance of its score.
+
+    `cells` are those of the influences, apart by cluster if the log has clusters.
+    """
+    n, columns = pl.col("n"), ("phi", "y")
+    means = {
+        f"{one}_{other}": _sum(
+            log, n * pl.col(one) * pl.col(other), pl.col(f"{one}_unit") * pl.col(f"{other}_unit")
+        )
+        / _total(n)
+        for one, other in combinations_with_replacement(columns, 2)
+    }
+    phi, most = pl.col("phi"), pl.col("phi_unit")
+    if not log.has_clusters:  # In one pass.
+        return log.per_slice(influences, **means, **_of_rows(log, phi, most))
+    rows = with_influence(log, cells, influences)
+    return log.beside(log.per_slice(influences, **means), variance(log, rows, phi, most))
+
+
+def ends(log: SlicedLog, margins: pl.LazyFrame) -> pl.LazyFrame:
+    """The mean of (X - ρ·Y)² over the rows of two tables that have the margins of a slice.
+
+    Where gold and pred are independent, p_ij = T_i P_j, it is `guess_0` + ρ²·`guess_2`. Where
+    they agree, p_kk = (T_k + P_k) / 2, it is `agree_0`, `agree_score` and `agree_1` for a ρ of
+    0, the score of the slice, and 1. `meet` is Σ T_k P_k.
+    """
+    t, p, score = pl.col("t"), pl.col("p"), pl.col("score")
+    x, y = pl.col("gold_x") + pl.col("pred_x"), pl.col("gold_y") + pl.col("pred_y")
+    both, one, y_unit = t * p, pl.lit(1.0), pl.col("y_unit")
+    most = 4 * pl.max_horizontal("phi_unit", y_unit)
+
+    def agree(rho: pl.Expr | float) -> pl.Expr:
+        return sum_in_any_order((t + p) / 2 * (x - rho * y).pow(2), most.pow(2))
+
+    # X and Y are uncorrelated there, and Y is a sum of two independent terms.
+    meet = sum_in_any_order(both, one)
+    x_x = sum_in_any_order(both * ((1 - t) * (1 - p) + meet - both), one)
+    x_x *= pl.col("miss").max().pow(2)
+    spread = t * (pl.col("gold_y") + 1).pow(2) + p * pl.col("pred_y").pow(2)
+    y_y = sum_in_any_order(spread, y_unit.pow(2)) - 1
+    return log.per_slice(
+        margins,
+        score=score.max(),
+        meet=meet,
+        guess_0=x_x.clip(0),
+        guess_2=y_y,
+        agree_0=agree(0.0),
+        agree_score=agree(score),
+        agree_1=agree(1.0),
+    )

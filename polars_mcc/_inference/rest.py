@@ -1,0 +1,70 @@
+"""The rest of a slice: the rows of a log that are not of it, from counts that are taken away."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_mcc._counts.counted import count_columns
+from polars_mcc._counts.sliced import SlicedLog
+
+_NEARLY_NOTHING = 2.0**-40
+"""What rounding may leave of a sum of floats when all of it is taken away."""
+
+
+def scores_of_rest(
+    log: SlicedLog, whole: SlicedLog, classes: pl.LazyFrame, of_total: pl.LazyFrame
+) -> pl.LazyFrame:
+    """The score of the `rest` of each slice, from the classes of the slice and of the log.
+
+    Sums over all classes of products of what is left, such as Σ (T - t)(P - p), are
+    Σ TP - Σ (T·p + t·(P - p)): only the last is of the classes of the slice.
+    """
+    sides = ("gold_n", "pred_n", "hit_n")
+
+    def weighed(classes: pl.LazyFrame) -> pl.LazyFrame:
+        units = log.numbers.from_units(pl.col(sides), pl.col("unit"))
+        return classes.with_columns(units.cast(log.numbers.wide))
+
+    t, p, hits = map(pl.col, sides)
+    total_t, total_p = pl.col("total_t"), pl.col("total_p")
+    of_all = weighed(of_total)
+    of_labels = of_all.select(*whole.slice, "label", total_t=t, total_p=p)
+    sums = whole.per_slice(
+        of_all, s=t.sum(), c=hits.sum(), tp=(t * p).sum(), tt=(t * t).sum(), pp=(p * p).sum()
+    )
+    taken = log.per_slice(
+        weighed(classes).join(of_labels, on=[*whole.slice, "label"], how="left", nulls_equal=True),
+        s_taken=t.sum(),
+        c_taken=hits.sum(),
+        tp_taken=(total_t * p + t * (total_p - p)).sum(),
+        tt_taken=(t * (2 * total_t - t)).sum(),
+        pp_taken=(p * (2 * total_p - p)).sum(),
+    )
+    s, c, tp, tt, pp = (
+        pl.col(name) - pl.col(f"{name}_taken") for name in ("s", "c", "tp", "tt", "pp")
+    )
+    cov, var_gold, var_pred = (
+        part.cast(pl.Float64) for part in (c * s - tp, s * s - tt, s * s - pp)
+    )
+    score = pl.when((var_gold > 0) & (var_pred > 0)).then(cov / (var_gold * var_pred).sqrt())
+    return whole.beside(taken, sums).select(*log.slice, rest=score)
+
+
+def taken_away(log: SlicedLog, signed: pl.LazyFrame) -> pl.LazyFrame:
+    """The pairs of slices that are left when some, of `sign` -1, are taken away from others.
+
+    All that is made of pairs is a sum over them, so those of the two need not meet before. But
+    floats leave something when all is taken away; they are added up to see if it is nothing.
+    """
+    pair = [*log.slice, "gold", "pred"]
+    counts = [pl.col(column) * pl.col("sign") for column in count_columns(log)]
+    if not log.numbers.count.is_float():
+        return signed.select(*pair, *counts)
+    n, most = pl.col("n"), pl.col("n").max()
+    return (
+        signed.group_by(pair)
+        .agg(*(count.sum() for count in counts), least=most * _NEARLY_NOTHING)
+        .filter((n > pl.col("least")) | (pl.col("n_null") > 0))
+        .with_columns(n.clip(0))
+        .drop("least")
+    )

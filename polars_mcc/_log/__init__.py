@@ -1,0 +1,1 @@
+"""The door: a frame, what its columns mean, and what is wrong with either."""

@@ -1,0 +1,21 @@
+"""What an option is if it is not given: each default stands here, once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GOLD: Final = "gold"
+PRED: Final = "pred"
+NULLS: Final = "drop"
+ZERO_DIVISION: Final = 0.0
+
+METRICS: Final = "mcc"
+LEVEL: Final = 0.95  # the confidence level, where there must be one
+METHOD: Final = "score"
+CORRECTION: Final = "bh"
+
+DEPTH: Final = 2
+MIN_N: Final = 30
+RANK: Final = "loss"
+REPLICATES: Final = 2000
+TITLE: Final = "How good is each slice?"

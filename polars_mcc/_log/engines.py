@@ -1,0 +1,189 @@
+"""Logs that another engine has: it counts their rows, and only counts travel.
+
+The frame is taken as narwhals takes it. The engine groups the rows by the columns that the
+arguments name, and what comes back, as Arrow, is a log whose rows stand for as many rows as
+there were alike. Polars does the rest. Labels that an engine keeps apart and Polars does not are
+added up there, so its own idea of equality matters only if it takes for one what Polars does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import narwhals.stable.v2 as nw
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from polars_mcc._log.plan_errors import Failure, unless
+
+Query: TypeAlias = "nw.LazyFrame[Any] | nw.DataFrame[Any]"
+
+_ROWS = "polars_mcc_rows"  # the column that says how many rows a counted row stands for
+
+_LEAST, _NULL, _SQUARES = "polars_mcc_least", "polars_mcc_null", "polars_mcc_squares"
+_WEIGHT, _HIGH, _LOW = "polars_mcc_weight", "polars_mcc_high", "polars_mcc_low"
+_LIMB = 2**31
+
+
+class Counted(NamedTuple):
+    """A log of the rows that are alike, and what it says of their weights."""
+
+    log: pl.LazyFrame
+    rows: pl.Schema  # the column that says how many rows a row stands for, and its dtype
+    sums: tuple[str, ...]
+    """The columns, if rows have a weight, with the least, the rows without one, the squares."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A frame that is not Polars', and the engine that it is of."""
+
+    frame: Query
+
+    @property
+    def name(self) -> str:
+        """What the engine is called."""
+        return str(self.frame.implementation.value)
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether the engine reads the rows only when it is told to."""
+        return isinstance(self.frame, nw.LazyFrame)
+
+    @cached_property
+    def schema(self) -> pl.Schema:
+        """The columns, with the dtypes that they will have in Polars."""
+        columns = self.frame.collect_schema().items()
+        return pl.Schema({name: _in_polars(dtype) for name, dtype in columns})
+
+    def check(self, columns: Sequence[str | pl.Expr], role: str) -> None:
+        """Raise a TypeError if a column is yet to be computed: only Polars could do that."""
+        for column in columns:
+            if not isinstance(column, pl.Expr):
+                continue
+            if not column.meta.is_column_selection(allow_aliasing=True):
+                name = next(iter(column.meta.root_names()), "column")
+                msg = (
+                    f"{role} {column} is a Polars expression, which {self.name} cannot compute: "
+                    "make it a column of the frame, and give its name; with narwhals, "
+                    f"nw.from_native(frame).with_columns({name}_key=nw.col('{name}')...)"
+                )
+                raise TypeError(msg)
+
+    def count(self, columns: Sequence[str]) -> Query:
+        """The query that counts the rows alike in these columns."""
+        return self.frame.group_by(*columns).agg(nw.len().alias(_ROWS))
+
+    def native_counts(self, columns: Sequence[str]) -> Any:  # noqa: ANN401 - another library's
+        """That query, as the engine has it, with the count `n`."""
+        return self.count(columns).rename({_ROWS: "n"}).to_native()
+
+    def counted(self, columns: Sequence[str], weight: str | None, *, is_frequency: bool) -> Counted:
+        """The rows alike in these columns as one row, which stands for `_ROWS` rows.
+
+        If rows have a weight, `_ROWS` is the sum of their weights.
+        """
+        schema = self.schema
+        dtypes = pl.Schema({name: schema[name] for name in columns})
+        for name, dtype in dtypes.items():
+            if dtype == pl.Unknown:
+                msg = (
+                    f"column '{name}' has a dtype of {self.name} for which Polars has none, as far "
+                    "as narwhals knows: cast it there first"
+                )
+                raise pl.exceptions.SchemaError(msg)
+        if weight is None:
+            dtypes[_ROWS] = pl.Int64()
+            log = _asked(self.count(columns), dtypes)
+            return Counted(log, pl.Schema({_ROWS: pl.Int64()}), ())
+        sums = (_LEAST, _NULL, *(() if is_frequency else (_SQUARES,)))
+        squares = dict.fromkeys(sums[2:], pl.Float64())
+        query = self._weigh(columns, weight, [*squares])
+        dtypes[_NULL] = pl.Int64()
+        if not schema[weight].is_integer():
+            dtypes.update(dict.fromkeys((_WEIGHT, _LEAST), pl.Float64()), **squares)
+            log = _asked(query, dtypes).rename({_WEIGHT: _ROWS})
+            return Counted(log, pl.Schema({_ROWS: pl.Float64()}), sums)
+        dtypes.update(dict.fromkeys((_HIGH, _LOW, _LEAST), pl.Int64()), **squares)
+        total = pl.col(_HIGH).cast(pl.Int128) * _LIMB + pl.col(_LOW)
+        log = _asked(query, dtypes).with_columns(
+            unless(total, _wrapped(weight, total)).alias(_ROWS)
+        )
+        return Counted(log, pl.Schema({_ROWS: pl.Int128()}), sums)
+
+    def _weigh(self, columns: Sequence[str], weight: str, squares: Sequence[str]) -> Query:
+        """The query that adds up weights: integers in two limbs, for which 64 bits are enough."""
+        given, number = nw.col(weight), nw.col(_WEIGHT)
+        is_integer = self.schema[weight].is_integer()
+        limbs = (_HIGH, _LOW) if is_integer else ()
+        rows = self.frame.select(
+            *columns,
+            given.cast(nw.Int64() if is_integer else nw.Float64()).alias(_WEIGHT),
+            nw.when(given.is_null()).then(nw.lit(1)).otherwise(nw.lit(0)).alias(_NULL),
+        )
+        if is_integer:
+            rows = rows.with_columns((number // _LIMB).cast(nw.Int64()).alias(_HIGH))
+            rows = rows.with_columns((number - nw.col(_HIGH) * _LIMB).alias(_LOW))
+        for name in squares:
+            rows = rows.with_columns((number.cast(nw.Float64()) ** 2).alias(name))
+        return rows.group_by(*columns).agg(
+            number.min().alias(_LEAST),
+            *(nw.col(name).sum() for name in (*(limbs or (_WEIGHT,)), _NULL, *squares)),
+        )
+
+
+def of(frame: object) -> Engine | pl.DataFrame | pl.LazyFrame:
+    """The engine of a frame, as it is or as narwhals has wrapped it; of Polars', the frame."""
+    native = nw.to_native(frame, pass_through=True)
+    if isinstance(native, (pl.DataFrame, pl.LazyFrame)):
+        return native
+    try:
+        return Engine(nw.from_native(native))
+    except TypeError as error:
+        msg = (
+            "expected a polars DataFrame or LazyFrame, or a frame that narwhals takes, got "
+            f"{type(frame).__module__}.{type(frame).__qualname__}"
+        )
+        raise TypeError(msg) from error
+
+
+def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:
+    """The dtype that Polars has for it: for times in seconds, that of milliseconds."""
+    if isinstance(dtype, nw.Datetime) and dtype.time_unit == "s":
+        return pl.Datetime("ms", dtype.time_zone)
+    if isinstance(dtype, nw.Duration) and dtype.time_unit == "s":
+        return pl.Duration("ms")
+    [found] = nw.Schema({"": dtype}).to_polars().values()
+    return found
+
+
+def _asked(query: Query, dtypes: pl.Schema) -> pl.LazyFrame:
+    """The answer of an engine, for which it is asked on `collect`, and once."""
+
+    def batches(
+        wanted: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None
+    ) -> Iterator[pl.DataFrame]:
+        found = _collected(query, dtypes)
+        found = found if rows is None else found.head(rows)
+        found = found if predicate is None else found.filter(predicate)
+        yield found if wanted is None else found.select(wanted)
+
+    return register_io_source(batches, schema=dtypes, is_pure=True).cache()
+
+
+def _wrapped(weight: str, total: pl.Expr) -> Failure:
+    """Whether low limbs added up to more than 64 bits, which takes 2^32 rows that are alike."""
+    message = pl.lit(
+        f"weight '{weight}' adds up to more than the 2^63 - 1 that are counted exactly; make the "
+        "weights smaller, or Float64"
+    )
+    return Failure((total < 0) & (pl.col(_LEAST) >= 0), message)
+
+
+def _collected(query: Query, dtypes: pl.Schema) -> pl.DataFrame:
+    eager = query.collect("pyarrow") if isinstance(query, nw.LazyFrame) else query
+    found = cast("pl.DataFrame", pl.from_arrow(eager.to_arrow()))
+    return found.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())

@@ -1,0 +1,109 @@
+"""Which labels can be compared with which, decided from their dtypes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from polars_mcc._log.options import Nulls
+
+_WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
+
+
+def common_dtype(columns: Mapping[str, pl.DataType]) -> pl.DataType:
+    """The dtype in which the labels of all `columns` are compared by value, or a SchemaError.
+
+    Labels of one dtype are compared as they are. Integers of any width, floats, and
+    text (String, Categorical, Enum) each meet in a dtype that holds them all; a column
+    of dtype Null fits any other.
+    """
+    for name, dtype in columns.items():
+        if dtype.is_nested() or dtype.is_object():
+            msg = (
+                f"labels must be plain values here: column '{name}' has dtype {dtype}; "
+                "make one label of it (a struct field, a list element) first, or, if rows have "
+                "lists of labels, take by(), score(), classes() or counts(), without intervals"
+            )
+            raise pl.exceptions.SchemaError(msg)
+    dtypes = list(dict.fromkeys(dtype for dtype in columns.values() if dtype != pl.Null))
+    if not dtypes:
+        return pl.Null()
+    if len(dtypes) == 1:
+        return dtypes[0]
+    if all(dtype.is_integer() for dtype in dtypes):
+        return pl.Int128() if any(dtype in _WIDE for dtype in dtypes) else pl.Int64()
+    if all(dtype.is_float() for dtype in dtypes):
+        return pl.Float64()
+    if all(isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)) for dtype in dtypes):
+        return pl.String()
+    found = ", ".join(f"'{name}' is {dtype}" for name, dtype in columns.items())
+    name = next(name for name, dtype in columns.items() if dtype == dtypes[1])
+    msg = (
+        f"labels cannot be compared: {found}; cast one to the dtype of the other, "
+        f"as in pl.col('{name}').cast(pl.{dtypes[0]!r})"
+    )
+    raise pl.exceptions.SchemaError(msg)
+
+
+def as_labels(labels: Sequence[object], dtype: pl.DataType, *, null: bool) -> pl.Series:
+    """The labels that a user listed, and null if it is one, as a column of `dtype`, or an error."""
+    missing = [None] if null and None not in labels else []
+    try:
+        listed = pl.Series("labels", [*labels, *missing], dtype=dtype, strict=True)
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        msg = f"labels={list(labels)!r} are not of dtype {dtype}, as the columns are: {error}"
+        raise pl.exceptions.SchemaError(msg) from error
+    if listed.is_duplicated().any():
+        msg = f"labels={list(labels)!r} names a label twice"
+        raise ValueError(msg)
+    return listed
+
+
+def as_label(positive: object, dtype: pl.DataType) -> object:
+    """The label that a user calls positive, as a value of `dtype`, or a SchemaError."""
+    try:
+        [label] = pl.Series([positive], dtype=dtype, strict=True)
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        msg = f"positive={positive!r} is not of dtype {dtype}, as the labels are"
+        raise pl.exceptions.SchemaError(msg) from error
+    return label
+
+
+def known_labels(dtype: pl.DataType) -> list[object] | None:
+    """The labels that a dtype allows, in their order, or None if it allows any."""
+    if dtype == pl.Boolean:
+        return [False, True]
+    return dtype.categories.to_list() if isinstance(dtype, pl.Enum) else None
+
+
+def is_list(dtype: pl.DataType) -> bool:
+    """Whether a row has several labels."""
+    return isinstance(dtype, (pl.List, pl.Array))
+
+
+def dtype_in_lists(columns: Mapping[str, pl.DataType]) -> pl.DataType:
+    """The dtype in which labels in lists are compared, or an error if only some are in lists."""
+    inner: dict[str, pl.DataType] = {}
+    for name, dtype in columns.items():
+        if not isinstance(dtype, (pl.List, pl.Array)):
+            lists = next(other for other in columns if is_list(columns[other]))
+            msg = (
+                f"'{lists}' has lists of labels, but '{name}' is {dtype}: make both lists, as in "
+                f"pl.concat_list('{name}'), or none"
+            )
+            raise pl.exceptions.SchemaError(msg)
+        inner[name] = dtype.inner() if isinstance(dtype.inner, type) else dtype.inner
+    labels = common_dtype(inner)
+    if labels == pl.Boolean:
+        names = " and ".join(map(repr, columns))
+        msg = f"{names} have lists of Booleans, which are no names of labels; cast them to integers"
+        raise pl.exceptions.SchemaError(msg)
+    return pl.String() if labels == pl.Null else labels
+
+
+def are_scored(gold: pl.Expr, pred: pl.Expr, nulls: Nulls) -> pl.Expr:
+    """Whether two labels count, under the policy for labels that are null."""
+    if nulls == "label":
+        return pl.lit(value=True)
+    return gold.is_not_null() & pred.is_not_null()

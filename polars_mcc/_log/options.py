@@ -1,0 +1,42 @@
+"""Whether the value of an option is one that it can have."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, get_args
+
+Nulls: TypeAlias = Literal["drop", "label"]
+Method: TypeAlias = Literal["score", "fisher", "wald"]
+Correction: TypeAlias = Literal["bh", "by", "holm", "bonferroni"]
+Normalize: TypeAlias = Literal["gold", "pred", "all"]
+Rank: TypeAlias = Literal["loss", "gap"]
+Align: TypeAlias = Literal["data", "calendar"]
+
+
+def check_choice(name: str, value: object, choices: Any, *others: str) -> None:  # noqa: ANN401
+    """Raise a ValueError unless a value is one of a Literal; `others` says what else may stand."""
+    allowed = get_args(choices)
+    if value not in allowed:
+        listed = ", ".join([*map(repr, allowed), *others])
+        msg = f"{name} must be one of {listed}, got {value!r}"
+        raise ValueError(msg)
+
+
+def check_number(name: str, value: float | None) -> None:
+    """Raise a TypeError unless a value is a number or None."""
+    if not (value is None or isinstance(value, (int, float))):
+        msg = f"{name} must be a number or None, got {value!r}"
+        raise TypeError(msg)
+
+
+def check_level(ci: float) -> None:
+    """Raise a ValueError unless a confidence level is between 0 and 1."""
+    if not (isinstance(ci, (int, float)) and 0 < ci < 1):
+        msg = f"ci must be a confidence level between 0 and 1, such as 0.95, got {ci!r}"
+        raise ValueError(msg)
+
+
+def check_at_least(name: str, value: object, least: int) -> None:
+    """Raise a ValueError unless a value is an integer that is large enough."""
+    if not (isinstance(value, int) and value >= least):
+        msg = f"{name} must be an integer of at least {least}, got {value!r}"
+        raise ValueError(msg)

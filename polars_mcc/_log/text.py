@@ -1,0 +1,31 @@
+"""Values as text, of any dtype, also of those that Polars does not cast to String."""
+
+from __future__ import annotations
+
+import polars as pl
+from polars.datatypes import DataType, DataTypeClass
+
+
+def as_text(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """A String for each value; null stays null."""
+    if isinstance(dtype, pl.Array):
+        return as_text(value.arr.to_list(), pl.List(dtype.inner))
+    if isinstance(dtype, pl.List):
+        texts = value.list.eval(_or_null(pl.element(), dtype.inner))
+        return pl.concat_str(pl.lit("["), texts.list.join(", "), pl.lit("]"))
+    if isinstance(dtype, pl.Struct):
+        parts = [pl.lit("{")]
+        for place, field in enumerate(dtype.fields):
+            name = f"{', ' if place else ''}{field.name}: "
+            parts += [pl.lit(name), _or_null(value.struct.field(field.name), field.dtype)]
+        return pl.when(value.is_not_null()).then(pl.concat_str(*parts, pl.lit("}")))
+    if isinstance(dtype, pl.Duration):
+        return value.dt.to_string("polars")
+    if isinstance(dtype, pl.Binary):
+        return value.bin.encode("hex")
+    return value.cast(pl.String)
+
+
+def _or_null(value: pl.Expr, dtype: DataType | DataTypeClass) -> pl.Expr:
+    [instance] = pl.Schema({"": dtype}).values()
+    return as_text(value, instance).fill_null("null")

@@ -1,0 +1,1 @@
+"""Classes, and pairs where they must be → scores: a row per slice."""

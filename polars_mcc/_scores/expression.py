@@ -1,0 +1,187 @@
+"""The score as one expression, for `select`, `agg`, `over`, `rolling`.
+
+An expression cannot group by label. With known labels it takes a few sums for each, which
+stream; without, it gathers the rows of a group. Either way it makes a list, and scores the
+list with `list.eval`: there a group is a frame of its own, and all expressions work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
+from operator import add
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_mcc._counts.exact import Numbers, Product, count_where, numbers, weight_failures
+from polars_mcc._log.columns import check_weight
+from polars_mcc._log.labels import are_scored, as_labels, common_dtype
+from polars_mcc._log.options import Nulls
+from polars_mcc._log.plan_errors import Failure, unless
+from polars_mcc._scores.r_k import Sums, r_k
+
+
+class _Rows(NamedTuple):
+    """The columns of a group: labels of one dtype, and weights, if any, in their wide dtype."""
+
+    gold: pl.Expr
+    pred: pl.Expr
+    weight: pl.Expr | None
+    scored: pl.Expr
+
+
+class _Group(NamedTuple):
+    """A group as a list of one struct: n, least (weight), unlisted (rows), and the sums."""
+
+    summed: pl.Expr
+    sums: Sums
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Score:
+    """The score of (pred, gold[, weight]), once Polars knows their dtypes, at plan time.
+
+    A class and not a closure, so that a serialised plan refers to it by name.
+    """
+
+    labels: Sequence[object] | None
+    nulls: Nulls
+    zero_division: float | None
+
+    def __call__(self, inputs: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
+        """The expression that takes the place of the inputs, named like pred."""
+        (pred, pred_dtype), (gold, gold_dtype), *weights = inputs
+        name = pred.meta.output_name()
+        dtype = common_dtype({gold.meta.output_name(): gold_dtype, name: pred_dtype})
+        if dtype == pl.Null:  # Polars 2.0 cannot tell its values apart; all are null anyway.
+            dtype = pl.Boolean()
+        gold, pred = gold.cast(dtype), pred.cast(dtype)
+        scored = are_scored(gold, pred, self.nulls)
+        weight = weight_name = None
+        arithmetic = Numbers()
+        if weights:
+            [(given, weight_dtype)] = weights
+            weight_name = given.meta.output_name()
+            check_weight(weight_name, weight_dtype)
+            arithmetic = numbers(weight_dtype)
+            scored = scored & given.is_not_null()
+            weight = arithmetic.widen(given)
+        rows = _Rows(gold, pred, weight, scored)
+
+        if self.labels is not None or dtype == pl.Boolean:
+            listed = [False, True] if self.labels is None else self.labels
+            known = as_labels(listed, dtype, null=self.nulls == "label")
+            group = _sums_by_label(rows, known, arithmetic)
+        else:
+            group = _pairs(rows) if weight is None else _sides(rows, weight, arithmetic)
+        n = _field("n")
+        failures = [*group.failures]
+        if weight_name is not None:
+            failures += weight_failures(_field("least"), n, weight_name)
+        failures += arithmetic.failures(n)
+        score = r_k(group.sums.from_columns(_field), arithmetic, self.zero_division)
+        scores = group.summed.list.eval(unless(pl.when(n > 0).then(score), *failures))
+        return scores.list.first().alias(name)
+
+
+def _field(name: str) -> pl.Expr:
+    return pl.element().struct.field(name)
+
+
+def _struct(fields: Mapping[str, pl.Expr]) -> pl.Expr:
+    return pl.struct(field.alias(name) for name, field in fields.items())
+
+
+def _sums_by_label(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
+    """A list of checks, and of the sums of weights for gold labels, predicted labels, hits."""
+    gold, pred, weight, scored = rows
+    is_label = [[side.eq_missing(label) for label in labels] for side in (gold, pred)]
+    wheres = [*chain(*is_label), gold.eq_missing(pred)]
+    if weight is None:
+        parts = [[count_where(scored & where) for where in wheres]]
+        least = pl.lit(1, pl.Int64)
+    else:
+        weights = (pl.when(scored & where).then(weight).otherwise(0) for where in wheres)
+        parts = [list(part) for part in zip(*map(numbers.parts, weights), strict=True)]
+        least = pl.when(scored).then(weight).min()
+    listed = pl.all_horizontal(map(pl.any_horizontal, is_label))
+    group = pl.concat_list(least, count_where(scored & ~listed), *chain(*parts))
+
+    element, k = pl.element(), len(labels)
+    starts = range(2, 2 + len(wheres) * len(parts), len(wheres))
+    n = reduce(add, (element.slice(start, k).sum() for start in starts))
+    unit = numbers.unit(n)
+
+    def in_units(position: int, length: int) -> pl.Expr:
+        sums = (element.slice(start + position, length) for start in starts)
+        return reduce(add, (numbers.in_units(part, unit) for part in sums))
+
+    columns = {
+        "n": n,
+        "least": element.get(0),
+        "unlisted": element.get(1),
+        "t": in_units(0, k),
+        "p": in_units(k, k),
+        "c": in_units(2 * k, 1).sum(),
+    }
+    if len(parts) > 1:  # The expressions are long, and would be repeated in every product.
+        group = group.list.eval(_struct(columns))
+        columns = {name: _field(name) for name in columns}
+        columns |= {name: _field(name).first() for name in ("n", "least", "unlisted", "c")}
+    t, p, c = (columns.pop(name) for name in ("t", "p", "c"))
+    sums = Sums.over_classes(t, p, c, numbers)
+    unlisted = _field("unlisted").cast(pl.Int64)
+    message = pl.format(
+        "labels={} leave out the gold or pred of {} rows; list every label that occurs",
+        pl.lit(str(labels.to_list())),
+        unlisted,
+    )
+    summed = group.list.eval(_struct({**columns, **sums.columns()}))
+    return _Group(summed, sums, (Failure(unlisted > 0, message),))
+
+
+def _pairs(rows: _Rows) -> _Group:
+    elements = pl.struct(gold=rows.gold, pred=rows.pred).filter(rows.scored).implode()
+    gold, pred = _field("gold"), _field("pred")
+
+    def squares(labels: pl.Expr) -> pl.Expr:
+        return labels.unique_counts().cast(pl.Int128).pow(2).sum()
+
+    n, tt, pp = pl.element().len().cast(pl.Int128), squares(gold), squares(pred)
+    sums = Sums(
+        s=n,
+        c=gold.eq_missing(pred).cast(pl.Int64).sum().cast(pl.Int128),
+        # Σ (t + p)² = Σ t² + 2 Σ t·p + Σ p²
+        tp=Product((squares(gold.append(pred)) - tt - pp) // 2),
+        tt=Product(tt),
+        pp=Product(pp),
+    )
+    return _Group(elements.list.eval(_struct({"n": n, **sums.columns()})), sums)
+
+
+def _sides(rows: _Rows, weight: pl.Expr, numbers: Numbers) -> _Group:
+    """Each row twice: its label and what it adds to t, p and c, as gold and as predicted."""
+    gold, pred, _, scored = rows
+    none = pl.lit(0, numbers.wide)
+    hit = pl.when(gold.eq_missing(pred)).then(weight).otherwise(0)
+    as_gold = pl.struct(label=gold, t=weight, p=none, c=hit)
+    as_pred = pl.struct(label=pred, t=none, p=weight, c=none)
+    sides = as_gold.filter(scored).append(as_pred.filter(scored)).implode()
+
+    # A step each: the unit is that of the group; a class is added up before it is multiplied.
+    weight, label = _field("t"), _field("label")
+    columns = {"n": weight.sum(), "least": weight.min(), "label": label}
+    unit = numbers.unit(weight.sum())
+    columns |= {name: numbers.in_units(_field(name), unit) for name in ("t", "p", "c")}
+    sides = sides.list.eval(_struct(columns))
+    first = label.is_first_distinct()
+    columns = {name: _field(name).filter(first) for name in ("n", "least")}
+    columns |= {name: _field(name).sum().over(label).filter(first) for name in ("t", "p", "c")}
+    classes = sides.list.eval(_struct(columns))
+    checks = {name: _field(name).first() for name in ("n", "least")}
+    sums = Sums.over_classes(_field("t"), _field("p"), _field("c").sum(), numbers)
+    return _Group(classes.list.eval(_struct({**checks, **sums.columns()})), sums)

@@ -1,0 +1,138 @@
+"""Classes, and pairs where they must be → several metrics of each slice, in one query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from polars_mcc._counts.classes import is_scored, with_margins
+from polars_mcc._counts.exact import Numbers, Product
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._scores.class_scores import class_scores
+from polars_mcc._scores.metric import Metric, Terms
+from polars_mcc._scores.metrics import MCC
+from polars_mcc._scores.r_k import Summed, count_of, summed
+
+_SEEN = "seen"
+
+
+def measure(
+    log: SlicedLog,
+    classes: pl.LazyFrame,
+    metrics: Sequence[Metric] = (MCC,),
+    *,
+    sums: Summed | None = None,
+    pairs: pl.LazyFrame | None = None,
+    positive: pl.Expr | None = None,
+) -> pl.LazyFrame:
+    """The metrics of each slice, with its `n` and `n_null`.
+
+    `sums` are those over the classes, if they have been taken; `pairs` are there for metrics that
+    ask for them, and then the classes are theirs; `positive` tells the positive class.
+    """
+    class_sums = {name: sum_ for metric in metrics for name, sum_ in metric.class_sums.items()}
+    pair_sums = {name: sum_ for metric in metrics for name, sum_ in metric.pair_sums.items()}
+    if class_sums or pair_sums:
+        classes = classes.cache()
+    sums = sums or summed(log, classes, positive)
+    slices = sums.slices
+    if class_sums:
+        slices = slices.cache()
+        beside = log.beside(classes, slices.select(*log.slice, "s", "null"))
+        rows = class_scores(log, beside).with_columns(
+            pl.col("support", "predicted", "hits", "n").cast(pl.Float64)
+        )
+        slices = log.beside(slices, log.per_slice(rows, **class_sums))
+    if pair_sums and pairs is not None:
+        slices = log.beside(slices, _over_pairs(log, classes, pairs, pair_sums))
+    floats = _floats(log, sums, has_positive=positive is not None)
+    n = count_of(log, Terms.s)
+    if log.is_multilabel:  # Products of these are taken as well.
+        n = pl.when(count_of(log, pl.max_horizontal(Terms.t, Terms.p)) >= 0).then(n)
+    values = {
+        metric.name: metric.value(Terms(metric.name, log.zero_division)) for metric in metrics
+    }
+    return slices.with_columns(**floats).select(
+        *log.slice,
+        n=n,
+        **{
+            metric.name: (
+                count_of(log, values[metric.name])
+                if metric.is_count
+                else pl.when(n > 0).then(values[metric.name])
+            )
+            for metric in metrics
+        },
+        n_null=log.numbers.as_count(pl.col("null")),
+    )
+
+
+def _floats(log: SlicedLog, summed: Summed, *, has_positive: bool) -> dict[str, pl.Expr]:
+    """What the sums of a slice come to: `Terms`, each rounded once."""
+    numbers, sums = log.numbers, summed.sums
+    s = sums.s
+    var_gold, var_pred = sums.variances(numbers)
+    products = {
+        "cov": sums.covariance(numbers),
+        "var_gold": var_gold,
+        "var_pred": var_pred,
+        "ss": numbers.product(s, s),
+        "cs": numbers.product(sums.c, s),
+        "t_p": numbers.product(sums.t, sums.p),
+        "apart": numbers.product(s, s) - sums.tp,
+        "most": numbers.product(pl.col("overlap"), s) - sums.tp,
+    }
+    if has_positive:
+        of_gold, of_pred, both = (
+            pl.col(f"positive:{name}") for name in ("support", "predicted", "hits")
+        )
+        guessed = numbers.product(of_gold, of_pred)
+        products |= {
+            "positive:cov": numbers.product(both, s) - guessed,
+            "positive:var_gold": numbers.product(of_gold, s - of_gold),
+            "positive:var_pred": numbers.product(of_pred, s - of_pred),
+            "positive:most": numbers.product(pl.min_horizontal(of_gold, of_pred), s) - guessed,
+        }
+    return {
+        **({} if log.is_multilabel else {"t": sums.t, "p": sums.p}),
+        "total": numbers.from_units(s, pl.col("unit")).cast(pl.Float64),
+        **{name: product.to_float() for name, product in products.items()},
+    }
+
+
+def _over_pairs(
+    log: SlicedLog, classes: pl.LazyFrame, pairs: pl.LazyFrame, sums: Mapping[str, pl.Expr]
+) -> pl.LazyFrame:
+    """Sums over the pairs of each slice: of their shares, and of what chance would make them.
+
+    The columns are `gold`, `pred`, and floats, exact and rounded once: `n`, `share` = n/s,
+    `expected` = t·p/s², and `excess`, their difference. `unseen` is what is expected of the
+    pairs that do not occur.
+    """
+    numbers: Numbers = log.numbers
+    n, t, p, s = (pl.col(name) for name in ("units", "gold_t", "pred_p", "s"))
+    scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
+    cells = with_margins(log, scored, classes)
+    cells = cells.with_columns(s=log.within_slice(n.sum()))
+    squared, guessed = numbers.product(s, s), numbers.product(t, p)
+    excess = numbers.product(n, s) - guessed
+
+    def of_square(product: Product) -> pl.Expr:
+        return product.to_float() / squared.to_float()
+
+    rows = cells.select(
+        *log.slice,
+        "gold",
+        "pred",
+        "s",
+        **guessed.columns(_SEEN),
+        n=pl.col("n").cast(pl.Float64),
+        share=n.cast(pl.Float64) / s.cast(pl.Float64),
+        expected=of_square(guessed),
+        excess=of_square(excess),
+    )
+    seen = guessed.from_columns(_SEEN, pl.col).sum()
+    slices = log.per_slice(rows, **sums, s=s.max(), **seen.columns(_SEEN))
+    left = numbers.product(s, s) - seen.from_columns(_SEEN, pl.col)
+    return slices.select(*log.slice, *sums, unseen=of_square(left))

@@ -1,0 +1,115 @@
+"""What a metric is: its name, what is known of it, and an expression over the sums of a slice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import polars as pl
+
+from polars_mcc._scores.r_k import correlation, divide
+
+CLASS_DTYPES: Mapping[str, pl.DataType] = {
+    name: pl.Float64()
+    for name in (
+        *("support", "predicted", "hits", "precision", "recall", "specificity", "f1", "mcc"),
+        *("informedness", "markedness", "n"),
+    )
+}
+"""The columns over which a metric may sum up classes; beside them there is `label`."""
+
+PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64()}
+"""Those over which it may sum up pairs; beside them there are `gold` and `pred`."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a metric is made of: columns of a slice, in its units.
+
+    `s` rows, `c` hits, `t` gold and `p` predicted labels (of one label a row, s); `n` is the
+    weight of the rows, and `k` how many classes occur. Products are floats, each rounded once.
+    `tp`, `fp`, `fn` and `tn` are of the positive class. What a metric sums up itself is
+    `terms["its name"]`.
+    """
+
+    metric: str
+    zero_division: float | None
+
+    s, c, t, p = pl.col("s"), pl.col("c"), pl.col("t"), pl.col("p")
+    n, k = pl.col("total"), pl.col("k")
+    k_gold, k_pred = pl.col("k_gold"), pl.col("k_pred")
+    covariance, var_gold, var_pred = pl.col("cov"), pl.col("var_gold"), pl.col("var_pred")
+    rows_squared, hits_times_rows = pl.col("ss"), pl.col("cs")
+    gold_times_pred = pl.col("t_p")
+    apart, most = pl.col("apart"), pl.col("most")
+    first, second = pl.col("first"), pl.col("second")
+    unseen = pl.col("unseen")
+    tp = pl.col("positive:hits")
+    fp = pl.col("positive:predicted") - tp
+    fn = pl.col("positive:support") - tp
+    tn = s - tp - fp - fn
+
+    def __getitem__(self, name: str) -> pl.Expr:
+        """A sum over classes or pairs that the metric asks for."""
+        return pl.col(sum_name(self.metric, name))
+
+    def positive(self, product: str) -> pl.Expr:
+        """`cov`, `var_gold`, `var_pred` or `most`, of the positive class and the rest."""
+        return pl.col(f"positive:{product}")
+
+    def ratio(self, part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+        """A quotient, where 0/0 is `zero_division`."""
+        return divide(part.cast(pl.Float64), whole.cast(pl.Float64), self.zero_division)
+
+    def correlation(self, cov: pl.Expr, var_gold: pl.Expr, var_pred: pl.Expr) -> pl.Expr:
+        """A covariance as a correlation, where 0/0 is `zero_division`."""
+        return correlation(cov, var_gold, var_pred, self.zero_division)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score of slices, and what is to be known of it."""
+
+    name: str
+    value: Callable[[Terms], pl.Expr]
+    formula: str
+    source: str
+    range: str
+    undefined: str = ""  # where it is 0/0
+    peers: tuple[str, ...] = ()  # functions of other libraries that agree
+    classes: Mapping[str, pl.Expr] = field(default_factory=dict)
+    """Aggregations over the columns of `classes` of a slice, by name."""
+    pairs: Mapping[str, pl.Expr] = field(default_factory=dict)
+    """Aggregations over the columns of its pairs, by name."""
+    is_of_positive: bool = False  # whether it is of one class against the rest
+    is_count: bool = False
+    multilabel: bool = False  # whether it is right if rows have lists of labels
+
+    @property
+    def origin(self) -> Literal["positive", "pairs", "classes"]:
+        """What it is computed from."""
+        if self.is_of_positive:
+            return "positive"
+        return "pairs" if self.pairs else "classes"
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether it asks what labels are, and not only which are equal."""
+        named = {name for sum_ in self.classes.values() for name in sum_.meta.root_names()}
+        return self.is_of_positive or "label" in named
+
+    @property
+    def class_sums(self) -> dict[str, pl.Expr]:
+        """What it sums up over classes, by the column of the sum."""
+        return {sum_name(self.name, name): sum_ for name, sum_ in self.classes.items()}
+
+    @property
+    def pair_sums(self) -> dict[str, pl.Expr]:
+        """What it sums up over pairs, by the column of the sum."""
+        return {sum_name(self.name, name): sum_ for name, sum_ in self.pairs.items()}
+
+
+def sum_name(metric: str, name: str) -> str:
+    """The column of what a metric sums up."""
+    return f"{metric}:{name}"

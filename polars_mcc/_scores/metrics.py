@@ -1,0 +1,421 @@
+"""The metrics that there are: each a small expression over a slice, and all that is known of it.
+
+To add one, add its entry: nothing else knows it by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import polars as pl
+
+from polars_mcc._scores.metric import Metric, Terms
+
+_Value: TypeAlias = Callable[[Terms], pl.Expr]
+
+_RATIO = "[0, 1]"
+_SIGNED = "[-1, 1]"
+_ONE_CLASS = "one gold class, or one predicted class"
+
+_DAVENPORT = "Davenport and El-Sanhury 1991, Educational and Psychological Measurement 51"
+_GORODKIN = "Gorodkin 2004, Computational Biology and Chemistry 28"
+_POWERS = "Powers 2011, arXiv 2010.16061"
+_ALTMAN = "Altman and Bland 1994, BMJ 308 and 309"
+_FAWCETT = "Fawcett 2006, Pattern Recognition Letters 27"
+_RIJSBERGEN = "van Rijsbergen 1979, Information Retrieval"
+_TAMURA = "Tamura et al. 2025, arXiv 2503.06450"
+
+
+def _mcc(terms: Terms) -> pl.Expr:
+    return terms.correlation(terms.covariance, terms.var_gold, terms.var_pred)
+
+
+def _mcc_micro(terms: Terms) -> pl.Expr:
+    """The MCC of the sum of the 2 × 2 tables of the classes against the rest."""
+    t_total, p_total = (
+        total.cast(pl.Float64) / terms.s.cast(pl.Float64) for total in (terms.t, terms.p)
+    )
+    cov = (terms.k * terms.hits_times_rows - terms.gold_times_pred) / terms.rows_squared
+    return terms.correlation(cov, t_total * (terms.k - t_total), p_total * (terms.k - p_total))
+
+
+def _mcc_max(terms: Terms) -> pl.Expr:
+    """R_K where the marginals stay and as many rows as can be are hits.
+
+    Of t_k rows of gold class k and p_k predicted ones, min(t_k, p_k) can be hits, and all classes
+    can have as many at once: the gold rows that are left over are of other classes than the
+    predictions that are left over, so these can be paired in any way. The denominator depends
+    on the marginals only.
+    """
+    return terms.correlation(terms.most, terms.var_gold, terms.var_pred)
+
+
+def _mcc_min(terms: Terms) -> pl.Expr:
+    """The least R_K of all predictions for the gold labels of a slice.
+
+    Let T be the shares of gold classes and P any predicted shares. The least hits that these
+    allow are 0 if all T_k + P_k ≤ 1; else T_k + P_k - 1, of the one class k where it is more. So R
+    is -L(P) / √((1 - P·P)(1 - T·T)) with L linear in P in each of these regions: L = T·P, or
+    T·P - T_k - P_k + 1. Where L ≤ λ·√(1 - P·P), L² + λ²·P·P ≤ λ²: a convex set, so that L / √(…)
+    is largest at a corner of a region. Corners have P_i = 1 - T_i and P_j = T_i for two classes
+    i, j (or P_k = 1, where R is 0/0, and near which it goes to 0). There, no row is a hit:
+    class i is predicted as j, and all others as i. So the bound is reached, and is the least of
+
+        -√(T_i / 2(1 - T_i)) · (1 - T_i + T_j) / √(1 - T·T)
+
+    which grows in size with T_j. Of i and j, the more frequent one is to be i: with d = T_i - T_j
+    and r = 1 - T_i - T_j, T_i (1 - T_j) (1 - d)² - T_j (1 - T_i) (1 + d)² = d·r² ≥ 0. And it
+    grows with T_i up to 1/2, which a third class does not pass. So i and j are the most frequent
+    gold class, and the second.
+    """
+    first, second = terms.first, terms.second
+    odds = first.cast(pl.Float64) / (2 * (terms.s - first)).cast(pl.Float64)
+    rest = (terms.s - first + second).cast(pl.Float64) / terms.s.cast(pl.Float64)
+    spread = (terms.var_gold / terms.rows_squared).sqrt()
+    return terms.ratio(pl.max_horizontal(-odds.sqrt() * rest, -spread), spread)
+
+
+_EXCESS, _EXPECTED, _SHARE = pl.col("excess"), pl.col("expected"), pl.col("share")
+_CHI2 = {"chi2": (_EXCESS.pow(2) / _EXPECTED).sum()}
+
+
+def _phi_squared(terms: Terms) -> pl.Expr:
+    """χ²/n. What is expected of pairs that do not occur is their part of it."""
+    return terms["chi2"] + terms.unseen
+
+
+def _cramers_v(terms: Terms) -> pl.Expr:
+    least = pl.min_horizontal(terms.k_gold, terms.k_pred) - 1
+    return terms.ratio(pl.min_horizontal((_phi_squared(terms) * least).sqrt(), least), least)
+
+
+def _mean_of(column: str, weight: pl.Expr | None = None) -> dict[str, pl.Expr]:
+    """What a mean of a column of `classes` sums up, over the classes that have a value."""
+    value, factor = pl.col(column), pl.lit(1.0) if weight is None else weight
+    weights = pl.when(value.is_not_null()).then(factor)
+    return {"total": (value * factor).sum(), "weight": weights.sum()}
+
+
+def _mean(terms: Terms) -> pl.Expr:
+    return terms.ratio(terms["total"], terms["weight"].fill_null(0))
+
+
+def _least(terms: Terms) -> pl.Expr:
+    """The least of a column of `classes`; of no class, `zero_division`."""
+    least, undefined = terms["least"], terms.zero_division
+    return least if undefined is None else least.fill_null(undefined)
+
+
+def _averages(name: str, column: str, formula: str, micro: tuple[_Value, str]) -> list[Metric]:
+    """The averages of precision, recall or F1: macro, micro and weighted."""
+    value, total = micro
+    undefined = "each class of which it is 0/0"
+    weighted = _mean_of(name, pl.col("support"))
+    kinds: dict[str, tuple[_Value, str, str, Mapping[str, pl.Expr]]] = {
+        "macro": (
+            _mean,
+            f"the mean of {formula} over classes that occur",
+            undefined,
+            _mean_of(name),
+        ),
+        "micro": (value, f"{total}: the accuracy, of one label a row", "", {}),
+        "weighted": (_mean, f"the mean of {formula}, weighted by t", undefined, weighted),
+    }
+    pycm = {kind: (f"PyCM: {column}_{kind.title()}",) for kind in ("macro", "micro")}
+    return [
+        Metric(
+            f"{name}_{kind}",
+            value,
+            words,
+            _RIJSBERGEN,
+            _RATIO,
+            undefined,
+            (f"scikit-learn: {name}_score(average='{kind}')", *pycm.get(kind, ())),
+            classes=sums,
+            multilabel=True,
+        )
+        for kind, (value, words, undefined, sums) in kinds.items()
+    ]
+
+
+MCC = Metric(
+    "mcc",
+    _mcc,
+    "R_K = (cs - t·p) / √((s² - t·t)(s² - p·p))",
+    _GORODKIN,
+    _SIGNED,
+    _ONE_CLASS,
+    ("scikit-learn: matthews_corrcoef", "PyCM: Overall_MCC"),
+    multilabel=True,
+)
+
+_OF_CLASSES = [
+    MCC,
+    Metric(
+        "accuracy",
+        lambda terms: terms.ratio(terms.c, terms.s),
+        "c / s",
+        _FAWCETT,
+        _RATIO,
+        "",
+        ("scikit-learn: accuracy_score", "PyCM: Overall_ACC"),
+    ),
+    Metric(
+        "balanced_accuracy",
+        lambda terms: terms["mean"],
+        "the mean of c/t over gold classes",
+        "Brodersen et al. 2010, ICPR",
+        _RATIO,
+        "",
+        ("scikit-learn: balanced_accuracy_score",),
+        classes={"mean": pl.col("recall").filter(pl.col("support") > 0).mean()},
+    ),
+    *_averages("precision", "PPV", "c/p", (lambda terms: terms.ratio(terms.c, terms.p), "Σc / Σp")),
+    *_averages("recall", "TPR", "c/t", (lambda terms: terms.ratio(terms.c, terms.t), "Σc / Σt")),
+    *_averages(
+        "f1",
+        "F1",
+        "2c / (t + p)",
+        (lambda terms: terms.ratio(2 * terms.c, terms.t + terms.p), "2Σc / (Σt + Σp)"),
+    ),
+    Metric(
+        "kappa",
+        lambda terms: terms.ratio(terms.covariance, terms.apart),
+        "(cs - t·p) / (s² - t·p)",
+        "Cohen 1960, Educational and Psychological Measurement 20",
+        _SIGNED,
+        "all rows are gold and predicted as one class",
+        ("scikit-learn: cohen_kappa_score", "PyCM: Kappa"),
+    ),
+    Metric(
+        "informedness",
+        lambda terms: terms.ratio(terms.covariance, terms.var_gold),
+        "(cs - t·p) / (s² - t·t); of two classes TPR + TNR - 1; the slope of pred on gold",
+        f"{_POWERS}, for two classes; the pooled covariance as in R_K",
+        _SIGNED,
+        "one gold class",
+        ("PyCM: BM (two classes)",),
+        multilabel=True,
+    ),
+    Metric(
+        "markedness",
+        lambda terms: terms.ratio(terms.covariance, terms.var_pred),
+        "(cs - t·p) / (s² - p·p); of two classes PPV + NPV - 1; the slope of gold on pred",
+        f"{_POWERS}, for two classes; the pooled covariance as in R_K",
+        _SIGNED,
+        "one predicted class",
+        ("PyCM: MK (two classes)",),
+        multilabel=True,
+    ),
+    Metric(
+        "mcc_macro",
+        _mean,
+        "the mean of the MCC of each class against the rest",
+        _TAMURA,
+        _SIGNED,
+        "each class that is all gold rows, or all predicted ones, or none",
+        classes=_mean_of("mcc"),
+        multilabel=True,
+    ),
+    Metric(
+        "mcc_micro",
+        _mcc_micro,
+        "the MCC of the sum of the 2 × 2 tables; of one label a row (Kc - s) / (K - 1)s",
+        _TAMURA,
+        "[-1/(K - 1), 1]",
+        "one class in all",
+        ("PyCM: S",),
+        multilabel=True,
+    ),
+    Metric(
+        "mcc_min_class",
+        _least,
+        "the least MCC of a class against the rest",
+        "what a class that fails cannot hide behind; cf. Stoica and Babu 2024, arXiv 2305.05974",
+        _SIGNED,
+        "each class that is all gold rows, or all predicted ones, or none",
+        classes={"least": pl.col("mcc").min()},
+        multilabel=True,
+    ),
+    Metric(
+        "mcc_normalized",
+        lambda terms: (_mcc(terms) + 1) / 2,
+        "(R_K + 1) / 2",
+        "Chicco and Jurman 2023, BioData Mining 16",
+        _RATIO,
+        "R_K is",
+        multilabel=True,
+    ),
+    Metric(
+        "mcc_max",
+        _mcc_max,
+        "(s Σmin(t, p) - t·p) / √((s² - t·t)(s² - p·p)): exact, the largest R_K of these marginals",
+        f"{_DAVENPORT}, for two classes; for K, see the code",
+        _RATIO,
+        _ONE_CLASS,
+        multilabel=True,
+    ),
+    Metric(
+        "mcc_min",
+        _mcc_min,
+        "the least R_K of any predictions for these gold labels, exact: the most frequent class "
+        "predicted as the second, all others as the first",
+        "derived in the code, and checked by enumeration",
+        "[-1, 0]",
+        "one gold class",
+    ),
+    Metric(
+        "phi_over_max",
+        lambda terms: terms.ratio(terms.covariance, terms.most),
+        "R_K / its largest: (cs - t·p) / (s Σmin(t, p) - t·p)",
+        f"{_DAVENPORT}, for two classes",
+        "up to 1",
+        f"{_ONE_CLASS}, or no class is both",
+        multilabel=True,
+    ),
+]
+
+_OF_PAIRS = [
+    Metric(
+        "chi2",
+        lambda terms: _phi_squared(terms) * terms.n,
+        "Σ (n_ij - t_i p_j / s)² / (t_i p_j / s)",
+        "Pearson 1900, Philosophical Magazine 50",
+        "[0, (K - 1)s]",
+        "",
+        ("SciPy: chi2_contingency", "PyCM: Chi_Squared"),
+        pairs=_CHI2,
+    ),
+    Metric(
+        "cramers_v",
+        _cramers_v,
+        "√(χ² / s / (least number of gold or predicted classes - 1)): the root mean square of the "
+        "canonical correlations of gold and pred",
+        "Cramér 1946, Mathematical Methods of Statistics",
+        _RATIO,
+        _ONE_CLASS,
+        ("SciPy: association(method='cramer')", "PyCM: V"),
+        pairs=_CHI2,
+    ),
+    Metric(
+        "mutual_info",
+        lambda terms: terms["total"].clip(0),
+        "Σ n_ij/s · ln(s n_ij / t_i p_j), in nats",
+        "Shannon 1948, Bell System Technical Journal 27",
+        "[0, ln K]",
+        "",
+        ("scikit-learn: mutual_info_score",),
+        pairs={"total": (_SHARE * (_SHARE / _EXPECTED).log()).sum()},
+    ),
+]
+
+
+def _binary(  # noqa: PLR0917 - the order of Metric
+    name: str, value: _Value, formula: str, source: str, span: str, undefined: str, *peers: str
+) -> Metric:
+    """A metric of one class against the rest."""
+    return Metric(
+        name, value, formula, source, span, undefined, peers, is_of_positive=True, multilabel=True
+    )
+
+
+def _count(name: str, value: pl.Expr, words: str) -> Metric:
+    return Metric(
+        name,
+        lambda _: value,
+        words,
+        _FAWCETT,
+        "[0, s]",
+        "",
+        (f"PyCM: {name.upper()}",),
+        is_of_positive=True,
+        is_count=True,
+        multilabel=True,
+    )
+
+
+def _rate(
+    name: str, part: pl.Expr, rest: pl.Expr, formula: str, source: str, *peers: str
+) -> Metric:
+    """A count's share of itself and another one."""
+    undefined = f"{formula.split(' / ')[1].strip('()')} = 0"
+    return _binary(
+        name,
+        lambda terms: terms.ratio(part, part + rest),
+        formula,
+        source,
+        _RATIO,
+        undefined,
+        *peers,
+    )
+
+
+_TP, _FP, _FN, _TN = Terms.tp, Terms.fp, Terms.fn, Terms.tn
+
+_BINARY = [
+    _count("tp", _TP, "gold and predicted positive"),
+    _count("fp", _FP, "predicted positive, and gold negative"),
+    _count("fn", _FN, "predicted negative, and gold positive"),
+    _count("tn", _TN, "gold and predicted negative"),
+    _binary(
+        "prevalence",
+        lambda terms: terms.ratio(_TP + _FN, terms.s),
+        "(tp + fn) / s",
+        _ALTMAN,
+        _RATIO,
+        "",
+        "PyCM: PRE",
+    ),
+    _rate(
+        "precision",
+        _TP,
+        _FP,
+        "tp / (tp + fp)",
+        _FAWCETT,
+        "scikit-learn: precision_score",
+        "PyCM: PPV",
+    ),
+    _rate(
+        "recall", _TP, _FN, "tp / (tp + fn)", _FAWCETT, "scikit-learn: recall_score", "PyCM: TPR"
+    ),
+    _rate("specificity", _TN, _FP, "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
+    _binary(
+        "f1",
+        lambda terms: terms.ratio(2 * _TP, 2 * _TP + _FP + _FN),
+        "2tp / (2tp + fp + fn)",
+        _RIJSBERGEN,
+        _RATIO,
+        "tp + fp + fn = 0",
+        "scikit-learn: f1_score",
+        "PyCM: F1",
+    ),
+    _rate("ppv", _TP, _FP, "tp / (tp + fp)", _ALTMAN, "PyCM: PPV"),
+    _rate("npv", _TN, _FN, "tn / (tn + fn)", _ALTMAN, "PyCM: NPV"),
+    _rate("tpr", _TP, _FN, "tp / (tp + fn)", _FAWCETT, "PyCM: TPR"),
+    _rate("tnr", _TN, _FP, "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
+    _rate("fdr", _FP, _TP, "fp / (tp + fp)", "1 - ppv", "PyCM: FDR"),
+    _rate("fnr", _FN, _TP, "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
+    _rate("fpr", _FP, _TN, "fp / (tn + fp)", _FAWCETT, "PyCM: FPR"),
+    _rate("for", _FN, _TN, "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
+    _binary(
+        "phi",
+        lambda terms: terms.correlation(*map(terms.positive, ("cov", "var_gold", "var_pred"))),
+        "(tp·tn - fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
+        "Matthews 1975, Biochimica et Biophysica Acta 405",
+        _SIGNED,
+        "the positive class is all gold rows, or all predicted ones, or none",
+        "scikit-learn: matthews_corrcoef",
+        "PyCM: MCC",
+    ),
+    _binary(
+        "phi_max",
+        lambda terms: terms.correlation(*map(terms.positive, ("most", "var_gold", "var_pred"))),
+        "the largest φ of these marginals: min(T, P)s - TP in place of its numerator",
+        _DAVENPORT,
+        _RATIO,
+        "as φ",
+    ),
+]
+
+METRICS = (*_OF_CLASSES, *_OF_PAIRS, *_BINARY)

@@ -1,0 +1,153 @@
+"""Classes → their sums, and from these R_K, Gorodkin's form of the Matthews coefficient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_mcc._counts.exact import Numbers, Product, count_where
+from polars_mcc._counts.sliced import SlicedLog
+
+
+class Sums(NamedTuple):
+    """What R_K needs of a slice of s rows: hits, and sums over its classes of products."""
+
+    s: pl.Expr
+    c: pl.Expr
+    tp: Product
+    tt: Product
+    pp: Product
+    labels: tuple[pl.Expr, pl.Expr] | None = None
+    """How many labels are gold, and predicted, if these are not one a row."""
+
+    @property
+    def t(self) -> pl.Expr:
+        """How many labels are gold."""
+        return self.s if self.labels is None else self.labels[0]
+
+    @property
+    def p(self) -> pl.Expr:
+        """How many labels are predicted."""
+        return self.s if self.labels is None else self.labels[1]
+
+    def covariance(self, numbers: Numbers) -> Product:
+        """Of gold and pred, times s²."""
+        return numbers.product(self.c, self.s) - self.tp
+
+    def variances(self, numbers: Numbers) -> tuple[Product, Product]:
+        """Of gold and of pred, times s²."""
+        products = numbers.product(self.t, self.s), numbers.product(self.p, self.s)
+        return products[0] - self.tt, products[1] - self.pp
+
+    @classmethod
+    def over_classes(
+        cls, t: pl.Expr, p: pl.Expr, hits: pl.Expr, numbers: Numbers, rows: pl.Expr | None = None
+    ) -> Sums:
+        """The sums over columns of marginals, a row per class; `rows`, if these are not Σ t."""
+        return cls(
+            s=t.sum() if rows is None else rows,
+            labels=None if rows is None else (t.sum(), p.sum()),
+            c=hits,
+            tp=numbers.product(t, p).sum(),
+            tt=numbers.product(t, t).sum(),
+            pp=numbers.product(p, p).sum(),
+        )
+
+    def columns(self) -> dict[str, pl.Expr]:
+        """What to compute, by name."""
+        s, c, tp, tt, pp, labels = self
+        totals = {} if labels is None else dict(zip(("t", "p"), labels, strict=True))
+        products = {**tp.columns("tp"), **tt.columns("tt"), **pp.columns("pp")}
+        return {"s": s, "c": c, **products, **totals}
+
+    def from_columns(self, column: Callable[[str], pl.Expr]) -> Sums:
+        """The same sums, once their `columns` are there."""
+        return Sums(
+            s=column("s"),
+            c=column("c"),
+            tp=self.tp.from_columns("tp", column),
+            tt=self.tt.from_columns("tt", column),
+            pp=self.pp.from_columns("pp", column),
+            labels=None if self.labels is None else (column("t"), column("p")),
+        )
+
+
+def sums_over_classes(log: SlicedLog) -> Sums:
+    """The sums over the classes of a log."""
+    t, p, hits = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n").sum()
+    return Sums.over_classes(t, p, hits, log.numbers, rows_of(log) if log.is_multilabel else None)
+
+
+def rows_of(log: SlicedLog) -> pl.Expr:
+    """How many rows the classes of a slice are of."""
+    return pl.col("row_n" if log.is_multilabel else "gold_n").sum()
+
+
+class Summed(NamedTuple):
+    """The sums over the classes of each slice, a row per slice, and where the sums are."""
+
+    slices: pl.LazyFrame
+    sums: Sums
+
+
+def summed(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None = None) -> Summed:
+    """Add up the classes of each slice, in its units; `positive` tells the positive class.
+
+    Beside the sums there are `null` rows not scored, the `unit`, and what some metrics ask for.
+    What nobody asks for is not computed: Polars drops it from the plan.
+    """
+    t, p = pl.col("gold_n"), pl.col("pred_n")
+    sums = sums_over_classes(log)
+    of_positive: dict[str, pl.Expr] = {}
+    if positive is not None:
+        for name, units in {"support": t, "predicted": p, "hits": pl.col("hit_n")}.items():
+            of_positive[f"positive:{name}"] = pl.when(positive).then(units).otherwise(0).sum()
+    slices = log.per_slice(
+        log.with_total(classes),
+        **sums.columns(),
+        null=pl.col("null_n").sum(),
+        unit=pl.col("unit").max(),
+        k=count_where((t > 0) | (p > 0)),
+        k_gold=count_where(t > 0),
+        k_pred=count_where(p > 0),
+        overlap=pl.min_horizontal(t, p).sum(),
+        first=t.max(),
+        second=t.top_k(2).min(),
+        **of_positive,
+    )
+    return Summed(slices, sums.from_columns(pl.col))
+
+
+def r_k(sums: Sums, numbers: Numbers, zero_division: float | None) -> pl.Expr:
+    """R_K = (c·s - t·p) / √((s² - p·p)(s² - t·t)), Gorodkin 2004."""
+    cov = sums.covariance(numbers).to_float()
+    var_gold, var_pred = (variance.to_float() for variance in sums.variances(numbers))
+    return correlation(cov, var_gold, var_pred, zero_division)
+
+
+def divide(part: pl.Expr, whole: pl.Expr, zero_division: float | None) -> pl.Expr:
+    """Divide two floats; 0/0 is `zero_division`."""
+    return pl.when(whole == 0).then(pl.lit(zero_division, pl.Float64)).otherwise(part / whole)
+
+
+def correlation(
+    cov: pl.Expr, var_gold: pl.Expr, var_pred: pl.Expr, zero_division: float | None
+) -> pl.Expr:
+    """Divide cov by √(var_gold · var_pred), floats; 0/0 is `zero_division`.
+
+    The square root of the product, not the product of the roots: √(x·x) is x, so that
+    a perfect prediction scores 1 and not its neighbour.
+    """
+    return (
+        pl.when((var_gold <= 0) | (var_pred <= 0))
+        .then(pl.lit(zero_division, pl.Float64))
+        .otherwise((cov / (var_gold * var_pred).sqrt()).clip(-1, 1))
+    )
+
+
+def count_of(log: SlicedLog, units: pl.Expr) -> pl.Expr:
+    """A number of a slice's units, as a count."""
+    unit = pl.col("unit").fill_null(1.0)  # of no rows
+    return log.numbers.as_count(log.numbers.from_units(units, unit))

@@ -1,0 +1,221 @@
+"""The metrics that a user can ask for by name, or add."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import polars as pl
+
+from polars_mcc._scores.metric import CLASS_DTYPES, PAIR_DTYPES, Metric
+from polars_mcc._scores.metrics import METRICS
+
+IntoMetrics: TypeAlias = str | pl.Expr | Sequence[str | pl.Expr]
+"""The name of a metric, an expression over columns of classes or of pairs, or several of these."""
+
+_REGISTRY = {metric.name: metric for metric in METRICS}
+_BUILT_IN = frozenset(_REGISTRY)
+_RESERVED = {
+    *("n", "n_null", "n_clusters", "se", "mcc_low", "mcc_high"),
+    *("model", "keys", "slice", "value", "complete"),
+}
+"""Columns that an answer may have beside its metrics."""
+
+
+def metrics() -> pl.DataFrame:
+    """The metrics that `by` and `score` know, and those that were registered.
+
+    In the formulas, s is the number of rows, c that of hits, and t and p are the marginals: how
+    often each class is gold, and predicted; t·p = Σ t_k p_k. K is the number of classes that
+    occur in a slice, gold or predicted. In a sum over classes, c is that of a class.
+
+    Returns:
+        A row per metric, in the order of the registry, with the columns, String but for one,
+
+        - `metric`, its name; `formula`; `source`; `range`;
+        - `undefined`: where it is 0/0, and `zero_division` takes its place;
+        - `from`: what it is computed from: "classes", "pairs", which are more, or "positive", the
+          counts of the positive class and the rest;
+        - `multilabel` (Boolean): whether it is defined if rows have lists of labels;
+        - `peers`: the functions of other libraries that agree, which the tests call.
+
+    Examples:
+        >>> import polars_mcc
+        >>> polars_mcc.metrics().filter(metric="kappa")["formula"].item()
+        '(cs - t·p) / (s² - t·p)'
+    """
+    rows = [
+        {
+            "metric": metric.name,
+            "formula": metric.formula,
+            "source": metric.source,
+            "range": metric.range,
+            "undefined": metric.undefined,
+            "from": metric.origin,
+            "multilabel": metric.multilabel,
+            "peers": "; ".join(metric.peers),
+        }
+        for metric in _REGISTRY.values()
+    ]
+    return pl.DataFrame(rows)
+
+
+def register_metric(
+    name: str,
+    expression: pl.Expr,
+    *,
+    formula: str = "",
+    source: str = "",
+    range: str = "",  # noqa: A002 - what metrics() calls it
+) -> None:
+    """Give an expression over the columns of `classes` a name that `metrics=[...]` takes.
+
+    For this process; a name that was registered may be registered again.
+
+    Args:
+        name: The name, and that of the column.
+        expression: One value of the classes of a slice: an aggregation of `support`, `predicted`,
+            `hits`, `precision`, `recall`, `specificity`, `f1`, `mcc`, `informedness`,
+            `markedness`, `n` (all Float64; `n` is that of the slice) and `label`. Or, if it is of
+            `gold` or `pred`, one value of the pairs of a slice: an aggregation of these, of `n`,
+            how often the pair occurs, and `share`, n as a share of the slice (Float64).
+        formula: What `metrics()` shows.
+        source: Likewise.
+        range: Likewise.
+
+    Raises:
+        ValueError: There is a metric of this name already.
+        TypeError: It is no expression.
+        polars.exceptions.ColumnNotFoundError: It is of a column that there is not.
+        polars.exceptions.SchemaError: It is no aggregation.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> polars_mcc.register_metric("recall_min", pl.col("recall").min())
+        >>> log = pl.DataFrame({"gold": ["a", "a", "b"], "pred": ["a", "b", "b"]})
+        >>> log.mcc.score(metrics=["mcc", "recall_min"]).row(0)
+        (3, 0.5, 0.5, 0)
+    """
+    if name in _BUILT_IN:
+        msg = f"there is a metric '{name}' already; take another name"
+        raise ValueError(msg)
+    metric = _of_expression(name, expression, formula, source, range)
+    if not {"label", "gold", "pred"} & {*expression.meta.root_names()}:  # Whose dtype is not known.
+        check_aggregations([metric], pl.String())
+    _REGISTRY[name] = metric
+
+
+def chosen(metrics: IntoMetrics) -> list[Metric]:
+    """The metrics that a user asks for, by name or as expressions, or an error."""
+    listed = [metrics] if isinstance(metrics, (str, pl.Expr)) else list(metrics)
+    found = [
+        _named(metric) if isinstance(metric, str) else _of_expression(None, metric)
+        for metric in listed
+    ]
+    names = [metric.name for metric in found]
+    if not names:
+        msg = "metrics is empty: list at least one, such as 'mcc'"
+        raise ValueError(msg)
+    for name in names:
+        if names.count(name) > 1 or name in _RESERVED:
+            msg = (
+                f"metrics would make two columns named '{name}', or one that means something else "
+                "in an answer; name an expression with .alias(...)"
+            )
+            raise ValueError(msg)
+    return found
+
+
+def check_multilabel(metrics: Iterable[Metric]) -> None:
+    """Raise a ValueError unless all are defined of rows that have several labels."""
+    for metric in metrics:
+        if not metric.multilabel:
+            names = ", ".join(repr(name) for name, other in _REGISTRY.items() if other.multilabel)
+            msg = (
+                f"metric '{metric.name}' needs one label a row, but these are lists; of lists "
+                f"there are {names}"
+            )
+            raise ValueError(msg)
+
+
+def _named(name: str) -> Metric:
+    if name not in _REGISTRY:
+        near = difflib.get_close_matches(name, _REGISTRY, n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else "."
+        msg = f"no metric '{name}'{hint} The metrics are {', '.join(map(repr, _REGISTRY))}."
+        raise ValueError(msg)
+    return _REGISTRY[name]
+
+
+def _of_expression(
+    name: str | None, expression: pl.Expr, formula: str = "", source: str = "", span: str = ""
+) -> Metric:
+    if not isinstance(expression, pl.Expr):
+        msg = f"a metric must be a name or a polars expression, got {expression!r}"
+        raise TypeError(msg)
+    if expression.meta.has_multiple_outputs():
+        msg = f"a metric must be one column, but {expression} is several: list them one by one"
+        raise ValueError(msg)
+    named = {*expression.meta.root_names()}
+    is_of_pairs = bool(named & {"gold", "pred"})
+    of_classes, of_pairs = ("label", *CLASS_DTYPES), ("gold", "pred", *PAIR_DTYPES)
+    for column in sorted(named - {*(of_pairs if is_of_pairs else of_classes)}):
+        msg = (
+            f"no column '{column}' for a metric: it is an expression over columns of classes(), "
+            f"{', '.join(map(repr, of_classes))}; or over pairs, {', '.join(map(repr, of_pairs))}"
+        )
+        raise pl.exceptions.ColumnNotFoundError(msg)
+    sums = {"value": expression}
+    return Metric(
+        name=expression.meta.output_name() if name is None else name,
+        value=lambda terms: terms["value"],
+        formula=formula,
+        source=source,
+        range=span,
+        classes={} if is_of_pairs else sums,
+        pairs=sums if is_of_pairs else {},
+        multilabel=not is_of_pairs,
+    )
+
+
+def is_positive(
+    metrics: Sequence[Metric], positive: pl.Expr | None, labels: pl.DataType
+) -> pl.Expr | None:
+    """Whether a class is the positive one, for metrics that ask for it (or an error); else None."""
+    name = next((metric.name for metric in metrics if metric.is_of_positive), None)
+    if name is None:
+        return None
+    if positive is None:
+        if labels != pl.Boolean:
+            of_all = f"{name}_macro"
+            hint = f"; of all classes there is '{of_all}'" if of_all in _REGISTRY else ""
+            msg = (
+                f"metric '{name}' is of one class against the rest: say which label is positive, "
+                f"as in frame.mcc(positive='fraud'); the labels are {labels}{hint}"
+            )
+            raise ValueError(msg)
+        positive = pl.lit(value=True)
+    return pl.col("label").eq_missing(positive)
+
+
+def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:
+    """Raise a SchemaError unless all are one value of a slice."""
+    internal = {"expected": pl.Float64(), "excess": pl.Float64()}
+    classes = pl.Schema({"label": labels, **CLASS_DTYPES})
+    pairs = pl.Schema({"gold": labels, "pred": labels, **PAIR_DTYPES, **internal})
+    for metric in metrics:
+        for kind, schema, sums in (
+            ("class", classes, metric.classes),
+            ("pair", pairs, metric.pairs),
+        ):
+            for expression in sums.values():
+                rows = pl.LazyFrame(schema={"slice": pl.Int8(), **schema}).group_by("slice")
+                dtype = rows.agg(expression.alias("value")).collect_schema()["value"]
+                if isinstance(dtype, pl.List):
+                    msg = (
+                        f"metric '{metric.name}' has a value for each {kind}, and must have one "
+                        f"for a slice: aggregate it, as in {expression}.mean() or .min()"
+                    )
+                    raise pl.exceptions.SchemaError(msg)

@@ -1,0 +1,233 @@
+"""Pairs of (gold, score) → R_K at every threshold, from cumulative sums.
+
+A row is predicted positive if its score is at least the threshold. Rows are counted once, by
+score; from the largest score down, the counts add up to those of each threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import inf
+
+import polars as pl
+
+from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.sliced import SlicedLog, pred_column
+from polars_mcc._log.options import check_at_least
+from polars_mcc._scores.r_k import correlation
+
+COUNTS = ("tp", "fp", "fn", "tn")
+CURVE = ("threshold", "n", *COUNTS, "mcc", "f1", "n_null")
+BEST = ("n", "threshold", "mcc", "shared_threshold", "mcc_shared", "loss", "n_null")
+
+_BOTH = ("positive", "negative")
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Where a log is cut: at `listed` thresholds, at so many quantiles, or at every score.
+
+    If they are listed, the score of a log is its place among them, from 1 on.
+    """
+
+    log: SlicedLog
+    listed: Sequence[float] | None = None
+    quantiles: int | None = None
+
+    @classmethod
+    def of(cls, log: SlicedLog, thresholds: int | Sequence[float] | None) -> Thresholds:
+        """The thresholds that a user asks for, or a ValueError if they are not in rising order."""
+        if thresholds is None:
+            return cls(log)
+        if isinstance(thresholds, int):
+            check_at_least("thresholds", thresholds, 1)
+            return cls(log, quantiles=thresholds)
+        cuts = [float(threshold) for threshold in thresholds]
+        if not cuts or not all(low < high for low, high in pairwise([*cuts, inf])):
+            msg = f"thresholds must be numbers in rising order, got {thresholds!r}"
+            raise ValueError(msg)
+        return cls(_cut_at(log, cuts), listed=cuts)
+
+    def curve(self) -> pl.LazyFrame:
+        """The counts and scores of each slice at each threshold."""
+        log, (levels, slices) = self.log, self._levels()
+        zero_division = log.zero_division
+        tp, errors = pl.col("tp"), pl.col("fp") + pl.col("fn")
+        doubled = 2 * tp.cast(pl.Float64)
+        whole = doubled + errors.cast(pl.Float64)
+        f1 = pl.when(whole > 0).then(doubled / whole).otherwise(zero_division)
+        points = self._points(log, levels, self._grid(levels)).select(
+            *log.slice,
+            *(_count(log, name).alias(name) for name in COUNTS),
+            threshold=self._threshold(),
+            mcc=_mcc(log, zero_division),
+            f1=f1,
+        )
+        # A slice without a score has no point, but says how many rows it has.
+        points, slices = (frame.with_columns(one=1) for frame in (points, slices))
+        points = slices.join(points, on=[*log.slice, "one"], how="left", nulls_equal=True)
+        return points.select(*log.slice, *CURVE)
+
+    def best(self) -> pl.LazyFrame:
+        """The best threshold of each slice, and that of all rows, with what sharing it loses."""
+        log, (levels, slices) = self.log, self._levels()
+        whole = log.whole
+        grid = self._grid(levels)
+        shared = self._best(whole, _of_whole(log, levels), grid)
+        shared = shared.select(*whole.slice, shared="score")
+        own = self._best(log, levels, grid)
+        is_positive = pl.col("score") >= pl.col("shared")
+        positive, negative = map(pl.col, _BOTH)
+        at_shared = log.per_slice(
+            whole.beside(_in_units(log, levels), shared),
+            tp=positive.filter(is_positive).sum(),
+            fp=negative.filter(is_positive).sum(),
+            fn=positive.filter(~is_positive).sum(),
+            tn=negative.filter(~is_positive).sum(),
+            shared=pl.col("shared").max(),
+        ).select(*log.slice, "shared", mcc_shared=_mcc(log, None))
+        return (
+            log.beside(log.beside(slices, own), at_shared)
+            .with_columns(
+                threshold=self._threshold(),
+                shared_threshold=self._threshold("shared"),
+                loss=pl.col("mcc") - pl.col("mcc_shared"),
+            )
+            .select(*log.slice, *BEST)
+        )
+
+    def _levels(self) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+        """How many rows of each score are positive and negative; and the slices they are of."""
+        log, n, gold, score = self.log, pl.col("n"), pl.col("gold"), pl.col("pred")
+        counted = pairs(log).cache()
+        is_scored = gold.is_not_null() & score.is_not_null()
+        if log.pred_dtype.is_float():
+            is_scored &= score.is_not_nan()
+        wide = n.cast(log.numbers.wide)
+        no_weight, no_score = pl.col("n_null"), pl.when(is_scored).then(0).otherwise(n)
+        left_out = no_weight.cast(log.numbers.wide) + no_score
+        slices = log.per_slice(
+            counted, n=wide.filter(is_scored).sum(), n_null=left_out.sum()
+        ).with_columns(log.numbers.as_count(pl.col(name)).alias(name) for name in ("n", "n_null"))
+        scored = counted.filter(is_scored).select(
+            *log.slice,
+            score=score,
+            positive=pl.when(gold).then(wide).otherwise(0),
+            negative=pl.when(gold).then(0).otherwise(wide),
+        )
+        return _summed(log, scored, "score").cache(), slices
+
+    def _grid(self, levels: pl.LazyFrame) -> pl.LazyFrame | None:
+        """The scores at which all slices are cut, or None for those of each."""
+        whole = self.log.whole
+        if self.listed is not None:
+            places = pl.LazyFrame({"cut": range(1, len(self.listed) + 1)})
+            return self.log.per_model(places.cast(self.log.pred_dtype))
+        if self.quantiles is None:
+            return None
+        n = pl.sum_horizontal(_BOTH).cast(pl.Float64)
+        above = whole.within_slice(n.cum_sum())
+        share = above / whole.within_slice(n.sum()) * self.quantiles + 1e-9
+        before = (above - n) / whole.within_slice(n.sum()) * self.quantiles + 1e-9
+        return (
+            _of_whole(self.log, levels)
+            .sort("score", descending=True)
+            .with_columns(passes=share.floor() > before.floor())
+            .filter("passes")
+            .select(*whole.slice, cut="score")
+        )
+
+    def _points(
+        self, log: SlicedLog, levels: pl.LazyFrame, grid: pl.LazyFrame | None
+    ) -> pl.LazyFrame:
+        """The counts of each slice at each threshold, in the units of the slice."""
+        whole = log.whole
+        levels = _in_units(log, levels)
+        positive, negative = map(pl.col, _BOTH)
+        all_of = {"all_positive": positive.sum(), "all_negative": negative.sum()}
+        totals = log.per_slice(levels, **all_of, unit=pl.col("unit").max())
+        if grid is not None:
+            reached = levels.sort("score").join_asof(
+                grid.sort("cut"), left_on="score", right_on="cut", by=whole.slice or None
+            )
+            at_cuts = _summed(log, reached.filter(pl.col("cut").is_not_null()), "cut")
+            every = whole.beside(totals.select(*log.slice), grid) if log.slice else grid
+            levels = every.join(
+                at_cuts,
+                left_on=[*log.slice, "cut"],
+                right_on=[*log.slice, "score"],
+                how="left",
+                nulls_equal=True,
+            ).select(*log.slice, pl.col(_BOTH).fill_null(0), score="cut")
+        tp, fp = pl.col("tp"), pl.col("fp")
+        return (
+            log.beside(levels.select(*log.slice, "score", *_BOTH), totals)
+            .sort(*log.slice, "score", descending=[*(False for _ in log.slice), True])
+            .with_columns(
+                tp=log.within_slice(positive.cum_sum()), fp=log.within_slice(negative.cum_sum())
+            )
+            .with_columns(fn=pl.col("all_positive") - tp, tn=pl.col("all_negative") - fp)
+        )
+
+    def _best(
+        self, log: SlicedLog, levels: pl.LazyFrame, grid: pl.LazyFrame | None
+    ) -> pl.LazyFrame:
+        """The score at which each slice is cut best; the largest, if several are."""
+        mcc = pl.col("mcc")
+        points = self._points(log, levels, grid).with_columns(mcc=_mcc(log, None))
+        return log.per_slice(
+            points.filter(mcc == log.within_slice(mcc.max())),
+            score=pl.col("score").max(),
+            mcc=mcc.max(),
+        )
+
+    def _threshold(self, score: str = "score") -> pl.Expr:
+        if self.listed is None:
+            return pl.col(score)
+        places = range(1, len(self.listed) + 1)
+        return pl.col(score).replace_strict(
+            places, self.listed, default=None, return_dtype=pl.Float64
+        )
+
+
+def _cut_at(log: SlicedLog, thresholds: Sequence[float]) -> SlicedLog:
+    """The log with, in place of a score, how many of the thresholds it reaches."""
+
+    def place(column: str) -> pl.Expr:
+        score = pl.col(column).cast(pl.Float64)
+        reached = pl.sum_horizontal((score >= at).cast(pl.UInt32) for at in thresholds)
+        return pl.when(score.is_not_null() & score.is_not_nan()).then(reached).alias(column)
+
+    frame = log.frame.with_columns(place(pred_column(name)) for name in log.models)
+    return replace(log, frame=frame, pred_dtype=pl.UInt32())
+
+
+def _of_whole(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
+    """The scores of all rows: of one set of keys, each of which has all."""
+    return _summed(log.whole, log.once(levels), "score")
+
+
+def _summed(log: SlicedLog, levels: pl.LazyFrame, score: str) -> pl.LazyFrame:
+    return levels.group_by(*log.slice, score=score).agg(pl.col(_BOTH).sum())
+
+
+def _in_units(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
+    unit = log.numbers.unit(log.within_slice(pl.sum_horizontal(_BOTH).sum()))
+    return levels.with_columns(unit=unit).with_columns(
+        log.numbers.in_units(pl.col(name), pl.col("unit")).alias(name) for name in _BOTH
+    )
+
+
+def _count(log: SlicedLog, name: str) -> pl.Expr:
+    return log.numbers.as_count(log.numbers.from_units(pl.col(name), pl.col("unit")))
+
+
+def _mcc(log: SlicedLog, zero_division: float | None) -> pl.Expr:
+    """(TP·TN - FP·FN) / √((TP + FN)(FP + TN)(TP + FP)(FN + TN)), Matthews 1975."""
+    tp, fp, fn, tn = map(pl.col, COUNTS)
+    product = log.numbers.product
+    cov = product(tp, tn) - product(fp, fn)
+    var_gold, var_pred = product(tp + fn, fp + tn), product(tp + fp, fn + tn)
+    return correlation(cov.to_float(), var_gold.to_float(), var_pred.to_float(), zero_division)

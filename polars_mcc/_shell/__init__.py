@@ -1,0 +1,1 @@
+"""The command line: inputs, SQL, outputs, stored counts, and a command per verb."""

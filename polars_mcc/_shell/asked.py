@@ -1,0 +1,172 @@
+"""A question as it is typed → its answer, from the rows of the files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._counts.cut import cut
+from polars_mcc._log.keys import IntoKey
+from polars_mcc._log.labels import known_labels
+from polars_mcc._shell import inputs
+from polars_mcc._shell.options import Option, options_of
+from polars_mcc._shell.sql import Typed, columns_in, where
+from polars_mcc._show.progress import Bar, collect
+from polars_mcc.prediction_log import PredictionLog
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as it is typed: a verb, logs, and options."""
+
+    verb: Callable[..., Any]
+    logs: Sequence[str]
+    filter: str | None
+    typed: Mapping[str, Any]  # what was typed, by the name of the parameter
+
+    @cached_property
+    def found(self) -> inputs.Logs:
+        """The files."""
+        if not self.logs:
+            msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
+            raise ValueError(msg)
+        for log in self.logs:
+            if log.startswith("-") and log != inputs.STDIN:
+                msg = f"there is no option {log}: --help lists them"
+                raise ValueError(msg)
+        return inputs.find(self.logs)
+
+    @cached_property
+    def _scanned(self) -> pl.LazyFrame:
+        return inputs.scan(self.found)
+
+    @cached_property
+    def _rows(self) -> pl.LazyFrame:
+        """The rows for which the filter holds."""
+        return self._scanned if self.filter is None else where(self.filter)(self._scanned)
+
+    @cached_property
+    def _columns(self) -> Typed:
+        return Typed(self._rows)
+
+    @cached_property
+    def keys(self) -> list[IntoKey]:
+        """What makes slices."""
+        return [self._columns.key("--by", text) for text in self.typed.get("keys") or ()]
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The options of the verb; but for labels, which the log has to be known for."""
+        return self._meant(options_of(self.verb))
+
+    @cached_property
+    def log(self) -> PredictionLog[pl.LazyFrame]:
+        """The log, described; with the columns that the question computes."""
+        keys, options, said = (
+            self.keys,
+            self.options,
+            self._meant(options_of(PredictionLog.__init__)),
+        )
+        log = PredictionLog(self._columns.beside(self._rows), **said)
+        if (positive := self.typed.get("positive")) is not None:
+            log = log(positive=_label(log, "--positive", positive))
+        if self.verb is PredictionLog.confusion:
+            options["labels"] = self._labels(log, keys)
+        return log
+
+    def _meant(self, options: Sequence[Option]) -> dict[str, Any]:
+        return {
+            option.name: self._value(option, self.typed.get(option.name, option.default))
+            for option in options
+            if option.role not in {"key", "label"}
+        }
+
+    def _value(self, option: Option, value: Any) -> Any:  # noqa: ANN401 - of any option
+        if value is None or option.role == "value":
+            return value
+        if option.role == "column" and isinstance(value, list):
+            columns = [self._columns.column(option.flag, text) for text in value]
+            return columns[0] if len(columns) == 1 else columns
+        if option.role == "column":
+            return self._columns.column(option.flag, value)
+        if option.role == "frame":
+            return inputs.scan(inputs.find([value]))
+        [first, *others] = value
+        return int(first) if not others and first.is_integer() else value
+
+    @property
+    def rows(self) -> pl.LazyFrame:
+        """The rows of the log, with the columns that the question computes."""
+        rows = self.log.frame
+        assert isinstance(rows, pl.LazyFrame)  # noqa: S101 - for the type checker
+        return rows
+
+    def answer(self, rows: pl.LazyFrame) -> Any:  # noqa: ANN401 - of any verb
+        """The answer of the verb, from the rows of the log."""
+        return self.verb(self.log.with_frame(rows), *self.keys, **self.options)
+
+    @cached_property
+    def read(self) -> list[str]:
+        """The columns of the logs that are read."""
+        preds = self.log.meaning.preds
+        by_default = [] if preds is None else [one for one in preds.given if isinstance(one, str)]
+        return [*self._columns.read, *by_default, *self._of_filter]
+
+    @cached_property
+    def _of_filter(self) -> list[str]:
+        """The columns that the filter is of."""
+        if self.filter is None:
+            return []
+        return columns_in(self.filter, self._scanned.collect_schema())
+
+    def collect(self, about: str, query: Callable[[pl.LazyFrame], Any]) -> pl.DataFrame:
+        """The answer of a query; on a terminal, with a progress bar meanwhile."""
+        inputs.check_same(self.found, self.read)
+        self._check_weight()
+        with inputs.named_if_corrupt(self.found, self.read):
+            if not sys.stderr.isatty():
+                return query(self.rows).lazy().collect()  # type: ignore[no-any-return]
+            from rich.console import Console  # noqa: PLC0415 - it is optional
+
+            bar = Bar(self._rows_of_files, title=about, console=Console(stderr=True))
+            with closing(bar):
+                return collect(self.rows, query, bar)
+
+    @cached_property
+    def _rows_of_files(self) -> list[int | None]:
+        kept = None if self.filter is None else where(self.filter)
+        return inputs.rows_of_files(self.found, kept, self._of_filter)
+
+    def _check_weight(self) -> None:
+        stores = [log for log in self.logs if inputs.is_store(log)]
+        if stores and "n" not in self.read:
+            msg = f"'{stores[0]}' has counts, whose rows stand for n rows each: add --weight n"
+            raise ValueError(msg)
+
+    def _labels(self, log: PredictionLog[pl.LazyFrame], keys: list[IntoKey]) -> list[object] | None:
+        """The labels of a matrix: those typed, or, if their dtype knows none, that occur."""
+        if (texts := self.typed.get("labels")) is not None:
+            return [_label(log, "--labels", text) for text in texts]
+        is_wide = not self.options["long"] and self.options["top"] is None
+        if not is_wide or known_labels(log.meaning.label_dtype) is not None:
+            return None
+        return cut(log, keys, answers=()).distinct_labels().collect().to_series().to_list()
+
+
+def _label(log: PredictionLog[pl.LazyFrame], option: str, text: str) -> object:
+    """A label, in the dtype of the labels."""
+    dtype = log.meaning.label_dtype
+    if dtype == pl.Boolean:
+        label: object = {"true": True, "false": False}.get(text.lower())
+    else:
+        [label] = pl.Series([text]).cast(dtype, strict=False)
+    if label is None:
+        msg = f"{option} {text!r} is no label: gold '{log.meaning.gold.name}' is {dtype}"
+        raise ValueError(msg)
+    return label

@@ -1,0 +1,282 @@
+"""The command line: a command per verb, made from its signature and docstring."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Annotated, Any, get_origin
+
+import cyclopts
+import polars as pl
+from cyclopts import App, Parameter
+from rich.console import Console
+
+from polars_mcc._log.columns import MissingColumn
+from polars_mcc._log.plan_errors import reason
+from polars_mcc._scores.registry import metrics as known_metrics
+from polars_mcc._shell import inputs, outputs, store
+from polars_mcc._shell.asked import Asked
+from polars_mcc._shell.options import described, examples_of, options_of
+from polars_mcc._shell.terminal import say, show, table, visible_lines
+from polars_mcc._show.progress import Bar
+from polars_mcc._verbs.check import CheckError
+from polars_mcc._verbs.report import written
+from polars_mcc._version import __version__
+from polars_mcc.prediction_log import PredictionLog
+
+_LISTED = 20  # files that a report names, at most
+
+_METAVARS = {"column": "COLUMN", "key": "COLUMN", "label": "LABEL", "frame": "COUNTS"}
+
+Logs = Annotated[
+    str,
+    Parameter(
+        help="Parquet files, folders of them, or quoted globs; or CSV, NDJSON or IPC files; or "
+        "folders that are Delta or Iceberg tables; or URLs, such as s3://; or -, the standard "
+        "input. A file named twice is read once. Where an option takes a column, it is a name or "
+        "SQL, as in --pred 'score >= 0.5' or --by \"date_trunc('week', ts) AS week\"; --by also "
+        "takes each(a, b), rollup(a, b), cube(a, b), sets((a, b), a) and trailing(day, '7d').",
+        allow_leading_hyphen=True,
+    ),
+]
+Filter = Annotated[
+    str | None, Parameter(help="Score only the rows for which this SQL holds.", name="--filter")
+]
+Out = Annotated[
+    Path | None,
+    Parameter(help="Write to a file (.parquet, .csv, .json, .ndjson or .md), whole or not."),
+]
+OutOrStore = Annotated[
+    Path | None,
+    Parameter(
+        help="Write to a file (.parquet, .csv, .json, .ndjson or .md), whole or not. Or keep the "
+        "counts of each input in a folder, a store, and count only what it has not: run it every "
+        "night. What is new is added, what has changed is replaced, each row is counted once."
+    ),
+]
+OutPage = Annotated[Path, Parameter(help="Write the page to a file (.html), whole or not.")]
+Form = Annotated[
+    outputs.Format, Parameter(help="Write in this format; a table is for reading.", name="--format")
+]
+Checksum = Annotated[
+    bool, Parameter(help="Compare the contents of inputs with those in the store, not their times.")
+]
+
+app = App(
+    name="polars-mcc",
+    help="How good is each slice of a prediction log: the Matthews correlation coefficient.",
+    help_format="markdown",
+    version=lambda: f"polars-mcc {__version__} on polars {pl.__version__}",
+    default_parameter=Parameter(negative=(), negative_iterable=()),
+)
+app.register_install_completion_command()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line.
+
+    Raises:
+        SystemExit: Always; 1 if a check fails, 2 if something is wrong.
+    """
+    try:
+        app(arguments, print_error=False, exit_on_error=False)
+    except cyclopts.CycloptsError as error:
+        say(str(error))
+        raise SystemExit(2) from None
+
+
+VERBS: Mapping[str, Callable[..., Any]] = {
+    name: getattr(PredictionLog, name)
+    for name in (
+        *("by", "score", "classes", "confusion", "compare", "worst", "drift"),
+        *("curve", "best_threshold", "counts", "check", "report"),
+    )
+}
+"""The verbs that are commands: all that take a log of Polars."""
+
+
+def _asked(
+    asked: Asked,
+    *,
+    out: Out = None,
+    form: Form = "table",
+    as_text: Callable[[pl.DataFrame], str] | None = None,
+) -> None:
+    """Write the answer of a verb to a file, or show it."""
+    if out is None:
+        answer = asked.collect("", asked.answer)
+        _say_what_is_not_read(asked.found)
+        _print(answer, form, as_text or table)
+        return
+    form = outputs.form_of(out, form)
+    outputs.check_place(out)
+    answer = asked.collect("", asked.answer)
+    outputs.write_whole(out, lambda: outputs.encoded(answer, form))
+    _say_what_is_not_read(asked.found)
+    say(f"{answer.height} rows written to {out}")
+    if form == "csv" and (formulas := outputs.formulas(answer)):
+        first, *more = formulas
+        others = f" and {len(more)} more" if more else ""
+        say(f"{out}: written as it is, but a spreadsheet would run {first!r}{others}")
+
+
+def _check(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
+    """Say which slices fail, if any does."""
+    try:
+        _asked(asked, out=out, form=form, as_text=_passed)
+    except CheckError as error:
+        show(visible_lines(str(error)))
+        raise SystemExit(1) from None
+
+
+def _counts(
+    asked: Asked, *, out: OutOrStore = None, checksum: Checksum = False, form: Form = "table"
+) -> None:
+    """Write or show counts; or keep those of each input in a store, if `out` is a folder."""
+    if out is None or form != "table" or (out.suffix and not out.is_dir()):
+        if checksum:
+            msg = "--checksum is for a store: --out names a folder then"
+            raise ValueError(msg)
+        _asked(asked, out=out, form=form)
+        return
+    with _refusing(asked.logs, "what is counted is kept: run it again for the rest"):
+        found = asked.found
+        with ExitStack() as stack:
+            note: Callable[[int], None] = store.no_note
+            if sys.stderr.isatty():
+                bar = Bar(inputs.rows_of_files(found), console=Console(stderr=True))
+                note = stack.enter_context(closing(bar)).advance
+            done = store.kept(found, out, asked, checksum=checksum, note=note)
+    _say_what_is_not_read(found)
+    number = dict(done["status"].value_counts().iter_rows())
+    say(f"{out}: {', '.join(f'{number.get(status, 0)} {status}' for status in store.STATUSES)}")
+
+
+def _report(asked: Asked, *, out: OutPage) -> None:
+    """Write a page."""
+    if out.suffix != ".html":
+        msg = f"cannot write '{out}': the name of a report must end in .html"
+        raise ValueError(msg)
+    outputs.check_place(out)
+    made_by = {
+        "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
+        "log": _listed(asked.found.files),
+        "not read": _listed(asked.found.others),
+        "filter": asked.filter,
+    }
+    told = {what: text for what, text in made_by.items() if text}
+    page = written(asked.log, asked.keys, asked.collect, **asked.options, made_by=told)
+    outputs.write_whole(out, page.encode)
+    _say_what_is_not_read(asked.found)
+    say(f"a report is written to {out}")
+
+
+def _made(name: str, run: Callable[..., None]) -> None:
+    """Make the command of a verb: its options and words, and what `run` does with the answer."""
+    verb = VERBS[name]
+    of_shell = [*inspect.signature(run, eval_str=True).parameters.values()][1:]
+    of_shell = [one for one in of_shell if get_origin(one.annotation) is Annotated]
+
+    def command(*logs: Logs, filter: Filter = None, **typed: Any) -> None:  # noqa: A002, ANN401
+        given = {one.name: typed.pop(one.name) for one in of_shell if one.name in typed}
+        with _refusing(logs):
+            run(Asked(verb, logs, filter, typed), **given)
+
+    [logs, of_log, _] = inspect.signature(command, eval_str=True).parameters.values()
+    options = [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=option.default,
+            annotation=Annotated[
+                option.hint,
+                Parameter(
+                    name=option.flag,
+                    help=option.words,
+                    metavar=_METAVARS.get(option.role),
+                    negative=(),
+                ),
+            ],
+        )
+        for option in (*options_of(verb), *options_of(PredictionLog.__init__))
+    ]
+    parameters = [logs, *options, of_log, *of_shell]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    summary = described(verb).short_description
+    examples = "\n\n".join(f"`{example}`" for example in examples_of(verb))
+    command.__doc__ = f"{summary}\n\nFor example:\n\n{examples}"
+    app.command(command, name=name.replace("_", "-"))
+
+
+_SPECIAL = {"counts": _counts, "check": _check, "report": _report}
+for _name in VERBS:
+    _made(_name, _SPECIAL.get(_name, _asked))
+
+
+@app.command
+def metrics() -> None:
+    """List the metrics that `by --metric` takes.
+
+    What is from "positive" is of one class against the rest (--positive).
+    """
+    show(table(known_metrics().select("metric", "from", "range", "formula")))
+
+
+def _passed(judged: pl.DataFrame) -> str:
+    passes = (judged["verdict"] == "passes").sum()
+    others = judged.height - passes
+    return f"{passes} slices pass" + (f", {others} are not judged" if others else "")
+
+
+def _listed(files: list[str]) -> str:
+    more = [f"and {len(files) - _LISTED:,} more"] if len(files) > _LISTED else []
+    return "\n".join([*files[:_LISTED], *more])
+
+
+@contextmanager
+def _refusing(logs: Sequence[str], interrupted: str = "nothing is written") -> Iterator[None]:
+    """Say in a line why there is no answer."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
+        named = f"{logs[0]}{more}: " if logs else ""
+        if isinstance(error, MissingColumn):
+            say(named + error.told(f"--{error.role} label"))
+        else:
+            say(named + reason(error))
+        raise SystemExit(2) from None
+    except ModuleNotFoundError as error:
+        say(str(error))
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        say(f"interrupted; {interrupted}")
+        raise SystemExit(130) from None
+
+
+def _print(
+    answer: pl.DataFrame, form: outputs.Format, as_text: Callable[[pl.DataFrame], str]
+) -> None:
+    """Write to the standard output: as it is to a file or a program, visible to a terminal."""
+    if form == "table":
+        show(as_text(answer))
+        return
+    data = outputs.encoded(answer, form)
+    if not sys.stdout.isatty():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+    elif form == "parquet":
+        say("a terminal cannot show parquet: add --out FILE, or > FILE")
+        raise SystemExit(2)
+    else:
+        sys.stdout.write(visible_lines(data.decode()))
+
+
+def _say_what_is_not_read(found: inputs.Logs) -> None:
+    if found.others:
+        say(f"not read, as not {found.kind.name} files: {', '.join(found.others)}")

@@ -1,0 +1,118 @@
+"""Options of the command line, made from the signature and the docstring of what they are for."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from docstring_parser import Docstring
+
+NAMES: Mapping[str, str] = {
+    "keys": "--by",  # as in SQL; a command line has no positions left
+    "metrics": "--metric",  # one each time that it stands there
+}
+"""Parameters whose option has another name."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter of a verb, as an option of its command."""
+
+    verb: Callable[..., Any]
+    name: str  # the name of the parameter
+    hint: Any  # what the text that is typed becomes: str, a number, a Literal, or a list of these
+    default: Any
+    role: Literal["column", "key", "label", "frame", "thresholds", "value"]
+    """What a value means, which the log has to be known for."""
+
+    @property
+    def flag(self) -> str:
+        """How it is typed."""
+        return NAMES.get(self.name, f"--{self.name.replace('_', '-')}")
+
+    @property
+    def words(self) -> str:
+        """What the docstring says of it."""
+        params = described(self.verb).params
+        [words] = [one.description for one in params if one.arg_name.lstrip("*") == self.name]
+        return " ".join((words or "").split())
+
+
+@lru_cache
+def options_of(verb: Callable[..., Any]) -> list[Option]:
+    """The parameters of a verb, or of a constructor, but for its first: the log, or the frame."""
+    hints = typing.get_type_hints(verb)
+    return [
+        Option(
+            verb,
+            name,
+            _in_shell(hints[name], is_list=parameter.kind is parameter.VAR_POSITIONAL),
+            None if parameter.kind is parameter.VAR_POSITIONAL else parameter.default,
+            _role(name, hints[name]),
+        )
+        for name, parameter in inspect.signature(verb).parameters.items()
+        if parameter.kind in {parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL}
+    ]
+
+
+@lru_cache
+def described(verb: Callable[..., Any]) -> Docstring:
+    """The docstring of a verb, taken apart."""
+    from docstring_parser import DocstringStyle, parse  # noqa: PLC0415 - it is optional
+
+    return parse(verb.__doc__ or "", DocstringStyle.GOOGLE)
+
+
+def examples_of(verb: Callable[..., Any]) -> list[str]:
+    """The calls that the docstring shows for the command line."""
+    _, _, block = inspect.cleandoc(verb.__doc__ or "").partition("Command line:\n")
+    return [line.strip() for line in block.splitlines() if line.strip()]
+
+
+def _role(
+    name: str,
+    hint: Any,  # noqa: ANN401 - any type
+) -> Literal["column", "key", "label", "frame", "thresholds", "value"]:
+    members = {*_members(hint)}
+    if name in {"keys", "metrics"}:
+        return "key" if name == "keys" else "value"
+    if pl.Expr in members:
+        return "column"
+    if pl.DataFrame in members:
+        return "frame"
+    if int in members and float in {*_listed(members)}:
+        return "thresholds"
+    return "label" if object in members or object in {*_listed(members)} else "value"
+
+
+def _in_shell(hint: Any, *, is_list: bool = False) -> Any:  # noqa: ANN401 - any type
+    """The type of what is typed for a value of a type: text where it is no number or word."""
+    members = _members(hint)
+    listed = [*_listed(members)]
+    words = [member for member in members if get_origin(member) is Literal]
+    plain = [one for one in (str, float, int, bool) if one in (listed or members)]
+    typed: Any = next(iter([*words, *plain]), str)
+    if is_list or listed:
+        typed = list[typed]
+    return typed | None if type(None) in members or is_list else typed
+
+
+def _members(hint: Any) -> Sequence[Any]:  # noqa: ANN401 - any type
+    if get_origin(hint) in {typing.Union, types.UnionType}:
+        return [one for member in get_args(hint) for one in _members(member)]
+    return [hint]
+
+
+def _listed(members: Iterable[Any]) -> Iterator[Any]:
+    """What the members that are sequences have in them."""
+    for member in members:
+        if isinstance(get_origin(member), type) and issubclass(get_origin(member), Sequence):
+            yield from (one for inner in get_args(member) for one in _members(inner))

@@ -1,0 +1,142 @@
+"""The outputs of the command line: formats, and files that are written whole or not."""
+
+from __future__ import annotations
+
+import io
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import polars as pl
+import polars.selectors as cs
+
+Format: TypeAlias = Literal["table", "csv", "json", "ndjson", "markdown", "parquet"]
+"""How an answer is written. A table is for reading; all but it and markdown keep every digit."""
+
+_SUFFIXES: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".ndjson": "ndjson",
+    ".md": "markdown",
+}
+
+
+def form_of(out: Path, form: Format) -> Format:
+    """The format of a file: the one asked for, or if that is a table, that of its name."""
+    if form != "table":
+        return form
+    if out.suffix not in _SUFFIXES:
+        msg = f"cannot write '{out}': its name must end in one of {', '.join(_SUFFIXES)}"
+        raise ValueError(msg)
+    return _SUFFIXES[out.suffix]
+
+
+def check_place(out: Path) -> None:
+    """Raise an error now if `write_whole` could not write to `out` later."""
+    if not out.parent.is_dir():
+        msg = f"cannot write '{out}': there is no folder '{out.parent}'"
+        raise FileNotFoundError(msg)
+    if out.is_dir():
+        msg = f"cannot write '{out}': it is a folder"
+        raise IsADirectoryError(msg)
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        msg = f"cannot write '{out}': the folder '{out.parent}' is read-only for you"
+        raise PermissionError(msg)
+
+
+def write_whole(out: Path, data: Callable[[], bytes]) -> None:
+    """Write a file at once: `out` is whole, or, with an OSError, as it was."""
+    try:
+        put(out, data())
+    except (OSError, pl.exceptions.PolarsError) as error:
+        # The name of the file beside says nothing to the user.
+        what = getattr(error, "strerror", None) or str(error)
+        msg = f"cannot write '{out}', which is as it was: {what}"
+        raise OSError(msg) from error
+
+
+def put(target: Path, data: bytes, *, is_new: bool = False) -> None:
+    """Write beside, have the disk keep it, and put it in its place at once."""
+    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        (os.link if is_new else os.replace)(beside, target)
+        _synchronise(target.parent)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _synchronise(folder: Path) -> None:
+    """Have the names in a folder written to the disk, where a folder can be opened."""
+    if os.name == "posix":
+        place = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(place)
+        finally:
+            os.close(place)
+
+
+def encoded(answer: pl.DataFrame, form: Format) -> bytes:
+    """An answer in a format that is no table."""
+    if form == "parquet":
+        file = io.BytesIO()
+        answer.write_parquet(file)
+        return file.getvalue()
+    if form == "csv":
+        text = answer.write_csv()
+    elif form == "json":
+        text = answer.write_json()
+    elif form == "ndjson":
+        text = answer.write_ndjson()
+    else:
+        text = _markdown(answer)
+    return (text if text.endswith("\n") else text + "\n").encode()
+
+
+def in_lines(answer: pl.DataFrame, escapes: Mapping[str, str]) -> pl.DataFrame:
+    """An answer whose texts and column names have these characters escaped."""
+    columns = {text.name: text for text in texts(answer).iter_columns()}
+
+    def escaped(text: str) -> str:
+        for character, escape in escapes.items():
+            text = text.replace(character, escape)
+        return text
+
+    broken = [
+        pl.col(name).cast(pl.String).str.replace_many(list(escapes), list(escapes.values()))
+        for name, text in columns.items()
+        if text.str.contains_any(list(escapes)).any()
+    ]
+    return answer.with_columns(broken).rename(escaped)
+
+
+def _markdown(answer: pl.DataFrame) -> str:
+    """All rows and columns, with the digits that a table shows."""
+    with pl.Config(
+        tbl_formatting="MARKDOWN",
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=-1,
+        fmt_str_lengths=2**31,
+    ):
+        return str(in_lines(answer, {"\n": "<br>", "|": "\\|", "<": "&lt;"}))
+
+
+def texts(answer: pl.DataFrame) -> pl.DataFrame:
+    """The columns of an answer that hold text, as String."""
+    return answer.select(cs.string(include_categorical=True) | cs.enum()).cast(pl.String)
+
+
+def formulas(answer: pl.DataFrame) -> list[str]:
+    """The texts of an answer that a spreadsheet would run as formulas if they came in a CSV."""
+    names = pl.Series(answer.columns)
+    found = pl.concat([names, *texts(answer).iter_columns()]).unique(maintain_order=True)
+    return found.filter(found.str.contains(r"^[=@\t\r]|^[+-][^0-9.]")).to_list()

@@ -1,0 +1,116 @@
+"""What is typed where a column is asked for: a name, SQL, or a word that makes several slices."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._log.columns import IntoColumn
+from polars_mcc._log.keys import IntoKey, cube, each, rollup, sets, trailing
+from polars_mcc._log.plan_errors import reason
+
+_WORDS: Mapping[str, Callable[..., Any]] = {
+    word.__name__: word for word in (each, rollup, cube, sets, trailing)
+}
+_NAME = re.compile(r"[^\W\d]\w*")
+_ALIAS = re.compile(r"""^(.*)\s+AS\s+(?:"([^"]+)"|([^\W\d]\w*))\s*$""", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass
+class Typed:
+    """Columns as they are typed, for a log of a schema; SQL is computed beside its columns."""
+
+    log: pl.LazyFrame
+    computed: dict[str, str] = field(default_factory=dict)
+    """The name that a column has meanwhile, by the SQL that computes it."""
+    read: set[str] = field(default_factory=set)  # the columns of the log that are asked for
+
+    def column(self, option: str, text: str) -> IntoColumn:
+        """The column of this name, whatever it looks like; or else what the SQL computes.
+
+        It has the name that it is given with AS, or else its text.
+        """
+        schema = self.log.collect_schema()
+        if text in schema or _NAME.fullmatch(text):
+            self.read.add(text)
+            return text
+        found = _ALIAS.match(text)
+        sql, name = (found[1], found[2] or found[3]) if found else (text, text)
+        try:
+            self.log.sql(f'SELECT *, ({sql}) AS "sql:" FROM self').collect_schema()  # noqa: S608
+        except pl.exceptions.PolarsError as error:
+            msg = f"{option} {text!r} is no column, and no SQL that Polars takes: {reason(error)}"
+            raise ValueError(msg) from None
+        self.read.update(columns_in(sql, schema))
+        place = self.computed.setdefault(sql, f"sql:{len(self.computed)}")
+        return pl.col(place).alias(name)
+
+    def key(self, option: str, text: str) -> IntoKey:
+        """A column, or one of `each(…)`, `rollup(…)`, `cube(…)`, `sets(…)`, `trailing(…)`."""
+        word = text.split("(", 1)[0].strip()
+        if text in self.log.collect_schema() or word not in _WORDS or "(" not in text:
+            return self.column(option, text)
+        try:
+            match ast.parse(text.strip(), mode="eval").body:
+                case ast.Call(func=ast.Name(), args=given, keywords=keywords):
+                    # All are columns; but for that, trailing has one, and then lengths.
+                    columns = given[:1] if word == "trailing" else given
+                    lengths = given[len(columns) :]
+                    named = {one.arg or "": _literal(one.value) for one in keywords}
+                    of_log = (self._argument(option, one) for one in columns)
+                    return _WORDS[word](*of_log, *map(_literal, lengths), **named)  # type: ignore[no-any-return]
+                case _:
+                    raise SyntaxError  # noqa: TRY301 - as what cannot be parsed
+        except (SyntaxError, TypeError) as error:
+            msg = (
+                f"{option} {text!r} is not understood: write it as in Python, with quotes around "
+                f"what is no plain name, as in {_EXAMPLES[word]}"
+            )
+            raise ValueError(msg) from error
+
+    def _argument(self, option: str, node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
+        if isinstance(node, ast.Name):
+            return self.column(option, node.id)
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return tuple(self._argument(option, one) for one in node.elts)
+        if not isinstance(value := _literal(node), str):
+            raise TypeError
+        return self.column(option, value)
+
+    def beside(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Rows of the log, with what is computed of them."""
+        if not self.computed:
+            return rows
+        columns = ", ".join(f'({sql}) AS "{place}"' for sql, place in self.computed.items())
+        return rows.sql(f"SELECT *, {columns} FROM self")  # noqa: S608 - the user's own
+
+
+def _literal(node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
+    try:
+        return ast.literal_eval(node)
+    except ValueError as error:
+        raise SyntaxError from error
+
+
+_EXAMPLES = {
+    "each": "each(country, \"date_trunc('week', ts)\")",
+    "rollup": "rollup(country, city)",
+    "cube": "cube(country, device)",
+    "sets": "sets((country, device), country, ())",
+    "trailing": "trailing(day, '7d', every='1d')",
+}
+
+
+def columns_in(sql: str, schema: pl.Schema) -> list[str]:
+    """The columns of a schema whose names are in the text, and so may be read."""
+    return [name for name in schema if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql)]
+
+
+def where(condition: str) -> Callable[[pl.LazyFrame], pl.LazyFrame]:
+    """A filter by a condition in SQL."""
+    return lambda rows: rows.sql(f"SELECT * FROM self WHERE ({condition})")  # noqa: S608

@@ -1,0 +1,43 @@
+"""What is said to the user, and how an answer looks in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from unicodedata import bidirectional, category
+
+import polars as pl
+
+from polars_mcc._shell.outputs import in_lines
+
+_CONTROLS = {"Cc", "Zl", "Zp"}  # Unicode's categories of control characters and of line breaks
+_REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+"""Unicode's classes of characters that change the direction of what follows."""
+
+
+def say(message: str) -> None:
+    """Write a line to the standard error."""
+    sys.stderr.write(f"polars-mcc: {_visible(message)}\n")
+
+
+def show(text: str) -> None:
+    """Write lines to the standard output."""
+    sys.stdout.write(f"{text}\n")
+
+
+def table(answer: pl.DataFrame) -> str:
+    """All rows and columns; what is in a cell stays in its line."""
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=100, tbl_width_chars=-1):
+        return visible_lines(str(in_lines(answer, {"\n": r"\n"})))
+
+
+def visible_lines(text: str) -> str:
+    """Lines in which the characters that a terminal would obey are written as escapes."""
+    return "\n".join(map(_visible, text.split("\n")))
+
+
+def _visible(text: str) -> str:
+    def visible(character: str) -> str:
+        is_obeyed = category(character) in _CONTROLS or bidirectional(character) in _REORDERING
+        return ascii(character)[1:-1] if is_obeyed else character
+
+    return "".join(map(visible, text))

@@ -1,0 +1,1 @@
+"""Answers and queries made visible: tables, a page, a progress bar."""

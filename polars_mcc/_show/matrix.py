@@ -1,0 +1,52 @@
+"""A confusion matrix as an array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from polars_mcc._log.frames import check_collected
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+def to_numpy(matrix: pl.DataFrame) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+    """The squares of a confusion matrix as an array, in scikit-learn's orientation.
+
+    Args:
+        matrix: What `confusion` gives, wide: a column per predicted label.
+
+    Returns:
+        An array of shape (labels, labels), a row per gold and a column per predicted label, as
+        `sklearn.metrics.confusion_matrix` has it; of several slices, (slices, labels, labels) in
+        the order of the frame. Int64, or Float64 for shares and float weights.
+
+    Raises:
+        TypeError: It is no DataFrame.
+        ValueError: It is no such matrix.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.DataFrame({"gold": ["a", "a", "b", "a"], "pred": ["a", "b", "b", "a"]})
+        >>> polars_mcc.to_numpy(log.mcc.confusion())
+        array([[2, 1],
+               [0, 1]])
+    """
+    check_collected(matrix, "to_numpy takes")
+    names = matrix.columns
+    if names[-1:] != ["n_null"] or "gold" not in names or "pred" in names:
+        msg = (
+            "to_numpy takes what confusion() gives, a column per predicted label between 'gold' "
+            f"and 'n_null', but the columns are {names}"
+        )
+        raise ValueError(msg)
+    before = names.index("gold")
+    cells = matrix.select(names[before + 1 : -1])
+    array = cells.to_numpy()
+    if before == 0:
+        return array
+    return array.reshape(-1, cells.width, cells.width)

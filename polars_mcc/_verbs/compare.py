@@ -1,0 +1,164 @@
+"""`compare`: is another model better than the first, on the same rows?"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._counts.counted import added_up
+from polars_mcc._counts.cut import cut
+from polars_mcc._counts.pairs import pairs
+from polars_mcc._inference.differences import adjusted, side, side_a, with_difference
+from polars_mcc._inference.influence import variance, with_influence
+from polars_mcc._inference.intervals import NOTHING, Estimate, estimate
+from polars_mcc._log import defaults
+from polars_mcc._log.columns import IntoColumn
+from polars_mcc._log.described import Described
+from polars_mcc._log.frames import FrameT
+from polars_mcc._log.keys import IntoKey
+from polars_mcc._log.options import Correction, Method, check_choice, check_level
+
+_COLUMNS = (
+    *("n", "n_clusters", "mcc_a", "mcc_b", "diff", "se", "diff_low", "diff_high"),
+    *("p_value", "p_adjusted", "n_null"),
+)
+
+
+def compare(
+    log: Described[FrameT],
+    *keys: IntoKey,
+    baseline: IntoColumn | None = None,
+    ci: float = defaults.LEVEL,
+    method: Method = defaults.METHOD,
+    correction: Correction = defaults.CORRECTION,
+) -> FrameT:
+    """Compare models on the same rows: is b better than a, in each slice?
+
+    Two models that see the same rows mostly err on the same ones, so their difference is known
+    better than either score. It is taken from the joint counts of (gold, a, b): with φ, the
+    influence of a row on a score (see *Intervals* of `by`), the variance of the difference is
+    Σ (φ_b - φ_a)² / n². One scan, for any number of models.
+
+    To compare models of two logs, join these on what tells their rows apart. To compare from
+    counts, take those with a as a key: `frame.mcc(pred="b").counts(*keys, "a")`.
+
+    Args:
+        *keys: What makes slices, as in `by`.
+        baseline: The model that the others are compared with, a: one of those of the log, or a
+            column. None: the first of the log.
+        ci: The confidence level of the interval.
+        method: How the interval of each score is made, from which that of the difference is:
+            "score", "fisher" or "wald".
+        correction: How p-values are corrected for how many there are in the answer. Of the
+            discoveries, how many are false: "bh" (Benjamini and Hochberg 1995), "by" (Benjamini
+            and Yekutieli 2001: also if slices overlap). Whether one is false: "holm",
+            "bonferroni".
+
+    Returns:
+        A frame of the kind of the log, sorted, a row per slice (and `model`, b, if the log has
+        several), with the columns
+
+        - the keys, `model` (String), `n`, `n_clusters` (Int64) if the log has clusters, as in
+          `by`. A row is scored if gold and both models have a label there;
+        - `mcc_a`, `mcc_b`, and `diff` = `mcc_b` - `mcc_a`: above 0 where b is better;
+        - `se`, the standard error of `diff`; `diff_low`, `diff_high`, its interval;
+        - `p_value`, of `diff` being 0, and `p_adjusted`, corrected;
+        - `n_null` (as `n`): the rows not scored.
+
+        All but the counts are Float64. The interval is Zou's (2007): from those of both scores
+        and the correlation of their influences; so it may be longer on one side. `p_value` is
+        below 1 - `ci` where it leaves 0 out. Both are null where a score has no interval.
+        `se` is null where the models never differ.
+
+        From 100 rows on, the interval covered the difference in 92 to 100 % of samples, and of
+        two equal models p was below 0.05 in at most 7.4 %: README, *How sure are we*.
+
+    Raises:
+        ValueError: An option has no such value; there is no second model.
+
+    Errors of `by` are raised too.
+
+    References:
+        G. Y. Zou, Toward using confidence intervals to compare correlations, Psychological
+        Methods 12 (2007) 399-413.
+        M. Itaya et al., Asymptotic properties of Matthews correlation coefficient,
+        arXiv 2405.12622: the variance, for two classes.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.read_parquet("data/digits.parquet")
+        >>> compared = log.mcc(pred=["logistic", "knn"]).compare()
+        >>> compared.select("model", "mcc_a", "mcc_b", "diff", "diff_low", "diff_high")
+        shape: (1, 6)
+        ┌───────┬──────────┬──────────┬──────────┬──────────┬───────────┐
+        │ model ┆ mcc_a    ┆ mcc_b    ┆ diff     ┆ diff_low ┆ diff_high │
+        │ ---   ┆ ---      ┆ ---      ┆ ---      ┆ ---      ┆ ---       │
+        │ str   ┆ f64      ┆ f64      ┆ f64      ┆ f64      ┆ f64       │
+        ╞═══════╪══════════╪══════════╪══════════╪══════════╪═══════════╡
+        │ knn   ┆ 0.941349 ┆ 0.974064 ┆ 0.032715 ┆ 0.021939 ┆ 0.044415  │
+        └───────┴──────────┴──────────┴──────────┴──────────┴───────────┘
+
+    Command line:
+        polars-mcc compare logs/ --pred old --pred new --by country
+    """
+    check_choice("method", method, Method)
+    check_choice("correction", correction, Correction)
+    check_level(ci)
+    sliced = cut(log, keys, answers=_COLUMNS, cluster=True, baseline=_baseline_of(log, baseline))
+    labels = [pl.col(name) for name in ("gold", "baseline", "pred")]
+    cells = pairs(sliced).cache()
+    if sliced.nulls == "drop":  # A row that one model leaves open is scored for neither.
+        is_scored = pl.all_horizontal(label.is_not_null() for label in labels)
+        cells = cells.with_columns(gold=pl.when(is_scored).then("gold"))
+    cluster = {"cluster": pl.col("cluster")} if sliced.has_clusters else {}
+
+    def of_model(pred: str) -> Estimate:
+        of_one = added_up(sliced, cells, gold=pl.col("gold"), pred=pl.col(pred), **cluster)
+        return estimate(sliced, of_one, ci, method)
+
+    a, b = of_model("baseline"), of_model("pred")
+    rows = with_influence(sliced, cells, a.influences, pred="baseline", name="phi_a")
+    rows = with_influence(sliced, rows, b.influences, name="phi_b")
+    most = pl.col("phi_a_unit") + pl.col("phi_b_unit")
+    moved = variance(sliced, rows, pl.col("phi_b") - pl.col("phi_a"), most)
+    moved = moved.select(*sliced.slice, "variance", "draws")
+    both = sliced.beside(sliced.beside(side(b, "b"), side_a(a)), moved)
+    slices = with_difference(_correlated(both, ci, method), ci)
+    shown = [name for name in _COLUMNS if cluster or name != "n_clusters"]
+    n_clusters = {name: pl.col(name).fill_null(0) for name in shown if name == "n_clusters"}
+    found = adjusted(slices.with_columns(**n_clusters), correction)
+    return log.in_kind(sliced.answer(found.select(*sliced.slice, *shown)))
+
+
+def _baseline_of(log: Described[Any], baseline: IntoColumn | None) -> IntoColumn | None:
+    """The baseline: the first model if none is named."""
+    models = () if log.meaning.preds is None else log.meaning.preds.names
+    if baseline is None and len(models) > 1:
+        return models[0]
+    if baseline is None or (isinstance(baseline, str) and models == (baseline,)):
+        msg = (
+            "there is no second model to compare: name several, as in "
+            "frame.mcc(pred=['old', 'new']), or another column as the baseline"
+        )
+        raise ValueError(msg)
+    return baseline
+
+
+def _correlated(slices: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame:
+    """Add the standard error of the difference, and the correlation of both scores.
+
+    It is that of the influences of a row on both. For the score interval it is shrunk by
+    n / (n + z²): two models that agree on 5 rows need not agree on the next.
+    """
+    z = NormalDist().inv_cdf((1 + ci) / 2)
+    se_a, se_b = pl.col("se_a"), pl.col("se_b")
+    moved, draws = pl.col("variance"), pl.col("draws")
+    shared = (se_a.pow(2) + se_b.pow(2) - moved) / (2 * se_a * se_b)
+    known = draws / (draws + z**2) if method == "score" else pl.lit(1.0)
+    return slices.with_columns(
+        se=pl.when(moved * draws > NOTHING).then(moved.sqrt()),
+        correlation=(shared.clip(-1, 1) * known).fill_null(0.0),
+    )

@@ -1,0 +1,93 @@
+"""`curve`: the score at every threshold of a model that gives scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from polars_mcc._counts.cut import cut
+from polars_mcc._log.described import Described
+from polars_mcc._log.frames import FrameT
+from polars_mcc._log.keys import IntoKey, check_plain
+from polars_mcc._scores.thresholds import CURVE, Thresholds
+
+
+def curve(
+    log: Described[FrameT], *keys: IntoKey, thresholds: int | Sequence[float] | None = None
+) -> FrameT:
+    """Score every threshold of a model that gives scores, per slice, from one scan.
+
+    The log is described with `score`, and with `positive` if gold is not Boolean. A row is
+    predicted positive if its score is at least the threshold. Rows are counted once, by slice,
+    gold and score; the counts of the thresholds are cumulative sums of these, and the scores are
+    exact, as those of `by`.
+
+    Args:
+        *keys: What makes slices, as in `by`; but no windows.
+        thresholds: Where scores are cut. An integer: at most so many thresholds, at the quantiles
+            of the scores of all rows, the same for all slices. A list: these thresholds; memory
+            then does not grow with the number of distinct scores. None: every distinct score of
+            the slice.
+
+    Returns:
+        A frame of the kind of the log, sorted by the keys and the threshold, with
+        the keys, `model` if there are several scores, and
+
+        - `threshold`: of the dtype of the score; Float64 if thresholds are listed;
+        - `n`, `tp`, `fp`, `fn`, `tn` (Int64; Float64 for float weights): the rows scored, and of
+          which kind they are at this threshold;
+        - `mcc`, `f1` (Float64): Matthews 1975; 2·tp / (2·tp + fp + fn). The MCC-F1 curve of
+          Cao, Chicco and Hoffman has f1 as x and (mcc + 1) / 2 as y. The log's `zero_division`
+          stands for 0/0: where all, or no, rows are predicted positive;
+        - `n_null`: the rows not scored, because label, score or weight is null, or the score NaN.
+
+        A slice of which no row is scored has one row, without a threshold.
+
+    Raises:
+        ValueError: The log has no score; gold is not Boolean and there is no `positive`;
+            thresholds are not in order; null is a label; a key is a window.
+
+    Errors of `by` are raised too.
+
+    References:
+        C. Cao, D. Chicco and M. M. Hoffman, The MCC-F1 curve, arXiv 2006.11278 (2020).
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.DataFrame({"gold": [True, True, False], "score": [0.9, 0.6, 0.7]})
+        >>> log.mcc(score="score").curve().select("threshold", "tp", "fp", "mcc")
+        shape: (3, 4)
+        ┌───────────┬─────┬─────┬──────┐
+        │ threshold ┆ tp  ┆ fp  ┆ mcc  │
+        │ ---       ┆ --- ┆ --- ┆ ---  │
+        │ f64       ┆ i64 ┆ i64 ┆ f64  │
+        ╞═══════════╪═════╪═════╪══════╡
+        │ 0.6       ┆ 2   ┆ 1   ┆ 0.0  │
+        │ 0.7       ┆ 1   ┆ 1   ┆ -0.5 │
+        │ 0.9       ┆ 1   ┆ 0   ┆ 0.5  │
+        └───────────┴─────┴─────┴──────┘
+
+    Command line:
+        polars-mcc curve logs/ --score probability --by country --thresholds 100
+    """
+    cuts = thresholds_of(log, "curve", keys, CURVE, thresholds)
+    return log.in_kind(cuts.log.answer(cuts.curve(), "threshold"))
+
+
+def thresholds_of(
+    log: Described[Any],
+    verb: str,
+    keys: Sequence[IntoKey],
+    answers: Sequence[str],
+    thresholds: int | Sequence[float] | None,
+) -> Thresholds:
+    """The log of a verb, cut at its thresholds."""
+    check_plain(
+        keys,
+        verb,
+        "thresholds are of all rows, and windows overlap; slice by dt.truncate(...)",
+        sets=True,
+    )
+    log.meaning.check_without(verb, "a score has two classes", "nulls='label'")
+    return Thresholds.of(cut(log, keys, answers=answers, role="score"), thresholds)

@@ -1,0 +1,127 @@
+"""`drift`: how the score of each slice has changed from one period to another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from polars_mcc._counts.counted import merged
+from polars_mcc._counts.cut import cut
+from polars_mcc._counts.pairs import pairs
+from polars_mcc._inference.differences import adjusted
+from polars_mcc._inference.periods import COLUMNS, PERIODS, changes
+from polars_mcc._log import defaults
+from polars_mcc._log.columns import IntoColumn
+from polars_mcc._log.described import Described
+from polars_mcc._log.frames import FrameT
+from polars_mcc._log.keys import IntoKey, check_plain
+from polars_mcc._log.options import Correction, Method, check_choice, check_level
+from polars_mcc._log.plan_errors import Failure, unless
+
+
+def drift(
+    log: Described[FrameT],
+    *keys: IntoKey,
+    before: IntoColumn,
+    after: IntoColumn,
+    ci: float = defaults.LEVEL,
+    method: Method = defaults.METHOD,
+    correction: Correction = defaults.CORRECTION,
+) -> FrameT:
+    """Tell how the score of each slice has changed from one period to another.
+
+    The rows of two periods are different ones, so their scores are independent, and the interval
+    of the difference follows from those of both (Zou 2007). Where users have many rows in both
+    periods, they are not quite independent, and the interval is not to be trusted to the digit.
+    Rows of neither period are not looked at; nor are they read, where the scan can tell.
+
+    Args:
+        *keys: What makes slices, as in `by`; but no windows.
+        before: Whether a row is of the first period: a Boolean column, such as
+            `pl.col("day") < date(2026, 3, 15)`.
+        after: Whether a row is of the second period.
+        ci: The confidence level of the interval.
+        method: How the interval of each score is made: "score", "fisher" or "wald", as in `by`.
+        correction: How p-values are corrected for the number of slices: see `compare`.
+
+    Returns:
+        A frame of the kind of the log, sorted by the keys, a row per slice that has rows in
+        one of the periods, with the keys, `model` if `pred` is several, and
+
+        - `n_before`, `n_after`: the rows scored;
+        - `mcc_before`, `mcc_after` (Float64): the scores; null where there is no row;
+        - `diff`, `se`, `diff_low`, `diff_high` (Float64): after less before, with its
+          standard error and interval: below 0, the slice has become worse;
+        - `p_value`, `p_adjusted` (Float64): of no change; corrected for the number of slices;
+        - `n_null`: the rows of both periods not scored.
+
+    Raises:
+        polars.exceptions.SchemaError: `before` or `after` is not Boolean.
+        polars.exceptions.InvalidOperationError: On `collect`: a row is of both periods, or no row
+            of the log is of one of them.
+        ValueError: The log has clusters, or a key is a window.
+
+    Errors of `by` are raised too.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.read_parquet("data/digits.parquet")
+        >>> is_early = pl.col("day") < pl.date(2026, 3, 15)
+        >>> change = log.mcc(pred="bayes").drift(before=is_early, after=~is_early)
+        >>> change.select("mcc_before", "mcc_after", "diff_low", "diff_high")
+        shape: (1, 4)
+        ┌────────────┬───────────┬──────────┬───────────┐
+        │ mcc_before ┆ mcc_after ┆ diff_low ┆ diff_high │
+        │ ---        ┆ ---       ┆ ---      ┆ ---       │
+        │ f64        ┆ f64       ┆ f64      ┆ f64       │
+        ╞════════════╪═══════════╪══════════╪═══════════╡
+        │ 0.813176   ┆ 0.854907  ┆ 0.005812 ┆ 0.078504  │
+        └────────────┴───────────┴──────────┴───────────┘
+
+    Command line:
+        polars-mcc drift logs/ --before "day < DATE '2026-03-15'" --after "day >= DATE '2026-03-15'"
+    """
+    check_choice("method", method, Method)
+    check_choice("correction", correction, Correction)
+    check_level(ci)
+    check_plain(keys, "drift", "windows overlap, and two periods must not", sets=True)
+    log.meaning.check_without("drift", "it takes rows for independent", "cluster")
+    sliced = cut(log, keys, answers=COLUMNS, periods={"before": before, "after": after})
+    counted = pairs(sliced).cache()
+    apart = replace(sliced, extras=(), apart=("period",), has_total=False)
+    cells = merged(apart, counted.with_columns(period=_period()))
+    of_slices = replace(sliced, extras=())
+    found = adjusted(changes(of_slices, apart, cells, ci, method), correction)
+    # From the left, so that it is looked at also if there are no slices.
+    checked = _both_periods(counted).join(
+        found.with_columns(has_both=pl.lit(value=True)), on="has_both", how="left"
+    )
+    there = checked.filter(pl.col("n_null").is_not_null()).select(*of_slices.slice, *COLUMNS)
+    return log.in_kind(of_slices.answer(there))
+
+
+def _period() -> pl.Expr:
+    """The period that a pair is of, or an error if it is of both."""
+    before, after = pl.col("before"), pl.col("after")
+    both = Failure(
+        before & after,
+        pl.lit("a row is both before and after; the rows of two periods must not be the same"),
+    )
+    period = pl.when(before).then(pl.lit("before")).otherwise(pl.lit("after"))
+    return unless(period, both).cast(PERIODS)
+
+
+def _both_periods(counted: pl.LazyFrame) -> pl.LazyFrame:
+    """One row, or an error if a period has no rows."""
+    failures = [
+        Failure(
+            ~pl.col(name), pl.lit(f"no row of the log is {name}: {name}=... must hold for some")
+        )
+        for name in PERIODS.categories
+    ]
+    has_rows = counted.select(
+        pl.col(name).fill_null(value=False).any() for name in PERIODS.categories
+    )
+    return has_rows.select(has_both=unless(pl.lit(value=True), *failures))

@@ -1,0 +1,53 @@
+"""`score`: all rows as one slice."""
+
+from __future__ import annotations
+
+from polars_mcc._inference.methods import Resampling
+from polars_mcc._log import defaults
+from polars_mcc._log.described import Described
+from polars_mcc._log.frames import FrameT
+from polars_mcc._log.options import Method
+from polars_mcc._scores.registry import IntoMetrics
+from polars_mcc._verbs.by import by
+
+
+def score(
+    log: Described[FrameT],
+    *,
+    metrics: IntoMetrics = defaults.METRICS,
+    ci: float | None = None,
+    method: Method | Resampling[FrameT] = defaults.METHOD,
+) -> FrameT:
+    """Score the whole log: `by` with no keys.
+
+    Args:
+        metrics: What to score with, from the same counts: names of `metrics()`, and more, as in
+            `by`.
+        ci: The confidence level of an interval, such as 0.95. None: no interval.
+        method: How the interval is made: "score", "fisher", "wald", or a `Bootstrap`.
+
+    Returns:
+        A frame of the kind of the log: one row (per model), with `n`, `mcc`, `n_null`, and
+        with `ci` the interval. No rows give `n` 0 and `mcc` null.
+
+    Errors of `by` are raised.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.DataFrame({"gold": [1, 1, 0, 0], "a": [1, 1, 0, 1], "b": [0, 1, 0, 1]})
+        >>> log.mcc(pred=["a", "b"]).score()
+        shape: (2, 4)
+        ┌───────┬─────┬─────────┬────────┐
+        │ model ┆ n   ┆ mcc     ┆ n_null │
+        │ ---   ┆ --- ┆ ---     ┆ ---    │
+        │ str   ┆ i64 ┆ f64     ┆ i64    │
+        ╞═══════╪═════╪═════════╪════════╡
+        │ a     ┆ 4   ┆ 0.57735 ┆ 0      │
+        │ b     ┆ 4   ┆ 0.0     ┆ 0      │
+        └───────┴─────┴─────────┴────────┘
+
+    Command line:
+        polars-mcc score logs/ --metric mcc --metric f1_macro --format json
+    """
+    return by(log, metrics=metrics, ci=ci, method=method)

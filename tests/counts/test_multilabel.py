@@ -1,0 +1,263 @@
+"""Lists of labels: each label against the rest, and averages, from counts."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import oracles
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from sklearn import metrics as sk
+from sklearn.preprocessing import MultiLabelBinarizer
+from support import LABELS, NAMES, ask
+
+import polars_mcc
+from polars_mcc import each
+
+FAMILY = polars_mcc.metrics()
+OF_LISTS = FAMILY.filter("multilabel", pl.col("from") != "positive")["metric"].to_list()
+
+label_lists = st.lists(st.sampled_from(range(6)), max_size=4)
+rows = st.lists(st.tuples(st.sampled_from([None, "x", "y"]), label_lists, label_lists), max_size=30)
+
+
+def log_of(rows: list[tuple], dtype: pl.DataType | None = None) -> pl.DataFrame:
+    """A log of rows (key, gold, pred), of lists of codes that stand for labels of `dtype`."""
+    dtype = pl.String() if dtype is None else dtype
+
+    def column(side: int) -> pl.Series:
+        lists = [
+            None
+            if row[side] is None
+            else [None if c is None else LABELS[dtype][c] for c in row[side]]
+            for row in rows
+        ]
+        return pl.Series(lists, dtype=pl.List(dtype))
+
+    keys = pl.Series([row[0] for row in rows], dtype=pl.String)
+    return pl.DataFrame({"key": keys, "gold": column(1), "pred": column(2)})
+
+
+def by_definition(rows: list[tuple]) -> dict[str, float]:
+    """The metrics of rows of one slice: by scikit-learn, and by the one-hot matrices."""
+    binarizer = MultiLabelBinarizer(classes=sorted({c for row in rows for c in (*row[1], *row[2])}))
+    gold, pred = (binarizer.fit_transform([row[side] for row in rows]) for side in (1, 2))
+    found = {}
+    classes = range(gold.shape[1])
+    # One column would be taken for a binary label: so there is one more, which is not scored.
+    padded = [np.hstack([side, np.zeros((len(rows), 1), dtype=int)]) for side in (gold, pred)]
+    for name in ("precision", "recall", "f1"):
+        for average in ("macro", "micro", "weighted"):
+            score = getattr(sk, f"{name}_score")
+            options = {"labels": classes, "average": average, "zero_division": 0}
+            found[f"{name}_{average}"] = score(*padded, **options)
+    tables = sk.multilabel_confusion_matrix(*padded)[:-1]  # [[tn, fp], [fn, tp]] of each label
+    sides = [tuple(map(int, (m[1, 1], m[0, 1], m[1, 0], m[0, 0]))) for m in tables]
+    phis = [oracles._phi(*side) or 0.0 for side in sides]
+    found["mcc_macro"], found["mcc_min_class"] = sum(phis) / len(phis), min(phis)
+    found["mcc_micro"] = oracles._phi(*map(sum, zip(*sides, strict=True))) or 0.0
+    x, y = gold - gold.mean(axis=0), pred - pred.mean(axis=0)
+    cov, var_gold, var_pred = float((x * y).sum()), float((x * x).sum()), float((y * y).sum())
+    has_spread = min(var_gold, var_pred) > 1e-9
+    found["mcc"] = cov / math.sqrt(var_gold * var_pred) if has_spread else 0.0
+    found["mcc_normalized"] = (found["mcc"] + 1) / 2
+    found["informedness"] = cov / var_gold if var_gold > 1e-9 else 0.0
+    found["markedness"] = cov / var_pred if var_pred > 1e-9 else 0.0
+    # As many hits as can be: of each label, the rows where it is gold and predicted side by side.
+    most = sum(
+        min(g.sum(), p.sum()) - g.sum() * p.sum() / len(rows)
+        for g, p in zip(gold.T, pred.T, strict=True)
+    )
+    found["mcc_max"] = most / math.sqrt(var_gold * var_pred) if has_spread else 0.0
+    found["phi_over_max"] = cov / most if most > 1e-9 else 0.0
+    return found
+
+
+@given(rows=rows)
+def test_the_family_of_each_slice(rows, run):
+    answer = run(log_of(rows), lambda f: f.mcc.by("key", metrics=OF_LISTS))
+    assert answer["key"].to_list() == sorted({r[0] for r in rows}, key=lambda k: (k is not None, k))
+    for row in answer.iter_rows(named=True):
+        of_slice = [other for other in rows if other[0] == row["key"]]
+        assert (row["n"], row["n_null"]) == (len(of_slice), 0)
+        if not any(gold or pred for _, gold, pred in of_slice):
+            assert {row[name] for name in OF_LISTS} == {0.0, 0.5}, "of no label: 0/0"
+            continue
+        expected = by_definition(of_slice)
+        assert expected.keys() == set(OF_LISTS)
+        for name in OF_LISTS:
+            assert row[name] == pytest.approx(expected[name], abs=1e-13), name
+
+
+@given(rows=rows)
+def test_each_label_against_the_rest(rows, run):
+    answer = run(log_of(rows), lambda f: f.mcc.classes("key"))
+    occurring = {(key, NAMES[code]) for key, *sides in rows for side in sides for code in side}
+    assert set(answer.select("key", "label").rows()) == occurring
+    assert answer.height == len(occurring)
+    for row in answer.iter_rows(named=True):
+        of_slice = [other for other in rows if other[0] == row["key"]]
+        sides = [[row["label"] in {NAMES[c] for c in r[side]} for r in of_slice] for side in (1, 2)]
+        gold, pred = sides
+        hits = sum(g and p for g, p in zip(gold, pred, strict=True))
+        assert (row["support"], row["predicted"], row["hits"]) == (sum(gold), sum(pred), hits)
+        assert (row["n"], row["n_null"]) == (len(of_slice), 0)
+        assert row["mcc"] == pytest.approx(sk.matthews_corrcoef(gold, pred), abs=1e-14)
+        specificity = sk.recall_score(gold, pred, pos_label=False, zero_division=0)
+        assert row["specificity"] == pytest.approx(specificity, rel=1e-15)
+
+
+@given(rows=rows)
+def test_lists_of_one_label_are_rows_of_one_label(rows, run):
+    """The same scores, to the last digit but for means over classes, whose order is any."""
+    single = [(key, [*gold, 0][:1], [*pred, 1][:1]) for key, gold, pred in rows]
+    lists = log_of(single)
+    plain = lists.with_columns(pl.col("gold", "pred").list.first())
+    answer = run(lists, lambda f: f.mcc.by("key", metrics=OF_LISTS))
+    expected = plain.mcc.by("key", metrics=OF_LISTS)
+    assert_frame_equal(answer, expected, rel_tol=1e-15, abs_tol=1e-15)
+    assert answer["mcc"].equals(expected["mcc"])
+    classes = run(lists, lambda f: f.mcc.classes("key"))
+    assert classes.equals(plain.mcc.classes("key"))
+
+
+@example(rows=[("x", [0, 1, 0], [2]), ("x", [1, 0], [2, 2])])
+@settings(max_examples=20)  # Six queries each.
+@given(rows=rows)
+def test_counts_of_lists_are_their_log(rows, run):
+    log = log_of(rows)
+    counts = run(log, lambda f: f.mcc.counts("key"))
+    assert counts["n"].sum() == len(rows)
+    sets = {(key, tuple(sorted({*gold})), tuple(sorted({*pred}))) for key, gold, pred in rows}
+    assert counts.height == len(sets)
+    query = {"metrics": OF_LISTS}
+    direct = ask(log, "by", "key", **query)
+    from_counts = run(counts, lambda f: ask(f, "by", "key", weight="n", **query))
+    assert_frame_equal(from_counts, direct, rel_tol=1e-15, abs_tol=1e-15)
+    thirds = counts.with_columns(pl.col("n") / 3)
+    weighted = run(thirds, lambda f: ask(f, "by", "key", weight="n", **query))
+    assert_frame_equal(weighted.drop("n", "n_null"), direct.drop("n", "n_null"), abs_tol=1e-14)
+    of_all = run(log, lambda f: f.mcc.by(each("key", total=True)))
+    plain = log.mcc.score()
+    assert of_all.filter(keys="").drop("keys", "key").equals(plain)
+
+
+@pytest.mark.parametrize("dtype", [d for d in LABELS if d != pl.Boolean()], ids=str)
+def test_labels_of_any_dtype(run, dtype):
+    log = log_of([("x", [0, 1], [1, 2]), ("x", [2], [2, 2]), ("x", [], [0])], dtype)
+    answer = run(log, lambda f: f.mcc.classes())
+    assert answer["label"].to_list() == LABELS[dtype][:3]
+    assert answer.select("support", "predicted", "hits").rows() == [(1, 1, 0), (1, 1, 1), (1, 2, 1)]
+
+
+def test_nulls(run):
+    log = log_of([("x", None, [0]), ("x", [0, None], [0]), ("x", [0], [0]), ("y", [1], None)])
+    answer = run(log, lambda f: f.mcc.by("key", metrics="f1_micro"))
+    assert answer.rows() == [("x", 1, 1.0, 2), ("y", 0, None, 1)]
+    classes = run(log, lambda f: f.mcc(nulls="label").classes())
+    columns = ["label", "support", "predicted", "hits", "n", "n_null"]
+    assert classes.select(columns).rows() == [
+        (None, 2, 1, 0, 4, 0),
+        ("ant", 2, 3, 2, 4, 0),
+        ("bee", 1, 0, 0, 4, 0),
+    ]
+
+
+def test_empty_lists_are_rows_without_labels(run):
+    log = log_of([("x", [], []), ("x", [], []), ("x", [0], [0])])
+    answer = run(log, lambda f: f.mcc(positive="ant").by("key", metrics=["mcc", "tn"]))
+    assert answer.rows() == [("x", 3, 1.0, 2, 0)]
+    none = pl.DataFrame({"gold": [[], []], "pred": [[], []]})
+    assert none.schema["gold"] == pl.List(pl.Null)
+    assert run(none, lambda f: f.mcc.score()).rows() == [(2, 0.0, 0)]
+    assert run(none, lambda f: f.mcc.classes()).height == 0
+    assert run(log.clear(), lambda f: f.mcc.score()).rows() == [(0, None, 0)]
+
+
+def test_labels_that_cannot_be_counted_exactly_are_an_error(run):
+    counts = log_of([("x", [0, 1, 2], [0])]).with_columns(n=pl.lit(2**62))
+    for metric in ("mcc", "mcc_micro"):
+        with pytest.raises(pl.exceptions.InvalidOperationError, match="add up to at least"):
+            run(counts, lambda f, m=metric: f.mcc(weight="n").score(metrics=m).select(m))
+    fine = counts.with_columns(n=pl.lit(2**61))
+    answer = run(fine, lambda f: f.mcc(weight="n").score(metrics="f1_micro"))
+    assert answer.row(0) == (2**61, 0.5, 0)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-3, 1e200])
+def test_float_weights_of_many_labels(run, size):
+    """Many labels a row, of weights of any size: as by counts."""
+    rows = [("x", list(range(k, k + 900)), list(range(k // 2, k // 2 + 800))) for k in range(7)]
+    log = pl.DataFrame(rows, schema=["key", "gold", "pred"], orient="row")
+    expected = log.mcc.by("key", metrics=OF_LISTS)
+    weighted = log.with_columns(w=pl.lit(size))
+    answer = run(weighted, lambda f: f.mcc(weight="w").by("key", metrics=OF_LISTS))
+    assert_frame_equal(answer.drop("n", "n_null"), expected.drop("n", "n_null"), rel_tol=1e-13)
+
+
+def test_several_models_arrays_and_mixed_integers(run):
+    log = pl.DataFrame(
+        {"gold": [[1, 2], [2, 3]], "a": [[1, 2], [3, 3]], "b": [[2], [3]]},
+        schema={"gold": pl.Array(pl.Int8, 2), "a": pl.List(pl.UInt16), "b": pl.List(pl.Int64)},
+    )
+    answer = run(log, lambda f: f.mcc(pred=["b", "a"]).score(metrics="recall_micro"))
+    assert answer.rows() == [("b", 2, 0.5, 0), ("a", 2, 0.75, 0)]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda f: f.mcc.score(metrics="kappa"),
+            ValueError,
+            "needs one label a row.*'mcc'",
+        ),
+        (
+            lambda f: f.mcc.score(metrics=pl.col("gold").n_unique()),
+            ValueError,
+            "metric 'gold' needs one label a row",
+        ),
+        (lambda f: f.mcc.score(ci=0.9), pl.exceptions.SchemaError, "without intervals"),
+        (
+            lambda f: f.mcc.confusion(),
+            pl.exceptions.SchemaError,
+            r"take by\(\), score\(\), classes",
+        ),
+        (lambda f: f.mcc(pred="key").score(), pl.exceptions.SchemaError, "'key' is String"),
+        (
+            lambda f: f.with_columns(
+                pl.col("gold").list.eval(pl.element() == "x"),
+                pl.col("pred").list.eval(pl.element() == "x"),
+            ).mcc.score(),
+            pl.exceptions.SchemaError,
+            "lists of Booleans",
+        ),
+        (
+            lambda f: f.with_columns(pl.col("gold").list.eval(pl.lit(1))).mcc.score(),
+            pl.exceptions.SchemaError,
+            "labels cannot be compared",
+        ),
+    ],
+)
+def test_errors(run, call, error, message):
+    with pytest.raises(error, match=message):
+        run(log_of([("x", [0], [1])]), call)
+
+
+@pytest.mark.parametrize("verb", [lambda f: f.mcc.by("key"), lambda f: f.mcc.classes()])
+def test_it_streams(verb, tmp_path):
+    """No list is taken apart but batch by batch: no node falls back to memory."""
+    log_of([("x", [0], [1])]).write_parquet(tmp_path / "log.parquet")
+    query = verb(pl.scan_parquet(tmp_path / "log.parquet"))
+    assert query.explain().count("Parquet SCAN") == 1
+    physical = query.show_graph(
+        engine="streaming", plan_stage="physical", raw_output=True, show=False
+    )
+    nodes = set(re.findall(r'label="([a-z-]+)', physical))
+    assert "map" in nodes, "explode"
+    assert not {node for node in nodes if "in-memory" in node}

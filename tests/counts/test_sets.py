@@ -1,0 +1,332 @@
+"""Keys that are several sets of columns: SQL's grouping sets, from rows that are counted once."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import duckdb
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import exact
+from polars.testing import assert_frame_equal
+
+import polars_mcc
+from polars_mcc import Bootstrap, cube, each, rollup, sets, trailing
+
+KEYS = ("a", "b", "c")
+values = st.sampled_from([None, "x", "y"])
+codes = st.one_of(st.none(), st.integers(0, 2))
+logs = st.lists(st.tuples(values, values, st.sampled_from([1, 2]), codes, codes), max_size=30)
+SCHEMA = {"a": pl.String, "b": pl.String, "c": pl.Int8, "gold": pl.Int64, "pred": pl.Int64}
+
+
+def frame_of(rows) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def scores_of_sets(rows, sets_of_keys) -> list[tuple]:
+    """(keys, values, n, mcc, n_null) of each slice, by looking at each row for each set."""
+    found = []
+    for keys in sets_of_keys:
+        tables: dict[tuple, Counter] = {(): Counter()} if not keys else {}
+        left_out: Counter = Counter()
+        for *key_values, gold, pred in rows:
+            active = dict(zip(KEYS, key_values, strict=True))
+            slice_ = tuple(active[key] for key in keys)
+            table = tables.setdefault(slice_, Counter())
+            if gold is None or pred is None:
+                left_out[slice_] += 1
+            else:
+                table[gold, pred] += 1
+        for slice_, table in tables.items():
+            truth = exact(table)
+            shown = dict(zip(keys, slice_, strict=True))
+            cells = tuple(shown.get(key) for key in KEYS)
+            score = None if truth is None else float(truth)
+            found.append((", ".join(keys), *cells, table.total(), score, left_out[slice_]))
+    return found
+
+
+def as_rows(answer: pl.DataFrame) -> list[tuple]:
+    return answer.select("keys", *KEYS, "n", "mcc", "n_null").rows()
+
+
+def in_order(rows: list[tuple]) -> list[tuple]:
+    return sorted(rows, key=repr)
+
+
+ALL = [keys for size in range(4) for keys in itertools.combinations(KEYS, size)]
+SETS = {
+    "sets": ([sets(KEYS, total=True)], [KEYS, ()]),
+    "each": ([each(*KEYS, total=True)], [("a",), ("b",), ("c",), ()]),
+    "rollup": ([rollup(*KEYS)], [KEYS, ("a", "b"), ("a",), ()]),
+    "cube": ([cube(*KEYS)], ALL),
+    # As in SQL, keys beside each other are crossed.
+    "beside": (["a", each("b", "c")], [("a", "b"), ("a", "c")]),
+    "both": ([each("a", "b", total=True), rollup("c")], [("a", "c"), ("b", "c"), ("c",), *ALL[:3]]),
+    "again": (["a", each("a", "b")], [("a",), ("a", "b")]),
+    "without": ([cube("a", "b", total=False), "c"], [("a", "b", "c"), ("a", "c"), ("b", "c")]),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+@given(rows=logs)
+def test_every_set_is_scored_by_its_definition(run, name, rows):
+    keys, wanted_sets = SETS[name]
+    answer = run(frame_of(rows), lambda log: log.mcc.by(*keys))
+    columns = [pl.lit(None).alias(key) for key in KEYS if key not in answer.columns]
+    wanted = scores_of_sets(rows, wanted_sets)
+    found = as_rows(answer.with_columns(columns))
+    assert len(found) == len(wanted)
+    for one, truth in zip(in_order(found), in_order(wanted), strict=True):
+        assert one[:5] == truth[:5]
+        assert one[6] == truth[6]
+        assert one[5] == pytest.approx(truth[5], abs=1e-15)
+
+
+@given(rows=logs)
+def test_listed_sets_are_theirs_in_their_order(rows):
+    answer = frame_of(rows).mcc.by(sets(("c", "a"), "b", ()))
+    names = answer["keys"].unique(maintain_order=True).to_list()
+    assert names == (["c, a", "b", ""] if rows else [""])
+    reordered = [("a, c" if row[0] == "c, a" else row[0], *row[1:]) for row in as_rows(answer)]
+    wanted = scores_of_sets(rows, [("a", "c"), ("b",), ()])
+    assert [row[:5] for row in in_order(reordered)] == [row[:5] for row in in_order(wanted)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "keys"),
+    [
+        ("ROLLUP (a, b, c)", [rollup(*KEYS)]),
+        ("CUBE (a, b, c)", [cube(*KEYS)]),
+        ("GROUPING SETS ((a, b), (c), ())", [sets(("a", "b"), "c", total=True)]),
+        ("a, ROLLUP (b, c)", ["a", rollup("b", "c")]),
+        ("CUBE (a, b), GROUPING SETS ((c), ())", [cube("a", "b"), each("c", total=True)]),
+    ],
+)
+def test_the_words_mean_what_they_mean_in_sql(sql, keys, tmp_path):
+    log = frame_of([("x", "y", 1, 0, 0), (None, "y", 1, 0, 1), ("x", None, 2, 1, 1)] * 3)
+    log.write_parquet(tmp_path / "log.parquet")
+    size = "(1 - grouping(a)) + (1 - grouping(b)) + (1 - grouping(c))"
+    counted = duckdb.sql(
+        f"SELECT a, b, c, {size} AS size, count(*) AS n "  # noqa: S608 - our own
+        f"FROM '{tmp_path}/log.parquet' GROUP BY {sql}"
+    )
+    answer = log.mcc.by(*keys)
+    size = pl.col("keys").str.split(", ").list.len()
+    size = pl.when(pl.col("keys") == "").then(0).otherwise(size)
+    found = answer.select(*KEYS, size.cast(pl.Int64).alias("size"), "n").rows()
+    assert in_order(found) == in_order(counted.fetchall())
+
+
+def test_a_key_that_is_null_is_not_all_values(run):
+    log = frame_of([(None, "y", 1, 0, 0), ("x", "y", 1, 0, 1)])
+    answer = run(log, lambda log: log.mcc.by(each("a", total=True)))
+    assert answer.select("keys", "a", "n").rows() == [("a", None, 1), ("a", "x", 1), ("", None, 2)]
+
+
+def test_an_interval_of_a_set_is_that_of_its_slices(run):
+    log = pl.DataFrame(
+        {
+            "a": ["x", "y", "x", None] * 30,
+            "b": ["u", "u", "v"] * 40,
+            "user": [1, 2, 3, 4, 5, 6, 7, 8] * 15,
+            "gold": ["p", "q", "q", "r", "p"] * 24,
+            "pred": ["p", "q", "r"] * 40,
+            "other": ["p", "q"] * 60,
+            "w": [0.25, 1.5, 2.0, 1.0, 0.125, 3.0] * 20,
+        }
+    )
+    about = {"cluster": "user", "pred": ["pred", "other"], "sample_weight": "w"}
+    answer = run(log, lambda log: log.mcc(**about).by(each("a", "b", total=True), ci=0.9))
+    for keys in (["a"], ["b"], []):
+        alone = log.mcc(**about).by(*keys, ci=0.9)
+        part = answer.filter(pl.col("keys") == ", ".join(keys)).select(alone.columns)
+        assert_frame_equal(part, alone, rel_tol=1e-12)
+
+
+def test_labels_and_keys_of_any_dtype_come_back(run):
+    enum = pl.Enum(["p", "q"])
+    log = pl.DataFrame(
+        {
+            "enum": pl.Series(["p", "q", None, "p"], dtype=enum),
+            "category": pl.Series(["x", "y", "x", None], dtype=pl.Categorical),
+            "list": [[1], [1], [2], None],
+            "gold": pl.Series(["p", "q", "p", "q"], dtype=enum),
+            "pred": ["p", "q", "q", "q"],
+        }
+    )
+    answer = run(log, lambda log: log.mcc.by(each("enum", "category", "list")))
+    schema = {name: log.schema[name] for name in ("enum", "category", "list")}
+    assert {name: answer.schema[name] for name in schema} == schema
+    assert answer["n"].to_list() == [1, 2, 1, 1, 2, 1, 1, 2, 1]
+
+
+def test_the_long_form_has_one_column_of_values(run):
+    log = frame_of([(None, "y", 1, 0, 0), ("x", "y", 1, 0, 1)])
+    answer = run(log, lambda log: log.mcc.by(cube("a", "c"), long=True))
+    assert answer.columns == ["slice", "value", "n", "mcc", "n_null"]
+    assert answer.select("slice", "value", "n").rows() == [
+        ("a, c", "null, 1", 1),
+        ("a, c", "x, 1", 1),
+        ("a", None, 1),
+        ("a", "x", 1),
+        ("c", "1", 2),
+        ("", None, 2),
+    ]
+
+
+@pytest.mark.parametrize("name", ["slice", "value", "keys", "n", "mcc"])
+def test_a_key_of_any_name_can_be_long(run, name):
+    """Its column is not in the answer, so it hides none."""
+    log = frame_of([("x", "y", 1, 0, 0), ("x", "y", 1, 0, 1)]).rename({"a": name})
+    answer = run(log, lambda log: log.mcc.by(each(name, "b"), long=True))
+    assert answer.select("slice", "value", "n").rows() == [(name, "x", 2), ("b", "y", 2)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "texts"),
+    [
+        (pl.List(pl.Int64), [[1, None], [], None], ["[1, null]", "[]", None]),
+        (pl.Array(pl.String, 2), [["a", "b"], None, ["c", None]], ["[a, b]", None, "[c, null]"]),
+        (pl.Duration("ms"), [90_000, 0, None], ["1m 30s", "0ms", None]),
+        (
+            pl.Struct({"x": pl.Int8, "y": pl.List(pl.Duration("us"))}),
+            [{"x": 1, "y": [1]}, {"x": None, "y": None}, None],
+            ["{x: 1, y: [1µs]}", "{x: null, y: null}", None],
+        ),
+        (pl.Binary, [b"ab", b"\xff", None], ["6162", "ff", None]),
+    ],
+    ids=str,
+)
+def test_a_key_of_any_dtype_can_be_long(run, dtype, values, texts):
+    key = pl.Series("key", values, dtype=dtype)
+    log = pl.DataFrame({"key": key, "one": [1, 1, 1], "gold": [1, 0, 1], "pred": [1, 0, 0]})
+    answer = run(log, lambda log: log.mcc.by("key", long=True))
+    assert {*answer["value"]} == {*texts}
+    crossed = run(log, lambda log: log.mcc.by("key", "one", long=True))
+    assert {*crossed["value"]} == {f"{'null' if text is None else text}, 1" for text in texts}
+    found = run(log, lambda log: log.mcc.worst("key", "one", min_n=1, ci=0.01, long=True))
+    assert found.columns[:2] == ["slice", "value"]
+
+
+def test_weights_are_added_up_once():
+    log = frame_of([("x", "y", 1, 0, 0), ("x", "z", 1, 0, 1), ("y", "y", 2, 1, 1)])
+    counts = log.with_columns(n=pl.Series([2**62, 2**61, 2**60])).mcc(weight="n")
+    answer = counts.by(cube("a", "b"))
+    for keys in ([], ["a"], ["b"], ["a", "b"]):
+        alone = counts.by(*keys)
+        part = answer.filter(pl.col("keys") == ", ".join(keys)).select(alone.columns)
+        assert_frame_equal(part, alone, check_exact=True)
+
+
+def test_a_selector_names_several_columns(run):
+    log = frame_of([("x", "y", 1, 0, 0), ("x", "z", 2, 0, 1)])
+    text = pl.selectors.string()
+    by_name = log.mcc.by(each("a", "b"))
+    assert run(log, lambda log: log.mcc.by(each(text))).equals(by_name)
+    listed = run(log, lambda log: log.mcc.by(sets((text,), pl.col("a"))))
+    assert listed["keys"].to_list() == ["a, b", "a, b", "a"]
+
+
+def test_an_expression_is_a_key_of_several_sets(run):
+    log = frame_of([("x", "y", 1, 0, 0), ("x", "z", 2, 0, 1)])
+    double = (pl.col("c") * 2).alias("double")
+    answer = run(log, lambda log: log.mcc.by(sets((double, "a"), double)))
+    assert answer["double"].to_list() == [2, 4, 2, 4]
+    with pytest.raises(pl.exceptions.DuplicateError, match="two key columns have one name"):
+        log.mcc.by(sets((double, "a"), pl.col("c").alias("double")))
+
+
+VERBS = {
+    "counts": lambda log, *keys: log.mcc.counts(*keys),
+    "classes": lambda log, *keys: log.mcc.classes(*keys),
+    "confusion": lambda log, *keys: log.mcc.confusion(*keys, labels=[0, 1, 2]),
+    "long confusion": lambda log, *keys: log.mcc.confusion(*keys, long=True, normalize="all"),
+    "costliest": lambda log, *keys: log.mcc.confusion(*keys, top=1),
+    "compare": lambda log, *keys: log.mcc(pred=["pred", "other"]).compare(*keys),
+    "drift": lambda log, *keys: log.mcc.drift(*keys, before=pl.col("c") == 1, after="late"),
+    "curve": lambda log, *keys: log.mcc(gold="late", score="c").curve(*keys),
+    "grid": lambda log, *keys: log.mcc(gold="late", score="c").curve(*keys, thresholds=2),
+    "best": lambda log, *keys: log.mcc(gold="late", score="c").best_threshold(*keys),
+    "bootstrap": lambda log, *keys: log.collect().mcc.by(*keys, ci=0.9, method=Bootstrap(seed=1)),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@given(rows=logs.filter(lambda rows: {row[2] for row in rows} == {1, 2}))
+def test_every_verb_takes_sets(verb, rows):
+    """A set of one verb is what the verb gives of its keys alone."""
+    log = frame_of(rows).lazy().with_columns(other="gold", late=pl.col("c") == 2)
+    ask = VERBS[verb]
+    answer = ask(log, each("a", "b", total=True)).lazy().collect()
+    for keys in (["a"], ["b"], []):
+        alone = ask(log, *keys).lazy().collect().drop("p_adjusted", strict=False)
+        part = answer.filter(pl.col("keys") == ", ".join(keys)).select(alone.columns)
+        if verb == "bootstrap":  # Each slice has its own draws, by its place in the answer.
+            part, alone = (frame.select(*keys, "n", "mcc") for frame in (part, alone))
+        assert_frame_equal(part, alone, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("ci", [None, 0.9])
+def test_a_gate_of_sets(ci):
+    log = frame_of([("x", "y", 1, 0, 0), ("y", "y", 1, 1, 1), ("x", "z", 2, 0, 1)] * 9)
+    judged = log.mcc.check(each("a", "b"), min=-1, ci=ci)
+    assert judged["keys"].to_list() == ["a", "a", "b", "b"]
+    baseline = log.mcc.counts("a", "b")
+    compared = log.mcc.check(each("a", "b", total=True), no_worse_than=baseline, ci=ci)
+    assert compared["diff"].to_list() == [0.0] * 5
+    with pytest.raises(ValueError, match=r"each row several times: take counts\('a', 'b'\)"):
+        log.mcc.check("a", "b", no_worse_than=log.mcc.counts(each("a", "b")))
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "message"),
+    [
+        ([each()], ValueError, r"each\(\) is empty: name keys, as in each\('country'"),
+        ([sets()], ValueError, r"sets\(\) is empty"),
+        ([sets("d")], pl.exceptions.ColumnNotFoundError, "no column 'd' for key"),
+        ([sets(("a", "b"), ("b", "a"))], ValueError, r"sets has \('b', 'a'\) twice"),
+        ([sets(("a", "a"))], pl.exceptions.DuplicateError, "two key columns have one name"),
+        (["a", "a"], pl.exceptions.DuplicateError, "two key columns have one name"),
+        ([each(each("a"))], TypeError, "key must be a column name or a polars expression, got ea"),
+        ([each(pl.selectors.float())], pl.exceptions.ColumnNotFoundError, "matches no column"),
+    ],
+)
+def test_sets_that_make_no_sense(keys, error, message):
+    with pytest.raises(error, match=message):
+        frame_of([]).mcc.by(*keys)
+
+
+def test_the_long_form_needs_keys():
+    with pytest.raises(ValueError, match="long=True shows the names and values of keys"):
+        frame_of([]).mcc.by(long=True)
+
+
+@pytest.mark.parametrize("key", [each("a"), rollup("a"), cube("a"), sets("a"), trailing("a", "1d")])
+def test_worst_makes_its_own_sets(key):
+    word = repr(key).split("(", 1)[0]
+    with pytest.raises(ValueError, match=rf"worst takes no {word}\(...\): it crosses the columns"):
+        frame_of([]).mcc.worst("b", key)
+
+
+def test_names_that_would_be_taken_for_one():
+    log = frame_of([]).with_columns(pl.lit(1).alias("a, b"))
+    with pytest.raises(ValueError, match="two sets of keys have one name, 'a, b'"):
+        log.mcc.by(sets(("a", "b"), ("a, b",)))
+    with pytest.raises(pl.exceptions.DuplicateError, match="key 'keys' has the name"):
+        frame_of([]).rename({"a": "keys"}).mcc.by(each("keys"))
+
+
+def test_a_key_is_shown_as_it_was_said():
+    for key in (
+        each("a", "b", total=True),
+        rollup("a", total=False),
+        cube("a", "b"),
+        sets(("a", "b"), "c", ()),
+        trailing("day", "7d", every="1d", align="calendar"),
+    ):
+        assert eval(repr(key), vars(polars_mcc)) == key  # noqa: S307 - our own

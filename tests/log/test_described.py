@@ -1,0 +1,209 @@
+"""`PredictionLog`: what is said of a log is said once, checked at once, and heard by every verb."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import polars as pl
+import pytest
+from polars.io.plugins import register_io_source
+from polars.testing import assert_frame_equal
+
+import polars_mcc
+from polars_mcc import PredictionLog, each, trailing
+
+LOG = pl.DataFrame(
+    {
+        "country": ["DE", "DE", "FR", "FR", "FR"],
+        "day": pl.Series(range(5)).cast(pl.Date),
+        "label": ["a", "b", "a", "b", None],
+        "one": ["a", "b", "b", "b", "a"],
+        "two": ["a", "a", "a", None, "b"],
+        "sure": [0.9, 0.2, 0.4, 0.3, 0.5],
+        "n": [3, 1, 2, 4, 1],
+        "user": [1, 1, 2, 2, 3],
+    }
+)
+VERBS = [
+    name for name, _ in inspect.getmembers(PredictionLog, inspect.isfunction) if name[0] != "_"
+]
+OF_DESCRIPTION = {"again", "in_kind", "with_frame"}
+ASKED = {
+    "by": {},
+    "score": {},
+    "compare": {"baseline": "one"},
+    "worst": {},
+    "drift": {"before": pl.col("n") > 2, "after": pl.col("n") <= 2},
+    "curve": {},
+    "best_threshold": {},
+    "check": {"min": -1},
+    "counts": {},
+    "classes": {},
+    "confusion": {"labels": ["a", "b"]},
+    "report": {},
+}
+
+
+def test_the_verbs():
+    assert {*VERBS} - OF_DESCRIPTION == {*ASKED, "engine_counts"}
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "message"),
+    [
+        ({"gold": "lable"}, pl.exceptions.ColumnNotFoundError, "for gold; did you mean 'label'?"),
+        ({"pred": ["one", "three"]}, pl.exceptions.ColumnNotFoundError, "'three' for pred"),
+        ({"score": "shure"}, pl.exceptions.ColumnNotFoundError, "for score; did you mean 'sure'?"),
+        ({"weight": "m"}, pl.exceptions.ColumnNotFoundError, "no column 'm' for weight"),
+        ({"sample_weight": "m"}, pl.exceptions.ColumnNotFoundError, "'m' for sample_weight"),
+        ({"cluster": "usr"}, pl.exceptions.ColumnNotFoundError, "for cluster; did you mean 'user'"),
+        (
+            {"weight": "one"},
+            pl.exceptions.SchemaError,
+            "weight must be integer or float, but 'one'",
+        ),
+        ({"score": "two"}, pl.exceptions.SchemaError, "score must be a number, but 'two' is Str"),
+        ({"pred": "n"}, pl.exceptions.SchemaError, "labels cannot be compared"),
+        ({"positive": 1}, pl.exceptions.SchemaError, "positive=1 is not of dtype String"),
+        ({"nulls": "keep"}, ValueError, "nulls must be one of 'drop', 'label', got 'keep'"),
+        ({"zero_division": "0"}, TypeError, "zero_division must be a number or None, got '0'"),
+        ({"weight": "n", "sample_weight": "n"}, ValueError, "give one of them, not both"),
+        ({"gold": pl.col("label", "one")}, ValueError, "gold must be one column, but"),
+        ({"pred": ["one", pl.col("two").alias("one")]}, pl.exceptions.DuplicateError, "two pred"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+@pytest.mark.parametrize("kind", [pl.DataFrame, pl.LazyFrame])
+def test_all_is_checked_at_once(kind, said, error, message):
+    frame = LOG if kind is pl.DataFrame else LOG.lazy()
+    described = {"gold": "label", "pred": "one"} | said
+    with pytest.raises(error, match=re.escape(message)):
+        PredictionLog(frame, **described)
+    with pytest.raises(error, match=re.escape(message)):
+        frame.mcc(**described)
+    with pytest.raises(error, match=re.escape(message)):
+        PredictionLog(frame, gold="label", pred="one")(**described)
+
+
+def test_a_frame_is_described_without_being_read():
+    def read(*_):
+        pytest.fail("it was read")
+        yield
+
+    frame = register_io_source(read, schema=LOG.schema)
+    log = PredictionLog(frame, gold="label", pred=["one", "two"], score="sure", cluster="user")
+    log(weight="n", positive="a").best_threshold(each("country", total=True))
+    log.compare("country", trailing("day", "2d"))
+
+
+def test_a_default_is_named_when_it_is_not_there():
+    log = LOG.mcc  # not yet: a frame may have a namespace that it does not use
+    hint = r"no column 'gold' for gold.*Say which column is gold, as in frame.mcc\(gold='label'\)"
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match=hint):
+        log.by("country")
+    hint = r"no column 'pred' for pred.*Say which column is pred, as in frame.mcc\(pred='label'\)"
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match=hint):
+        log(gold="label").score()
+    with pytest.raises(pl.exceptions.ColumnNotFoundError) as raised:
+        log(gold="prediction")
+    assert "Say which" not in str(raised.value), "the user has named it"
+
+
+def test_what_is_said_again_changes_that_alone():
+    log = LOG.mcc(gold="label", pred="one", weight="n")
+    other = log(pred="two", zero_division=None)
+    assert repr(log) == "PredictionLog(DataFrame, gold='label', pred='one', weight='n')"
+    assert repr(other) == (
+        "PredictionLog(DataFrame, gold='label', pred='two', weight='n', zero_division=None)"
+    )
+    assert_frame_equal(
+        other.by("country"),
+        PredictionLog(LOG, gold="label", pred="two", weight="n", zero_division=None).by("country"),
+    )
+    assert_frame_equal(
+        log.by("country"), LOG.mcc(gold="label", pred="one", weight="n").by("country")
+    )
+    assert (
+        repr(log(gold="label", weight=None)) == "PredictionLog(DataFrame, gold='label', pred='one')"
+    )
+    assert repr(LOG.lazy().mcc) == "PredictionLog(LazyFrame)"
+    said = LOG.mcc(gold=pl.col("label"), pred=["one", pl.col("two").alias("2")]).said
+    assert said == """gold=pl.col("label"), pred=['one', pl.col("two").alias("2")]"""
+    with pytest.raises(TypeError, match="golds"):
+        log(golds="label")
+
+
+@pytest.mark.parametrize("verb", [*ASKED])
+def test_lazy_in_lazy_out(verb):
+    """And the answer of the one is that of the other; `check` and `report` decide now."""
+    pytest.importorskip("altair")
+    preds = "two" if verb in {"compare", "worst"} else ["one", "two"]
+    said = {"gold": "label", "pred": preds, "score": "sure", "positive": "a"}
+    ask = lambda frame: getattr(PredictionLog(frame, **said), verb)("country", **ASKED[verb])  # noqa: E731
+    if verb == "score":
+        ask = lambda frame: PredictionLog(frame, **said).score()  # noqa: E731
+    eager, lazy = ask(LOG), ask(LOG.lazy())
+    if verb == "report":
+        made = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
+        assert made.sub("", eager) == made.sub("", lazy)
+        return
+    assert isinstance(eager, pl.DataFrame)
+    assert isinstance(lazy, pl.DataFrame if verb == "check" else pl.LazyFrame)
+    assert_frame_equal(eager, lazy.lazy().collect())
+
+
+def test_predictions_and_scores():
+    """A log has labels, or scores, or both; who asks for the other is told so."""
+    labels = LOG.mcc(gold="label", pred="one", positive="a")
+    scores = LOG.mcc(gold="label", score="sure", positive="a")
+    both = LOG.mcc(gold="label", pred="one", score="sure", positive="a")
+    assert_frame_equal(both.by("country"), labels.by("country"))
+    assert_frame_equal(both.curve("country"), scores.curve("country"))
+    with pytest.raises(
+        ValueError, match="this log has scores and no predicted labels: cut a score"
+    ):
+        scores.by("country")
+    with pytest.raises(ValueError, match="this log has no score: say which column is how sure"):
+        labels.curve("country")
+    cut = LOG.mcc(gold=pl.col("label") == "a", pred=pl.col("sure") >= 0.4)
+    at = scores.curve(thresholds=[0.4])
+    assert cut.score()["mcc"].item() == at["mcc"].item()
+
+
+@pytest.mark.parametrize(
+    ("verb", "said", "message"),
+    [
+        ("worst", {"cluster": "user"}, r"worst cannot .* cluster.*log\(cluster=None\).worst"),
+        ("drift", {"cluster": "user"}, r"drift cannot .* cluster.*log\(cluster=None\).drift"),
+        ("counts", {"sample_weight": "n"}, r"counts cannot .*log\(sample_weight=None\).counts"),
+        ("curve", {"nulls": "label"}, r"curve cannot .*log\(nulls='drop'\).curve"),
+        ("best_threshold", {"nulls": "label"}, r"best_threshold cannot .*nulls='label'"),
+    ],
+)
+def test_a_verb_refuses_what_it_cannot_take_into_account(verb, said, message):
+    log = LOG.mcc(gold="label", pred="one", score="sure", positive="a", **said)
+    with pytest.raises(ValueError, match=message):
+        getattr(log, verb)("country", **ASKED[verb])
+    answer = getattr(log(**dict.fromkeys(said, None) | {"nulls": "drop"}), verb)
+    answer("country", **ASKED[verb])
+
+
+@pytest.mark.parametrize("verb", ["by", "classes", "confusion", "counts", "check", "curve"])
+def test_what_is_true_of_a_log_is_no_error_where_nobody_asks_for_it(verb):
+    """Clusters make no difference without an interval, nor does a positive label without use."""
+    plain = LOG.mcc(gold="label", pred="one", score="sure", positive="a")
+    said = plain(cluster="user", positive="a")
+    options = ASKED[verb] | ({"normalize": "gold"} if verb == "confusion" else {})
+    assert_frame_equal(
+        getattr(said, verb)("country", **options), getattr(plain, verb)("country", **options)
+    )
+
+
+def test_it_is_the_namespace():
+    assert isinstance(LOG.mcc, PredictionLog)
+    assert isinstance(LOG.lazy().mcc(gold="label", pred="one"), PredictionLog)
+    assert LOG.mcc.frame is LOG
+    assert polars_mcc.PredictionLog(LOG, gold="label", pred="one").frame is LOG
+    with pytest.raises(TypeError, match=r"expected a polars DataFrame .*, got builtins\.list"):
+        PredictionLog([1, 2])

@@ -1,0 +1,89 @@
+"""What the registry says that peers agree on, they do; and the page says where they do not."""
+
+from __future__ import annotations
+
+import conformance
+import numpy as np
+import polars as pl
+import pytest
+import sklearn.metrics
+from sklearn.metrics import multilabel_confusion_matrix
+from support import ask
+
+import polars_mcc
+
+BINARY = set(polars_mcc.metrics().filter(pl.col("from") == "positive")["metric"])
+
+
+def test_peers_agree_where_nothing_is_undefined():
+    assert list(conformance.differences(conformance.REGULAR)) == []
+
+
+def test_every_peer_that_is_named_is_asked():
+    """A name that a peer has not would be an error, and one that is never asked a claim."""
+    asked = {
+        peer
+        for table in conformance.REGULAR.values()
+        for metric in polars_mcc.metrics()["metric"]
+        for peer in conformance.peers_of(metric)
+        if conformance.theirs(peer, table, is_binary=metric in BINARY) is not None
+    }
+    named = {peer for peers in polars_mcc.metrics()["peers"] if peers for peer in peers.split("; ")}
+    assert asked == named
+    assert {peer.split(":")[0] for peer in named} == {"scikit-learn", "PyCM", "SciPy"}
+
+
+@pytest.mark.parametrize("where", [*conformance.REGULAR, *conformance.DEGENERATE])
+def test_rows_score_as_their_counts(where):
+    table = {**conformance.REGULAR, **conformance.DEGENERATE}[where]
+    gold, pred = conformance.rows_of(table)
+    names = polars_mcc.metrics()["metric"].to_list()
+    log = pl.DataFrame({"gold": gold, "pred": pred})
+    [row] = log.mcc(positive=conformance.POSITIVE).score(metrics=names).to_dicts()
+    expected = conformance.ours(table)
+    for name in names:
+        assert row[name] == pytest.approx(expected[name], rel=1e-15, abs=1e-16), name
+
+
+@pytest.mark.parametrize("where", conformance.REGULAR)
+def test_weighted_against_scikit_learn(where):
+    """Each metric that scikit-learn weights, with random weights per row."""
+    gold, pred = conformance.rows_of(conformance.REGULAR[where])
+    weights = np.random.default_rng(7).exponential(size=len(gold))
+    log = pl.DataFrame({"gold": gold, "pred": pred, "w": weights})
+    asked = 0
+    for metric in polars_mcc.metrics()["metric"]:
+        for peer in conformance.peers_of(metric):
+            library, function = peer.split(": ")
+            if library != "scikit-learn" or function == "mutual_info_score":
+                continue
+            name, _, average = function.removesuffix("')").partition("(average='")
+            options = {"average": average, "zero_division": 0.0} if average else {}
+            sides, positive = (gold, pred), None
+            if metric in BINARY:
+                positive = conformance.POSITIVE
+                sides = (gold == positive, pred == positive)
+            expected = getattr(sklearn.metrics, name)(*sides, sample_weight=weights, **options)
+            for role in ("weight", "sample_weight"):
+                found = ask(log, "score", metrics=metric, positive=positive, **{role: "w"})
+                assert found[metric].item() == pytest.approx(expected, rel=1e-12, abs=1e-15), metric
+            asked += 1
+    assert asked > 15
+
+
+def test_the_confusion_matrix_of_each_class():
+    for table in conformance.REGULAR.values():
+        gold, pred = conformance.rows_of(table)
+        classes = pl.DataFrame({"gold": gold, "pred": pred}).mcc.classes()
+        found = classes.select(
+            tp="hits",
+            fp=pl.col("predicted") - pl.col("hits"),
+            fn=pl.col("support") - pl.col("hits"),
+        ).rows()
+        expected = multilabel_confusion_matrix(gold, pred)
+        assert found == [(m[1, 1], m[0, 1], m[1, 0]) for m in expected]
+
+
+def test_the_page_has_the_tables_that_are_made():
+    """`python tests/conformance.py --write` writes them."""
+    assert conformance.PAGE.read_text(encoding="utf-8") == conformance.page()

@@ -1,0 +1,792 @@
+"""The command line: the main job on files, and its refusals."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from runner import invoke
+
+import polars_mcc
+from polars_mcc import cube, each, rollup, sets, trailing
+from polars_mcc._shell import command, options
+
+ROWS = pl.DataFrame(
+    {
+        "country": ["DE", "DE", "FR", "FR"],
+        "gold": ["u", "v", "u", "v"],
+        "pred": ["u", "v", "u", "u"],
+        "other": ["u", "u", "u", None],
+        "n": [3, 1, 1, 1],
+    }
+)
+
+
+@pytest.fixture
+def logs(tmp_path, monkeypatch):
+    """A hive-partitioned log of two days, at logs/ in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    for day in ("2026-01-01", "2026-01-02"):
+        (tmp_path / f"logs/day={day}").mkdir(parents=True)
+        ROWS.write_parquet(tmp_path / f"logs/day={day}/part.parquet")
+    return tmp_path / "logs"
+
+
+def polars_mcc_by(*arguments: str):
+    return invoke("by", *arguments)
+
+
+def answer_of(*arguments: str) -> pl.DataFrame:
+    done = polars_mcc_by(*arguments, "--out", "answer.parquet")
+    assert done.exit_code == 0, done.output
+    return pl.read_parquet("answer.parquet")
+
+
+def refusal_of(*arguments: str, out: str = "answer.csv") -> str:
+    done = polars_mcc_by(*arguments, "--out", out)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("polars-mcc: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["logs"],
+        ["logs/"],
+        ["logs/**/*.parquet"],
+        ["logs/day=*"],
+        ["logs/**"],
+        ["logs", "logs/day=2026-01-01", "./logs/day=2026-01-01/part.parquet"],
+        ["logs/day=2026-01-01", "logs/day=2026-01-02/part.parquet"],
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("logs")
+def test_files_folders_and_globs(paths):
+    log = pl.scan_parquet("logs")
+    expected = log.collect().mcc.by("day", "country")
+    assert_frame_equal(answer_of(*paths, "--by", "day", "--by", "country"), expected)
+    assert_frame_equal(answer_of(*paths), log.collect().mcc.score())
+
+
+@pytest.mark.usefixtures("logs")
+def test_options_are_those_of_the_function():
+    log = pl.scan_parquet("logs").collect()
+    assert_frame_equal(
+        answer_of("logs", "--by", "country", "--pred", "pred", "--pred", "other"),
+        log.mcc(pred=["pred", "other"]).by("country"),
+    )
+    assert_frame_equal(
+        answer_of("logs", "--gold", "other", "--pred", "gold", "--weight", "n", "--nulls", "label"),
+        log.mcc(gold="other", pred="gold", weight="n", nulls="label").score(),
+    )
+    assert_frame_equal(
+        answer_of("logs", "--filter", "day > DATE '2026-01-01' AND country = 'FR'"),
+        log.filter(pl.col("day") > pl.date(2026, 1, 1), pl.col("country") == "FR").mcc.score(),
+    )
+
+
+@pytest.mark.usefixtures("logs")
+def test_the_table_is_printed_whole():
+    done = polars_mcc_by("logs", "--by", "country")
+    assert done.exit_code == 0
+    assert re.search(r"│ DE +┆ 4 +┆ 1.0 +┆ 0 +│", done.stdout)
+    many = pl.DataFrame({"key": [f"slice {i:03}" for i in range(200)], "gold": 1, "pred": 1})
+    many.write_parquet("many.parquet")
+    done = polars_mcc_by("many.parquet", "--by", "key")
+    assert all(f"slice {i:03}" in done.stdout for i in range(200))
+
+
+@pytest.mark.usefixtures("logs")
+def test_intervals():
+    options = ("--by", "country", "--pred", "other", "--ci", "0.9", "--method", "fisher")
+    log = pl.read_parquet("logs", hive_partitioning=True)
+    expected = log.mcc(pred="other", cluster="day").by("country", ci=0.9, method="fisher")
+    assert_frame_equal(answer_of("logs", *options, "--cluster", "day"), expected)
+    assert "give the level too, as ci=0.95" in refusal_of("logs", "--method", "wald")
+    assert "ci must be a confidence level" in refusal_of("logs", "--ci", "95")
+    assert "no column 'dya' for cluster; did you mean" in refusal_of(
+        "logs", "--ci", "0.9", "--cluster", "dya"
+    )
+
+
+@pytest.mark.usefixtures("logs")
+def test_metrics():
+    log = pl.read_parquet("logs", hive_partitioning=True)
+    options = ("--by", "country", "--metric", "accuracy", "--metric", "tpr", "--positive", "a")
+    expected = log.mcc(positive="a").by("country", metrics=["accuracy", "tpr"])
+    assert_frame_equal(answer_of("logs", *options), expected)
+    listed = invoke("metrics")
+    assert listed.exit_code == 0, listed.output
+    assert all(name in listed.stdout for name in polars_mcc.metrics()["metric"])
+    assert "did you mean 'accuracy'" in refusal_of("logs", "--metric", "acuracy")
+    assert "say which label is positive" in refusal_of("logs", "--metric", "tpr")
+
+
+def test_a_positive_label_in_the_dtype_of_gold(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for gold in ([1, 2], [[1], [1, 2]]):
+        log = pl.DataFrame({"gold": gold, "pred": gold})
+        log.write_parquet("log.parquet")
+        found = answer_of("log.parquet", "--metric", "tp", "--positive", "1")
+        assert_frame_equal(found, log.mcc(positive=1).score(metrics="tp"))
+    refusal = refusal_of("log.parquet", "--metric", "tp", "--positive", "x")
+    assert "--positive 'x' is no label: gold 'gold' is Int64" in refusal
+
+
+@pytest.mark.usefixtures("logs")
+def test_compare():
+    command = ["compare", "logs", "--pred", "pred", "--pred", "other", "--by", "country"]
+    done = invoke(*command, "--correction", "holm", "--out", "a.parquet")
+    assert done.exit_code == 0, done.output
+    log = pl.read_parquet("logs")
+    expected = log.mcc(pred=["pred", "other"]).compare("country", correction="holm")
+    assert_frame_equal(pl.read_parquet("a.parquet"), expected)
+    both = invoke(*command, "--pred", "gold", "--weight", "n")
+    assert both.exit_code == 0, both.output
+    assert "p_adjusted" in both.stdout
+    assert both.stdout.count("gold") == 2
+    beside = invoke(*command[:4], "--baseline", "other", "--by", "country", "--out", "b.parquet")
+    assert beside.exit_code == 0, beside.output
+    expected = log.mcc(pred="pred").compare("country", baseline="other")
+    assert_frame_equal(pl.read_parquet("b.parquet"), expected)
+    refused = invoke(*command[:4])
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("polars-mcc: logs: there is no second model to compare")
+
+
+def answered(*arguments: str) -> pl.DataFrame:
+    done = invoke(*arguments, "--out", "a.parquet")
+    assert done.exit_code == 0, done.output
+    return pl.read_parquet("a.parquet")
+
+
+@pytest.mark.usefixtures("logs")
+def test_sets_and_windows():
+    log = pl.read_parquet("logs", hive_partitioning=True)
+    assert_frame_equal(
+        answer_of("logs", "--by", "each(country, total=True)", "--long"),
+        log.mcc.by(each("country", total=True), long=True),
+    )
+    assert_frame_equal(
+        answer_of("logs", "--by", "cube(country, day)"),
+        log.mcc.by(cube("country", "day")),
+    )
+    assert_frame_equal(
+        answer_of("logs", "--by", "country", "--by", "trailing(day, '2d', every='1d')"),
+        log.mcc.by("country", trailing("day", "2d", every="1d")),
+    )
+    computed = log.with_columns(FR=pl.col("country") == "FR", odd=pl.col("n") % 2)
+    assert_frame_equal(
+        answer_of("logs", "--by", """sets((country, "n % 2 AS odd"), "n % 2 AS odd", ())"""),
+        computed.mcc.by(sets(("country", "odd"), "odd", ())),
+    )
+    assert_frame_equal(
+        answer_of("logs", "--by", """each("country = 'FR' AS FR")""", "--by", "rollup(country)"),
+        computed.mcc.by(each("FR"), rollup("country")),
+    )
+
+
+@pytest.mark.parametrize(
+    "key", ["each(country", "each(country = 'FR')", "each(1)", "trailing(day, 2d)", "each(day)(x)"]
+)
+@pytest.mark.usefixtures("logs")
+def test_sets_that_are_not_understood(key):
+    told = refusal_of("logs", "--by", key)
+    assert f"--by {key!r} is not understood: write it as in Python" in told
+
+
+@pytest.fixture
+def planted(tmp_path, monkeypatch):
+    """A log whose slice k = 1 is bad, of 400 rows, at log.parquet."""
+    monkeypatch.chdir(tmp_path)
+    place = pl.int_range(400)
+    log = pl.select(
+        k=place % 4, j=place % 3, day=pl.date(2026, 1, 1) + pl.duration(days=place // 200)
+    )
+    is_gold = place // 12 % 2 == 0
+    is_wrong = (pl.col("k") == 1) & (place % 5 < 2) | (place % 50 == 0)
+    log = log.with_columns(gold=is_gold).with_columns(pred=is_wrong != is_gold, score=place % 17)
+    log.write_parquet("log.parquet")
+    return log
+
+
+def test_worst(planted):
+    options = ("--by", "k", "--by", "j", "--top", "1", "--rank", "gap", "--long")
+    found = answered("worst", "log.parquet", *options)
+    assert_frame_equal(found, planted.mcc.worst("k", "j", top=1, rank="gap", long=True))
+    assert found.select("slice", "value").rows() == [("k", "1")]
+    done = invoke("worst", "log.parquet", "--by", "k", "--depth", "0")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "depth must be an integer of at least 1, got 0" in done.stderr
+
+
+def test_drift(planted):
+    periods = ("--before", "day = DATE '2026-01-01'", "--after", "day > DATE '2026-01-01'")
+    found = answered("drift", "log.parquet", *periods, "--by", "k")
+    first = pl.date(2026, 1, 1)
+    assert_frame_equal(
+        found, planted.mcc.drift("k", before=pl.col("day") == first, after=pl.col("day") > first)
+    )
+    done = invoke("drift", "log.parquet", "--before", "day ==", "--after", "k")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--before 'day ==' is no column, and no SQL that Polars takes" in done.stderr
+
+
+def test_curve(planted):
+    found = answered("curve", "log.parquet", "--score", "score", "--by", "k", "--thresholds", "5")
+    assert_frame_equal(found, planted.mcc(score="score").curve("k", thresholds=5))
+    listed = ("--thresholds", "0.5", "--thresholds", "7", "--score", "score")
+    found = answered("curve", "log.parquet", *listed)
+    assert_frame_equal(found, planted.mcc(score="score").curve(thresholds=[0.5, 7]))
+    of_j = ("--gold", "j", "--positive", "2", "--score", "score")
+    best = answered("best-threshold", "log.parquet", *of_j)
+    assert_frame_equal(best, planted.mcc(gold="j", positive=2, score="score").best_threshold())
+    done = invoke("curve", "log.parquet", "--gold", "j", "--score", "score", "--positive", "x")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--positive 'x' is no label: gold 'j' is Int64" in done.stderr
+    done = invoke("curve", "log.parquet")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "this log has no score: say which column" in done.stderr
+
+
+class TestCheck:
+    def test_it_passes(self, planted):
+        done = invoke("check", "log.parquet", "--by", "k", "--min", "0.1")
+        assert (done.exit_code, done.stdout) == (0, "4 slices pass\n")
+        few = ["--by", "j", "--min", "0.1", "--min-n", "134"]
+        done = invoke("check", "log.parquet", *few)
+        assert (done.exit_code, done.stdout) == (0, "1 slices pass, 2 are not judged\n")
+        judged = answered("check", "log.parquet", "--by", "k", "--min", "0.1")
+        assert_frame_equal(judged, planted.mcc.check("k", min=0.1))
+
+    @pytest.mark.usefixtures("planted")
+    def test_it_fails_with_a_table(self):
+        options = ["--by", "k", "--min", "0.6", "--min-n", "100", "--ci", "0.95"]
+        done = invoke("check", "log.parquet", *options)
+        assert done.exit_code == 1
+        assert "1 of 4 slices fails: mcc below 0.6, surely (ci=0.95)" in done.stdout
+        assert done.stdout.count("│ 1 ") == 1
+
+    def test_a_baseline(self, planted):
+        planted.with_columns(pred="gold").mcc.counts("k").write_parquet("counts.parquet")
+        options = ["--by", "k", "--no-worse-than", "counts.parquet", "--ci", "0.99"]
+        done = invoke("check", "log.parquet", *options)
+        assert done.exit_code == 1
+        assert "1 of 4 slices fails: mcc below that of the baseline, surely" in done.stdout
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ([], "check needs one of min="),
+            (["--no-worse-than", "nope.parquet"], "no file 'nope.parquet'"),
+            (["--no-worse-than", "log.parquet"], "no_worse_than is not the counts of these slices"),
+            (["--min", "0.5", "--by", "kk"], "no column 'kk' for key"),
+        ],
+    )
+    @pytest.mark.usefixtures("planted")
+    def test_refusals_are_no_failures(self, options, message):
+        done = invoke("check", "log.parquet", *options)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert message in done.stderr
+
+
+@pytest.mark.usefixtures("logs")
+@pytest.mark.parametrize(
+    ("arguments", "verb"),
+    [
+        (["score"], lambda f: f.mcc.score()),
+        (["score", "--metric", "kappa"], lambda f: f.mcc.score(metrics="kappa")),
+        (["score", "--ci", "0.9"], lambda f: f.mcc.score(ci=0.9)),
+        (["counts", "--by", "country"], lambda f: f.mcc.counts("country")),
+        (["counts", "--weight", "n"], lambda f: f.mcc(weight="n").counts()),
+        (["classes", "--by", "country"], lambda f: f.mcc.classes("country")),
+        (["confusion", "--by", "country"], lambda f: f.mcc.confusion("country")),
+        (
+            ["confusion", "--pred", "pred", "--pred", "other", "--nulls", "label"],
+            lambda f: f.mcc(pred=["pred", "other"], nulls="label").confusion(),
+        ),
+        (
+            ["confusion", "--top", "1", "--weight", "n"],
+            lambda f: f.mcc(weight="n").confusion(top=1),
+        ),
+        (
+            ["confusion", "--long", "--normalize", "gold"],
+            lambda f: f.mcc.confusion(long=True, normalize="gold"),
+        ),
+    ],
+)
+def test_the_other_verbs(arguments, verb):
+    command, *options = arguments
+    done = invoke(command, "logs", *options, "--out", "a.parquet")
+    assert done.exit_code == 0, done.output
+    assert_frame_equal(pl.read_parquet("a.parquet"), verb(pl.read_parquet("logs")))
+
+
+@pytest.mark.parametrize(
+    ("form", "read"),
+    [
+        ("csv", pl.read_csv),
+        ("json", pl.read_json),
+        ("ndjson", pl.read_ndjson),
+        ("parquet", pl.read_parquet),
+    ],
+)
+@pytest.mark.usefixtures("logs")
+def test_formats_on_the_standard_output_keep_every_digit(form, read):
+    done = polars_mcc_by("logs", "--pred", "other", "--metric", "f1_macro", "--format", form)
+    expected = pl.read_parquet("logs").mcc(pred="other").score(metrics="f1_macro")
+    assert_frame_equal(read(io.BytesIO(done.stdout_bytes)), expected, check_exact=True)
+    assert done.stderr == ""
+    named = polars_mcc_by("logs", "--pred", "other", "--format", form, "--out", "answer")
+    assert named.exit_code == 0, named.output
+    assert read("answer").height == 1
+
+
+def test_markdown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({"a|b": ["x|y", "<b>", "two\nlines"], "gold": 1, "pred": 1})
+    log.write_parquet("log.parquet")
+    done = polars_mcc_by("log.parquet", "--by", "a|b", "--format", "markdown")
+    header, rule, *rows = done.stdout.splitlines()
+    assert header.startswith(r"| a\|b ")
+    assert set(rule) == {"|", "-"}
+    assert [row.split(" ")[1] for row in rows] == ["&lt;b>", "two<br>lines", r"x\|y"]
+    again = polars_mcc_by("log.parquet", "--by", "a|b", "--out", "answer.md")
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "answer.md").read_text() == done.stdout
+
+
+def test_a_terminal_is_shown_no_controls_and_no_parquet(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({"key": ["\x1b[31mred"], "gold": 1, "pred": 1})
+    log.write_parquet("log.parquet")
+    to_a_file = polars_mcc_by("log.parquet", "--by", "key", "--format", "csv")
+    assert "\x1b[31mred" in to_a_file.stdout
+    shown = invoke("by", "log.parquet", "--by", "key", "--format", "csv", is_terminal=True)
+    assert "\x1b" not in shown.stdout
+    assert r"\x1b[31mred" in shown.stdout
+    refused = invoke("by", "log.parquet", "--format", "parquet", is_terminal=True)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "a terminal cannot show parquet: add --out FILE" in refused.stderr
+
+
+@pytest.mark.parametrize("out", ["a.parquet", "a.csv", "a.json", "a.ndjson"])
+@pytest.mark.usefixtures("logs")
+def test_out_replaces_a_file(out, tmp_path):
+    (tmp_path / out).write_text("what was here before")
+    done = polars_mcc_by("logs", "--by", "country", "--out", out)
+    assert done.stdout == ""
+    assert done.stderr == f"polars-mcc: 2 rows written to {out}\n"
+    readers = (pl.read_parquet, pl.read_csv, pl.read_json, pl.read_ndjson)
+    read = dict(zip(["a.parquet", "a.csv", "a.json", "a.ndjson"], readers, strict=True))[out]
+    assert_frame_equal(read(out), pl.read_parquet("logs").mcc.by("country"))
+    assert sorted(file.name for file in tmp_path.iterdir()) == [out, "logs"]
+
+
+def test_other_files_in_a_folder_are_named(logs):
+    (logs / "notes.txt").write_text("not a log")
+    (logs / "_SUCCESS").touch()
+    (logs / ".crc").touch()
+    done = polars_mcc_by("logs")
+    assert done.exit_code == 0
+    assert done.stderr == "polars-mcc: not read, as not Parquet files: logs/notes.txt\n"
+
+
+WRITE = {
+    "csv": pl.DataFrame.write_csv,
+    "ndjson": pl.DataFrame.write_ndjson,
+    "jsonl": pl.DataFrame.write_ndjson,
+    "arrow": pl.DataFrame.write_ipc,
+    "feather": pl.DataFrame.write_ipc,
+    "parquet": pl.DataFrame.write_parquet,
+}
+
+
+@pytest.mark.parametrize("suffix", WRITE)
+def test_files_of_other_kinds(suffix, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    for part in ("a", "b"):
+        WRITE[suffix](ROWS.with_columns(extra=pl.lit(part)), f"logs/{part}.{suffix}")
+    both = pl.concat([ROWS, ROWS])
+    expected = both.mcc(weight="n").by("country")
+    for paths in (["logs"], [f"logs/*.{suffix}"], [f"logs/a.{suffix}", f"logs/b.{suffix}"]):
+        assert_frame_equal(answer_of(*paths, "--by", "country", "--weight", "n"), expected)
+    assert "did you mean 'country'" in refusal_of("logs", "--by", "county")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "ndjson", "arrow", "parquet"])
+def test_the_standard_input(suffix, tmp_path):
+    log = tmp_path / f"log.{suffix}"
+    WRITE[suffix](ROWS, log)
+    arguments = ["by", "-", "--by", "country", "--format", "csv"]
+    done = subprocess.run(
+        [sys.executable, "-m", "polars_mcc", *arguments],
+        input=log.read_bytes(),
+        capture_output=True,
+        check=True,
+    )
+    assert_frame_equal(pl.read_csv(done.stdout), ROWS.mcc.by("country"))
+
+
+def test_kinds_that_do_not_go_together(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ROWS.write_csv("a.csv")
+    ROWS.write_ndjson("b.ndjson")
+    assert "of several kinds, CSV, NDJSON: score them apart" in refusal_of("a.csv", "b.ndjson")
+    assert "folder '.' has files of several kinds, CSV, NDJSON" in refusal_of(".")
+    assert "name no other file beside it" in refusal_of("-", "a.csv")
+    ROWS.write_parquet("c.parquet")
+    done = polars_mcc_by(".")
+    assert done.stderr == "polars-mcc: not read, as not Parquet files: a.csv, b.ndjson\n"
+    broken = tmp_path / "broken.arrow"
+    broken.write_bytes(b"no arrow at all")
+    assert "'broken.arrow' cannot be read as IPC" in refusal_of("broken.arrow")
+    numbers = ROWS.with_columns(gold=pl.int_range(pl.len()))
+    numbers.write_csv("d.csv")
+    assert "column 'gold' is String in 'a.csv' but Int64 in 'd.csv'" in refusal_of("a.csv", "d.csv")
+
+
+def test_columns_that_are_not_used_may_differ(logs):
+    file = logs / "day=2026-01-02/part.parquet"
+    ROWS.with_columns(n=pl.lit("x"), extra=1).select(pl.all().reverse()).write_parquet(file)
+    assert answer_of("logs")["n"].item() == 8
+
+
+class TestRefusals:
+    @pytest.fixture(autouse=True)
+    def nothing_is_written(self, logs, tmp_path):
+        before = set(tmp_path.rglob("*"))
+        (tmp_path / "answer.csv").write_text("as it was")
+        yield
+        assert (tmp_path / "answer.csv").read_text() == "as it was"
+        new = set(tmp_path.rglob("*")) - before - {tmp_path / "answer.csv"}
+        assert all(path.is_relative_to(logs) or path.suffix == ".parquet" for path in new)
+
+    def test_a_missing_column(self):
+        told = refusal_of("logs", "--by", "contry")
+        assert "logs: no column 'contry' for key; did you mean 'country'?" in told
+        assert "'foo'" in refusal_of("logs", "--filter", "foo > 1").replace('"', "'")
+
+    def test_labels_that_cannot_be_compared(self):
+        assert "'n' is Int64, 'pred' is String" in refusal_of("logs", "--gold", "n")
+
+    def test_a_key_named_like_a_column_of_the_answer(self):
+        assert "key 'n' has the name of a column of the answer" in refusal_of("logs", "--by", "n")
+
+    def test_no_file(self, tmp_path):
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "empty/a.txt").touch()
+        told = refusal_of("empty")
+        assert "no .parquet file in folder 'empty'; name a Parquet file, a folder of" in told
+        (tmp_path / "empty/a.txt").unlink()
+        (tmp_path / "empty").rmdir()
+        assert "no file 'nope.parquet'" in refusal_of("nope.parquet")
+        assert "no file 'nope/*.parquet'" in refusal_of("nope/*.parquet")
+
+    @pytest.mark.parametrize("content", [b"", b"a log", b"PAR1" + b"\0" * 100 + b"PAR1"])
+    def test_a_file_that_is_not_parquet(self, logs, content):
+        (logs / "day=2026-01-02/other.parquet").write_bytes(content)
+        told = refusal_of("logs")
+        assert "'logs/day=2026-01-02/other.parquet' cannot be read as Parquet (" in told
+
+    def test_a_truncated_file(self, logs):
+        file = logs / "day=2026-01-02/part.parquet"
+        file.write_bytes(file.read_bytes()[:-10])
+        assert "part.parquet' cannot be read as Parquet" in refusal_of("logs")
+
+    def test_files_of_different_dtypes(self, logs):
+        file = logs / "day=2026-01-02/part.parquet"
+        ROWS.with_columns(gold=pl.lit(1)).write_parquet(file)
+        told = refusal_of("logs")
+        assert "column 'gold' is String in 'logs/day=2026-01-01/part.parquet' but Int32 in" in told
+        assert "'logs/day=2026-01-02/part.parquet'; write it alike, or score them apart" in told
+
+    def test_files_without_a_column(self, logs):
+        ROWS.drop("country").write_parquet(logs / "day=2026-01-02/part.parquet")
+        told = refusal_of("logs", "--by", "country")
+        assert "column 'country' is in 'logs/day=2026-01-01/part.parquet' but not in 'l" in told
+
+    def test_a_bad_filter(self):
+        assert "Boolean" in refusal_of("logs", "--filter", "n + 1")
+        refusal_of("logs", "--filter", "SELECT ;")
+
+    def test_a_bad_weight(self):
+        pl.read_parquet("logs").with_columns(n=-pl.col("n")).write_parquet("w.parquet")
+        told = refusal_of("w.parquet", "--weight", "n")
+        assert "weight 'n' has or adds up to -" in told
+        assert "expression" not in told
+
+    def test_a_bad_out(self):
+        assert "must end in one of .parquet, .csv, .json, .ndjson, .md" in refusal_of(
+            "logs", out="a.xlsx"
+        )
+        assert "there is no folder 'nope'" in refusal_of("logs", out="nope/a.csv")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["by"], ["by", "logs", "--nulls", "keep"], ["by", "logs", "--nope"], ["nope"]]
+)
+def test_usage_errors_exit_with_2(arguments):
+    assert invoke(*arguments).exit_code == 2
+
+
+def test_python_dash_m_and_version(logs):
+    command = [sys.executable, "-W", "error", "-m", "polars_mcc"]
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"polars-mcc {polars_mcc.__version__} on polars ")
+    done = subprocess.run([*command, "by", logs], capture_output=True, text=True, check=True)
+    assert "mcc" in done.stdout
+    done = subprocess.run(
+        [*command, "by", "nope"], capture_output=True, text=True, check=False, cwd=logs
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_without_the_extra_it_says_what_to_install():
+    code = (
+        "import sys; sys.modules['cyclopts'] = None; sys.argv = ['polars-mcc', 'by'];"
+        "from polars_mcc.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "needs cyclopts, which is not installed: pip install 'polars-mcc[cli]'" in done.stderr
+
+
+def test_the_shell_completes(tmp_path):
+    """As bash does it, from the script that --install-completion writes: verbs, and options."""
+    script = tmp_path / "polars-mcc.bash"
+    script.write_text(command.app.generate_completion(shell="bash"))  # noqa: S604 - its name
+    words = {
+        ("polars-mcc", "rep"): ["report"],
+        ("polars-mcc", "report", "logs", "--min"): ["--min-n"],
+    }
+    for line, completed in words.items():
+        listed = " ".join(f"'{word}'" for word in line)
+        asked = f"source {script}; COMP_WORDS=({listed}); COMP_CWORD={len(line) - 1}; _polars_mcc;"
+        done = subprocess.run(
+            [shutil.which("bash"), "-c", asked + 'printf "%s\\n" "${COMPREPLY[@]}"'],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.split() == completed
+
+
+@pytest.mark.parametrize("verb", [*command.VERBS, "metrics"])
+def test_help_has_an_example(verb):
+    verb = verb.replace("_", "-")
+    done = invoke(verb, "--help")
+    assert done.exit_code == 0
+    assert f"polars-mcc {verb}" in done.output
+
+
+NOT_OPTIONS = {
+    "method": "a Bootstrap draws from a DataFrame, and a command reads a lazy log",
+}
+"""Parameters whose option takes less than they do."""
+
+
+def described_in(verb) -> dict[str, str]:
+    """The words of a docstring for each of its arguments, by a parser of our own."""
+    text = re.search(r"Args:\n(.*?)\n\n(?=\S)", inspect.cleandoc(verb.__doc__), re.DOTALL)[1]
+    found = re.findall(r"^    \*?(\w+): (.*?)(?=^    \*?\w+: |\Z)", text, re.DOTALL | re.MULTILINE)
+    return {name: " ".join(words.split()) for name, words in found}
+
+
+@pytest.mark.parametrize("name", command.VERBS)
+def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
+    """The walk over all verbs: what Python takes, the command takes."""
+    verb = command.VERBS[name]
+    [assembled] = [
+        command.app[name.replace("_", "-")].assemble_argument_collection(),
+    ]
+    arguments = {argument.field_info.name: argument for argument in assembled}
+    of_log = inspect.signature(polars_mcc.PredictionLog.__init__).parameters
+    of_verb = inspect.signature(verb).parameters
+    words = {**described_in(polars_mcc.PredictionLog.__init__), **described_in(verb)}
+    shown = " ".join(
+        re.sub(r"[│╭╮╰╯─]", " ", invoke(name.replace("_", "-"), "--help").output).split()
+    )
+    for parameter in [*of_log.values(), *of_verb.values()]:
+        if parameter.name in {"self", "log", "frame"}:
+            continue
+        argument = arguments[parameter.name]
+        flag = options.NAMES.get(parameter.name, f"--{parameter.name.replace('_', '-')}")
+        assert argument.names == (flag,)
+        default = None if parameter.kind is parameter.VAR_POSITIONAL else parameter.default
+        assert argument.field_info.default == default
+        assert argument.parameter.help == words[parameter.name]
+        plain = words[parameter.name].replace("`", "")
+        assert plain[:40] in shown
+    beyond = {*arguments} - {*of_log} - {*of_verb}
+    assert beyond <= {"logs", "filter", "out", "form", "checksum"}
+
+
+def test_every_option_of_a_log_reaches_every_command(planted):
+    """What a log is described by in Python, it is described by on the command line."""
+    about = ["--weight", "j", "--cluster", "k", "--nulls", "label", "--zero-division", "0.5"]
+    log = planted.mcc(weight="j", cluster="k", nulls="label", zero_division=0.5)
+    assert_frame_equal(answered("by", "log.parquet", *about, "--by", "k"), log.by("k"))
+    found = answered("score", "log.parquet", *about, "--ci", "0.9")
+    assert_frame_equal(found, log.score(ci=0.9))
+    found = answered("classes", "log.parquet", "--sample-weight", "j")
+    assert_frame_equal(found, planted.mcc(sample_weight="j").classes())
+    found = answered(
+        "by", "log.parquet", "--by", "k", "--filter", "k = 9", "--zero-division", "none"
+    )
+    assert found.is_empty()
+    done = invoke("worst", "log.parquet", "--by", "k", "--cluster", "j")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "worst cannot take cluster into account: it takes rows for independent" in done.stderr
+
+
+class TestSql:
+    @pytest.fixture(autouse=True)
+    def scores(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        hours = pl.datetime_range(
+            pl.datetime(2026, 3, 2), pl.datetime(2026, 3, 20), "5h", eager=True, time_unit="us"
+        )
+        place = pl.int_range(len(hours))
+        self.log = pl.select(ts=hours).with_columns(
+            recid=place % 3 % 2, decile=place * 7 % 10 + 1, country=pl.lit("DE")
+        )
+        self.log.write_parquet("log.parquet")
+        self.described = self.log.with_columns(
+            gold=pl.col("recid") == 1, high=pl.col("decile") >= 5, low=pl.col("decile") >= 3
+        )
+
+    def answer(self, *arguments: str) -> pl.DataFrame:
+        return answered("by", "log.parquet", *arguments)
+
+    def test_columns_may_be_computed(self):
+        log = self.described.mcc(pred="high")
+        found = self.answer("--gold", "recid = 1", "--pred", "decile >= 5")
+        assert_frame_equal(found, log.score())
+        found = self.answer(
+            "--gold", "recid = 1", "--pred", "decile >= 5", "--weight", "decile * 2"
+        )
+        assert_frame_equal(found, log(weight=pl.col("decile") * 2).score())
+
+    def test_they_are_named_after_their_text_or_with_as(self):
+        models = ("--gold", "recid = 1", "--pred", "decile >= 5 as high", "--pred", "decile >= 3")
+        found = self.answer(*models, "--by", "date_trunc('week', ts) AS week")
+        named = self.described.rename({"low": "decile >= 3"})
+        week = pl.col("ts").dt.truncate("1w").alias("week")
+        assert_frame_equal(found, named.mcc(pred=["high", "decile >= 3"]).by(week))
+        found = self.answer(*models, "--by", "date_trunc('week', ts)")
+        assert found.columns[:2] == ["date_trunc('week', ts)", "model"]
+        quoted = self.answer(*models, "--by", "date_trunc('week', ts) AS \"a week\"")
+        assert quoted.columns[0] == "a week"
+
+    def test_a_name_may_be_that_of_a_column(self):
+        """It is the computed column that is asked for then, and SQL still sees the other."""
+        found = self.answer(
+            "--gold", "recid = 1", "--pred", "decile >= 5", "--by", "lower(country) AS country"
+        )
+        assert found["country"].to_list() == ["de"]
+
+    def test_a_column_is_a_column_whatever_it_looks_like(self):
+        names = ["decile >= 5", "date_trunc('week', ts)", "each(a)", "*", "x AS y"]
+        for name in names:
+            self.log.with_columns(gold=1, pred=1, **{name: 7}).write_parquet("named.parquet")
+            found = answered("by", "named.parquet", "--by", name)
+            assert found.rows() == [(7, self.log.height, 0.0, 0)]
+            assert found.columns[0] == name
+
+    def test_a_filter_knows_dtypes_too(self):
+        options = ("--gold", "recid = 1", "--pred", "decile >= 5")
+        found = self.answer(*options, "--filter", "date_trunc('week', ts) = DATE '2026-03-09'")
+        inside = self.described.filter(pl.col("ts").dt.truncate("1w") == pl.date(2026, 3, 9))
+        assert_frame_equal(found, inside.mcc(pred="high").score())
+
+    def test_periods_scores_and_clusters_may_be_computed(self):
+        gold = ("--gold", "recid = 1")
+        periods = (
+            "--before",
+            "ts < DATE '2026-03-09'",
+            "--after",
+            "date_trunc('week', ts) > DATE '2026-03-08'",
+        )
+        found = answered("drift", "log.parquet", *gold, "--pred", "decile >= 5", *periods)
+        week = pl.date(2026, 3, 9)
+        expected = self.described.mcc(pred="high").drift(
+            before=pl.col("ts") < week, after=pl.col("ts") >= week
+        )
+        assert_frame_equal(found, expected)
+        found = answered("best-threshold", "log.parquet", *gold, "--score", "decile * 2")
+        expected = self.described.mcc(score=pl.col("decile") * 2).best_threshold()
+        assert_frame_equal(found, expected)
+        options = ("--pred", "decile >= 5", "--ci", "0.9", "--cluster", "decile % 3")
+        found = self.answer(*gold, *options)
+        log = self.described.mcc(pred="high", cluster=pl.col("decile") % 3)
+        assert_frame_equal(found, log.score(ci=0.9))
+
+    def test_counts_of_computed_columns_are_kept(self):
+        options = (
+            "--gold",
+            "recid = 1",
+            "--pred",
+            "decile >= 5",
+            "--by",
+            "date_trunc('week', ts) AS week",
+        )
+        done = invoke("counts", "log.parquet", *options, "--out", "store")
+        assert done.exit_code == 0, done.output
+        week = pl.col("ts").dt.truncate("1w").alias("week")
+        expected = self.described.mcc(pred="high").by(week)
+        assert_frame_equal(
+            answered("by", "store", "--by", "week", "--weight", "n", "--pred", "pred"), expected
+        )
+        again = invoke("counts", "log.parquet", *options, "--out", "store")
+        assert again.stderr.endswith("store: 0 counted, 0 replaced, 0 moved, 1 unchanged\n")
+
+    def test_a_report_of_computed_columns(self):
+        options = (
+            "--gold",
+            "recid = 1",
+            "--pred",
+            "decile >= 5 AS high",
+            "--by",
+            "date_trunc('week', ts)",
+        )
+        done = invoke("report", "log.parquet", *options, "--out", "report.html")
+        assert done.exit_code == 0, done.output
+        page = pathlib.Path("report.html").read_text("utf-8")
+        assert "By date_trunc(&#39;week&#39;, ts)" in page
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (
+                ["--pred", "decile >="],
+                "--pred 'decile >=' is no column, and no SQL that Polars takes",
+            ),
+            (["--pred", "decil >= 5"], "--pred 'decil >= 5' is no column, and no SQL that Polars"),
+            (["--pred", "sum(decile)"], "--pred 'sum(decile)' is no column, and no SQL"),
+            (["--by", "cuontry", "--pred", "recid"], "no column 'cuontry' for key; did you mean"),
+            ([], "no column 'gold' for gold. The columns are"),
+        ],
+    )
+    def test_what_is_no_column(self, options, message):
+        gold = [] if not options else ["--gold", "recid"]
+        done = invoke("by", "log.parquet", *gold, *options)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert message in done.stderr
+        is_hinted = "Say which column is gold, as in --gold label." in done.stderr
+        assert is_hinted == (not options)
+        assert "frame.mcc" not in done.stderr

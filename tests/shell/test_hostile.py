@@ -1,0 +1,243 @@
+"""What a file, a label, a disk or a user may do to a run: scored or refused, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import polars_mcc
+
+LABELS = [
+    '=HYPERLINK("http://example.com")',
+    "@SUM(A1)",
+    "<script>alert(1)</script>",
+    "\x1b[31mred\x1b[0m\x07",
+    "two\nlines\r\tand a tab",
+    "\u202eevil\u202c",
+    "' OR 1=1 --",
+    "{}",
+    "%s",
+    "NaN",
+    "null",
+    "",
+    " ",
+    "e\u0301",
+    "\u00e9",
+    "日本",
+    "🦜",
+    "x" * 100_000,
+]
+COMMAND = [sys.executable, "-m", "polars_mcc", "by"]
+
+
+def run_by(*arguments: object, **options: object) -> subprocess.CompletedProcess:
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", check=False, **options
+    )
+
+
+def is_refused(done: subprocess.CompletedProcess) -> str:
+    """Refused in one line of ours, whatever Polars' threads say when they panic."""
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    [told] = [line for line in done.stderr.splitlines() if line.startswith("polars-mcc: ")]
+    return told
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """A log whose labels and keys are hostile: each label is a hit once and a miss once."""
+    file = tmp_path / "hostile.parquet"
+    shifted = [*LABELS[1:], LABELS[0]]
+    log = pl.DataFrame({"key": LABELS * 2, "gold": LABELS * 2, "pred": LABELS + shifted})
+    log.write_parquet(file)
+    return file
+
+
+def test_hostile_labels_are_labels(hostile, run):
+    log = pl.read_parquet(hostile)
+    codes = pl.col("gold", "pred").replace_strict(LABELS, range(len(LABELS)), return_dtype=pl.Int8)
+    expected = log.with_columns(codes).mcc.score()
+    assert run(log, lambda f: f.mcc.score()).equals(expected)
+    slices = run(log, lambda frame: frame.mcc.by("key"))
+    assert slices["key"].to_list() == sorted(LABELS, key=str.encode)
+    matrix = run(log, lambda frame: frame.mcc.confusion(labels=LABELS))
+    assert matrix.columns == ["gold", *LABELS, "n_null"]
+    classes = run(log, lambda f: f.mcc.classes())
+    assert set(classes["label"]) == set(LABELS)
+    labels = [label for label in LABELS if label != LABELS[3]]
+    for query in (
+        lambda frame: frame.mcc.confusion(labels=labels),
+        lambda f: f.select(polars_mcc.ExprMcc(pl.col("pred")).score("gold", labels=labels)),
+    ):
+        with pytest.raises(pl.exceptions.InvalidOperationError):
+            run(log, query)
+
+
+def test_a_terminal_does_not_obey_labels(hostile):
+    done = run_by(hostile, "--by", "key")
+    assert done.returncode == 0
+    escaped = (r"\x1b[31mred\x1b[0m\x07", r"\u202eevil\u202c", r"two\nlines\r\tand a tab")
+    for seen in (*escaped, "<script>", "日本", "🦜"):
+        assert seen in done.stdout
+    assert not set(done.stdout) & set("\x1b\x07\u202e\u202c\r\t")
+    rows = [line for line in done.stdout.splitlines() if line.startswith("│")]
+    assert len(rows) == 3 + len(LABELS)
+    missing = run_by(hostile, "--by", "\x1b[2Jkey\n")
+    assert r"--by '\x1b[2Jkey\n' is no column" in is_refused(missing)
+    assert "\x1b" not in missing.stderr
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])
+def test_files_hold_the_labels_as_they_are(hostile, tmp_path, suffix):
+    out = tmp_path / f"answer{suffix}"
+    done = run_by(hostile, "--by", "key", "--out", out)
+    assert done.returncode == 0
+    read = {".csv": pl.read_csv, ".json": pl.read_json, ".parquet": pl.read_parquet}[suffix]
+    assert_frame_equal(read(out), pl.read_parquet(hostile).mcc.by("key"))
+    warned = (
+        "a spreadsheet would run '=HYPERLINK(\"http://example.com\")' and 1 more" in done.stderr
+    )
+    assert warned == (suffix == ".csv")
+
+
+class TestFiles:
+    @pytest.fixture
+    def logs(self, tmp_path):
+        folder = tmp_path / "logs"
+        folder.mkdir()
+        rng = random.Random(0)
+        for day in range(3):
+            rows = [(f"day {day}", rng.choice("abc"), rng.choice("abc")) for _ in range(20_000)]
+            log = pl.DataFrame(rows, schema=["day", "gold", "pred"], orient="row")
+            log.write_parquet(folder / f"{day}.parquet")
+        return folder
+
+    @pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
+    def test_a_truncated_file_is_named(self, logs, kept):
+        file = logs / "1.parquet"
+        content = file.read_bytes()
+        file.write_bytes(content[: int(len(content) * kept)])
+        assert f"'{file}' cannot be read as Parquet" in is_refused(run_by(logs))
+
+    def test_a_corrupt_row_group_is_named(self, logs):
+        file = logs / "1.parquet"
+        content = bytearray(file.read_bytes())
+        content[1000:6000] = bytes(5000)
+        file.write_bytes(content)
+        assert f"'{file}' cannot be read as Parquet" in is_refused(run_by(logs))
+
+    def test_statistics_that_lie_lose_no_row(self, logs):
+        """A filter skips row groups by their statistics; those of a file may be wrong."""
+        file = logs / "1.parquet"
+        content = file.read_bytes()
+        footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        lies = content[footer:].replace(b"day 1", b"day 9")
+        assert lies != content[footer:]
+        file.write_bytes(content[:footer] + lies)
+        told = pl.scan_parquet(file).filter(pl.col("day") == "day 1").collect()
+        assert told.height == 0, "what it is about"
+        out = logs.with_suffix(".parquet")
+        done = run_by(logs, "--by", "day", "--filter", "day = 'day 1'", "--out", out)
+        assert done.returncode == 0
+        assert pl.read_parquet(out).select("day", "n").rows() == [("day 1", 20_000)]
+
+    def test_files_without_rows_are_nothing(self, logs):
+        expected = pl.read_parquet(logs).mcc.by("day")
+        pl.read_parquet(logs / "0.parquet").clear().write_parquet(logs / "empty.parquet")
+        out = logs.with_suffix(".parquet")
+        assert run_by(logs, "--by", "day", "--out", out).returncode == 0
+        assert pl.read_parquet(out).equals(expected)
+        assert run_by(logs / "empty.parquet", "--out", out).returncode == 0
+        assert pl.read_parquet(out).rows() == [(0, None, 0)]
+
+    def test_a_stray_file_is_named_and_not_read(self, logs):
+        (logs / "notes\x1b.txt").write_text("gold,pred\na,b\n")
+        done = run_by(logs)
+        assert done.returncode == 0
+        assert f"not read, as not Parquet files: {logs}/notes\\x1b.txt" in done.stderr
+
+
+class TestOut:
+    @pytest.fixture
+    def log(self, tmp_path):
+        file = tmp_path / "log.parquet"
+        pl.DataFrame({"key": range(1000), "gold": 1, "pred": 1}).write_parquet(file)
+        return file
+
+    @pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])
+    @pytest.mark.parametrize("room", [0, 500])
+    def test_a_full_disk_leaves_what_was_there(self, log, tmp_path, suffix, room):
+        """As much as the limit on the size of a file can show of it."""
+        (tmp_path / "out").mkdir()
+        out = tmp_path / "out" / f"answer{suffix}"
+        out.write_text("as it was")
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+        # Else the compiled modules that Python keeps would be cut off too, for all tests to come.
+        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        done = run_by(log, "--by", "key", "--out", out, preexec_fn=limit, env=env)
+        told = is_refused(done)
+        assert f"cannot write '{out}', which is as it was: " in told
+        assert "File too large" in told
+        assert out.read_text() == "as it was"
+        assert list((tmp_path / "out").iterdir()) == [out]
+
+    def test_a_folder_is_no_file(self, log, tmp_path):
+        (tmp_path / "answer.csv").mkdir()
+        assert "it is a folder" in is_refused(run_by(log, "--out", tmp_path / "answer.csv"))
+
+    def test_a_read_only_folder_is_refused_before_the_scan(self, tmp_path):
+        """For root, only a file system can be read-only."""
+        folder = tmp_path / "folder"
+        folder.mkdir(mode=0o500)
+        folder = Path("/sys") if os.access(folder, os.W_OK) else folder
+        if os.access(folder, os.W_OK):
+            pytest.skip("everything can be written here")
+        (tmp_path / "corrupt.parquet").touch()
+        done = run_by(tmp_path / "corrupt.parquet", "--out", folder / "answer.csv")
+        assert f"cannot write '{folder}/answer.csv': the folder '{folder}'" in is_refused(done)
+
+    def test_a_folder_that_refuses_a_file(self, log):
+        assert "cannot write '/proc/answer.csv'" in is_refused(
+            run_by(log, "--out", "/proc/answer.csv")
+        )
+
+
+def test_ctrl_c_ends_a_long_scan(tmp_path):
+    n = 8_000_000
+    rows = pl.DataFrame({"gold": pl.int_range(n, eager=True) % 1000}).with_columns(pred="gold")
+    (tmp_path / "logs").mkdir()
+    first = tmp_path / "logs/0.parquet"
+    rows.write_parquet(first)
+    for i in range(1, 3000):
+        os.link(first, tmp_path / f"logs/{i}.parquet")
+    out = tmp_path / "answer.csv"
+    out.write_text("as it was")
+    command = [*COMMAND, str(tmp_path / "logs"), "--out", str(out)]
+    with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as process:
+        time.sleep(3)
+        assert process.poll() is None, "the scan was not long enough"
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        stdout, stderr = process.communicate(timeout=60)
+        seconds = time.monotonic() - start
+    assert (process.returncode, stdout) == (130, "")
+    assert stderr == "polars-mcc: interrupted; nothing is written\n"
+    assert seconds < 5
+    assert out.read_text() == "as it was"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.csv", "logs"]

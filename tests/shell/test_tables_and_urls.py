@@ -1,0 +1,124 @@
+"""Logs that are no plain files: tables of Delta and Iceberg, and objects of an S3 server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import boto3
+import polars as pl
+import pytest
+from moto.server import ThreadedMotoServer
+from polars.testing import assert_frame_equal
+from support import log_of
+
+from polars_mcc._shell import inputs
+
+FIRST = log_of([("x", 0, 0), ("x", 1, 0), ("y", 1, None)])
+SECOND = log_of([("y", 2, 2), ("x", 2, 2), ("y", 0, 1)])
+BOTH = pl.concat([FIRST, SECOND])
+
+
+def answer_of(*arguments: str, environment: dict[str, str] | None = None) -> pl.DataFrame:
+    command = [sys.executable, "-m", "polars_mcc", "by", *arguments, "--format", "parquet"]
+    done = subprocess.run(
+        command, capture_output=True, check=False, env={**os.environ, **(environment or {})}
+    )
+    assert done.returncode == 0, done.stderr
+    return pl.read_parquet(done.stdout)
+
+
+def test_a_delta_table_is_read_as_it_is_now(tmp_path):
+    table = str(tmp_path / "log")
+    SECOND.write_delta(table)
+    FIRST.write_delta(table, mode="overwrite")
+    SECOND.write_delta(table, mode="append")
+    assert len(list((tmp_path / "log").glob("*.parquet"))) == 3, "one of which is no more"
+    assert_frame_equal(answer_of(table, "--by", "key"), BOTH.mcc.by("key"))
+    where = ["--filter", "key = 'y'"]
+    assert_frame_equal(answer_of(table, *where), BOTH.filter(key="y").mcc.score())
+
+
+def test_an_iceberg_table_is_read_as_it_is_now(tmp_path, monkeypatch):
+    pytest.importorskip("pyiceberg", reason="no pyiceberg here; .ci/run has it in a second step")
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415
+
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+    catalog = SqlCatalog(
+        "logs", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}"
+    )
+    catalog.create_namespace("logs")
+    table = catalog.create_table("logs.log", schema=FIRST.to_arrow().schema)
+    SECOND.write_iceberg(table, mode="append")
+    FIRST.write_iceberg(table, mode="overwrite")
+    SECOND.write_iceberg(table, mode="append")
+    folder = tmp_path / "logs/log"
+    assert len(list(folder.glob("data/*.parquet"))) == 3, "one of which is no more"
+    assert_frame_equal(answer_of(str(folder), "--by", "key"), BOTH.mcc.by("key"))
+
+
+@pytest.mark.parametrize(
+    ("inside", "kind", "package"),
+    [
+        ("_delta_log/00000000000000000000.json", "Delta", "deltalake"),
+        ("metadata/v1.metadata.json", "Iceberg", "pyiceberg"),
+    ],
+)
+def test_what_a_table_needs_is_named(inside, kind, package, tmp_path, monkeypatch):
+    file = tmp_path / "log" / inside
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    found = inputs.find([str(tmp_path / "log")])
+    assert (found.files, found.kind.name) == ([str(tmp_path / "log")], kind)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    install = rf"a table of {kind} needs {package}, .*: pip install 'polars-mcc\[{kind.lower()}\]'"
+    with pytest.raises(ModuleNotFoundError, match=install):
+        inputs.scan(found)
+
+
+def test_a_folder_called_metadata_is_a_folder(tmp_path):
+    (tmp_path / "log/metadata").mkdir(parents=True)
+    FIRST.write_parquet(tmp_path / "log/metadata/0.parquet")
+    assert inputs.find([str(tmp_path / "log")]).kind.name == "Parquet"
+
+
+@pytest.fixture
+def bucket(tmp_path):
+    """What tells Polars of a bucket `logs` with two days of logs, and a CSV file."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    key = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
+    url = f"http://{host}:{port}"
+    client = boto3.client("s3", endpoint_url=url, region_name="us-east-1", **key)
+    client.create_bucket(Bucket="logs")
+    for day, rows in {"day=2026-01-01": FIRST, "day=2026-01-02": SECOND}.items():
+        rows.write_parquet(tmp_path / "0.parquet")
+        client.upload_file(str(tmp_path / "0.parquet"), "logs", f"{day}/0.parquet")
+    BOTH.write_csv(tmp_path / "both.csv")
+    client.upload_file(str(tmp_path / "both.csv"), "logs", "both.csv")
+    yield {
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        **{name.upper(): value for name, value in key.items()},
+    }
+    server.stop()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # boto's
+def test_objects_of_an_s3_server(bucket):
+    for url in ("s3://logs/**/*.parquet", "s3://logs/both.csv"):
+        answer = answer_of(url, "--by", "key", environment=bucket)
+        assert_frame_equal(answer, BOTH.mcc.by("key"))
+    one = "s3://logs/day=2026-01-02/0.parquet"
+    answer = answer_of(one, "--by", "day", "--by", "key", environment=bucket)
+    assert_frame_equal(answer.drop("day"), SECOND.mcc.by("key"))
+    command = [sys.executable, "-m", "polars_mcc", "by", "s3://logs/no.parquet"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **bucket}
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "s3://logs/no.parquet" in done.stderr
+    assert "not found" in done.stderr

@@ -1,0 +1,245 @@
+"""Charts show what the answer says, and are saved without a network."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import altair as alt
+import polars as pl
+import pytest
+from support import log_of
+
+from polars_mcc import each, plot, trailing
+
+ROWS = [("x", i % 3, (i * i) % 4) for i in range(60)] + [("y", i % 2, i % 2) for i in range(20)]
+LOG = log_of([*ROWS, (None, 0, 0), (None, 1, 0), ("empty", None, 0)]).with_columns(
+    other=pl.col("gold").reverse(),
+    device=pl.Series(["tv", None, "pc"]).gather(pl.int_range(83, eager=True) % 3),
+    day=pl.date(2026, 3, 1) + pl.duration(days=pl.int_range(83) // 10),
+    score=pl.int_range(83) % 17,
+)
+
+
+def layers_of(chart: alt.LayerChart) -> list[dict]:
+    """The layers, each with its rows."""
+    spec = chart.to_dict()
+    return [
+        {**layer, "rows": spec["datasets"][layer.get("data", spec.get("data"))["name"]]}
+        for layer in spec["layer"]
+    ]
+
+
+def layer_with(chart: alt.LayerChart, mark: str) -> dict:
+    return next(layer for layer in layers_of(chart) if layer["mark"]["type"] == mark)
+
+
+def test_slices_are_points_with_intervals_from_the_lowest_up():
+    answer = LOG.mcc.by("key", ci=0.9)
+    chart = plot.slices(answer)
+    points = layer_with(chart, "point")
+    drawn = answer.filter(pl.col("mcc").is_not_null())
+    names = [name or "null" for name in drawn["key"]]
+    assert [row["slice"] for row in points["rows"]] == names
+    columns = {"score": "mcc", "low": "mcc_low", "high": "mcc_high", "n": "n"}
+    for name, column in columns.items():
+        assert [row[name] for row in points["rows"]] == drawn[column].to_list()
+    by_score = [name for _, name in sorted(zip(drawn["mcc"], names, strict=True))]
+    assert points["encoding"]["y"]["sort"] == by_score
+    in_order = layer_with(plot.slices(answer, sort=False), "point")
+    assert in_order["encoding"]["y"]["sort"] == names
+    rule = layer_with(chart, "rule")["encoding"]
+    assert (rule["x"]["field"], rule["x2"]["field"]) == ("low", "high")
+    without = plot.slices(LOG.mcc.by("key"))
+    assert [layer["mark"]["type"] for layer in layers_of(without)] == ["point"]
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_sets_of_keys_are_named_and_the_total_is_a_line(long):
+    answer = LOG.mcc.by(each("key", "device", total=True), ci=0.9, long=long)
+    total, *others = layers_of(plot.slices(answer))
+    assert [row["slice"] for row in total["rows"]] == ["total"]
+    assert total["mark"]["type"] == "rule"
+    assert total["rows"][0]["score"] == LOG.mcc.score()["mcc"].item()
+    names = ["null", "x", "y"]
+    expected = [f"key = {name}" for name in names] + [f"device = {k}" for k in ("null", "pc", "tv")]
+    assert [row["slice"] for row in others[-1]["rows"]] == expected
+
+
+def test_crossed_keys_and_no_keys():
+    both = plot.slices(LOG.filter(pl.col("key") == "y").mcc.by("key", "device"))
+    names = [row["slice"] for row in layer_with(both, "point")["rows"]]
+    assert names == [f"key = y, device = {device}" for device in ("null", "pc", "tv")]
+    one = layer_with(plot.slices(LOG.mcc.score(metrics="kappa"), metric="kappa"), "point")
+    assert [row["slice"] for row in one["rows"]] == ["all rows"]
+    assert one["encoding"]["x"]["title"] == "kappa"
+
+
+def test_keys_of_any_name():
+    """Altair reads `a.b`, `a:Q` and `a[0]` as more than names; and `keys` is not always of sets."""
+    for name in ("a.b", "a:Q", "a[0]", "keys", "line", "score", "is_total", "slice", "at"):
+        log = LOG.with_columns(pl.col("key").alias(name))
+        answer = log.mcc.by(name, "day", metrics=pl.col("f1").min().alias("f.1"))
+        line = layer_with(plot.over_time(answer, metric="f.1"), "line")
+        assert {row["line"] for row in line["rows"]} == {"null", "x", "y"}
+        points = layer_with(plot.slices(log.mcc.by(name)), "point")
+        assert [row["slice"] for row in points["rows"]] == ["null", "x", "y"]
+
+
+def test_several_models_have_a_colour_each():
+    answer = LOG.mcc(pred=["pred", "other"]).by("key", ci=0.9)
+    points = layer_with(plot.slices(answer), "point")
+    assert points["encoding"]["color"]["scale"]["domain"] == ["pred", "other"]
+    assert len(set(points["encoding"]["color"]["scale"]["range"])) == 2
+    assert points["encoding"]["yOffset"]["field"] == "model"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        LOG.mcc(pred="other").compare("key", baseline="pred"),
+        LOG.mcc(pred=["other", "gold"]).compare("key", baseline="pred"),
+        LOG.mcc.drift(
+            "device",
+            before=pl.col("day") < pl.date(2026, 3, 4),
+            after=pl.col("day") > pl.date(2026, 3, 4),
+        ),
+        LOG.mcc.worst("key", "device", min_n=5),
+        LOG.mcc.worst("key", "device", min_n=5, long=True),
+    ],
+    ids=["compare", "models", "drift", "worst", "worst, long"],
+)
+def test_differences(answer):
+    chart = plot.differences(answer)
+    none, _, points = layers_of(chart)
+    assert none["rows"] == [{"score": 0.0}]
+    drawn = answer.filter(pl.col("diff").is_not_null())
+    assert [row["score"] for row in points["rows"]] == drawn["diff"].to_list()
+    assert {"low", "high"} <= points["rows"][0].keys()
+
+
+def test_over_time():
+    answer = LOG.mcc.by("device", trailing("day", "2d", every="1d"), ci=0.9)
+    chart = plot.over_time(answer)
+    line = layer_with(chart, "line")
+    assert line["encoding"]["x"] == {"field": "at", "title": "day", "type": "temporal"}
+    assert {row["line"] for row in line["rows"]} == {"null", "pc", "tv"}
+    drawn = answer.filter(pl.col("mcc").is_not_null())
+    assert sorted(row["score"] for row in line["rows"]) == sorted(drawn["mcc"])
+    band = layer_with(chart, "area")["encoding"]
+    assert (band["y"]["field"], band["y2"]["field"]) == ("low", "high")
+    alone = plot.over_time(LOG.mcc.by("day", metrics="accuracy"), metric="accuracy")
+    assert [layer["mark"]["type"] for layer in layers_of(alone)] == ["line"]
+    with pytest.raises(ValueError, match=r"time must be one column, but there are \[\]"):
+        plot.over_time(LOG.mcc.by("key"))
+    with pytest.raises(ValueError, match="time='n' is no key"):
+        plot.over_time(answer, time="n")
+
+
+def test_a_curve_marks_the_best_threshold():
+    answer = LOG.mcc(positive="ant", score="score").curve("device")
+    chart = plot.curve(answer)
+    line, best = layers_of(chart)
+    drawn = answer.filter(pl.col("threshold").is_not_null())
+    assert [row["score"] for row in line["rows"]] == drawn["mcc"].to_list()
+    found = {row["line"]: row["score"] for row in best["rows"]}
+    expected = LOG.mcc(positive="ant", score="score").best_threshold("device")
+    assert found == {row["device"] or "null": row["mcc"] for row in expected.iter_rows(named=True)}
+    assert (
+        len(layers_of(plot.curve(LOG.mcc(positive="ant", score="score").curve(), metric="f1"))) == 2
+    )
+
+
+def test_a_matrix_wide_and_long():
+    wide = layers_of(plot.confusion(LOG.mcc.confusion()))
+    long = layers_of(plot.confusion(LOG.mcc.confusion(long=True)))
+    assert [layer["mark"]["type"] for layer in wide] == ["rect", "text"]
+
+    def cells(rows: list[dict]) -> dict:
+        return {(r["gold"], r["pred"]): (r["n"], round(r["share"], 12)) for r in rows if r["n"]}
+
+    assert cells(wide[0]["rows"]) == cells(long[0]["rows"])
+    shares = LOG.mcc.confusion(long=True, normalize="gold")
+    assert {pair: share for pair, (_, share) in cells(long[0]["rows"]).items()} == pytest.approx(
+        {row[:2]: row[2] for row in shares.rows()}
+    )
+    with pytest.raises(ValueError, match=r"several slices, of \['key'\]"):
+        plot.confusion(LOG.mcc.confusion("key"))
+    one = LOG.mcc.confusion("key").filter(pl.col("key") == "x")
+    assert len(layers_of(plot.confusion(one))) == 2
+
+
+def test_charts_are_saved_without_a_network_and_labels_are_text(tmp_path):
+    log = LOG.with_columns(key=pl.col("key") + "<script>alert(1)</script>&\u202e")
+    chart = plot.slices(log.mcc.by("key", ci=0.9)).properties(title="Mine")
+    for name in ("chart.svg", "chart.png"):
+        chart.save(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 1000
+    svg = (tmp_path / "chart.svg").read_text(encoding="utf-8")
+    assert "<script" not in svg
+    assert "&lt;script&gt;" in svg
+    assert "Mine" in svg
+    chart.save(tmp_path / "chart.html", inline=True)
+    page = (tmp_path / "chart.html").read_text(encoding="utf-8")
+    assert not re.findall(r"<(?:script|link)[^>]*(?:src|href)=", page), "nothing is loaded"
+
+
+def test_200_slices_are_all_named():
+    names = [f"slice number {place:03}" for place in range(200)]
+    log = pl.DataFrame({"key": names * 4, "gold": [0, 1] * 400, "pred": [0, 1, 1, 1] * 200})
+    svg = plot.slices(log.mcc.by("key"))
+    height = 16 * 200
+    found = svg.to_dict()
+    assert found["height"] == {"step": 16}
+    import vl_convert  # noqa: PLC0415 - what saves a chart
+
+    text = vl_convert.vegalite_to_svg(found)
+    assert all(name in text for name in names)
+    assert float(re.search(r'height="(\d+)', text)[1]) >= height
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: plot.slices(LOG.lazy().mcc.by("key")),
+            TypeError,
+            "got LazyFrame: collect",
+        ),
+        (lambda: plot.slices(LOG.mcc.by("key"), metric="f1"), ValueError, "a column 'f1'"),
+        (lambda: plot.slices(LOG.clear().mcc.by("key")), ValueError, "nothing to draw"),
+        (lambda: plot.differences(LOG.mcc.by("key")), ValueError, "needs a column 'diff'"),
+        (lambda: plot.curve(LOG.mcc.by("key")), ValueError, "needs a column 'threshold'"),
+        (lambda: plot.confusion(LOG), ValueError, "what confusion.. gives needs a column 'n_null'"),
+    ],
+)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_without_the_extra_it_says_what_to_install():
+    code = "import sys; sys.modules['altair'] = None; import polars_mcc; polars_mcc.plot"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (
+        "a chart needs altair, which is not installed: pip install 'polars-mcc[plot]'"
+        in done.stderr
+    )
+    missing = "import polars_mcc; polars_mcc.plots"
+    done = subprocess.run(
+        [sys.executable, "-c", missing], capture_output=True, text=True, check=False
+    )
+    assert "module 'polars_mcc' has no attribute 'plots'" in done.stderr
+
+
+def test_a_duration_is_a_slice_and_no_time():
+    hours = pl.DataFrame({"gold": [0, 1, 1], "pred": [0, 1, 0], "hour": [1, 1, None]})
+    scores = hours.with_columns(hour=pl.duration(hours="hour")).mcc.by("hour")
+    drawn = plot.slices(scores).to_dict()
+    [rows] = drawn["datasets"].values()
+    assert {row["slice"] for row in rows} == {"null", "1h"}
+    with pytest.raises(ValueError, match="time must be one column, but there are \\[\\]"):
+        plot.over_time(scores)
+    with pytest.raises(ValueError, match="time='hour' is no key of the result that is a date"):
+        plot.over_time(scores, time="hour")

@@ -1,0 +1,86 @@
+"""The rooms of the package: each imports only from rooms below it, and tests lie beside them."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+from pathlib import Path
+
+import polars_mcc
+
+PACKAGE = Path(polars_mcc.__file__).parent
+TESTS = Path(__file__).parent
+FLOORS = [
+    {"_version"},
+    {"_log"},
+    {"_counts"},
+    {"_scores"},
+    {"_inference"},
+    {"_show", "plot"},
+    {"_verbs"},
+    {"prediction_log"},
+    {"namespaces", "_shell"},
+    {"__init__", "__main__"},
+]
+"""From the ground up; two rooms of one floor may be next to each other, but not in a circle."""
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+MODULES = {
+    "polars_mcc." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
+    for path in PACKAGE.rglob("*.py")
+}
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of the package that a module imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports a relative name"
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name in MODULES else node.module for name in inside]
+        else:
+            continue
+        found |= {name for name in names if name.split(".")[0] == "polars_mcc"}
+    return {"polars_mcc.__init__" if name == "polars_mcc" else name for name in found}
+
+
+def floor_of(module: str) -> int:
+    return FLOOR_OF[module.split(".")[1]]
+
+
+def test_every_module_is_in_a_room():
+    assert {module.split(".")[1] for module in MODULES} == {*FLOOR_OF}
+
+
+def test_arrows_go_down():
+    upward = [
+        f"{module} imports {other}"
+        for module, path in MODULES.items()
+        for other in imported(path)
+        if floor_of(other) > floor_of(module)
+    ]
+    assert upward == []
+
+
+def test_there_are_no_circles():
+    """Also not within a room, nor by an import that is put off until a function is called."""
+    by_types = {("polars_mcc._show.page", "polars_mcc.plot")}  # of a type checker alone
+    graph = {
+        module: {other for other in imported(path) if (module, other) not in by_types}
+        for module, path in MODULES.items()
+    }
+    assert len([*graphlib.TopologicalSorter(graph).static_order()]) >= len(MODULES)
+
+
+def test_tests_lie_in_folders_that_mirror_the_rooms():
+    rooms = {path.parent.name.lstrip("_") for path in PACKAGE.glob("_*/__init__.py")}
+    folders = {path.parent.name for path in TESTS.glob("*/test_*.py")}
+    assert folders == rooms
+
+
+def test_a_module_is_small():
+    """A file that says several things is several files."""
+    lines = {module: len(path.read_text("utf-8").splitlines()) for module, path in MODULES.items()}
+    assert {module: count for module, count in lines.items() if count > 450} == {}

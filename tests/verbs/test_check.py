@@ -1,0 +1,169 @@
+"""`check`: an error that shows the slices that are not good enough."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+from support import ask
+
+import polars_mcc
+
+
+def counts_of(**tables) -> pl.DataFrame:
+    """Counts with a slice per name: its hits of two labels, and its misses of both."""
+    cells = [
+        (key, gold, pred, n)
+        for key, counts in tables.items()
+        for (gold, pred), n in zip(["aa", "ab", "ba", "bb"], counts, strict=True)
+    ]
+    return pl.DataFrame(cells, schema=["key", "gold", "pred", "n"], orient="row")
+
+
+COUNTS = counts_of(good=[95, 5, 5, 95], poor=[70, 30, 30, 70], small=[3, 1, 1, 3])
+
+
+@pytest.mark.parametrize("frame", [COUNTS, COUNTS.lazy()], ids=["DataFrame", "LazyFrame"])
+def test_slices_below_the_least_score_fail(frame):
+    with pytest.raises(polars_mcc.CheckError) as raised:
+        frame.mcc(weight="n").check("key", min=0.6)
+    assert raised.value.failures["key"].to_list() == ["poor", "small"]
+    assert raised.value.judged["verdict"].to_list() == ["passes", "fails", "fails"]
+    lines = str(raised.value).splitlines()
+    assert lines[0] == "2 of 3 slices fail: mcc below 0.6"
+    assert any("poor" in line and "200" in line and "0.4" in line for line in lines)
+    assert not any("good" in line for line in lines)
+    passed = frame.mcc(weight="n").check("key", min=0.4)
+    assert isinstance(passed, pl.DataFrame)
+    assert passed["verdict"].to_list() == ["passes"] * 3
+
+
+def test_small_slices_are_not_judged_and_not_passed_over():
+    judged = COUNTS.mcc(weight="n").check("key", min=0.3, min_n=100)
+    assert judged["verdict"].to_list() == ["passes", "passes", "not judged"]
+    with pytest.raises(polars_mcc.CheckError, match="1 of 2 slices fails: mcc below 0.6 .1 not"):
+        COUNTS.mcc(weight="n").check("key", min=0.6, min_n=100)
+    with pytest.raises(polars_mcc.CheckError, match="no slice to judge .3 not judged: fewer"):
+        COUNTS.mcc(weight="n").check("key", min=0.6, min_n=1000)
+
+
+def test_with_a_level_a_slice_fails_if_it_surely_does():
+    with pytest.raises(polars_mcc.CheckError, match=r"surely .ci=0.95") as raised:
+        COUNTS.mcc(weight="n").check("key", min=0.6, ci=0.95)
+    assert raised.value.failures["key"].to_list() == ["poor"]
+    intervals = COUNTS.mcc(weight="n").by("key", ci=0.95)
+    high = intervals.filter(pl.col("key") == "poor")["mcc_high"].item()
+    COUNTS.mcc(weight="n").check("key", min=high, ci=0.95)
+    with pytest.raises(polars_mcc.CheckError):
+        COUNTS.mcc(weight="n").check("key", min=high + 1e-12, ci=0.95)
+
+
+def test_a_model_that_says_one_label_fails_though_it_has_no_interval():
+    one = counts_of(one=[500, 0, 500, 0])
+    with pytest.raises(polars_mcc.CheckError):
+        one.mcc(weight="n").check("key", min=0.1, ci=0.95)
+
+
+def test_no_rows_are_not_good_enough():
+    with pytest.raises(polars_mcc.CheckError, match="there is no slice to judge"):
+        COUNTS.head(0).mcc(weight="n").check("key", min=0.1)
+    with pytest.raises(polars_mcc.CheckError, match="not judged: fewer than 1 rows, or no score"):
+        COUNTS.head(0).mcc(weight="n").check(min=0.1)
+
+
+BASELINE = counts_of(good=[96, 4, 5, 95], poor=[95, 5, 5, 95], gone=[9, 0, 0, 9])
+
+
+def test_slices_worse_than_a_baseline_fail():
+    with pytest.raises(polars_mcc.CheckError, match="2 of 2 slices fail: .* baseline") as raised:
+        COUNTS.mcc(weight="n").check("key", no_worse_than=BASELINE)
+    assert raised.value.failures["key"].to_list() == ["good", "poor"]
+    verdicts = dict(raised.value.judged.select("key", "verdict").rows())
+    assert (verdicts["gone"], verdicts["small"]) == ("not judged", "not judged")
+    with pytest.raises(polars_mcc.CheckError) as surely:
+        COUNTS.mcc(weight="n").check("key", no_worse_than=BASELINE.lazy(), ci=0.95)
+    assert surely.value.failures["key"].to_list() == ["poor"]
+    COUNTS.mcc(weight="n").check("key", no_worse_than=COUNTS)
+
+
+def test_all_rows_are_one_slice():
+    both = COUNTS.rename({"n": "w"}).with_columns(other="gold")
+    baseline = both.mcc(pred=["pred", "other"], weight="w").counts()
+    judged = both.mcc(pred=["pred", "other"], weight="w").check(no_worse_than=baseline)
+    assert judged["diff"].to_list() == [0, 0]
+    one = both.mcc(weight="w").check(no_worse_than=COUNTS)
+    assert one.select("n_before", "n_after", "diff").rows() == [(408, 408, 0)]
+
+
+def test_the_error_travels():
+    with pytest.raises(polars_mcc.CheckError) as raised:
+        COUNTS.mcc(weight="n").check("key", min=0.6)
+    arrived = pickle.loads(pickle.dumps(raised.value))  # noqa: S301 - our own
+    assert str(arrived) == str(raised.value)
+    assert arrived.failures.equals(raised.value.failures)
+
+
+def test_a_baseline_is_what_counts_gives():
+    log = pl.DataFrame(
+        {
+            "day": [1, 2, 3, 4] * 10,
+            "key": pl.Series(["x", "y"] * 20, dtype=pl.Enum(["x", "y"])),
+            "gold": ["p", "q", "q", "p", "q"] * 8,
+            "a": ["p", "q"] * 20,
+            "b": ["p", "q", "q", "q"] * 10,
+        }
+    )
+    week = (pl.col("day") // 2).alias("week")
+    counts = log.mcc(pred=["a", "b"]).counts(week, "key")
+    judged = log.mcc(pred=["a", "b"]).check(week, "key", no_worse_than=counts)
+    assert judged.filter(pl.col("n_before") != pl.col("n_after")).is_empty()
+    assert judged["diff"].to_list() == [0.0] * judged.height
+    text = counts.with_columns(pl.col("key", "gold").cast(pl.String), pl.col("n").cast(pl.Float64))
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match="no_worse_than is not the counts"):
+        log.mcc(pred="a").check("key", no_worse_than=text.drop("n"))
+    other = text.with_columns(pl.col("week").cast(pl.Int64))
+    assert log.mcc(pred=["a", "b"]).check(week, "key", no_worse_than=other)["diff"].sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({}, ValueError, "check needs one of min="),
+        ({"min": 0.5, "no_worse_than": COUNTS}, ValueError, "check needs one of min="),
+        ({"min": "0.5"}, TypeError, "min must be a number"),
+        ({"min": 0.5, "min_n": 0}, ValueError, "min_n must be an integer of at least 1"),
+        ({"min": 0.5, "ci": 95}, ValueError, "ci must be a confidence level"),
+        ({"no_worse_than": COUNTS, "ci": 95}, ValueError, "ci must be a confidence level"),
+        ({"no_worse_than": COUNTS, "nulls": "keep"}, ValueError, "nulls must be one of"),
+    ],
+)
+def test_what_cannot_be_checked(options, error, message):
+    with pytest.raises(error, match=message):
+        ask(COUNTS, "check", "key", weight="n", **options)
+
+
+def test_a_key_that_would_be_hidden():
+    with pytest.raises(pl.exceptions.DuplicateError, match="key 'verdict' has the name"):
+        COUNTS.rename({"key": "verdict"}).mcc(weight="n").check("verdict", min=0.5)
+
+
+def test_pytest_shows_the_table(tmp_path):
+    (tmp_path / "test_model.py").write_text(
+        "import polars as pl, polars_mcc\n"
+        "def test_model():\n"
+        "    log = pl.DataFrame({'gold': ['a', 'b'] * 9, 'pred': ['a', 'a', 'b'] * 6})\n"
+        "    log.mcc.check(min=0.9)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 1
+    assert "CheckError: 1 of 1 slices fails: mcc below 0.9" in done.stdout
+    assert "│ 18" in done.stdout

@@ -1,0 +1,214 @@
+"""`curve` and `best_threshold`: every threshold, by predicting with it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import exact
+from polars.testing import assert_frame_equal
+from sklearn.metrics import f1_score
+from support import ask
+
+scores = st.one_of(st.none(), st.sampled_from([0.0, -0.0, 0.25, 0.5, 0.75, 1.0, math.nan, 1e300]))
+golds = st.sampled_from([True, False, None])
+rows = st.lists(st.tuples(st.sampled_from([None, "x", "y"]), golds, scores), max_size=25)
+SCHEMA = {"key": pl.String, "gold": pl.Boolean, "score": pl.Float64}
+COUNTS = ["tp", "fp", "fn", "tn"]
+
+
+def frame_of(rows) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def is_scored(gold, score) -> bool:
+    return gold is not None and score is not None and not math.isnan(score)
+
+
+def predicted(rows, threshold) -> Counter:
+    """{(gold, pred): n} of rows (gold, score, weight)."""
+    table = Counter()
+    for gold, score, weight in rows:
+        table[gold, score >= threshold] += weight
+    return table
+
+
+def curve_of(rows, thresholds=None) -> list[tuple]:
+    """(key, threshold, n, tp, fp, fn, tn, mcc, n_null): all rows predicted at each threshold."""
+    found = []
+    for key in sorted({row[0] for row in rows}, key=lambda key: (key is not None, key)):
+        all_of = [(gold, score) for k, gold, score in rows if k == key]
+        part = [(gold, score, 1) for gold, score in all_of if is_scored(gold, score)]
+        left_out = len(all_of) - len(part)
+        cuts = sorted({score for _, score, _ in part}) if thresholds is None else thresholds
+        for cut in cuts if part else ():
+            table = predicted(part, cut)
+            counts = [table[gold, pred] for pred in (True, False) for gold in (True, False)]
+            score = pytest.approx(float(exact(table)), abs=1e-15)
+            found.append((key, cut, len(part), *counts, score, left_out))
+        if not part:
+            found.append((key, *[None], 0, *[None] * 5, left_out))
+    return found
+
+
+def shown(answer: pl.DataFrame) -> list[tuple]:
+    return answer.select("key", "threshold", "n", *COUNTS, "mcc", "n_null").rows()
+
+
+@given(rows=rows)
+def test_every_score_is_a_threshold(run, rows):
+    answer = run(frame_of(rows), lambda log: log.mcc(score="score").curve("key"))
+    assert shown(answer) == curve_of(rows)
+
+
+@given(rows=rows, cuts=st.sets(st.sampled_from([-1.0, 0.0, 0.3, 0.5, 2.0]), min_size=1))
+def test_listed_thresholds(run, rows, cuts):
+    cuts = sorted(cuts)
+    answer = run(frame_of(rows), lambda log: log.mcc(score="score").curve("key", thresholds=cuts))
+    assert shown(answer) == curve_of(rows, cuts)
+
+
+@given(rows=rows, number=st.integers(1, 6))
+def test_quantiles_are_those_of_all_rows(run, rows, number):
+    answer = run(frame_of(rows), lambda log: log.mcc(score="score").curve("key", thresholds=number))
+    everything = sorted(score for _, gold, score in rows if is_scored(gold, score))
+    cuts = []
+    for cut in sorted(set(everything)):
+        reached = sum(score >= cut for score in everything)
+        above = sum(score > cut for score in everything)
+        steps = [Fraction(n * number, len(everything)) for n in (reached, above)]
+        if math.floor(steps[0]) > math.floor(steps[1]):
+            cuts.append(cut)
+    assert len(cuts) <= number
+    assert shown(answer) == curve_of(rows, cuts)
+
+
+@given(rows=rows, cuts=st.sampled_from([None, 3, [0.25, 0.5]]))
+def test_the_best_is_the_best_of_all(run, rows, cuts):
+    answer = run(
+        frame_of(rows), lambda log: log.mcc(score="score").best_threshold("key", thresholds=cuts)
+    )
+    log = frame_of(rows)
+    points = log.mcc(zero_division=None, score="score").curve("key", thresholds=cuts)
+    pooled = log.mcc(zero_division=None, score="score").curve(thresholds=cuts).drop_nulls("mcc")
+    best = pooled["mcc"].max()
+    shared = pooled.filter(pl.col("mcc").eq_missing(best))["threshold"].max()
+    assert answer["shared_threshold"].drop_nulls().unique().to_list() in ([], [shared])
+    for row in answer.rows(named=True):
+        part = points.filter(pl.col("key").eq_missing(row["key"])).drop_nulls("mcc")
+        assert row["mcc"] == part["mcc"].max()
+        at_best = part.filter(pl.col("mcc").eq_missing(row["mcc"]))
+        assert row["threshold"] == at_best["threshold"].max()
+        if row["mcc"] is not None and shared is not None:
+            inside = [(g, s, 1) for k, g, s in rows if k == row["key"] and is_scored(g, s)]
+            table = predicted(inside, shared)
+            if len({pred for _, pred in +table}) == 2:
+                assert row["mcc_shared"] == pytest.approx(float(exact(table)), abs=1e-15)
+                assert row["loss"] == row["mcc"] - row["mcc_shared"] >= 0
+            else:
+                assert row["mcc_shared"] is None
+
+
+def test_of_thresholds_that_are_as_good_it_is_the_largest(run):
+    log = pl.DataFrame({"gold": [True, False, True, False], "score": [0.9, 0.8, 0.7, 0.6]})
+    assert run(log, lambda f: f.mcc(score="score").best_threshold())["threshold"].item() == 0.9
+
+
+def test_one_threshold_for_all_loses_nothing_of_all(run):
+    rng = np.random.default_rng(1)
+    gold = rng.random(300) < 0.3
+    log = pl.DataFrame({"gold": gold, "score": rng.normal(gold * 1.5, 1)})
+    [row] = run(log, lambda f: f.mcc(score="score").best_threshold()).rows(named=True)
+    assert row["threshold"] == row["shared_threshold"]
+    assert (row["loss"], row["n"]) == (0, 300)
+    at = run(log, lambda log: log.mcc(score="score").curve(thresholds=[row["threshold"]]))
+    by = log.mcc(pred=pl.col("score") >= row["threshold"]).score()
+    assert at["mcc"].item() == by["mcc"].item() == row["mcc"]
+
+
+def test_weights_are_rows(run):
+    rows = [
+        ("x", True, 0.9, 3),
+        ("x", False, 0.9, 1),
+        ("x", False, 0.1, 10**17),
+        ("x", True, 0.1, 7),
+    ]
+    log = pl.DataFrame(rows, schema=[*SCHEMA, "n"], orient="row")
+    answer = run(log, lambda log: log.mcc(weight="n", score="score").curve())
+    for row in answer.rows(named=True):
+        table = predicted([row[1:] for row in rows], row["threshold"])
+        assert row["mcc"] == pytest.approx(float(exact(table)), rel=1e-15)
+    floats = log.with_columns(pl.col("n") / 7)
+    of_floats = run(floats, lambda log: log.mcc(weight="n", score="score").curve())
+    assert of_floats.schema["tp"] == pl.Float64
+    assert of_floats["mcc"].to_list() == pytest.approx(answer["mcc"].to_list(), rel=1e-14)
+    assert run(floats, lambda log: log.mcc(weight="n", score="score").best_threshold())[
+        "threshold"
+    ].item() == pytest.approx(0.9)
+
+
+def test_f1_is_scikit_learns():
+    rng = np.random.default_rng(2)
+    gold = rng.random(100) < 0.3
+    log = pl.DataFrame({"gold": gold, "score": rng.normal(gold, 1).round(1)})
+    for row in log.mcc(score="score").curve().rows(named=True):
+        pred = log["score"].to_numpy() >= row["threshold"]
+        assert row["f1"] == pytest.approx(f1_score(gold, pred), abs=1e-15)
+
+
+def test_several_scores_are_models(run):
+    log = pl.DataFrame(
+        {"gold": [1, 1, 0, 0, 2], "a": [0.9, 0.6, 0.7, 0.1, 0.2], "b": [5, 4, 3, 2, None]}
+    )
+    answer = run(log, lambda log: log.mcc(score=["b", "a"], positive=1).curve())
+    for name in ("a", "b"):
+        alone = log.mcc(score=name, positive=1).curve()
+        part = answer.filter(pl.col("model") == name).drop("model")
+        assert_frame_equal(part, alone.with_columns(pl.col("threshold").cast(pl.Float64)))
+    best = run(log, lambda log: log.mcc(score=["b", "a"], positive=1).best_threshold(thresholds=2))
+    assert best["model"].to_list() == ["b", "a"]
+    assert best["n_null"].to_list() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("gold", "positive"),
+    [
+        (pl.Series(["yes", "no", "no"]), "yes"),
+        (pl.Series(["yes", "no", "no"], dtype=pl.Enum(["no", "yes"])), "yes"),
+        (pl.Series(["yes", "no", "no"], dtype=pl.Categorical), "yes"),
+        (pl.Series([1, 0, 0], dtype=pl.UInt8), 1),
+        (pl.Series([False, True, True]), False),
+    ],
+    ids=["text", "enum", "category", "integer", "boolean"],
+)
+def test_the_positive_label_may_be_of_any_dtype(gold, positive):
+    log = pl.DataFrame({"gold": gold, "score": [0.9, 0.3, 0.4]})
+    answer = log.mcc(positive=positive, score="score").curve(thresholds=[0.5])
+    assert answer.select(*COUNTS).rows() == [(1, 0, 0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"gold": "label"}, ValueError, "gold 'label' is Int64: say which label is positive"),
+        ({"gold": "label", "positive": "a"}, pl.exceptions.SchemaError, "not of dtype Int64"),
+        ({"score": "key"}, pl.exceptions.SchemaError, "score must be a number, but 'key'"),
+        ({"score": "scores"}, pl.exceptions.ColumnNotFoundError, "'scores' for score"),
+        ({"thresholds": [0.5, 0.1]}, ValueError, "in rising order"),
+        ({"thresholds": [math.nan, 1]}, ValueError, "in rising order"),
+        ({"thresholds": [math.nan]}, ValueError, "in rising order"),
+        ({"thresholds": []}, ValueError, "in rising order"),
+        ({"thresholds": 0}, ValueError, "thresholds must be an integer of at least 1"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["curve", "best_threshold"])
+def test_what_cannot_be_cut(verb, options, error, message):
+    log = frame_of([]).with_columns(label=pl.lit(1, pl.Int64))
+    with pytest.raises(error, match=message):
+        ask(log, verb, "key", **{"score": "score", **options})

@@ -1,0 +1,163 @@
+"""`drift`: the change of a score between two periods, whose rows are independent."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from statistics import NormalDist
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import exact, score_interval, standard_error
+from polars.testing import assert_frame_equal
+from scipy.stats import false_discovery_control
+from support import ask
+
+Z = NormalDist().inv_cdf(0.975)
+BEFORE, AFTER = pl.col("week") == 1, pl.col("week") == 2
+cells = st.lists(st.integers(1, 40), min_size=9, max_size=9)
+PAIRS = [(gold, pred) for gold in range(3) for pred in range(3)]
+
+
+def counts_of(tables: dict) -> pl.DataFrame:
+    rows = [
+        (key, week, gold, pred, n)
+        for (key, week), table in tables.items()
+        for (gold, pred), n in table.items()
+    ]
+    return pl.DataFrame(rows, schema=["key", "week", "gold", "pred", "n"], orient="row")
+
+
+def mover(first: tuple, second: tuple) -> tuple[float, float]:
+    """Zou's interval of b - a from (score, low, high) of both, independent."""
+    (a, low_a, high_a), (b, low_b, high_b) = first, second
+    down, up = math.hypot(b - low_b, high_a - a), math.hypot(high_b - b, a - low_a)
+    return b - a - down, b - a + up
+
+
+@given(first=cells, second=cells)
+def test_the_interval_is_zous_of_two_score_intervals(run, first, second):
+    old, new = (dict(zip(PAIRS, counts, strict=True)) for counts in (first, second))
+    counts = counts_of({("x", 1): old, ("x", 2): new, ("x", 3): new})
+    answer = run(counts, lambda log: log.mcc(weight="n").drift("key", before=BEFORE, after=AFTER))
+    [row] = answer.rows(named=True)
+    scores = [float(exact(table)) for table in (old, new)]
+    limits = [(s, *score_interval(t, Z)) for s, t in zip(scores, (old, new), strict=True)]
+    low, high = mover(*limits)
+    assert (row["n_before"], row["n_after"]) == (sum(first), sum(second))
+    assert [row["mcc_before"], row["mcc_after"]] == pytest.approx(scores, abs=1e-15)
+    assert row["diff"] == pytest.approx(scores[1] - scores[0], abs=1e-15)
+    assert (row["diff_low"], row["diff_high"]) == pytest.approx((low, high), abs=1e-8)
+    assert row["se"] == pytest.approx(math.hypot(*map(standard_error, (old, new))), rel=1e-9)
+    assert (row["p_value"] < 0.05) == (not low < 0 < high)
+
+
+def test_by_wald_the_p_value_is_that_of_a_z_test():
+    old = dict(zip(PAIRS, [30, 4, 2, 5, 40, 1, 0, 3, 20], strict=True))
+    new = dict(zip(PAIRS, [20, 9, 4, 5, 30, 6, 3, 3, 20], strict=True))
+    counts = counts_of({("x", 1): old, ("x", 2): new})
+    answer = counts.mcc(weight="n").drift(method="wald", before=BEFORE, after=AFTER)
+    [row] = answer.rows(named=True)
+    z = row["diff"] / math.hypot(standard_error(old), standard_error(new))
+    assert row["p_value"] == pytest.approx(2 * NormalDist().cdf(-abs(z)), rel=1e-9)
+
+
+def test_of_two_equal_periods_nothing_has_changed():
+    table = dict(zip(PAIRS, [30, 4, 2, 5, 40, 1, 0, 3, 20], strict=True))
+    [row] = (
+        counts_of({("x", 1): table, ("x", 2): table})
+        .mcc(weight="n")
+        .drift(before=BEFORE, after=AFTER)
+        .rows(named=True)
+    )
+    assert (row["diff"], row["p_value"]) == (0, 1)
+    assert row["diff_low"] == -row["diff_high"]
+
+
+LOG = pl.DataFrame(
+    {
+        "key": ["x", "x", "x", "y", "y", "z", None, "x", "x", "x"] * 6,
+        "week": [1, 1, 2, 1, 1, 2, 2, 3, None, 2] * 6,
+        "gold": ["p", "q", "q", "p", "q", "p", "p", "q", "p", None] * 6,
+        "a": ["p", "q", "p", "p", "p", "p", "q", "q", "p", "p"] * 6,
+        "b": ["q", "q", "q", "p", "q", "q", "q", "q", "p", "p"] * 6,
+    }
+)
+
+
+def test_a_slice_of_one_period_is_shown(run):
+    answer = run(LOG, lambda log: log.mcc(pred="a").drift("key", before=BEFORE, after=AFTER))
+    columns = answer.select("key", "n_before", "n_after", "n_null").rows()
+    assert columns == [(None, 0, 6, 0), ("x", 12, 6, 6), ("y", 12, 0, 0), ("z", 0, 6, 0)]
+    assert answer["diff"].is_null().to_list() == [True, False, True, True]
+
+
+def test_each_period_is_scored_as_its_rows_are(run):
+    options = {"pred": ["b", "a"]}
+    answer = run(LOG, lambda log: ask(log, "drift", "key", before=BEFORE, after=AFTER, **options))
+    for period, name in ((BEFORE, "before"), (AFTER, "after")):
+        alone = ask(LOG.filter(period), "by", "key", **options)
+        there = answer.filter(pl.col(f"n_{name}") > 0)
+        shown = there.select("key", "model", n=f"n_{name}", mcc=f"mcc_{name}")
+        assert_frame_equal(shown, alone.select("key", "model", "n", "mcc"))
+    wanted = false_discovery_control(answer["p_value"].drop_nulls().to_numpy())
+    assert answer["p_adjusted"].drop_nulls().to_numpy() == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("keys", [(), ("key",)], ids=["all rows", "slices"])
+@pytest.mark.parametrize(
+    ("rows", "missing"),
+    [(LOG.head(0), "before"), (LOG.filter(AFTER), "before"), (LOG.filter(BEFORE), "after")],
+    ids=["no rows", "none before", "none after"],
+)
+def test_a_period_without_rows_is_an_error(run, rows, missing, keys):
+    with pytest.raises(
+        pl.exceptions.InvalidOperationError, match=f"no row of the log is {missing}:"
+    ):
+        run(rows, lambda log: log.mcc(pred="a").drift(*keys, before=BEFORE, after=AFTER))
+
+
+def test_a_period_of_rows_that_are_not_scored_is_none_without_rows(run):
+    unscored = LOG.with_columns(pl.when(~BEFORE).then("a"))
+    answer = run(unscored, lambda log: log.mcc(pred="a").drift(before=BEFORE, after=AFTER))
+    assert answer.select("n_before", "mcc_before", "diff").rows() == [(0, None, None)]
+
+
+def test_a_row_of_both_periods_is_an_error(run):
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="both before and after"):
+        run(LOG, lambda log: log.mcc(pred="a").drift(before=BEFORE, after=pl.col("week") < 3))
+
+
+def test_a_period_is_a_boolean():
+    with pytest.raises(pl.exceptions.SchemaError, match="after must say .* 'week' is Int64"):
+        LOG.mcc(pred="a").drift(before=BEFORE, after="week")
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match="no column 'weak' for before"):
+        LOG.mcc(pred="a").drift(before=pl.col("weak") == 1, after=AFTER)
+
+
+def test_only_the_rows_of_the_periods_are_read(tmp_path):
+    LOG.write_parquet(tmp_path / "log.parquet")
+    query = (
+        pl.scan_parquet(tmp_path / "log.parquet")
+        .mcc(pred="a")
+        .drift("key", before=BEFORE, after=AFTER)
+    )
+    assert "SELECTION" in query.explain()
+
+
+def test_how_often_a_change_is_found_where_there_is_none():
+    """At 95 % in 1 of 20 slices: 400 slices of two periods of one model."""
+    rng = np.random.default_rng(4)
+    n = 400 * 2 * 150
+    gold = rng.integers(0, 2, n)
+    pred = np.where(rng.random(n) < 0.8, gold, 1 - gold)
+    log = pl.DataFrame({"gold": gold, "pred": pred}).with_columns(
+        key=pl.int_range(n) % 400, week=pl.int_range(n) // 400 % 2 + 1
+    )
+    answer = log.mcc.drift("key", before=BEFORE, after=AFTER)
+    found = Counter((answer["p_value"] < 0.05).to_list())[True]
+    assert 8 <= found <= 34  # 20 ± 3 standard deviations
+    assert (answer["p_adjusted"] < 0.05).sum() <= 1

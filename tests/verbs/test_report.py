@@ -1,0 +1,304 @@
+"""The report: what it holds, and that it works in a browser, from the disk."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.common.print_page_options import PrintOptions
+from support import log_of
+
+import polars_mcc
+from polars_mcc import each, rollup, trailing
+from polars_mcc._show import page as show
+from polars_mcc._verbs import report
+
+SCRIPT = "<script>document.title = 'run'</script>"
+HOSTILE = [SCRIPT, '"><img src=x onerror="document.title = 1">', "{{ 7 * 7 }} & 'c'"]
+
+
+def hostile_log(n: int = 900) -> pl.DataFrame:
+    """A log whose labels, keys and names are what a page must not obey; one slice is bad."""
+    i = pl.int_range(n)
+    names = pl.Series(HOSTILE)
+    slice_ = pl.lit(names).gather(i % 3)
+    pred = pl.when((slice_ == SCRIPT) & (i % 2 == 0)).then(i // 7 % 3).otherwise(i // 3 % 3)
+    return pl.select(
+        gold=pl.when(i % 100 > 0).then(pl.lit(names).gather(i // 3 % 3)),
+        pred=pl.lit(names).gather(pred),
+        **{"<b>country</b>": slice_},
+        year=2020 + i % 7,
+        day=pl.date(2026, 3, 1) + pl.duration(days=i % 10),
+    )
+
+
+def rows_of(page: str, section: str) -> list[list[str]]:
+    """The texts of the table of a section."""
+    [body] = re.findall(
+        rf"<h2>{re.escape(html.escape(section))}</h2>(.*?)</section>", page, re.DOTALL
+    )
+    rows = re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL)[1:]
+    return [[html.unescape(cell) for cell in re.findall(r"<td.*?>(.*?)</td>", row)] for row in rows]
+
+
+def queries_of(page: str) -> list[str]:
+    return [html.unescape(text) for text in re.findall(r"<code>(.*?)</code>", page, re.DOTALL)]
+
+
+def test_what_is_shown_is_what_the_queries_give():
+    log = pl.scan_parquet("data/digits.parquet")
+    models = ["logistic", "knn", "bayes"]
+    page = log.mcc(pred=models).report("confidence_band", "fold")
+    queries = dict.fromkeys(queries_of(page))
+    answers = {query: eval(query, {"log": log, "each": each}).collect() for query in queries}  # noqa: S307
+    verbs = [re.match(r"log\.mcc\(pred=\[.*?\]\)\.(\w+)\(", query)[1] for query in queries]
+    assert verbs == ["by", "worst", "confusion", "compare", "compare", "compare"]
+    scores, worst, confusions, compared, *_ = answers.values()
+    total = scores.filter(pl.col("keys") == "")
+    assert [row[2] for row in rows_of(page, "All rows")] == [f"{mcc:.3f}" for mcc in total["mcc"]]
+    assert len(rows_of(page, "Worst slices")) == worst.height > 0
+    assert rows_of(page, "By fold")[0][:4] == ["0", "logistic", "360", "0.948"]
+    shown = rows_of(page, "Confusions that cost most")
+    assert [row[:4] for row in shown] == [
+        [model, str(gold), str(pred), str(n)] for model, gold, pred, n, *_ in confusions.iter_rows()
+    ]
+    assert len(shown) == 60
+    assert rows_of(page, "Rows not scored") == []
+    beside = rows_of(page, "Models beside logistic")
+    assert [row[0] for row in beside] == compared["model"].to_list() == ["knn", "bayes"]
+
+
+def test_rows_that_are_not_scored_are_told_with_their_reason():
+    log = log_of([("x", 0, None), ("x", None, 0), ("y", None, None), ("y", 1, 1)])
+    log = log.with_columns(n=pl.Series([2, 3, 4, 5]), other="gold")
+    page = log.mcc(pred=["pred", "other"], weight="n").report("key")
+    assert rows_of(page, "Rows not scored") == [
+        ["pred", "gold is null", "3"],
+        ["pred", "gold is null, pred is null", "4"],
+        ["pred", "pred is null", "2"],
+        ["other", "gold is null, other is null", "7"],
+    ]
+    page = log.mcc(nulls="label").report()
+    assert "All rows are scored." in page
+
+
+def test_edges():
+    empty = log_of([])
+    assert rows_of(empty.mcc.report("key"), "All rows") == [["0", *"––––––", "0"]]
+    one = log_of([("x", 0, 0)]).mcc.report("key", "key")
+    assert rows_of(one, "By key")[0][:3] == ["x", "1", "0.000"]
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match="no column 'kye' for key"):
+        empty.mcc.report("kye")
+    with pytest.raises(ValueError, match="ci must be"):
+        empty.mcc.report(ci=2)
+
+
+KEYS = {
+    "duration": pl.duration(hours=pl.int_range(pl.len()) % 3),
+    "time": pl.time(pl.int_range(pl.len()) % 3),
+    "zone": pl.datetime(2026, 3, 1, pl.int_range(pl.len()) % 3, time_zone="Europe/Berlin"),
+    "list": pl.concat_list(pl.int_range(pl.len()) % 3),
+    "float": pl.when(pl.int_range(pl.len()) % 3 > 0).then(pl.lit(float("nan"))),
+    "slice": pl.lit(None, pl.String),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_of_any_dtype_and_name(name):
+    """Of three different values, of two (NaN and null), and of one (null)."""
+    page = hostile_log(60).with_columns(KEYS[name].alias(name)).mcc.report(name)
+    shown = [row[0] for row in rows_of(page, f"By {name}")]
+    assert len(shown) == {"float": 2, "slice": 1}.get(name, 3)
+    assert f'alt="mcc by {name}"' in page
+
+
+def test_keys_that_are_expressions_sets_and_windows():
+    """Each has a section; columns share a scan, and a set or a window has a query of its own."""
+    log = pl.scan_parquet("data/digits.parquet").mcc
+    early = (pl.col("fold") < 2).alias("is_early")
+    keys = [early, early, rollup("ink_band", "fold"), trailing("day", "14d", every="7d")]
+    page = log.report(*keys)
+    titles = [html.unescape(title) for title in re.findall(r"<h2>(.*?)</h2>", page)]
+    of_keys = ["By is_early", "By rollup(ink_band, fold)", "By day, 14d"]
+    assert [title for title in titles if title.startswith("By ")] == of_keys
+    answers = [log.by(key).collect() for key in keys[1:]]
+    for title, answer in zip(of_keys, answers, strict=True):
+        shown = [[cell.lower() for cell in row[: answer.width - 3]] for row in rows_of(page, title)]
+        slices = answer.select(pl.exclude("n", "mcc", "n_null").cast(pl.String)).fill_null("null")
+        assert shown == [[*row] for row in slices.rows()], title
+    assert "log.mcc.by(trailing('day', '14d', every='7d', align='data')" in html.unescape(page)
+    assert '[(col("fold")) < (dyn int: 2)].alias("is_early")' in html.unescape(page)
+
+
+def test_what_is_too_long_is_cut_and_said(monkeypatch):
+    monkeypatch.setattr(show, "_ROWS", 3)
+    monkeypatch.setattr(report, "_LINES", 2)
+    monkeypatch.setattr(report, "_LABELS", 2)
+    monkeypatch.setattr(report, "_TIMES", 4)
+    page = hostile_log().mcc.report("year", "day")
+    assert "The chart shows the lowest 2 of 7 slices." in page
+    assert "The chart shows the last 4 of 10 slices." in page
+    assert "The table holds 3 of 7 rows, the lowest by mcc." in page
+    assert "The matrix of pred has 3 labels, and is not drawn." in page
+    scores = hostile_log().mcc.by("year").sort("mcc").head(3).sort("year")
+    assert [row[0] for row in rows_of(page, "By year")] == scores["year"].cast(pl.String).to_list()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, headless, driven by its own driver; its log of errors is kept."""
+    binary = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if binary is None or driver is None:
+        if os.environ.get("POLARS_MCC_BROWSER") == "required":
+            pytest.fail("chromium and chromedriver must be here: .ci/run installs them")
+        pytest.skip("no chromium and chromedriver here")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    quiet = ["no-first-run", "disable-background-networking", "disable-sync", "disable-quic"]
+    for flag in ["headless", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", *quiet]:
+        options.add_argument(f"--{flag}")
+    options.add_argument("--window-size=1200,1600")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(executable_path=driver)
+    with webdriver.Chrome(options=options, service=service) as chrome:
+        yield chrome
+
+
+@pytest.fixture(scope="module")
+def page(browser, tmp_path_factory):
+    """The report of the hostile log, made by the command line, and open."""
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "logs").mkdir()
+    (folder / "logs/notes.txt").write_text("not a log")
+    hostile_log().write_parquet(folder / "logs/log.parquet")
+    command = [sys.executable, "-m", "polars_mcc", "report", str(folder / "logs")]
+    keys = ["--by", "<b>country</b>", "--by", "year", "--by", "day"]
+    options = ["--title", SCRIPT, "--filter", "year > 2020 AND gold IS NOT DISTINCT FROM gold"]
+    out = ["--out", str(folder / "report.html")]
+    done = subprocess.run(
+        [*command, *keys, *options, *out], capture_output=True, text=True, check=True
+    )
+    said = f"polars-mcc: a report is written to {folder / 'report.html'}\n"
+    assert done.stderr.endswith(said)
+    browser.get((folder / "report.html").as_uri())
+    return browser
+
+
+def table_of(page, title: str):
+    return page.find_element(By.XPATH, f'//section[h2[text()="{title}"]]//table')
+
+
+def column(table, place: int) -> list[str]:
+    rows = table.find_elements(By.CSS_SELECTOR, "tbody tr:not([hidden])")
+    return [row.find_elements(By.TAG_NAME, "td")[place].text for row in rows]
+
+
+def test_the_page_opens_from_the_disk_without_an_error_or_a_request(page):
+    assert page.get_log("browser") == []
+    sent = [line["message"] for line in page.get_log("performance")]
+    urls = re.findall(r'"Network.requestWillBeSent".*?"url":"([^"]*)"', "\n".join(sent))
+    assert urls
+    assert {url.split(":")[0] for url in urls} <= {"file", "data"}
+
+
+def test_text_of_the_log_is_text(page):
+    assert page.title == SCRIPT
+    assert page.find_element(By.TAG_NAME, "h1").text == SCRIPT
+    assert len(page.find_elements(By.TAG_NAME, "script")) == 1
+    assert all(
+        image.get_attribute("src").startswith("data:image/png")
+        for image in page.find_elements(By.TAG_NAME, "img")
+    )
+    assert set(column(table_of(page, "By <b>country</b>"), 0)) == set(HOSTILE)
+    assert column(table_of(page, "Worst slices"), 1)[0] == SCRIPT
+
+
+def test_a_script_that_is_not_the_page_s_own_does_not_run(page):
+    page.execute_script(
+        "const script = document.createElement('script');"
+        "script.textContent = 'window.injected = 1'; document.body.append(script)"
+    )
+    assert page.execute_script("return window.injected") is None
+    assert "Content Security Policy" in page.get_log("browser")[0]["message"]
+    page.refresh()
+
+
+def test_pictures_are_drawn(page):
+    sizes = page.execute_script(
+        "return [...document.images].map((i) => [i.complete, i.naturalWidth, i.naturalHeight])"
+    )
+    assert len(sizes) == 5
+    assert all(complete and width > 100 and height > 50 for complete, width, height in sizes)
+
+
+def test_a_column_is_sorted_by_value(page):
+    table = table_of(page, "By year")
+    heads = table.find_elements(By.CSS_SELECTOR, "th button")
+    place = [head.text for head in heads].index("mcc")
+    expected = sorted(column(table, place), key=float)
+    assert column(table, place) != expected
+    heads[place].click()
+    assert column(table, place) == expected
+    assert table.find_elements(By.TAG_NAME, "th")[place].get_attribute("aria-sort") == "ascending"
+    heads[place].click()
+    assert column(table, place) == expected[::-1]
+    heads[0].click()
+    assert column(table, 0) == ["2021", "2022", "2023", "2024", "2025", "2026"]
+
+
+def test_rows_are_searched(page):
+    section = page.find_element(By.XPATH, '//section[h2[text()="By day"]]')
+    search = section.find_element(By.CSS_SELECTOR, "input[type=search]")
+    search.send_keys("03-0")
+    table = section.find_element(By.TAG_NAME, "table")
+    assert len(column(table, 0)) == 9
+    assert section.find_element(By.TAG_NAME, "output").text == "9 of 10 rows"
+    search.send_keys(" no such day")
+    assert column(table, 0) == []
+    search.send_keys(Keys.CONTROL, "a", Keys.BACKSPACE)
+    assert len(column(table, 0)) == 10
+
+
+def test_what_made_it_is_told(page):
+    made = page.find_element(By.ID, "made").text
+    assert "polars-mcc report" in made
+    assert "--title '<script>" in made
+    assert "log.parquet" in made
+    assert "year > 2020" in made
+    assert "not read" in made
+    assert "notes.txt" in made
+    assert f"polars_mcc {polars_mcc.__version__}, Polars {pl.__version__}" in made
+
+
+def test_the_page_is_seen_and_printed(page):
+    shot = page.get_screenshot_as_png()
+    assert len(shot) > 20_000, "a blank page is a few kB"
+    pdf = page.print_page(PrintOptions())
+    assert len(pdf) > 100_000
+
+
+def test_refusals(tmp_path):
+    (tmp_path / "out").mkdir()
+    hostile_log(30).write_parquet(tmp_path / "log.parquet")
+    command = [sys.executable, "-m", "polars_mcc", "report", str(tmp_path / "log.parquet")]
+
+    def refusal(*options: str) -> str:
+        done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert not list((tmp_path / "out").iterdir())
+        return done.stderr
+
+    out = ["--out", str(tmp_path / "out/r.html")]
+    assert "the name of a report must end in .html" in refusal("--out", str(tmp_path / "out/r.pdf"))
+    assert "there is no folder" in refusal("--out", str(tmp_path / "away/r.html"))
+    assert "no column 'yaer' for key; did you mean 'year'?" in refusal("--by", "yaer", *out)
