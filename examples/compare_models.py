@@ -14,7 +14,7 @@ DATA = Path(__file__).parent.parent / "data"
 log = pl.scan_parquet(DATA / "digits.parquet")
 
 # Above 0: better than the baseline. Corrected for the six comparisons that are made.
-compared = log.mcc.compare("logistic", ["knn", "bayes"], "ink_band").collect()
+compared = log.mcc(pred=["logistic", "knn", "bayes"]).compare("ink_band").collect()
 print(compared.select("ink_band", "model", "mcc_a", "mcc_b", "diff", "diff_low", "diff_high"))
 print(compared.filter(pl.col("p_adjusted") < 0.01).select("ink_band", "model", "p_adjusted"))
 
@@ -22,4 +22,4 @@ print(compared.filter(pl.col("p_adjusted") < 0.01).select("ink_band", "model", "
 old = log.select("row", "gold", pred="logistic")
 new = log.select("row", pred="knn")
 joined = old.join(new, on="row", suffix="_new")
-print(joined.mcc.compare("pred", "pred_new").collect())
+print(joined.mcc(pred="pred_new").compare(baseline="pred").collect())

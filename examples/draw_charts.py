@@ -9,22 +9,21 @@ from pathlib import Path
 import altair as alt
 import polars as pl
 
-import polars_mcc  # noqa: F401 - registers the namespace
-from polars_mcc import plot
+from polars_mcc import each, plot, trailing
 
 DATA = Path(__file__).parent.parent / "data"
 digits = pl.read_parquet(DATA / "digits.parquet")
 tumours = pl.read_parquet(DATA / "breast_cancer.parquet")
 
-slices = digits.mcc.by("ink_band", "fold", sets="each", total=True, ci=0.95)
-compared = digits.mcc.compare("logistic", ["knn", "bayes"], "ink_band")
-windows = digits.mcc.by("ink_band", index="day", window="14d", every="7d", ci=0.95)
+slices = digits.mcc.by(each("ink_band", "fold", total=True), ci=0.95)
+compared = digits.mcc(pred=["logistic", "knn", "bayes"]).compare("ink_band")
+windows = digits.mcc.by("ink_band", trailing("day", "14d", every="7d"), ci=0.95)
 charts: dict[str, alt.LayerChart] = {
     "slices": plot.slices(slices),
-    "models": plot.slices(digits.mcc.by("ink_band", pred=["logistic", "knn", "bayes"], ci=0.95)),
+    "models": plot.slices(digits.mcc(pred=["logistic", "knn", "bayes"]).by("ink_band", ci=0.95)),
     "differences": plot.differences(compared),
     "over_time": plot.over_time(windows),
-    "curve": plot.curve(tumours.mcc.curve(score="radius", thresholds=100)),
+    "curve": plot.curve(tumours.mcc(score="radius").curve(thresholds=100)),
     "confusion": plot.confusion(digits.mcc.confusion()),
 }
 for name, chart in charts.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-import polars_mcc  # noqa: F401 - registers the namespace
+from polars_mcc import each
 
 # A log in which the model is bad for tablets in Brazil and, less so, for all old versions.
 rng = np.random.default_rng(0)
@@ -34,7 +34,7 @@ log = pl.DataFrame(
 
 # Each key alone, in the form that charts take.
 keys = ["country", "device", "version", "browser"]
-print(log.mcc.by(*keys, sets="each", total=True, long=True))
+print(log.mcc.by(each(*keys, total=True), long=True))
 
 # All slices of up to two keys, each with the rest of the log. Those that are bad because another
 # is, finer or coarser, are folded into it: what is left is what was planted.

@@ -24,7 +24,7 @@ with tempfile.TemporaryDirectory() as folder:
     # At any time: the stored counts and today's are one log, in which a row weighs n.
     new = log.filter(pl.col("day") == today).mcc.counts("day", "ink_band")
     counts = pl.concat([pl.scan_parquet(stored), new])
-    print(counts.mcc.by("ink_band", weight="n").collect())
+    print(counts.mcc(weight="n").by("ink_band").collect())
 
     # The same scores, from the rows.
     print(log.mcc.by("ink_band").collect())

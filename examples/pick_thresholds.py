@@ -20,20 +20,20 @@ log = pl.DataFrame(
     {"country": country, "fraud": fraud, "score": rng.normal(2.5 * fraud + shift, 1).round(2)}
 )
 
-print(log.mcc.best_threshold("country", gold="fraud"))
+print(log.mcc(gold="fraud", score="score").best_threshold("country"))
 
 # The curve, at 100 quantiles of the scores: with f1 as x and (mcc + 1) / 2 as y it is the MCC-F1
 # curve, whose best point is the one nearest to (1, 1).
-curve = log.mcc.curve(gold="fraud", thresholds=100)
+curve = log.mcc(gold="fraud", score="score").curve(thresholds=100)
 print(curve.select("threshold", "tp", "fp", "mcc", "f1"))
 to_best = ((1 - pl.col("f1")).pow(2) + ((1 - pl.col("mcc")) / 2).pow(2)).sqrt()
 print(curve.select("threshold", "mcc", to_best.alias("distance")).sort("distance").head(1))
 
 # Chosen on some rows, a threshold is to be scored on others.
 split = pl.int_range(pl.len()) % 2 == 0
-[threshold] = log.filter(split).mcc.best_threshold(gold="fraud")["threshold"]
-print(log.filter(~split).mcc.score(gold="fraud", pred=pl.col("score") >= threshold, ci=0.95))
+[threshold] = log.filter(split).mcc(gold="fraud", score="score").best_threshold()["threshold"]
+print(log.filter(~split).mcc(gold="fraud", pred=pl.col("score") >= threshold).score(ci=0.95))
 
 # The shipped data: a tumour by its radius.
 tumours = pl.scan_parquet(Path(__file__).parent.parent / "data" / "breast_cancer.parquet")
-print(tumours.mcc.best_threshold("fold", score="radius").collect())
+print(tumours.mcc(score="radius").best_threshold("fold").collect())

@@ -12,7 +12,7 @@ import polars_mcc  # noqa: F401 - registers the namespace
 DATA = Path(__file__).parent.parent / "data"
 
 log = pl.scan_parquet(DATA / "breast_cancer.parquet")
-scores = log.mcc.by("radius_band", pred=["logistic", "knn", "bayes"])
+scores = log.mcc(pred=["logistic", "knn", "bayes"]).by("radius_band")
 
 print(scores.collect())
 print(scores.collect().pivot("model", index="radius_band", values="mcc"))

@@ -18,7 +18,7 @@ guess = rng.choice(["cat", "dog", "cow"], len(user))
 log = pl.DataFrame({"user": user, "gold": gold, "pred": np.where(is_hit, gold, guess)})
 
 as_rows = log.mcc.score(ci=0.95)
-as_users = log.mcc.score(ci=0.95, cluster="user")
+as_users = log.mcc(cluster="user").score(ci=0.95)
 print(as_rows)
 print(as_users)
 

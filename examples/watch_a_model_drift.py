@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 import polars_mcc
+from polars_mcc import trailing
 
 # Eight weeks; from the sixth on, the model is worse in France.
 rng = np.random.default_rng(0)
@@ -30,12 +31,12 @@ log = pl.DataFrame(
 
 # The score of the seven days that end with each day: the rows are read once, and the counts
 # of each day are used seven times.
-weekly = log.mcc.by("country", index="day", window="7d", every="1d", ci=0.95)
+weekly = log.mcc.by("country", trailing("day", "7d", every="1d"), ci=0.95)
 print(weekly.filter(pl.col("day").dt.weekday() == 7).drop("se", "n_null"))
 
 # What has changed since the release, in each country, and is it more than chance?
 release = date(2026, 4, 6)
-change = log.mcc.drift(pl.col("day") < release, pl.col("day") >= release, "country")
+change = log.mcc.drift("country", before=pl.col("day") < release, after=pl.col("day") >= release)
 print(change.select("country", "mcc_before", "mcc_after", "diff_low", "diff_high", "p_adjusted"))
 
 # A gate, in a pipeline or a test: the counts of before are the baseline.
@@ -48,5 +49,5 @@ except polars_mcc.CheckError as error:
 # The shipped data do not drift.
 digits = pl.scan_parquet(Path(__file__).parent.parent / "data" / "digits.parquet")
 middle = date(2026, 3, 15)
-same = digits.mcc.drift(pl.col("day") < middle, pl.col("day") >= middle, "ink_band")
+same = digits.mcc.drift("ink_band", before=pl.col("day") < middle, after=pl.col("day") >= middle)
 print(same.select("ink_band", "mcc_before", "mcc_after", "p_adjusted").collect())
