@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_mcc._log import defaults
+from polars_mcc._log.choices import Nulls, check_choice, check_number
 from polars_mcc._log.columns import IntoColumn, as_expr
-from polars_mcc._log.options import Nulls, check_choice, check_number
 from polars_mcc._scores.expression import Score
 from polars_mcc.prediction_log import PredictionLog
 

@@ -16,7 +16,7 @@ from polars_mcc._counts.sliced import LONG, SET
 from polars_mcc._log.extras import missing
 from polars_mcc._log.frames import check_collected
 from polars_mcc._log.keys import TOTAL
-from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of, with_texts
+from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of, windows_of, with_texts
 
 try:
     import altair as alt
@@ -255,6 +255,7 @@ def _drawn(
     columns |= {} if at is None else {"at": at}
     _check(result, source, *columns.values())
     keys = [name for name in keys_of(result) if name not in {"model", at}]
+    windows = [name for name in windows_of(result) if name != at]
     if keys[:2] == [*LONG]:
         has_sets = True
         is_slice = pl.col("slice") != TOTAL
@@ -264,13 +265,16 @@ def _drawn(
     else:
         has_sets = keys[:1] == [SET] and len(keys) > 1
         text = _text(keys[1:], pl.col(SET).str.split(", ")) if has_sets else _text(keys)
+    named = text.fill_null("total" if has_sets else "all rows")
+    if has_sets:  # A window is of all sets.
+        named = pl.concat_str(named, *(pl.lit(f", {key} = ") + pl.col(key) for key in windows))
     rows = with_texts(result, keys).select(
-        text.fill_null("total" if has_sets else "all rows").alias("slice"),
-        (text.is_null() & has_sets).alias("is_total"),
+        named.alias("slice"),
+        (text.is_null() & has_sets & (not windows)).alias("is_total"),
         **{name: pl.col(column) for name, column in columns.items()},
     )
-    named = ["slice", "model"] if "model" in columns else ["slice"]
-    rows = rows.with_columns(line=pl.concat_str(named if keys else named[-1], separator=", "))
+    parts = ["slice", "model"] if "model" in columns else ["slice"]
+    rows = rows.with_columns(line=pl.concat_str(parts if keys else parts[-1], separator=", "))
     return rows.drop_nulls(["score", *(["at"] if at is not None else [])])
 
 

@@ -32,12 +32,13 @@ def counted(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
         failures = weight_failures(least.min(), total, log.weight_name)
         squares = {} if log.is_frequency else {"squares": squared.sum()}
         pairs = grouped.agg(n=log.numbers.as_count(total, *failures), n_null=null.sum(), **squares)
-    if log.is_multilabel:
-        return pairs
-    labels = ["gold", *({"baseline"} & {*log.extras})]
-    return pairs.with_columns(
-        pl.col(labels).cast(log.label_dtype), pl.col("pred").cast(log.pred_dtype)
-    )
+    return pairs if log.is_multilabel else labelled(log, pairs)
+
+
+def labelled(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """The pairs with labels of the dtype in which all are compared."""
+    labels = pl.col("gold", *({"baseline"} & {*log.extras})).cast(log.label_dtype)
+    return pairs.with_columns(labels, pl.col("pred").cast(log.pred_dtype))
 
 
 def count_columns(log: SlicedLog) -> list[str]:

@@ -14,7 +14,7 @@ from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one, roots
 from polars_mcc._log.described import Described, Meaning
 from polars_mcc._log.frames import Frame
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.labels import common_dtype
+from polars_mcc._log.labels import Labelled, common_dtype
 
 
 def cut(
@@ -61,7 +61,7 @@ def cut(
             *(["model"] if models.is_several else []),
         ],
     )
-    first = _model_named(baseline, models)
+    first = model_named(baseline, models)
     apart = None if baseline is None or first else one(meaning.schema, baseline, "baseline")
     wanted: dict[str, Columns | None] = {
         "baseline": apart,
@@ -71,7 +71,8 @@ def cut(
     extras = {name: columns for name, columns in wanted.items() if columns is not None}
     for name, columns in extras.items():
         meaning.check_columns(columns, name)
-    labelled = {**meaning.gold.dtypes, **models.dtypes, **(apart.dtypes if apart else {})}
+    compared = (meaning.gold, models, *([apart] if apart else []))
+    labelled = [item for columns in compared for item in columns.dtypes.items()]
     label_dtype, pred_dtype = _dtypes(meaning, labelled, role, lists=lists)
     weighed = _weighed(
         meaning,
@@ -164,7 +165,7 @@ def _models(meaning: Meaning, role: str) -> Columns:
     return found
 
 
-def _model_named(baseline: IntoColumn | None, models: Columns) -> str | None:
+def model_named(baseline: IntoColumn | None, models: Columns) -> str | None:
     """The model of the log that the baseline is, if it is one."""
     if isinstance(baseline, pl.Expr) and not baseline.meta.has_multiple_outputs():
         named = baseline.meta.is_column_selection()
@@ -184,11 +185,11 @@ def _period(meaning: Meaning, period: IntoColumn, name: str) -> Columns:
 
 
 def _dtypes(
-    meaning: Meaning, labelled: Mapping[str, pl.DataType], role: str, *, lists: bool
+    meaning: Meaning, labelled: Labelled, role: str, *, lists: bool
 ) -> tuple[pl.DataType, pl.DataType]:
     """The dtype of the labels, and that of the predictions."""
     if role == "score":
-        common_dtype(meaning.gold.dtypes)  # an error, for lists
+        common_dtype([*meaning.gold.dtypes.items()])  # an error, for lists
         found = {*_models(meaning, role).dtypes.values()}
         return pl.Boolean(), pl.Float64() if len(found) > 1 else next(iter(found))
     if meaning.is_multilabel and lists:

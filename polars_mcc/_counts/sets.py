@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._counts.counted import count_columns, counted, merged
+from polars_mcc._counts.counted import count_columns, counted, labelled, merged
 from polars_mcc._counts.sliced import SET, SlicedLog, key_column, pred_column
 from polars_mcc._log.keys import KeySet, name_of
 
@@ -133,5 +133,4 @@ def _decoded(log: SlicedLog, pairs: pl.LazyFrame, columns: Sequence[str]) -> pl.
     """The pairs of a log that was encoded, with labels, and what of these columns is text."""
     dtypes = log.frame.collect_schema()
     text = [name for name in columns if dtypes[name] == pl.String]
-    gold, pred = pl.col("gold").cast(log.label_dtype), pl.col("pred").cast(log.pred_dtype)
-    return pairs.with_columns(pl.col(text).cast(pl.String), gold, pred)
+    return labelled(log, pairs.with_columns(pl.col(text).cast(pl.String)))

@@ -15,8 +15,8 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._counts.exact import Numbers
+from polars_mcc._log.choices import Nulls
 from polars_mcc._log.keys import KeySet, Windows, name_of
-from polars_mcc._log.options import Nulls
 from polars_mcc._log.text import as_text
 
 SET = "keys"  # the column that names the set of keys of a slice, where there are several sets

@@ -46,7 +46,7 @@ def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
         .with_columns(step.alias(key))
     )
     start = _after(windows, origin, index + 1 - windows.per_window)
-    end = _after(windows, origin, index + 1).dt.offset_by(f"-1{_unit(windows)}")
+    end = _last(windows, _after(windows, origin, index + 1))
     is_complete = (start >= pl.col(_BEGINS)) & (end <= ends)
     return (
         merged(parts, of_steps)
@@ -94,4 +94,15 @@ def _months(time: pl.Expr) -> pl.Expr:
 def _after(windows: Windows, origin: pl.Expr, steps: pl.Expr) -> pl.Expr:
     """The time that is so many steps after the origin."""
     unit = "ns" if windows.is_clock else "mo" if windows.is_months else "d"
-    return origin.dt.offset_by(pl.format(f"{{}}{unit}", steps * windows.size))
+    length = pl.format(f"{{}}{unit}", steps * windows.size)
+    if windows.is_clock or windows.index.dtype == pl.Date:
+        return origin.dt.offset_by(length)
+    # From noon: there are days without a midnight, when clocks are set.
+    return origin.dt.offset_by("12h").dt.offset_by(length).dt.truncate("1d")
+
+
+def _last(windows: Windows, end: pl.Expr) -> pl.Expr:
+    """The last day, hour, minute or second before a time."""
+    if windows.is_clock or windows.index.dtype == pl.Date:
+        return end.dt.offset_by(f"-1{_unit(windows)}")
+    return end.dt.offset_by("-12h").dt.truncate("1d")

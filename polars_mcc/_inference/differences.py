@@ -8,7 +8,7 @@ from statistics import NormalDist
 import polars as pl
 
 from polars_mcc._inference.intervals import Estimate
-from polars_mcc._log.options import Correction
+from polars_mcc._log.choices import Correction
 
 LIMITS = {"mcc": "mcc", "se": "se", "mcc_low": "low", "mcc_high": "high"}
 """What is compared of an estimate, and what its name begins with on either side."""

@@ -14,7 +14,7 @@ from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.influence import ends, influences, margins, observed
-from polars_mcc._log.options import Method
+from polars_mcc._log.choices import Method
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.r_k import Summed, summed
 

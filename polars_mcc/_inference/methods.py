@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import polars as pl
 
 from polars_mcc._log import defaults
-from polars_mcc._log.options import check_at_least
+from polars_mcc._log.choices import check_at_least
 
 FrameT_co = TypeVar("FrameT_co", covariant=True)
 

@@ -7,7 +7,7 @@ import polars as pl
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.differences import LIMITS, independent
 from polars_mcc._inference.intervals import estimate
-from polars_mcc._log.options import Method
+from polars_mcc._log.choices import Method
 
 COLUMNS = (
     *("n_before", "n_after", "mcc_before", "mcc_after", "diff", "se", "diff_low", "diff_high"),

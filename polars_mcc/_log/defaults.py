@@ -15,7 +15,8 @@ METHOD: Final = "score"
 CORRECTION: Final = "bh"
 
 DEPTH: Final = 2
-MIN_N: Final = 30
+MIN_N: Final = 30  # rows that a slice has to be tested
+CHECKED_N: Final = 1  # rows that a slice has to be judged
 RANK: Final = "loss"
 REPLICATES: Final = 2000
 TITLE: Final = "How good is each slice?"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 import polars as pl
 
 from polars_mcc._log import defaults
+from polars_mcc._log.choices import Nulls, check_choice, check_number
 from polars_mcc._log.columns import (
     Columns,
     IntoColumn,
@@ -23,7 +24,6 @@ from polars_mcc._log.columns import (
 )
 from polars_mcc._log.frames import Frame, FrameT, OtherFrame
 from polars_mcc._log.labels import as_label, common_dtype, dtype_in_lists, is_list
-from polars_mcc._log.options import Nulls, check_choice, check_number
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -195,6 +195,7 @@ class Meaning:
         """Raise a ValueError if the log is described by what a verb cannot take into account."""
         is_given = {
             "cluster": self.cluster is not None,
+            "weight": self.weight is not None and self.is_frequency,
             "sample_weight": not self.is_frequency,
             "nulls='label'": self.nulls == "label",
         }
@@ -231,8 +232,8 @@ def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
     weight = found.get("weight") or found.get("sample_weight")
     if weight is not None:
         check_weight(weight.name, weight.dtype)
-    labelled = {**gold.dtypes, **(preds.dtypes if preds else {})}
-    is_multilabel = any(map(is_list, labelled.values()))
+    labelled = [*gold.dtypes.items(), *(preds.dtypes.items() if preds else ())]
+    is_multilabel = any(is_list(dtype) for _, dtype in labelled)
     labels = dtype_in_lists(labelled) if is_multilabel else common_dtype(labelled)
     for name, dtype in (scores.dtypes if scores else {}).items():
         if not dtype.is_numeric():

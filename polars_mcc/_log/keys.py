@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias, TypeVar
 
 import polars as pl
 
+from polars_mcc._log.choices import Align, check_choice
 from polars_mcc._log.columns import Columns, IntoColumn, as_code, by_name, one, quoted, resolved
-from polars_mcc._log.options import Align, check_choice
 
 T = TypeVar("T", bound=Hashable)
 
@@ -261,7 +261,7 @@ def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
         raise pl.exceptions.DuplicateError(msg)
     if not long and not any(isinstance(key, KeySets) for key in keys):
         return Keys(columns, None, windows)
-    if not columns.names:
+    if long and not columns.names:
         msg = "long=True shows the names and values of keys: name some, as in by('country')"
         raise ValueError(msg)
     crossed = [tuple(dict.fromkeys(itertools.chain(*one))) for one in itertools.product(*groups)]
@@ -326,7 +326,7 @@ def _sets(schema: pl.Schema, key: KeySets) -> list[KeySet]:
             msg = f"sets has {by_content[twice]!r} twice"
             raise ValueError(msg)
     else:
-        names = (*resolved(schema, [*_flat(schema, key.columns)], "key"),)
+        names = (*resolved(schema, key.columns, "key"),)  # type: ignore[arg-type]
         depth = 1 if key.word == "each" else min(len(names), key.depth or len(names))
         sizes = range(depth if names else 0, 0, -1)
         listed = [one for size in sizes for one in itertools.combinations(names, size)]

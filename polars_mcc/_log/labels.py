@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import polars as pl
 
-from polars_mcc._log.options import Nulls
+from polars_mcc._log.choices import Nulls
+
+Labelled: TypeAlias = Sequence[tuple[str, pl.DataType]]
+"""Columns that hold labels: the name of each, which others may have, and its dtype."""
 
 _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
 
 
-def common_dtype(columns: Mapping[str, pl.DataType]) -> pl.DataType:
+def common_dtype(columns: Labelled) -> pl.DataType:
     """The dtype in which the labels of all `columns` are compared by value, or a SchemaError.
 
     Labels of one dtype are compared as they are. Integers of any width, floats, and
     text (String, Categorical, Enum) each meet in a dtype that holds them all; a column
     of dtype Null fits any other.
     """
-    for name, dtype in columns.items():
+    for name, dtype in columns:
         if dtype.is_nested() or dtype.is_object():
             msg = (
                 f"labels must be plain values here: column '{name}' has dtype {dtype}; "
@@ -26,7 +30,7 @@ def common_dtype(columns: Mapping[str, pl.DataType]) -> pl.DataType:
                 "lists of labels, take by(), score(), classes() or counts(), without intervals"
             )
             raise pl.exceptions.SchemaError(msg)
-    dtypes = list(dict.fromkeys(dtype for dtype in columns.values() if dtype != pl.Null))
+    dtypes = list(dict.fromkeys(dtype for _, dtype in columns if dtype != pl.Null))
     if not dtypes:
         return pl.Null()
     if len(dtypes) == 1:
@@ -37,8 +41,8 @@ def common_dtype(columns: Mapping[str, pl.DataType]) -> pl.DataType:
         return pl.Float64()
     if all(isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)) for dtype in dtypes):
         return pl.String()
-    found = ", ".join(f"'{name}' is {dtype}" for name, dtype in columns.items())
-    name = next(name for name, dtype in columns.items() if dtype == dtypes[1])
+    found = ", ".join(f"'{name}' is {dtype}" for name, dtype in columns)
+    name = next(name for name, dtype in columns if dtype == dtypes[1])
     msg = (
         f"labels cannot be compared: {found}; cast one to the dtype of the other, "
         f"as in pl.col('{name}').cast(pl.{dtypes[0]!r})"
@@ -82,21 +86,21 @@ def is_list(dtype: pl.DataType) -> bool:
     return isinstance(dtype, (pl.List, pl.Array))
 
 
-def dtype_in_lists(columns: Mapping[str, pl.DataType]) -> pl.DataType:
+def dtype_in_lists(columns: Labelled) -> pl.DataType:
     """The dtype in which labels in lists are compared, or an error if only some are in lists."""
-    inner: dict[str, pl.DataType] = {}
-    for name, dtype in columns.items():
+    inner: list[tuple[str, pl.DataType]] = []
+    for name, dtype in columns:
         if not isinstance(dtype, (pl.List, pl.Array)):
-            lists = next(other for other in columns if is_list(columns[other]))
+            lists = next(other for other, dtype in columns if is_list(dtype))
             msg = (
                 f"'{lists}' has lists of labels, but '{name}' is {dtype}: make both lists, as in "
                 f"pl.concat_list('{name}'), or none"
             )
             raise pl.exceptions.SchemaError(msg)
-        inner[name] = dtype.inner() if isinstance(dtype.inner, type) else dtype.inner
+        inner.append((name, dtype.inner() if isinstance(dtype.inner, type) else dtype.inner))
     labels = common_dtype(inner)
     if labels == pl.Boolean:
-        names = " and ".join(map(repr, columns))
+        names = " and ".join(repr(name) for name, _ in columns)
         msg = f"{names} have lists of Booleans, which are no names of labels; cast them to integers"
         raise pl.exceptions.SchemaError(msg)
     return pl.String() if labels == pl.Null else labels

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_mcc._counts.exact import Numbers, Product, count_where, numbers, weight_failures
+from polars_mcc._log.choices import Nulls
 from polars_mcc._log.columns import check_weight
 from polars_mcc._log.labels import are_scored, as_labels, common_dtype
-from polars_mcc._log.options import Nulls
 from polars_mcc._log.plan_errors import Failure, unless
 from polars_mcc._scores.r_k import Sums, r_k
 
@@ -56,7 +56,7 @@ class Score:
         """The expression that takes the place of the inputs, named like pred."""
         (pred, pred_dtype), (gold, gold_dtype), *weights = inputs
         name = pred.meta.output_name()
-        dtype = common_dtype({gold.meta.output_name(): gold_dtype, name: pred_dtype})
+        dtype = common_dtype([(gold.meta.output_name(), gold_dtype), (name, pred_dtype)])
         if dtype == pl.Null:  # Polars 2.0 cannot tell its values apart; all are null anyway.
             dtype = pl.Boolean()
         gold, pred = gold.cast(dtype), pred.cast(dtype)

@@ -112,4 +112,4 @@ class Metric:
 
 def sum_name(metric: str, name: str) -> str:
     """The column of what a metric sums up."""
-    return f"{metric}:{name}"
+    return f"sum:{metric}:{name}"

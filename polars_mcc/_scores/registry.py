@@ -85,7 +85,7 @@ def register_metric(
         range: Likewise.
 
     Raises:
-        ValueError: There is a metric of this name already.
+        ValueError: There is a metric, or another column of an answer, of this name.
         TypeError: It is no expression.
         polars.exceptions.ColumnNotFoundError: It is of a column that there is not.
         polars.exceptions.SchemaError: It is no aggregation.
@@ -98,8 +98,8 @@ def register_metric(
         >>> log.mcc.score(metrics=["mcc", "recall_min"]).row(0)
         (3, 0.5, 0.5, 0)
     """
-    if name in _BUILT_IN:
-        msg = f"there is a metric '{name}' already; take another name"
+    if name in _BUILT_IN | _RESERVED:
+        msg = f"there is a metric, or another column of answers, '{name}'; take another name"
         raise ValueError(msg)
     metric = _of_expression(name, expression, formula, source, range)
     if not {"label", "gold", "pred"} & {*expression.meta.root_names()}:  # Whose dtype is not known.

@@ -15,7 +15,7 @@ import polars as pl
 
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog, pred_column
-from polars_mcc._log.options import check_at_least
+from polars_mcc._log.choices import check_at_least
 from polars_mcc._scores.r_k import correlation
 
 COUNTS = ("tp", "fp", "fn", "tn")
@@ -150,7 +150,11 @@ class Thresholds:
         totals = log.per_slice(levels, **all_of, unit=pl.col("unit").max())
         if grid is not None:
             reached = levels.sort("score").join_asof(
-                grid.sort("cut"), left_on="score", right_on="cut", by=whole.slice or None
+                grid.sort("cut"),
+                left_on="score",
+                right_on="cut",
+                by=whole.slice or None,
+                check_sortedness=False,  # Within groups it cannot be checked.
             )
             at_cuts = _summed(log, reached.filter(pl.col("cut").is_not_null()), "cut")
             every = whole.beside(totals.select(*log.slice), grid) if log.slice else grid

@@ -36,10 +36,6 @@ class Asked:
         if not self.logs:
             msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
             raise ValueError(msg)
-        for log in self.logs:
-            if log.startswith("-") and log != inputs.STDIN:
-                msg = f"there is no option {log}: --help lists them"
-                raise ValueError(msg)
         return inputs.find(self.logs)
 
     @cached_property
@@ -78,6 +74,10 @@ class Asked:
             log = log(positive=_label(log, "--positive", positive))
         if self.verb is PredictionLog.confusion:
             options["labels"] = self._labels(log, keys)
+        stores = [store for file in self.found.files if (store := inputs.store_of(file))]
+        if stores and "n" not in self._columns.read:
+            msg = f"'{stores[0]}' has counts, whose rows stand for n rows each: add --weight n"
+            raise ValueError(msg)
         return log
 
     def _meant(self, options: Sequence[Option]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Asked:
         }
 
     def _value(self, option: Option, value: Any) -> Any:  # noqa: ANN401 - of any option
-        if value is None or option.role == "value":
+        if value is None or option.role in {"value", "metric"}:
             return value
         if option.role == "column" and isinstance(value, list):
             columns = [self._columns.column(option.flag, text) for text in value]
@@ -128,7 +128,6 @@ class Asked:
     def collect(self, about: str, query: Callable[[pl.LazyFrame], Any]) -> pl.DataFrame:
         """The answer of a query; on a terminal, with a progress bar meanwhile."""
         inputs.check_same(self.found, self.read)
-        self._check_weight()
         with inputs.named_if_corrupt(self.found, self.read):
             if not sys.stderr.isatty():
                 return query(self.rows).lazy().collect()  # type: ignore[no-any-return]
@@ -142,12 +141,6 @@ class Asked:
     def _rows_of_files(self) -> list[int | None]:
         kept = None if self.filter is None else where(self.filter)
         return inputs.rows_of_files(self.found, kept, self._of_filter)
-
-    def _check_weight(self) -> None:
-        stores = [log for log in self.logs if inputs.is_store(log)]
-        if stores and "n" not in self.read:
-            msg = f"'{stores[0]}' has counts, whose rows stand for n rows each: add --weight n"
-            raise ValueError(msg)
 
     def _labels(self, log: PredictionLog[pl.LazyFrame], keys: list[IntoKey]) -> list[object] | None:
         """The labels of a matrix: those typed, or, if their dtype knows none, that occur."""

@@ -20,7 +20,7 @@ from polars_mcc._log.plan_errors import reason
 from polars_mcc._scores.registry import metrics as known_metrics
 from polars_mcc._shell import inputs, outputs, store
 from polars_mcc._shell.asked import Asked
-from polars_mcc._shell.options import described, examples_of, options_of
+from polars_mcc._shell.options import Option, described, examples_of, options_of
 from polars_mcc._shell.terminal import say, show, table, visible_lines
 from polars_mcc._show.progress import Bar
 from polars_mcc._verbs.check import CheckError
@@ -31,6 +31,8 @@ from polars_mcc.prediction_log import PredictionLog
 _LISTED = 20  # files that a report names, at most
 
 _METAVARS = {"column": "COLUMN", "key": "COLUMN", "label": "LABEL", "frame": "COUNTS"}
+_METAVARS |= {"metric": "METRIC", "thresholds": "NUMBER"}
+_HAS_METAVARS = "metavar" in inspect.signature(Parameter).parameters  # from cyclopts 5 on
 
 Logs = Annotated[
     str,
@@ -90,11 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 VERBS: Mapping[str, Callable[..., Any]] = {
-    name: getattr(PredictionLog, name)
-    for name in (
-        *("by", "score", "classes", "confusion", "compare", "worst", "drift"),
-        *("curve", "best_threshold", "counts", "check", "report"),
-    )
+    name: verb
+    for name, verb in vars(PredictionLog).items()
+    if not name.startswith("_") and name != "engine_counts"
 }
 """The verbs that are commands: all that take a log of Polars."""
 
@@ -182,6 +182,10 @@ def _made(name: str, run: Callable[..., None]) -> None:
     of_shell = [one for one in of_shell if get_origin(one.annotation) is Annotated]
 
     def command(*logs: Logs, filter: Filter = None, **typed: Any) -> None:  # noqa: A002, ANN401
+        for log in logs:
+            if log.startswith("-") and log != inputs.STDIN:
+                say(f"there is no option {log}: --help lists them")
+                raise SystemExit(2)
         given = {one.name: typed.pop(one.name) for one in of_shell if one.name in typed}
         with _refusing(logs):
             run(Asked(verb, logs, filter, typed), **given)
@@ -191,14 +195,11 @@ def _made(name: str, run: Callable[..., None]) -> None:
         inspect.Parameter(
             option.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=option.default,
+            default=option.default_in_shell,
             annotation=Annotated[
                 option.hint,
                 Parameter(
-                    name=option.flag,
-                    help=option.words,
-                    metavar=_METAVARS.get(option.role),
-                    negative=(),
+                    name=option.flag, help=_words(option), negative=(), **_metavar(option.role)
                 ),
             ],
         )
@@ -211,6 +212,16 @@ def _made(name: str, run: Callable[..., None]) -> None:
     examples = "\n\n".join(f"`{example}`" for example in examples_of(verb))
     command.__doc__ = f"{summary}\n\nFor example:\n\n{examples}"
     app.command(command, name=name.replace("_", "-"))
+
+
+def _words(option: Option) -> str:
+    """What the docstring says, and how several values are typed."""
+    return f"{option.words} Repeat {option.flag} for several." if option.is_list else option.words
+
+
+def _metavar(role: str) -> dict[str, Any]:
+    """What stands for a value in the help."""
+    return {"metavar": _METAVARS[role]} if _HAS_METAVARS and role in _METAVARS else {}
 
 
 _SPECIAL = {"counts": _counts, "check": _check, "report": _report}

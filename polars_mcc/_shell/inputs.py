@@ -178,9 +178,10 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
             _check_same(column, logs.schemas)
 
 
-def is_store(path: str) -> bool:
-    """Whether a folder keeps counts."""
-    return "://" not in path and Path(path, STORE).is_file()
+def store_of(file: str) -> Path | None:
+    """The folder of a file, if that keeps counts."""
+    folder = Path(file).parent
+    return folder if "://" not in file and (folder / STORE).is_file() else None
 
 
 def rows_of_files(

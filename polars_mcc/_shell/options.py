@@ -8,12 +8,14 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
 import polars as pl
 
 if TYPE_CHECKING:
     from docstring_parser import Docstring
+
+Role: TypeAlias = Literal["column", "key", "metric", "label", "frame", "thresholds", "value"]
 
 NAMES: Mapping[str, str] = {
     "keys": "--by",  # as in SQL; a command line has no positions left
@@ -30,8 +32,18 @@ class Option:
     name: str  # the name of the parameter
     hint: Any  # what the text that is typed becomes: str, a number, a Literal, or a list of these
     default: Any
-    role: Literal["column", "key", "label", "frame", "thresholds", "value"]
+    role: Role
     """What a value means, which the log has to be known for."""
+
+    @property
+    def default_in_shell(self) -> Any:  # noqa: ANN401 - of any option
+        """The default, as it would be typed: where several may be, a list."""
+        return [self.default] if self.is_list and self.default is not None else self.default
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it may be typed several times."""
+        return any(get_origin(member) is list for member in _members(self.hint))
 
     @property
     def flag(self) -> str:
@@ -80,10 +92,10 @@ def examples_of(verb: Callable[..., Any]) -> list[str]:
 def _role(
     name: str,
     hint: Any,  # noqa: ANN401 - any type
-) -> Literal["column", "key", "label", "frame", "thresholds", "value"]:
+) -> Role:
     members = {*_members(hint)}
     if name in {"keys", "metrics"}:
-        return "key" if name == "keys" else "value"
+        return "key" if name == "keys" else "metric"
     if pl.Expr in members:
         return "column"
     if pl.DataFrame in members:
@@ -102,7 +114,8 @@ def _in_shell(hint: Any, *, is_list: bool = False) -> Any:  # noqa: ANN401 - any
     typed: Any = next(iter([*words, *plain]), str)
     if is_list or listed:
         typed = list[typed]
-    return typed | None if type(None) in members or is_list else typed
+    is_optional = is_list or not {type(None), object}.isdisjoint(members)
+    return typed | None if is_optional else typed
 
 
 def _members(hint: Any) -> Sequence[Any]:  # noqa: ANN401 - any type

@@ -62,7 +62,7 @@ class Typed:
                     columns = given[:1] if word == "trailing" else given
                     lengths = given[len(columns) :]
                     named = {one.arg or "": _literal(one.value) for one in keywords}
-                    of_log = (self._argument(option, one) for one in columns)
+                    of_log = (self._argument(option, word, one) for one in columns)
                     return _WORDS[word](*of_log, *map(_literal, lengths), **named)  # type: ignore[no-any-return]
                 case _:
                     raise SyntaxError  # noqa: TRY301 - as what cannot be parsed
@@ -73,11 +73,11 @@ class Typed:
             )
             raise ValueError(msg) from error
 
-    def _argument(self, option: str, node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
+    def _argument(self, option: str, word: str, node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
         if isinstance(node, ast.Name):
             return self.column(option, node.id)
-        if isinstance(node, (ast.Tuple, ast.List)):
-            return tuple(self._argument(option, one) for one in node.elts)
+        if isinstance(node, (ast.Tuple, ast.List)) and word == "sets":
+            return tuple(self._argument(option, word, one) for one in node.elts)
         if not isinstance(value := _literal(node), str):
             raise TypeError
         return self.column(option, value)

@@ -29,6 +29,7 @@ from typing import Literal, TypeAlias, TypeVar
 import polars as pl
 
 from polars_mcc._log import defaults
+from polars_mcc._log.keys import check_plain
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.inputs import STORE, Logs, find
@@ -149,6 +150,7 @@ def kept(
 
     def query(file: str) -> pl.LazyFrame:
         of_file = replace(asked, logs=[file])
+        check_plain(of_file.keys, "a store", "its rows are counted once; name the columns alone")
         counts: pl.LazyFrame = of_file.answer(of_file.rows)
         return counts
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
     from great_tables import GT
 
 _WIDTH, _HEIGHT = 160, 16  # pixels of the picture of an interval
+_FIRST = {"n": [], "n_before": [], "label": ["support"], "threshold": ["n", "tp"]}
+"""The first columns that verbs add to keys, and which follow; beside them there is `gold`."""
+_OF_CELLS = {"pred", "n", "share", "contribution", "loss", "n_null"}
 COLOUR, GREY = "#0072B2", "#767676"
 """Of what is drawn, and of lines and text: legible on light and dark pages."""
 
@@ -86,13 +88,25 @@ def table(
 
 def keys_of(answer: pl.DataFrame) -> list[str]:
     """The columns of an answer that make slices: those before the first that it adds to them."""
-    added = {"n", "n_before", "threshold", "gold", "label"}
-    keys = list(itertools.takewhile(lambda name: name not in added, answer.columns))
-    return [
-        name
-        for place, name in enumerate(keys)
-        if not (name == COMPLETE and place and is_time(answer.dtypes[place - 1]))
-    ]
+    names = answer.columns
+    added = (place for place, _ in enumerate(names) if _is_added(answer, place))
+    hidden = {COMPLETE} if windows_of(answer) else set()
+    return [name for name in names[: next(added, None)] if name not in hidden]
+
+
+def windows_of(answer: pl.DataFrame) -> list[str]:
+    """The key that is the time of windows, if one is."""
+    named = zip(answer.columns, answer.columns[1:], strict=False)
+    return [name for name, after in named if after == COMPLETE and is_time(answer.schema[name])]
+
+
+def _is_added(answer: pl.DataFrame, place: int) -> bool:
+    """Whether a column is the first that a verb adds, though a key may have the same name."""
+    name, *after = answer.columns[place:]
+    if name == "gold":
+        labels = ["null" if label is None else str(label) for label in answer["gold"]]
+        return {*after} <= _OF_CELLS or after == [*dict.fromkeys(labels), "n_null"]
+    return name in _FIRST and after[: len(_FIRST[name])] == _FIRST[name]
 
 
 def is_time(dtype: pl.DataType) -> bool:

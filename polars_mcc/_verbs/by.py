@@ -11,10 +11,10 @@ from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference import intervals
 from polars_mcc._inference.methods import Bootstrap, Resampling
 from polars_mcc._log import defaults
+from polars_mcc._log.choices import Method, check_choice, check_level
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.options import Method, check_choice, check_level
 from polars_mcc._scores import registry
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.registry import IntoMetrics

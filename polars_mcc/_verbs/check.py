@@ -13,12 +13,12 @@ from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SET, SlicedLog, key_column
 from polars_mcc._inference.periods import COLUMNS, PERIODS, changes
 from polars_mcc._log import defaults
+from polars_mcc._log.choices import check_at_least, check_level, check_number
 from polars_mcc._log.columns import MissingColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import OtherFrame
 from polars_mcc._log.keys import IntoKey, check_plain
 from polars_mcc._log.labels import common_dtype
-from polars_mcc._log.options import check_at_least, check_level, check_number
 from polars_mcc._verbs.by import by
 
 _VERDICT = "verdict"
@@ -52,7 +52,7 @@ def check(
     *keys: IntoKey,
     min: float | None = None,  # noqa: A002 - as a user says it
     no_worse_than: pl.DataFrame | pl.LazyFrame | OtherFrame | None = None,
-    min_n: int = 1,
+    min_n: int = defaults.CHECKED_N,
     ci: float | None = None,
 ) -> pl.DataFrame:
     """Raise an error that shows the slices that are not good enough: a gate, or a test.
@@ -71,9 +71,9 @@ def check(
             class, is judged by its score. None: scores decide, however few the rows.
 
     Returns:
-        A DataFrame, a row per slice, with the columns of `by`, or of `drift` for a
-        baseline, and `verdict` (Enum): "passes" or "not judged". A slice without a score, because
-        the log's `zero_division` leaves it out, is not judged.
+        A DataFrame, a row per slice, with the columns of `by`, or for a baseline those of `drift`
+        but for p-values, and `verdict` (Enum): "passes" or "not judged". A slice without a score,
+        because the log's `zero_division` leaves it out, is not judged.
 
     Raises:
         polars_mcc.CheckError: A slice fails, or none is judged. It is an AssertionError, whose
@@ -148,8 +148,8 @@ def _compared(
 ) -> pl.LazyFrame:
     """The slices of a log and of the counts of a baseline, compared as two periods."""
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
-    reason = "a baseline is counts, of rows that are independent and alike"
-    log.meaning.check_without("no_worse_than", reason, "cluster", "sample_weight")
+    reason = "no_worse_than is counts, of rows that are independent and alike"
+    log.meaning.check_without("check", reason, "cluster", "sample_weight")
     sliced = cut(log, keys, answers=[_VERDICT, *COLUMNS])
     model = ("model",) if sliced.has_models else ()
     try:
@@ -174,7 +174,7 @@ def _compared(
 def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.LazyFrame]:
     """The pairs of two logs as those of two periods: of the baseline `before`, the log `after`."""
     labels = common_dtype(
-        {"the labels": log.label_dtype, "the labels of the baseline": baseline.label_dtype}
+        [("the labels", log.label_dtype), ("the labels of the baseline", baseline.label_dtype)]
     )
     numbers = baseline.numbers if isinstance(baseline.numbers, Floats) else log.numbers
     apart = replace(log, label_dtype=labels, pred_dtype=labels, numbers=numbers)

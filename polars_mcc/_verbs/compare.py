@@ -8,17 +8,17 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._counts.counted import added_up
-from polars_mcc._counts.cut import cut
+from polars_mcc._counts.cut import cut, model_named
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.differences import adjusted, side, side_a, with_difference
 from polars_mcc._inference.influence import variance, with_influence
 from polars_mcc._inference.intervals import NOTHING, Estimate, estimate
 from polars_mcc._log import defaults
+from polars_mcc._log.choices import Correction, Method, check_choice, check_level
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.options import Correction, Method, check_choice, check_level
 
 _COLUMNS = (
     *("n", "n_clusters", "mcc_a", "mcc_b", "diff", "se", "diff_low", "diff_high"),
@@ -135,10 +135,13 @@ def compare(
 
 def _baseline_of(log: Described[Any], baseline: IntoColumn | None) -> IntoColumn | None:
     """The baseline: the first model if none is named."""
-    models = () if log.meaning.preds is None else log.meaning.preds.names
-    if baseline is None and len(models) > 1:
-        return models[0]
-    if baseline is None or (isinstance(baseline, str) and models == (baseline,)):
+    models = log.meaning.preds
+    if models is None:
+        return baseline  # There is nothing to compare, as is said elsewhere.
+    [first, *others] = models.names
+    if baseline is None and others:
+        return first
+    if baseline is None or (model_named(baseline, models) is not None and not others):
         msg = (
             "there is no second model to compare: name several, as in "
             "frame.mcc(pred=['old', 'new']), or another column as the baseline"

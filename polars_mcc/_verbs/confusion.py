@@ -12,11 +12,11 @@ from polars_mcc._counts.classes import is_scored, not_scored, of_pairs, with_mar
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs as pairs_of
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._log.choices import Normalize, check_at_least, check_choice
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import as_labels, known_labels
-from polars_mcc._log.options import Normalize, check_at_least, check_choice
 from polars_mcc._log.plan_errors import Failure
 from polars_mcc._scores.r_k import correlation, divide, summed
 

@@ -19,8 +19,9 @@ def counts(log: Described[FrameT], *keys: IntoKey) -> FrameT:
     later.
 
     Args:
-        *keys: What makes slices, as in `by`. Sets of keys count each row once for every set:
-            filter one by the column `keys`, before you add up rows.
+        *keys: What makes slices, as in `by`. Sets of keys count each row once for every set, and
+            windows once for every window: filter one, before you add up rows. Of clusters nothing
+            is kept, unless they are a key.
 
     Returns:
         A frame of the kind of the log, sorted, with the keys, `model` if `pred` is several (from

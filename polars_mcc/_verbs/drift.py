@@ -12,11 +12,11 @@ from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.periods import COLUMNS, PERIODS, changes
 from polars_mcc._log import defaults
+from polars_mcc._log.choices import Correction, Method, check_choice, check_level
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey, check_plain
-from polars_mcc._log.options import Correction, Method, check_choice, check_level
 from polars_mcc._log.plan_errors import Failure, unless
 
 

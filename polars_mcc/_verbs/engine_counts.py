@@ -26,7 +26,8 @@ def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - ano
         any verb, with `weight="n"`.
 
     Raises:
-        TypeError: The log is Polars', which has `counts`.
+        TypeError: The log is Polars', which has `counts`; or a key is no name of a column.
+        ValueError: The log has weights.
 
     Errors of `by` are raised too.
 
@@ -41,6 +42,12 @@ def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - ano
     if isinstance(meaning.source, Frame):
         msg = "engine_counts is for logs of other engines: of a polars frame, take counts(...)"
         raise TypeError(msg)
+    for key in keys:
+        if not isinstance(key, str):
+            msg = f"engine_counts takes names of columns, got {key!r}: make it one of the frame"
+            raise TypeError(msg)
+    reason = "the engine counts rows; take counts(...), which Polars adds up"
+    meaning.check_without("engine_counts", reason, "weight", "sample_weight")
     cut(log, keys, answers=["n"], lists=True)
     preds = meaning.preds.given if meaning.preds else ()
     columns = roots(meaning.schema, [*keys, *meaning.gold.given, *preds])

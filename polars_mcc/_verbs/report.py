@@ -15,11 +15,11 @@ import polars as pl
 from polars_mcc._counts.sliced import SET
 from polars_mcc._log import defaults
 from polars_mcc._log import keys as keys_of_question
+from polars_mcc._log.choices import check_level
 from polars_mcc._log.columns import IntoColumn, as_code, as_expr
 from polars_mcc._log.described import Described
-from polars_mcc._log.frames import polars_frame
+from polars_mcc._log.frames import Frame, polars_frame
 from polars_mcc._log.keys import TOTAL, IntoKey, KeySets, Trailing, each
-from polars_mcc._log.options import check_level
 from polars_mcc._show.page import Section, drawn, page, section
 from polars_mcc._show.table import is_time
 from polars_mcc._verbs.by import by
@@ -89,7 +89,9 @@ def report(
     Command line:
         polars-mcc report logs/ --by country --by device --by day --out report.html
     """
-    rows = polars_frame(log.frame, "a report is of").lazy()
+    source = log.meaning.source
+    of_polars = source if isinstance(source, Frame) else log.frame
+    rows = polars_frame(of_polars, "a report is of").lazy()
 
     def collect(_: str, query: Query) -> pl.DataFrame:
         return query(rows).collect()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from polars_mcc._inference.methods import Resampling
 from polars_mcc._log import defaults
+from polars_mcc._log.choices import Method
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
-from polars_mcc._log.options import Method
 from polars_mcc._scores.registry import IntoMetrics
 from polars_mcc._verbs.by import by
 

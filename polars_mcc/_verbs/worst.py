@@ -19,13 +19,19 @@ from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SET, SlicedLog, key_column
 from polars_mcc._inference.differences import SIDE_A, SIDE_B, adjusted, independent, side, side_a
 from polars_mcc._inference.intervals import Estimate, estimate
-from polars_mcc._inference.rest import scores_of_rest, taken_away
+from polars_mcc._inference.rest_of_log import scores_of_rest, taken_away
 from polars_mcc._log import defaults
+from polars_mcc._log.choices import (
+    Correction,
+    Rank,
+    check_at_least,
+    check_choice,
+    check_level,
+)
 from polars_mcc._log.columns import IntoColumn, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import KeySets, check_plain, name_of
-from polars_mcc._log.options import Correction, Rank, check_at_least, check_choice, check_level
 from polars_mcc._scores.measure import measure
 
 _COLUMNS = (

@@ -244,7 +244,7 @@ def test_an_expression_is_a_key_of_several_sets(run):
 VERBS = {
     "counts": lambda log, *keys: log.mcc.counts(*keys),
     "classes": lambda log, *keys: log.mcc.classes(*keys),
-    "confusion": lambda log, *keys: log.mcc.confusion(*keys, labels=[0, 1, 2]),
+    "confusion": lambda log, *keys: log.mcc.confusion(*keys, labels=labels_of(log)),
     "long confusion": lambda log, *keys: log.mcc.confusion(*keys, long=True, normalize="all"),
     "costliest": lambda log, *keys: log.mcc.confusion(*keys, top=1),
     "compare": lambda log, *keys: log.mcc(pred=["pred", "other"]).compare(*keys),
@@ -256,14 +256,28 @@ VERBS = {
 }
 
 
+def labels_of(log: pl.LazyFrame) -> list:
+    return pl.Series([0, 1, 2], dtype=pl.Int64).cast(log.collect_schema()["gold"]).to_list()
+
+
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.String], ids=["integers", "text"])
+@pytest.mark.parametrize(
+    ("key", "sets_of_keys"),
+    [
+        (each("a", "b", total=True), [["a"], ["b"], []]),
+        (sets(("a", "b"), ("b", "c")), [["a", "b"], ["b", "c"]]),
+    ],
+    ids=["each", "crossed"],
+)
 @pytest.mark.parametrize("verb", VERBS)
 @given(rows=logs.filter(lambda rows: {row[2] for row in rows} == {1, 2}))
-def test_every_verb_takes_sets(verb, rows):
+def test_every_verb_takes_sets(verb, key, sets_of_keys, dtype, rows):
     """A set of one verb is what the verb gives of its keys alone."""
-    log = frame_of(rows).lazy().with_columns(other="gold", late=pl.col("c") == 2)
+    log = frame_of(rows).lazy().with_columns(pl.col("gold", "pred").cast(dtype))
+    log = log.with_columns(other="gold", late=pl.col("c") == 2)
     ask = VERBS[verb]
-    answer = ask(log, each("a", "b", total=True)).lazy().collect()
-    for keys in (["a"], ["b"], []):
+    answer = ask(log, key).lazy().collect()
+    for keys in sets_of_keys:
         alone = ask(log, *keys).lazy().collect().drop("p_adjusted", strict=False)
         part = answer.filter(pl.col("keys") == ", ".join(keys)).select(alone.columns)
         if verb == "bootstrap":  # Each slice has its own draws, by its place in the answer.
@@ -292,6 +306,7 @@ def test_a_gate_of_sets(ci):
         ([sets(("a", "b"), ("b", "a"))], ValueError, r"sets has \('b', 'a'\) twice"),
         ([sets(("a", "a"))], pl.exceptions.DuplicateError, "two key columns have one name"),
         (["a", "a"], pl.exceptions.DuplicateError, "two key columns have one name"),
+        ([each(("a", "b"))], TypeError, r"got \('a', 'b'\); unpack a list with \*"),
         ([each(each("a"))], TypeError, "key must be a column name or a polars expression, got ea"),
         ([each(pl.selectors.float())], pl.exceptions.ColumnNotFoundError, "matches no column"),
     ],
@@ -299,6 +314,12 @@ def test_a_gate_of_sets(ci):
 def test_sets_that_make_no_sense(keys, error, message):
     with pytest.raises(error, match=message):
         frame_of([]).mcc.by(*keys)
+
+
+def test_the_total_alone_is_a_set(run):
+    log = frame_of([("x", "y", 1, 0, 0), ("y", "y", 1, 1, 1)])
+    answer = run(log, lambda log: log.mcc.by(sets(())))
+    assert_frame_equal(answer, log.mcc.by().select(pl.lit("").alias("keys"), pl.all()))
 
 
 def test_the_long_form_needs_keys():

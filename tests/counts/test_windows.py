@@ -266,6 +266,23 @@ def test_days_of_a_week_that_has_169_hours(align):
     assert days["n"].to_list() == [24] + [48] * 5 + [49, 49] + [48] * 6 + [25]
 
 
+@pytest.mark.parametrize("align", ["data", "calendar"])
+@pytest.mark.parametrize("first", [5, 8], ids=["within", "at the start"])
+def test_days_without_a_midnight(first, align):
+    """On 8 September 2024 the clocks of Santiago went from 23:59 to 1:00."""
+    days = [dt.date(2024, 9, day) for day in range(first, 12)]
+    noons = [dt.datetime(day.year, day.month, day.day, 12) for day in days]
+    times = pl.Series("ts", noons).dt.replace_time_zone("America/Santiago")
+    log = pl.DataFrame({"ts": times, "gold": 1, "pred": 1})
+    for size in (1, 2):
+        answer = log.mcc.by(trailing("ts", f"{size}d", every="1d", align=align))
+        assert answer["ts"].dt.date().to_list() == days
+        assert answer["n"].to_list() == [1, *[size] * (len(days) - 1)]
+        assert answer["complete"].to_list() == [size == 1, *[True] * (len(days) - 1)]
+    [month] = log.mcc.by(trailing("ts", "1mo"))["ts"].dt.date()
+    assert month == dt.date(2024, 9, 30)
+
+
 def test_a_date_is_an_index():
     log = frame_of([("x", 24 * day, 0, 0) for day in range(4)]).with_columns(pl.col("ts").dt.date())
     answer = log.mcc.by(trailing(pl.col("ts").alias("day"), "2d", every="1d"))

@@ -200,6 +200,16 @@ def test_what_is_true_of_a_log_is_no_error_where_nobody_asks_for_it(verb):
     )
 
 
+def test_gold_and_pred_of_one_name_are_two_columns():
+    log = pl.DataFrame({"d": [1, 2, 1]})
+    for gold, pred in (("d", pl.col("d") == 1), (pl.col("d") == 1, "d")):
+        with pytest.raises(pl.exceptions.SchemaError, match="labels cannot be compared: 'd' is "):
+            log.mcc(gold=gold, pred=pred)
+    with pytest.raises(pl.exceptions.SchemaError, match="'d' has lists of labels, but 'd' is Int"):
+        log.mcc(gold=pl.concat_list("d"), pred="d")
+    assert log.mcc(gold="d", pred=(pl.col("d") == 1).cast(pl.Int64)).score()["n"].item() == 3
+
+
 def test_it_is_the_namespace():
     assert isinstance(LOG.mcc, PredictionLog)
     assert isinstance(LOG.lazy().mcc(gold="label", pred="one"), PredictionLog)

@@ -22,7 +22,7 @@ from polars.testing import assert_frame_equal
 from support import ask
 
 import polars_mcc
-from polars_mcc import PredictionLog, cube, trailing
+from polars_mcc import PredictionLog, cube, each, trailing
 from polars_mcc._log import engines
 
 pytestmark = pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
@@ -158,6 +158,15 @@ def test_counts_of_an_engine_are_a_log_for_it(frame):
     answer = PredictionLog(counted, weight="n", pred="other").compare("country", baseline="pred")
     want = OURS.mcc(pred="other").compare("country", baseline="pred")
     assert_frame_equal(answer.lazy().collect(), want, check_exact=True)
+
+
+def test_an_engine_counts_rows_of_its_own_columns(frame):
+    for key in (pl.col("country").alias("land"), each("country")):
+        with pytest.raises(TypeError, match="engine_counts takes names of columns, got"):
+            PredictionLog(frame[0]).engine_counts(key)
+    for weight in ("weight", "sample_weight"):
+        with pytest.raises(ValueError, match=f"engine_counts cannot take {weight} into account"):
+            PredictionLog(frame[0], **{weight: "n"}).engine_counts("country")
 
 
 def test_an_expression_that_is_computed_is_refused(engine, frame):

@@ -314,10 +314,17 @@ def test_a_registered_metric():
     assert log.mcc.score(metrics="lowest")["lowest"].item() == 0.0
     polars_mcc.register_metric("lowest", pl.col("f1").max())
     assert log.mcc.score(metrics="lowest")["lowest"].item() == pytest.approx(2 / 3)
-    with pytest.raises(ValueError, match="there is a metric 'mcc' already"):
-        polars_mcc.register_metric("mcc", pl.col("f1").min())
+    for name in ("mcc", "n", "model"):
+        with pytest.raises(ValueError, match=f"there is a metric, or .*, '{name}'; take another"):
+            polars_mcc.register_metric(name, pl.col("f1").min())
     with pytest.raises(pl.exceptions.SchemaError, match="'low' has a value for each class"):
         polars_mcc.register_metric("low", pl.col("f1"))
+
+
+def test_a_metric_and_a_key_of_any_name():
+    log = log_of([("x", 0, 0), ("x", 1, 0)]).rename({"key": "value"})
+    answer = log.mcc.by("value", metrics=pl.col("f1").max().alias("key"))
+    assert answer.row(0) == ("x", 2, pytest.approx(2 / 3), 0)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import typing
 
 import polars as pl
 import pytest
@@ -17,6 +18,7 @@ from runner import invoke
 
 import polars_mcc
 from polars_mcc import cube, each, rollup, sets, trailing
+from polars_mcc._log.described import Described
 from polars_mcc._shell import command, options
 
 ROWS = pl.DataFrame(
@@ -199,7 +201,16 @@ def test_sets_and_windows():
 
 
 @pytest.mark.parametrize(
-    "key", ["each(country", "each(country = 'FR')", "each(1)", "trailing(day, 2d)", "each(day)(x)"]
+    "key",
+    [
+        "each(country",
+        "each(country = 'FR')",
+        "each(1)",
+        "trailing(day, 2d)",
+        "each(day)(x)",
+        "trailing((day,), '7d')",
+        "each((country, day))",
+    ],
 )
 @pytest.mark.usefixtures("logs")
 def test_sets_that_are_not_understood(key):
@@ -594,10 +605,38 @@ def test_help_has_an_example(verb):
     assert f"polars-mcc {verb}" in done.output
 
 
-NOT_OPTIONS = {
+NO_COMMANDS = {"engine_counts": "it gives a frame of another engine, and a command reads files"}
+NO_OPTIONS = {
+    "self": "the log of a method",
+    "log": "it is the files that are named, and what is said of them",
+    "frame": "it is the files that are named",
+}
+TAKES_LESS = {
     "method": "a Bootstrap draws from a DataFrame, and a command reads a lazy log",
+    "metrics": "an expression over classes is Python's; its aggregation has no name in SQL",
+    "keys": "a selector is Python's",
 }
 """Parameters whose option takes less than they do."""
+
+
+def test_a_library_that_checks_types_does_not_disturb():
+    """cyclopts checks values, and defaults, by pydantic, where that is loaded."""
+    code = "import pydantic; from polars_mcc._shell.command import main; main()"
+    arguments = ["score", "data/digits.parquet", "--format", "csv"]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("n,mcc,n_null\n")
+
+
+def test_every_verb_is_a_command():
+    verbs = {
+        name
+        for name, verb in inspect.getmembers(polars_mcc.PredictionLog, inspect.isfunction)
+        if not name.startswith("_") and name not in dir(Described)
+    }
+    assert verbs - {*command.VERBS} == {*NO_COMMANDS}
+    assert {*command.VERBS} <= verbs
+    assert {name.replace("_", "-") for name in command.VERBS} <= {*command.app}
 
 
 def described_in(verb) -> dict[str, str]:
@@ -605,6 +644,13 @@ def described_in(verb) -> dict[str, str]:
     text = re.search(r"Args:\n(.*?)\n\n(?=\S)", inspect.cleandoc(verb.__doc__), re.DOTALL)[1]
     found = re.findall(r"^    \*?(\w+): (.*?)(?=^    \*?\w+: |\Z)", text, re.DOTALL | re.MULTILINE)
     return {name: " ".join(words.split()) for name, words in found}
+
+
+def choices_of(hint) -> set[str]:
+    """The values that a type lists, however deep."""
+    if typing.get_origin(hint) is typing.Literal:
+        return {*typing.get_args(hint)}
+    return {choice for inner in typing.get_args(hint) for choice in choices_of(inner)}
 
 
 @pytest.mark.parametrize("name", command.VERBS)
@@ -617,19 +663,26 @@ def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
     arguments = {argument.field_info.name: argument for argument in assembled}
     of_log = inspect.signature(polars_mcc.PredictionLog.__init__).parameters
     of_verb = inspect.signature(verb).parameters
+    hints = {
+        **typing.get_type_hints(polars_mcc.PredictionLog.__init__),
+        **typing.get_type_hints(verb),
+    }
     words = {**described_in(polars_mcc.PredictionLog.__init__), **described_in(verb)}
     shown = " ".join(
         re.sub(r"[│╭╮╰╯─]", " ", invoke(name.replace("_", "-"), "--help").output).split()
     )
     for parameter in [*of_log.values(), *of_verb.values()]:
-        if parameter.name in {"self", "log", "frame"}:
+        if parameter.name in NO_OPTIONS:
             continue
         argument = arguments[parameter.name]
         flag = options.NAMES.get(parameter.name, f"--{parameter.name.replace('_', '-')}")
         assert argument.names == (flag,)
         default = None if parameter.kind is parameter.VAR_POSITIONAL else parameter.default
-        assert argument.field_info.default == default
-        assert argument.parameter.help == words[parameter.name]
+        is_list = "list" in str(argument.hint)
+        assert argument.field_info.default == ([default] if default and is_list else default)
+        repeat = f" Repeat {flag} for several." if is_list else ""
+        assert argument.parameter.help == words[parameter.name] + repeat
+        assert choices_of(argument.hint) == choices_of(hints[parameter.name])
         plain = words[parameter.name].replace("`", "")
         assert plain[:40] in shown
     beyond = {*arguments} - {*of_log} - {*of_verb}

@@ -254,6 +254,24 @@ def test_a_store_is_of_one_question(logs, store):
         polars_mcc.keep_counts("s3://a/b.parquet", store, *KEYS)
 
 
+@pytest.mark.parametrize("key", ["each(country, day)", "trailing(day, '7d')"])
+def test_a_store_is_of_columns(logs, store, key):
+    """Rows that are counted for several slices would be added up several times."""
+    path = logs.folder / "a.parquet"
+    pl.read_parquet(path).with_columns(pl.col("day").cast(pl.Date)).write_parquet(path)
+    with pytest.raises(
+        ValueError, match=r"a store takes no (each|trailing)\(...\): its rows are c"
+    ):
+        polars_mcc.keep_counts(path, store, key)
+
+
+def test_a_store_of_a_store_needs_its_weight(logs, tmp_path):
+    keep(logs, tmp_path / "one")
+    for kept in (tmp_path / "one", str(tmp_path / "one/*.parquet")):
+        with pytest.raises(ValueError, match=r"one' has counts, whose rows .* add --weight n"):
+            keep(kept, tmp_path / "two")
+
+
 def test_filters_weights_and_models(logs, tmp_path):
     """Of a store of counts, and of several models."""
     keep(logs, tmp_path / "one", filter="day > 1")

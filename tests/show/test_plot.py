@@ -56,6 +56,31 @@ def test_slices_are_points_with_intervals_from_the_lowest_up():
 
 
 @pytest.mark.parametrize("long", [False, True])
+def test_a_window_of_a_set_is_named(long):
+    weeks = LOG.mcc.by(each("key", total=True), trailing("day", "7d"), long=long)
+    drawn = layer_with(plot.slices(weeks), "point")["rows"]
+    assert {"key = x, day = 2026-03-07", "total, day = 2026-03-07"} <= {
+        row["slice"] for row in drawn
+    }
+    assert len({row["slice"] for row in drawn}) == len(drawn) == weeks["mcc"].count()
+
+
+@pytest.mark.parametrize("name", ["gold", "label", "threshold"])
+def test_a_key_of_any_name_is_a_key(name):
+    """Also of the name of a column that other answers have."""
+    log = LOG.rename({"gold": "truth", "key": name}).mcc(gold="truth")
+    points = layer_with(plot.slices(log.by(name)), "point")["rows"]
+    assert {row["slice"] for row in points} == {"x", "y", "null"}
+    half = pl.col("day") < pl.date(2026, 3, 4)
+    for answer in (
+        log(pred=["pred", "other"]).compare(name),
+        log.drift(name, before=half, after=~half),
+    ):
+        points = layer_with(plot.differences(answer), "point")["rows"]
+        assert {row["slice"] for row in points} <= {"x", "y", "null"}
+
+
+@pytest.mark.parametrize("long", [False, True])
 def test_sets_of_keys_are_named_and_the_total_is_a_line(long):
     answer = LOG.mcc.by(each("key", "device", total=True), ci=0.9, long=long)
     total, *others = layers_of(plot.slices(answer))

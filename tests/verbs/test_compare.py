@@ -275,6 +275,8 @@ def test_what_is_refused(log):
             alone()
         with pytest.raises(ValueError, match="there is no second model to compare"):
             alone(baseline="a")
+        with pytest.raises(ValueError, match="there is no second model to compare"):
+            alone(baseline=pl.col("a"))
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match="no column 'aa' for baseline"):
         log.mcc(pred="b").compare(baseline="aa")
     with pytest.raises(pl.exceptions.SchemaError, match="labels cannot be compared"):

@@ -162,6 +162,7 @@ def test_f1_is_scikit_learns():
         assert row["f1"] == pytest.approx(f1_score(gold, pred), abs=1e-15)
 
 
+@pytest.mark.filterwarnings("error")
 def test_several_scores_are_models(run):
     log = pl.DataFrame(
         {"gold": [1, 1, 0, 0, 2], "a": [0.9, 0.6, 0.7, 0.1, 0.2], "b": [5, 4, 3, 2, None]}

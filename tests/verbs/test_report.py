@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 
+import narwhals as nw
 import polars as pl
 import pytest
 from selenium import webdriver
@@ -137,6 +138,12 @@ def test_keys_that_are_expressions_sets_and_windows():
         assert shown == [[*row] for row in slices.rows()], title
     assert "log.mcc.by(trailing('day', '14d', every='7d', align='data')" in html.unescape(page)
     assert '[(col("fold")) < (dyn int: 2)].alias("is_early")' in html.unescape(page)
+
+
+def test_a_frame_of_polars_in_another_coat():
+    log = pl.read_parquet("data/digits.parquet")
+    page = polars_mcc.PredictionLog(nw.from_native(log)).report("fold")
+    assert rows_of(page, "By fold") == rows_of(log.mcc.report("fold"), "By fold")
 
 
 def test_what_is_too_long_is_cut_and_said(monkeypatch):

@@ -22,7 +22,7 @@ from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
-from polars_mcc._inference.rest import scores_of_rest, taken_away
+from polars_mcc._inference.rest_of_log import scores_of_rest, taken_away
 
 Z = NormalDist().inv_cdf(0.975)
 KEYS = ("a", "b", "c")
