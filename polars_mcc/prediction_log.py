@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from polars_mcc._log.described import Described, takes_what
+from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
 from polars_mcc._verbs.by import by as _by
@@ -52,8 +50,3 @@ class PredictionLog(Described[FrameT]):
     classes = _classes
     confusion = _confusion
     report = _report
-
-    @takes_what(Described.__init__)
-    def __call__(self, **columns: Any) -> PredictionLog[FrameT]:  # noqa: ANN401
-        """The same frame, described otherwise: takes what the class takes, but the frame."""
-        return self.again(**columns)

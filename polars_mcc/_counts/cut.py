@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import polars as pl
 
 from polars_mcc._counts.exact import Numbers, numbers
-from polars_mcc._counts.sliced import COMPLETE, KEY, LONG, PRED, SET, SlicedLog, pred_column
+from polars_mcc._counts.sliced import COMPLETE, KEY, LONG, PRED, SET, SlicedLog
 from polars_mcc._log import keys as keys_of_question
 from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one, roots
 from polars_mcc._log.described import Described, Meaning
@@ -95,7 +95,7 @@ def cut(
         *weighed.sums,
     )
     if first:
-        frame = frame.rename({pred_column(first): "baseline"})
+        frame = frame.rename({PRED + first: "baseline"})
     return SlicedLog(
         frame=frame,
         keys=(*key_dtypes,),

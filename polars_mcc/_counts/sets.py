@@ -11,7 +11,7 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._counts.counted import count_columns, counted, labelled, merged
-from polars_mcc._counts.sliced import SET, SlicedLog, key_column, pred_column
+from polars_mcc._counts.sliced import PRED, SET, SlicedLog, key_column
 from polars_mcc._log.keys import KeySet, name_of
 
 
@@ -82,7 +82,7 @@ def _of_single_keys(log: SlicedLog, sets: Sequence[KeySet]) -> dict[KeySet, pl.L
 
     Keys of one dtype share a column of values.
     """
-    source = _encoded(log, ["gold", *map(pred_column, log.models)])
+    source = _encoded(log, ["gold", *(PRED + name for name in log.models)])
     dtypes = log.frame.collect_schema()
     slots: list[pl.DataType] = []
     for (key,) in sets:

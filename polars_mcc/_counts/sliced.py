@@ -138,9 +138,7 @@ class SlicedLog:
 
     def beside(self, frame: pl.LazyFrame, slices: pl.LazyFrame) -> pl.LazyFrame:
         """Add the columns of a row per slice to the rows of each slice."""
-        if not self.slice:
-            return frame.join(slices, how="cross")
-        return frame.join(slices, on=self.slice, how="left", nulls_equal=True)
+        return frame.join(slices, on=self.slice or pl.lit(0), how="left", nulls_equal=True)
 
     def per_model(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Repeat the rows of a frame for each model, if there are several."""
@@ -204,8 +202,3 @@ class SlicedLog:
 def key_column(name: str) -> str:
     """The column of a log that holds the key of this name."""
     return KEY + name
-
-
-def pred_column(name: str) -> str:
-    """The column of a log that holds the predictions of this model."""
-    return PRED + name

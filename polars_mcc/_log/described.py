@@ -34,6 +34,13 @@ P = ParamSpec("P")
 LogT = TypeVar("LogT", bound="Described[Any]")
 
 
+def _takes_what(
+    _: Callable[Concatenate[Any, Any, P], None],
+) -> Callable[[Callable[..., LogT]], Callable[Concatenate[LogT, P], LogT]]:
+    """Type a method by a constructor: it takes the same, but the frame."""
+    return lambda method: cast("Callable[Concatenate[LogT, P], LogT]", method)
+
+
 class Described(Generic[FrameT]):
     """A frame and what its columns mean: what the verbs take."""
 
@@ -110,13 +117,14 @@ class Described(Generic[FrameT]):
         """What the columns are, found in the schema: for who writes a verb."""
         return _meaning(self._frame, SimpleNamespace(**{**_DEFAULTS, **self._options}))
 
+    @_takes_what(__init__)
+    def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
+        """The same frame, described otherwise: takes what the class takes, but the frame."""
+        return type(self)(self._frame, **{**self._options, **columns})
+
     def with_frame(self, frame: FrameT) -> Self:
         """The same description of another frame."""
         return type(self)(frame, **self._options)
-
-    def again(self, **changes: Any) -> Self:  # noqa: ANN401 - what the constructor takes
-        """The same frame, of which something else is said."""
-        return type(self)(self._frame, **{**self._options, **changes})
 
     def in_kind(self, answer: pl.LazyFrame) -> FrameT:
         """An answer of the kind of the frame: lazy if that is, else collected."""
@@ -135,17 +143,6 @@ class Described(Generic[FrameT]):
         """The kind of frame, and what was said of its columns."""
         about = ", ".join(filter(None, [type(self._frame).__name__, self.said]))
         return f"{type(self).__name__}({about})"
-
-
-def takes_what(
-    _: Callable[Concatenate[Any, Any, P], None],
-) -> Callable[[Callable[..., LogT]], Callable[Concatenate[LogT, P], LogT]]:
-    """Type a method by a constructor: it takes the same, but the frame."""
-
-    def typed(method: Callable[..., LogT]) -> Callable[Concatenate[LogT, P], LogT]:
-        return cast("Callable[Concatenate[LogT, P], LogT]", method)
-
-    return typed
 
 
 _DEFAULTS = {

@@ -6,6 +6,8 @@ To add one, add its entry: nothing else knows it by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import polars as pl
@@ -111,18 +113,13 @@ def _averages(name: str, column: str, formula: str, micro: tuple[_Value, str]) -
     """The averages of precision, recall or F1: macro, micro and weighted."""
     value, total = micro
     undefined = "each class of which it is 0/0"
+    mean = f"the mean of {formula}"
     weighted = _mean_of(name, pl.col("support"))
-    kinds: dict[str, tuple[_Value, str, str, Mapping[str, pl.Expr]]] = {
-        "macro": (
-            _mean,
-            f"the mean of {formula} over classes that occur",
-            undefined,
-            _mean_of(name),
-        ),
-        "micro": (value, f"{total}: the accuracy, of one label a row", "", {}),
-        "weighted": (_mean, f"the mean of {formula}, weighted by t", undefined, weighted),
-    }
-    pycm = {kind: (f"PyCM: {column}_{kind.title()}",) for kind in ("macro", "micro")}
+    kinds: list[tuple[str, _Value, str, str, Mapping[str, pl.Expr]]] = [
+        ("macro", _mean, f"{mean} over classes that occur", undefined, _mean_of(name)),
+        ("micro", value, f"{total}: the accuracy, of one label a row", "", {}),
+        ("weighted", _mean, f"{mean}, weighted by t", undefined, weighted),
+    ]
     return [
         Metric(
             f"{name}_{kind}",
@@ -131,11 +128,14 @@ def _averages(name: str, column: str, formula: str, micro: tuple[_Value, str]) -
             _RIJSBERGEN,
             _RATIO,
             undefined,
-            (f"scikit-learn: {name}_score(average='{kind}')", *pycm.get(kind, ())),
+            (
+                f"scikit-learn: {name}_score(average='{kind}')",
+                *([] if kind == "weighted" else [f"PyCM: {column}_{kind.title()}"]),
+            ),
             classes=sums,
             multilabel=True,
         )
-        for kind, (value, words, undefined, sums) in kinds.items()
+        for kind, value, words, undefined, sums in kinds
     ]
 
 
@@ -311,28 +311,9 @@ _OF_PAIRS = [
 ]
 
 
-def _binary(  # noqa: PLR0917 - the order of Metric
-    name: str, value: _Value, formula: str, source: str, span: str, undefined: str, *peers: str
-) -> Metric:
-    """A metric of one class against the rest."""
-    return Metric(
-        name, value, formula, source, span, undefined, peers, is_of_positive=True, multilabel=True
-    )
-
-
 def _count(name: str, value: pl.Expr, words: str) -> Metric:
-    return Metric(
-        name,
-        lambda _: value,
-        words,
-        _FAWCETT,
-        "[0, s]",
-        "",
-        (f"PyCM: {name.upper()}",),
-        is_of_positive=True,
-        is_count=True,
-        multilabel=True,
-    )
+    peers = (f"PyCM: {name.upper()}",)
+    return Metric(name, lambda _: value, words, _FAWCETT, "[0, s]", "", peers, is_count=True)
 
 
 def _rate(
@@ -340,55 +321,38 @@ def _rate(
 ) -> Metric:
     """A count's share of itself and another one."""
     undefined = f"{formula.split(' / ')[1].strip('()')} = 0"
-    return _binary(
-        name,
-        lambda terms: terms.ratio(part, part + rest),
-        formula,
-        source,
-        _RATIO,
-        undefined,
-        *peers,
-    )
+    value = partial(Terms.ratio, part=part, whole=part + rest)
+    return Metric(name, value, formula, source, _RATIO, undefined, peers)
 
 
 _TP, _FP, _FN, _TN = Terms.tp, Terms.fp, Terms.fn, Terms.tn
+_PRECISION, _RECALL = "scikit-learn: precision_score", "scikit-learn: recall_score"
 
-_BINARY = [
+_OF_POSITIVE = [
     _count("tp", _TP, "gold and predicted positive"),
     _count("fp", _FP, "predicted positive, and gold negative"),
     _count("fn", _FN, "predicted negative, and gold positive"),
     _count("tn", _TN, "gold and predicted negative"),
-    _binary(
+    Metric(
         "prevalence",
         lambda terms: terms.ratio(_TP + _FN, terms.s),
         "(tp + fn) / s",
         _ALTMAN,
         _RATIO,
         "",
-        "PyCM: PRE",
+        ("PyCM: PRE",),
     ),
-    _rate(
-        "precision",
-        _TP,
-        _FP,
-        "tp / (tp + fp)",
-        _FAWCETT,
-        "scikit-learn: precision_score",
-        "PyCM: PPV",
-    ),
-    _rate(
-        "recall", _TP, _FN, "tp / (tp + fn)", _FAWCETT, "scikit-learn: recall_score", "PyCM: TPR"
-    ),
+    _rate("precision", _TP, _FP, "tp / (tp + fp)", _FAWCETT, _PRECISION, "PyCM: PPV"),
+    _rate("recall", _TP, _FN, "tp / (tp + fn)", _FAWCETT, _RECALL, "PyCM: TPR"),
     _rate("specificity", _TN, _FP, "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
-    _binary(
+    Metric(
         "f1",
         lambda terms: terms.ratio(2 * _TP, 2 * _TP + _FP + _FN),
         "2tp / (2tp + fp + fn)",
         _RIJSBERGEN,
         _RATIO,
         "tp + fp + fn = 0",
-        "scikit-learn: f1_score",
-        "PyCM: F1",
+        ("scikit-learn: f1_score", "PyCM: F1"),
     ),
     _rate("ppv", _TP, _FP, "tp / (tp + fp)", _ALTMAN, "PyCM: PPV"),
     _rate("npv", _TN, _FN, "tn / (tn + fn)", _ALTMAN, "PyCM: NPV"),
@@ -398,17 +362,16 @@ _BINARY = [
     _rate("fnr", _FN, _TP, "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
     _rate("fpr", _FP, _TN, "fp / (tn + fp)", _FAWCETT, "PyCM: FPR"),
     _rate("for", _FN, _TN, "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
-    _binary(
+    Metric(
         "phi",
         lambda terms: terms.correlation(*map(terms.positive, ("cov", "var_gold", "var_pred"))),
         "(tp·tn - fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
         "Matthews 1975, Biochimica et Biophysica Acta 405",
         _SIGNED,
         "the positive class is all gold rows, or all predicted ones, or none",
-        "scikit-learn: matthews_corrcoef",
-        "PyCM: MCC",
+        ("scikit-learn: matthews_corrcoef", "PyCM: MCC"),
     ),
-    _binary(
+    Metric(
         "phi_max",
         lambda terms: terms.correlation(*map(terms.positive, ("most", "var_gold", "var_pred"))),
         "the largest φ of these marginals: min(T, P)s - TP in place of its numerator",
@@ -418,4 +381,8 @@ _BINARY = [
     ),
 ]
 
-METRICS = (*_OF_CLASSES, *_OF_PAIRS, *_BINARY)
+METRICS = (
+    *_OF_CLASSES,
+    *_OF_PAIRS,
+    *(replace(metric, is_of_positive=True, multilabel=True) for metric in _OF_POSITIVE),
+)

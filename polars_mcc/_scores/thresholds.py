@@ -14,7 +14,7 @@ from math import inf
 import polars as pl
 
 from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.sliced import SlicedLog, pred_column
+from polars_mcc._counts.sliced import PRED, SlicedLog
 from polars_mcc._log.choices import check_at_least
 from polars_mcc._scores.r_k import correlation
 
@@ -66,9 +66,7 @@ class Thresholds:
             f1=f1,
         )
         # A slice without a score has no point, but says how many rows it has.
-        points, slices = (frame.with_columns(one=1) for frame in (points, slices))
-        points = slices.join(points, on=[*log.slice, "one"], how="left", nulls_equal=True)
-        return points.select(*log.slice, *CURVE)
+        return log.beside(slices, points).select(*log.slice, *CURVE)
 
     def best(self) -> pl.LazyFrame:
         """The best threshold of each slice, and that of all rows, with what sharing it loses."""
@@ -204,7 +202,7 @@ def _cut_at(log: SlicedLog, thresholds: Sequence[float]) -> SlicedLog:
         reached = pl.sum_horizontal((score >= at).cast(pl.UInt32) for at in thresholds)
         return pl.when(score.is_not_null() & score.is_not_nan()).then(reached).alias(column)
 
-    frame = log.frame.with_columns(place(pred_column(name)) for name in log.models)
+    frame = log.frame.with_columns(place(PRED + name) for name in log.models)
     return replace(log, frame=frame, pred_dtype=pl.UInt32())
 
 

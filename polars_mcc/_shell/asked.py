@@ -64,11 +64,8 @@ class Asked:
     @cached_property
     def log(self) -> PredictionLog[pl.LazyFrame]:
         """The log, described; with the columns that the question computes."""
-        keys, options, said = (
-            self.keys,
-            self.options,
-            self._meant(options_of(PredictionLog.__init__)),
-        )
+        keys, options = self.keys, self.options  # which may be computed too
+        said = self._meant(options_of(PredictionLog.__init__))
         log = PredictionLog(self._columns.beside(self._rows), **said)
         if (positive := self.typed.get("positive")) is not None:
             log = log(positive=_label(log, "--positive", positive))

@@ -173,9 +173,25 @@ def scan(logs: Logs) -> pl.LazyFrame:
 
 def check_same(logs: Logs, columns: Iterable[str]) -> None:
     """Raise a SchemaError unless the columns that are read are the same in all files."""
+    if logs.files == [STDIN]:
+        return
     for column in dict.fromkeys(columns):
-        if column not in logs.partitions and logs.files != [STDIN]:
-            _check_same(column, logs.schemas)
+        if column in logs.partitions:
+            continue
+        having = {file: read[column] for file, read in logs.schemas.items() if column in read}
+        if not having:
+            continue  # missing everywhere: the query says so, and knows the nearest name
+        first, dtype = next(iter(having.items()))
+        for file in logs.schemas:
+            if file not in having:
+                msg = f"column '{column}' is in '{first}' but not in '{file}'; score them apart"
+                raise pl.exceptions.SchemaError(msg)
+            if having[file] != dtype:
+                msg = (
+                    f"column '{column}' is {dtype} in '{first}' but {having[file]} in '{file}'; "
+                    "write it alike, or score them apart"
+                )
+                raise pl.exceptions.SchemaError(msg)
 
 
 def store_of(file: str) -> Path | None:
@@ -279,20 +295,3 @@ def _unreadable(file: str, kind: str, error: BaseException) -> pl.exceptions.Com
 
 def _partitions(file: str) -> list[str]:
     return [part.split("=", 1)[0] for part in Path(file).parts[:-1] if "=" in part]
-
-
-def _check_same(column: str, schemas: dict[str, pl.Schema]) -> None:
-    having = {file: schema[column] for file, schema in schemas.items() if column in schema}
-    if not having:
-        return  # missing everywhere: the query says so, and knows the nearest name
-    first, dtype = next(iter(having.items()))
-    for file in schemas:
-        if file not in having:
-            msg = f"column '{column}' is in '{first}' but not in '{file}'; score them apart"
-            raise pl.exceptions.SchemaError(msg)
-        if having[file] != dtype:
-            msg = (
-                f"column '{column}' is {dtype} in '{first}' but {having[file]} in '{file}'; "
-                "write it alike, or score them apart"
-            )
-            raise pl.exceptions.SchemaError(msg)

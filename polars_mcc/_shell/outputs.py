@@ -88,14 +88,11 @@ def encoded(answer: pl.DataFrame, form: Format) -> bytes:
         file = io.BytesIO()
         answer.write_parquet(file)
         return file.getvalue()
-    if form == "csv":
-        text = answer.write_csv()
-    elif form == "json":
-        text = answer.write_json()
-    elif form == "ndjson":
-        text = answer.write_ndjson()
-    else:
+    if form == "markdown":
         text = _markdown(answer)
+    else:
+        write: Callable[[], str] = getattr(answer, f"write_{form}")
+        text = write()
     return (text if text.endswith("\n") else text + "\n").encode()
 
 

@@ -113,34 +113,21 @@ def check(
         check_level(ci)
     cut(log, keys, answers=[_VERDICT])
     if min is not None:
-        judged = _judged(by(log, *keys, ci=ci).lazy(), "mcc", "mcc_high", min, ci, ["n"], min_n)
+        found, value, sizes, least = by(log, *keys, ci=ci).lazy(), "mcc", ["n"], min
         what = f"mcc below {min}"
     else:
-        compared = _compared(log, keys, no_worse_than, defaults.LEVEL if ci is None else ci)
-        sizes = ["n_before", "n_after"]
-        judged = _judged(compared, "diff", "diff_high", 0, ci, sizes, min_n)
+        found = _compared(log, keys, no_worse_than, defaults.LEVEL if ci is None else ci)
+        value, sizes, least = "diff", ["n_before", "n_after"], 0.0
         what = "mcc below that of the baseline"
+    most = pl.col(value) if ci is None else pl.coalesce(f"{value}_high", value)
     if ci is not None:
         what += f", surely (ci={ci})"
-    return _passed(judged.collect(), what, min_n)
-
-
-def _judged(  # noqa: PLR0917 - what is judged, by what
-    slices: pl.LazyFrame,
-    value: str,
-    high: str,
-    least: float,
-    ci: float | None,
-    sizes: list[str],
-    min_n: int,
-) -> pl.LazyFrame:
-    """Slices with a verdict: one fails if its value, or all of its interval, is too low."""
-    found = pl.col(value) if ci is None else pl.coalesce(high, value)
     has_value = pl.col(value).is_not_null() & pl.col(value).is_not_nan()
     is_judged = pl.all_horizontal(pl.col(size) >= min_n for size in sizes) & has_value
-    judged = pl.when(found < least).then(pl.lit("fails")).otherwise(pl.lit("passes"))
+    judged = pl.when(most < least).then(pl.lit("fails")).otherwise(pl.lit("passes"))
     verdict = pl.when(is_judged).then(judged).otherwise(pl.lit("not judged"))
-    return slices.with_columns(verdict.cast(_VERDICTS).alias(_VERDICT))
+    verdicts = found.with_columns(verdict.cast(_VERDICTS).alias(_VERDICT))
+    return _passed(verdicts.collect(), what, min_n)
 
 
 def _compared(

@@ -70,10 +70,8 @@ def compare(
         All but the counts are Float64. The interval is Zou's (2007): from those of both scores
         and the correlation of their influences; so it may be longer on one side. `p_value` is
         below 1 - `ci` where it leaves 0 out. Both are null where a score has no interval.
-        `se` is null where the models never differ.
-
-        From 100 rows on, the interval covered the difference in 92 to 100 % of samples, and of
-        two equal models p was below 0.05 in at most 7.4 %: README, *How sure are we*.
+        `se` is null where the models never differ. How often the interval covered the
+        difference: README, *How sure are we*.
 
     Raises:
         ValueError: An option has no such value; there is no second model.

@@ -169,8 +169,7 @@ def _long(
     cells = _cells(log, pairs, normalize)
     slices = _slices(log, pairs, labels)
     if labels is None:
-        one = pl.lit(value=True).alias("one")
-        found = _beside(log, slices.with_columns(one), cells.with_columns(one), ["one"])
+        found = _beside(log, slices, cells, [])
     else:
         listed = pl.lit(labels.implode()).first()
         squares = slices.with_columns(gold=listed).explode("gold")
@@ -271,7 +270,7 @@ def _beside(
     log: SlicedLog, slices: pl.LazyFrame, cells: pl.LazyFrame, labels: list[str]
 ) -> pl.LazyFrame:
     cells = cells.drop("n_null", strict=False)
-    on = [*log.slice, *labels]
+    on = [*log.slice, *labels] or pl.lit(0)
     return slices.join(cells, on=on, how="left", nulls_equal=True, maintain_order="left")
 
 

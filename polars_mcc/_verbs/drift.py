@@ -95,9 +95,7 @@ def drift(
     of_slices = replace(sliced, extras=())
     found = adjusted(changes(of_slices, apart, cells, ci, method), correction)
     # From the left, so that it is looked at also if there are no slices.
-    checked = _both_periods(counted).join(
-        found.with_columns(has_both=pl.lit(value=True)), on="has_both", how="left"
-    )
+    checked = _both_periods(counted).join(found, on=pl.lit(0), how="left")
     there = checked.filter(pl.col("n_null").is_not_null()).select(*of_slices.slice, *COLUMNS)
     return log.in_kind(of_slices.answer(there))
 

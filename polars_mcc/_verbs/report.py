@@ -245,7 +245,7 @@ def _not_scored(asking: _Asking, total: pl.DataFrame) -> Section:
     models = [] if meaning.preds is None else meaning.preds.each
     for (name, column), left_out in zip(models, total["n_null"], strict=True):
         if left_out:
-            of_model = asking.log.again(pred=column)
+            of_model = asking.log(pred=column)
             reasons, _ = asking.ask("rows not scored", by, _reason(of_model), log=of_model)
             rows = reasons.filter(pl.col("n_null") > 0)
             found.append(rows.select(pl.lit(name).alias("pred"), "reason", "n_null"))
@@ -273,7 +273,7 @@ def _worst(
     crossed = {name: column for part in parts for name, column in part.crossed.items()}
     if not crossed:
         return
-    log = asking.log.again(cluster=None)
+    log = asking.log(cluster=None)
     options = {"depth": depth, "min_n": min_n, "top": _TOP, "ci": ci, "long": True}
     slices, query = asking.ask("worst slices", worst, *crossed.values(), log=log, **options)
     what = (
