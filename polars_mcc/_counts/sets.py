@@ -84,10 +84,7 @@ def _of_single_keys(log: SlicedLog, sets: Sequence[KeySet]) -> dict[KeySet, pl.L
     """
     source = _encoded(log, ["gold", *(PRED + name for name in log.models)])
     dtypes = log.frame.collect_schema()
-    slots: list[pl.DataType] = []
-    for (key,) in sets:
-        dtype = dtypes[key_column(key)]
-        slots += [dtype] if dtype not in slots else []
+    slots = list(dict.fromkeys(dtypes[key_column(key)] for (key,) in sets))
     slot_names = [f"{SET}:{place}" for place in range(len(slots))]
     stacked = replace(source, keys=(*slot_names, *log.always))
 

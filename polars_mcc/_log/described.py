@@ -95,7 +95,7 @@ class Described(Generic[FrameT]):
         All of it is checked at once, against the schema; no data are read.
         """
         options = {**locals()}
-        self._frame = options.pop("frame")
+        self.frame: FrameT | OtherFrame = options.pop("frame")
         del options["self"]
         self._options: Mapping[str, Any] = options
         self.meaning  # noqa: B018 - it is checked at once
@@ -104,23 +104,18 @@ class Described(Generic[FrameT]):
     def by_default(cls, frame: Frame) -> Self:
         """A log whose columns have their default names, checked when something is asked of it."""
         log = cls.__new__(cls)
-        vars(log).update(_frame=frame, _options={})
+        vars(log).update(frame=frame, _options={})
         return log
-
-    @property
-    def frame(self) -> FrameT | OtherFrame:
-        """The frame that is described."""
-        return cast("FrameT | OtherFrame", self._frame)
 
     @cached_property
     def meaning(self) -> Meaning:
         """What the columns are, found in the schema: for who writes a verb."""
-        return _meaning(self._frame, SimpleNamespace(**{**_DEFAULTS, **self._options}))
+        return _meaning(self.frame, SimpleNamespace(**{**_DEFAULTS, **self._options}))
 
     @_takes_what(__init__)
     def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
         """The same frame, described otherwise: takes what the class takes, but the frame."""
-        return type(self)(self._frame, **{**self._options, **columns})
+        return type(self)(self.frame, **{**self._options, **columns})
 
     def with_frame(self, frame: FrameT) -> Self:
         """The same description of another frame."""
@@ -141,7 +136,7 @@ class Described(Generic[FrameT]):
 
     def __repr__(self) -> str:
         """The kind of frame, and what was said of its columns."""
-        about = ", ".join(filter(None, [type(self._frame).__name__, self.said]))
+        about = ", ".join(filter(None, [type(self.frame).__name__, self.said]))
         return f"{type(self).__name__}({about})"
 
 
@@ -199,10 +194,9 @@ class Meaning:
         for option in options:
             if is_given[option]:
                 name, *_ = option.split("=")
-                default = _DEFAULTS[name]
                 msg = (
                     f"{verb} cannot take {option} into account: {reason}; leave it out, as in "
-                    f"log({name}={default!r}).{verb}(...)"
+                    f"log({name}={_DEFAULTS[name]!r}).{verb}(...)"
                 )
                 raise ValueError(msg)
 

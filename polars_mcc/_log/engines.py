@@ -73,13 +73,9 @@ class Engine:
                 )
                 raise TypeError(msg)
 
-    def count(self, columns: Sequence[str]) -> Query:
+    def count(self, columns: Sequence[str], name: str = _ROWS) -> Query:
         """The query that counts the rows alike in these columns."""
-        return self.frame.group_by(*columns).agg(nw.len().alias(_ROWS))
-
-    def native_counts(self, columns: Sequence[str]) -> Any:  # noqa: ANN401 - another library's
-        """That query, as the engine has it, with the count `n`."""
-        return self.count(columns).rename({_ROWS: "n"}).to_native()
+        return self.frame.group_by(*columns).agg(nw.len().alias(name))
 
     def counted(self, columns: Sequence[str], weight: str | None, *, is_frequency: bool) -> Counted:
         """The rows alike in these columns as one row, which stands for `_ROWS` rows.

@@ -77,13 +77,11 @@ class Thresholds:
         shared = shared.select(*whole.slice, shared="score")
         own = self._best(log, levels, grid)
         is_positive = pl.col("score") >= pl.col("shared")
-        positive, negative = map(pl.col, _BOTH)
+        sides = [(where, side) for where in (is_positive, ~is_positive) for side in _BOTH]
+        counts = (pl.col(side).filter(where).sum() for where, side in sides)
         at_shared = log.per_slice(
             whole.beside(_in_units(log, levels), shared),
-            tp=positive.filter(is_positive).sum(),
-            fp=negative.filter(is_positive).sum(),
-            fn=positive.filter(~is_positive).sum(),
-            tn=negative.filter(~is_positive).sum(),
+            **dict(zip(COUNTS, counts, strict=True)),
             shared=pl.col("shared").max(),
         ).select(*log.slice, "shared", mcc_shared=_mcc(log, None))
         return (

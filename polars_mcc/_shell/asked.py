@@ -86,7 +86,7 @@ class Asked:
 
     def _value(self, option: Option, value: Any) -> Any:  # noqa: ANN401 - of any option
         if value is None or option.role in {"value", "metric"}:
-            return value
+            return None if value == "none" else value
         if option.role == "column" and isinstance(value, list):
             columns = [self._columns.column(option.flag, text) for text in value]
             return columns[0] if len(columns) == 1 else columns
@@ -96,6 +96,14 @@ class Asked:
             return inputs.scan(inputs.find([value]))
         [first, *others] = value
         return int(first) if not others and first.is_integer() else value
+
+    def with_sql(self, page: str) -> str:
+        """A page whose queries show the SQL that computes a column, and not what it is called."""
+        from markupsafe import escape  # noqa: PLC0415 - jinja2 brings it, and escapes the page
+
+        for sql, place in self._columns.computed.items():
+            page = page.replace(escape(f'col("{place}")'), escape(f"sql_expr({sql!r})"))
+        return page
 
     @property
     def rows(self) -> pl.LazyFrame:

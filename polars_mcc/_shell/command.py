@@ -48,16 +48,14 @@ Logs = Annotated[
 Filter = Annotated[
     str | None, Parameter(help="Score only the rows for which this SQL holds.", name="--filter")
 ]
-Out = Annotated[
-    Path | None,
-    Parameter(help="Write to a file (.parquet, .csv, .json, .ndjson or .md), whole or not."),
-]
+_TO_A_FILE = "Write to a file (.parquet, .csv, .json, .ndjson or .md), whole or not."
+Out = Annotated[Path | None, Parameter(help=_TO_A_FILE)]
 OutOrStore = Annotated[
     Path | None,
     Parameter(
-        help="Write to a file (.parquet, .csv, .json, .ndjson or .md), whole or not. Or keep the "
-        "counts of each input in a folder, a store, and count only what it has not: run it every "
-        "night. What is new is added, what has changed is replaced, each row is counted once."
+        help=f"{_TO_A_FILE} Or keep the counts of each input in a folder, a store, and count only "
+        "what it has not: run it every night. What is new is added, what has changed is replaced, "
+        "each row is counted once."
     ),
 ]
 OutPage = Annotated[Path, Parameter(help="Write the page to a file (.html), whole or not.")]
@@ -146,11 +144,11 @@ def _counts(
     with _refusing(asked.logs, "what is counted is kept: run it again for the rest"):
         found = asked.found
         with ExitStack() as stack:
-            note: Callable[[int], None] = store.no_note
+            told = {}
             if sys.stderr.isatty():
                 bar = Bar(inputs.rows_of_files(found), console=Console(stderr=True))
-                note = stack.enter_context(closing(bar)).advance
-            done = store.kept(found, out, asked, checksum=checksum, note=note)
+                told = {"note": stack.enter_context(closing(bar)).advance}
+            done = store.kept(found, out, asked, checksum=checksum, **told)
     _say_what_is_not_read(found)
     number = dict(done["status"].value_counts().iter_rows())
     say(f"{out}: {', '.join(f'{number.get(status, 0)} {status}' for status in store.STATUSES)}")
@@ -170,9 +168,16 @@ def _report(asked: Asked, *, out: OutPage) -> None:
     }
     told = {what: text for what, text in made_by.items() if text}
     page = written(asked.log, asked.keys, asked.collect, **asked.options, made_by=told)
-    outputs.write_whole(out, page.encode)
+    outputs.write_whole(out, asked.with_sql(page).encode)
     _say_what_is_not_read(asked.found)
     say(f"a report is written to {out}")
+
+
+def _parameter(option: Option) -> Parameter:
+    """What is said of an option."""
+    several = f" Repeat {option.flag} for several." if option.is_list else ""
+    told: dict[str, Any] = {"metavar": _METAVARS.get(option.role)} if _HAS_METAVARS else {}
+    return Parameter(name=option.flag, help=option.words + several, negative=(), **told)
 
 
 def _made(name: str, run: Callable[..., None]) -> None:
@@ -196,32 +201,16 @@ def _made(name: str, run: Callable[..., None]) -> None:
             option.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=option.default_in_shell,
-            annotation=Annotated[
-                option.hint,
-                Parameter(
-                    name=option.flag, help=_words(option), negative=(), **_metavar(option.role)
-                ),
-            ],
+            annotation=Annotated[option.hint, _parameter(option)],
         )
         for option in (*options_of(verb), *options_of(PredictionLog.__init__))
     ]
     parameters = [logs, *options, of_log, *of_shell]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
-    summary = described(verb).short_description
     examples = "\n\n".join(f"`{example}`" for example in examples_of(verb))
-    command.__doc__ = f"{summary}\n\nFor example:\n\n{examples}"
+    command.__doc__ = f"{described(verb).short_description}\n\nFor example:\n\n{examples}"
     app.command(command, name=name.replace("_", "-"))
-
-
-def _words(option: Option) -> str:
-    """What the docstring says, and how several values are typed."""
-    return f"{option.words} Repeat {option.flag} for several." if option.is_list else option.words
-
-
-def _metavar(role: str) -> dict[str, Any]:
-    """What stands for a value in the help."""
-    return {"metavar": _METAVARS[role]} if _HAS_METAVARS and role in _METAVARS else {}
 
 
 _SPECIAL = {"counts": _counts, "check": _check, "report": _report}

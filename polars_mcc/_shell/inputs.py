@@ -210,9 +210,8 @@ def rows_of_files(
     `columns` are those that the filter is of.
     """
     is_local = not any("://" in file for file in logs.files) and logs.files != [STDIN]
-    if logs.kind.name not in {"Parquet", "IPC"} or not is_local:
-        return [None] * len(logs.files)
-    if where is not None and not logs.partitions.issuperset(columns):
+    is_told = where is None or logs.partitions.issuperset(columns)
+    if logs.kind.name not in {"Parquet", "IPC"} or not is_local or not is_told:
         return [None] * len(logs.files)
     scans = [scan(logs.alone(file)) for file in logs.files]
     kept = [lf if where is None else where(lf) for lf in scans]

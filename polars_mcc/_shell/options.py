@@ -66,7 +66,7 @@ def options_of(verb: Callable[..., Any]) -> list[Option]:
         Option(
             verb,
             name,
-            _in_shell(hints[name], is_list=parameter.kind is parameter.VAR_POSITIONAL),
+            _in_shell(hints[name], parameter),
             None if parameter.kind is parameter.VAR_POSITIONAL else parameter.default,
             _role(name, hints[name]),
         )
@@ -105,8 +105,12 @@ def _role(
     return "label" if object in members or object in {*_listed(members)} else "value"
 
 
-def _in_shell(hint: Any, *, is_list: bool = False) -> Any:  # noqa: ANN401 - any type
-    """The type of what is typed for a value of a type: text where it is no number or word."""
+def _in_shell(hint: Any, parameter: inspect.Parameter) -> Any:  # noqa: ANN401 - any type
+    """The type of what is typed for a value of a type: text where it is no number or word.
+
+    None is what is not typed; or, if another value is the default, the word none.
+    """
+    is_list = parameter.kind is parameter.VAR_POSITIONAL
     members = _members(hint)
     listed = [*_listed(members)]
     words = [member for member in members if get_origin(member) is Literal]
@@ -114,6 +118,8 @@ def _in_shell(hint: Any, *, is_list: bool = False) -> Any:  # noqa: ANN401 - any
     typed: Any = next(iter([*words, *plain]), str)
     if is_list or listed:
         typed = list[typed]
+    if type(None) in members and parameter.default is not None:
+        return typed | Literal["none"]
     is_optional = is_list or not {type(None), object}.isdisjoint(members)
     return typed | None if is_optional else typed
 

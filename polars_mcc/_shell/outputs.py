@@ -88,11 +88,8 @@ def encoded(answer: pl.DataFrame, form: Format) -> bytes:
         file = io.BytesIO()
         answer.write_parquet(file)
         return file.getvalue()
-    if form == "markdown":
-        text = _markdown(answer)
-    else:
-        write: Callable[[], str] = getattr(answer, f"write_{form}")
-        text = write()
+    is_plain = form != "markdown"
+    text: str = getattr(answer, f"write_{form}")() if is_plain else _markdown(answer)
     return (text if text.endswith("\n") else text + "\n").encode()
 
 

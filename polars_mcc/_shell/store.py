@@ -135,15 +135,16 @@ def keep_counts(
     preds = [pred] if isinstance(pred, str) else list(pred)
     typed = {"keys": [*keys], "gold": gold, "pred": preds, "weight": weight}
     asked = Asked(PredictionLog.counts, [], filter, typed)
-    return kept(found, Path(store), asked, checksum=checksum, note=no_note)
-
-
-def no_note(_: int) -> None:
-    """Tell nobody how many rows were counted."""
+    return kept(found, Path(store), asked, checksum=checksum)
 
 
 def kept(
-    found: Logs, store: Path, asked: Asked, *, checksum: bool, note: Callable[[int], None]
+    found: Logs,
+    store: Path,
+    asked: Asked,
+    *,
+    checksum: bool,
+    note: Callable[[int], None] = lambda _: None,
 ) -> pl.DataFrame:
     """Count what is new in the files found, and `note` how many rows each has."""
     _check_inputs(found, store)
@@ -160,11 +161,10 @@ def kept(
     def one(file: str) -> tuple[str, Status | None, float]:
         try:
             status, rows = counting.keep(file)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            failures.append((file, error))
-            return file, None, 0
-        except pl.exceptions.PanicException as error:  # which is no Exception
-            failures.append((file, pl.exceptions.ComputeError(reason(error))))
+        except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
+            is_panic = not isinstance(error, Exception)
+            failure = pl.exceptions.ComputeError(reason(error)) if is_panic else error
+            failures.append((file, failure))
             return file, None, 0
         note(int(rows))
         return file, status, rows
@@ -214,10 +214,9 @@ class _Store:
         self.schema: dict[str, str] = known.pop("schema")
         _check_asked(folder, known, asked)
         for left in folder.glob(".*"):
-            if not re.search(r"\.[0-9a-f]{32}$", left.name):
-                continue
+            is_ours = re.search(r"\.[0-9a-f]{32}$", left.name)
             with contextlib.suppress(FileNotFoundError):
-                if time.time() - left.stat().st_mtime > _OLD:
+                if is_ours and time.time() - left.stat().st_mtime > _OLD:
                     left.unlink()
         self._inputs = {
             file.name: seen for file in folder.glob("*.parquet") if (seen := _seen(file))
@@ -299,11 +298,7 @@ def _check_inputs(found: Logs, store: Path) -> None:
             msg = f"'{file}' is in the store '{store}' itself: have the store outside of the logs"
             raise ValueError(msg)
         if not Path(file).is_file():
-            what = (
-                f"a table of {found.kind.name}"
-                if found.kind.name in {"Delta", "Iceberg"}
-                else "no file"
-            )
+            what = f"a table of {found.kind.name}" if found.kind.is_folder else "no file"
             msg = (
                 f"'{file}' is {what} that could be seen to have changed: keep its counts as "
                 "--out counts.parquet, or name the files"

@@ -120,7 +120,11 @@ def _table(answer: pl.DataFrame) -> Table:
     for column in answer.iter_columns():
         ranks = column.rank("dense") if not column.dtype.is_nested() else [None] * len(column)
         columns[column.name] = [
-            Cell(_shown(column.name, value, is_key=column.name in keys), _full(value), rank)
+            Cell(
+                _shown(column.name, value, is_key=column.name in keys),
+                "null" if value is None else str(value),
+                rank,
+            )
             for value, rank in zip(column, ranks, strict=True)
         ]
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -138,7 +142,3 @@ def _shown(name: str, value: object, *, is_key: bool) -> str:
     if isinstance(value, float):
         return f"{value:.2g}" if name.startswith("p_") else f"{value:.3f}"
     return str(value)
-
-
-def _full(value: object) -> str:
-    return "null" if value is None else str(value)

@@ -159,10 +159,8 @@ class Bar:
     def read(self) -> str:
         """What has been read, and how fast."""
         seconds = max(time.monotonic() - self._starts, 1e-3)
-        text = f"{self._rows / 1e6:.1f}"
-        if self._ends:
-            text += f" of {self._ends[-1] / 1e6:.1f}"
-        text += " M rows"
+        of = f" of {self._ends[-1] / 1e6:.1f}" if self._ends else ""
+        text = f"{self._rows / 1e6:.1f}{of} M rows"
         if len(self._ends) > 1:
             text += f", {bisect.bisect_right(self._ends, self._rows)} of {len(self._ends)} files"
         return f"{text}, {self._rows / seconds / 1e6:.1f} M/s"

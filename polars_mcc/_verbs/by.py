@@ -155,14 +155,11 @@ def by(
     Command line:
         polars-mcc by logs/ --by country --by device --ci 0.95 --filter "day > DATE '2026-03-01'"
     """
-    if isinstance(method, Bootstrap):
-        is_default = False
-    else:
+    if not isinstance(method, Bootstrap):
         check_choice("method", method, Method, "Bootstrap(...)")
-        is_default = method == defaults.METHOD
     if ci is not None:
         check_level(ci)
-    elif not is_default:
+    elif method != defaults.METHOD:
         msg = f"method={method!r} makes the interval, not the score: give the level too, as ci=0.95"
         raise ValueError(msg)
     asked = registry.chosen(metrics)

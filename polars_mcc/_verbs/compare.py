@@ -137,15 +137,13 @@ def _baseline_of(log: Described[Any], baseline: IntoColumn | None) -> IntoColumn
     if models is None:
         return baseline  # There is nothing to compare, as is said elsewhere.
     [first, *others] = models.names
-    if baseline is None and others:
-        return first
-    if baseline is None or (model_named(baseline, models) is not None and not others):
+    if not others and (baseline is None or model_named(baseline, models) is not None):
         msg = (
             "there is no second model to compare: name several, as in "
             "frame.mcc(pred=['old', 'new']), or another column as the baseline"
         )
         raise ValueError(msg)
-    return baseline
+    return first if baseline is None else baseline
 
 
 def _correlated(slices: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame:

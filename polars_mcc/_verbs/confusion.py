@@ -150,8 +150,7 @@ def _wide(
             for column, label in zip(columns, labels, strict=True)
         )
     )
-    slices = _slices(log, pairs, labels)
-    squares = slices.with_columns(gold=pl.lit(labels.implode()).first()).explode("gold")
+    squares = _with_label(_slices(log, pairs, labels), "gold", labels)
     return _beside(log, squares, lines, ["gold"]).select(
         *log.slice, "gold", pl.col(columns).fill_null(0), "n_null"
     )
@@ -171,9 +170,7 @@ def _long(
     if labels is None:
         found = _beside(log, slices, cells, [])
     else:
-        listed = pl.lit(labels.implode()).first()
-        squares = slices.with_columns(gold=listed).explode("gold")
-        squares = squares.with_columns(pred=listed).explode("pred")
+        squares = _with_label(_with_label(slices, "gold", labels), "pred", labels)
         found = _beside(log, squares, cells, ["gold", "pred"])
     return found.select(*log.slice, "gold", "pred", pl.col(value).fill_null(0), "n_null")
 
@@ -264,6 +261,11 @@ def _slices(log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None) -> pl
         failures.append(Failure(unlisted.is_not_null(), message))
     n_null = log.numbers.as_count(pl.col("n_null"), *failures)
     return log.per_slice(pairs, **sums).select(*log.slice, n_null=n_null)
+
+
+def _with_label(slices: pl.LazyFrame, side: str, labels: pl.Series) -> pl.LazyFrame:
+    """Repeat each row for each label."""
+    return slices.with_columns(pl.lit(labels.implode()).first().alias(side)).explode(side)
 
 
 def _beside(

@@ -51,4 +51,4 @@ def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - ano
     cut(log, keys, answers=["n"], lists=True)
     preds = meaning.preds.given if meaning.preds else ()
     columns = roots(meaning.schema, [*keys, *meaning.gold.given, *preds])
-    return meaning.source.native_counts(columns)
+    return meaning.source.count(columns, "n").to_native()

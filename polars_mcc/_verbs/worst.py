@@ -18,7 +18,7 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SET, SlicedLog, key_column
 from polars_mcc._inference.differences import SIDE_A, SIDE_B, adjusted, independent, side, side_a
-from polars_mcc._inference.intervals import Estimate, estimate
+from polars_mcc._inference.intervals import estimate
 from polars_mcc._inference.rest_of_log import scores_of_rest, taken_away
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import (
@@ -162,9 +162,6 @@ class _Search:
     correction: Correction
     min_n: int
 
-    def _estimate(self, log: SlicedLog, cells: pl.LazyFrame) -> Estimate:
-        return estimate(log, cells, self.ci, "score")
-
     def _behind(self, slices: pl.LazyFrame, tests: pl.Expr | None = None) -> pl.LazyFrame:
         """Compare b with a, and tell if it `is_behind`, among so many tests."""
         # A slice that is better is no discovery, and must not make others likelier to be one.
@@ -191,7 +188,8 @@ class _Search:
         parts = parts.cache()
         totals = whole.beside(candidates.select("slice", *whole.slice), total)
         signed = [totals.with_columns(sign=1), parts.with_columns(sign=-1)]
-        rest = self._estimate(numbered, taken_away(numbered, pl.concat(signed, how="diagonal")))
+        taken = taken_away(numbered, pl.concat(signed, how="diagonal"))
+        rest = estimate(numbered, taken, self.ci, "score")
         compared = whole.beside(numbered.beside(candidates, side_a(rest)), overall)
         behind = self._behind(compared, pl.col("n_tested").max().fill_null(0))
         behind = behind.filter("is_behind").drop("is_behind").cache()
@@ -217,13 +215,13 @@ class _Search:
     def _candidates(self, cells: pl.LazyFrame, of_total: pl.LazyFrame) -> pl.LazyFrame:
         """The slices that may be behind, numbered; and how many were and were not looked at."""
         log = self.log
-        estimate = self._estimate(log, cells)
-        rest = scores_of_rest(log, log.whole, estimate.classes, of_total)
+        found = estimate(log, cells, self.ci, "score")
+        rest = scores_of_rest(log, log.whole, found.classes, of_total)
         is_tested = pl.all_horizontal(
             pl.col("n") >= self.min_n, pl.col("high_b", "rest").is_not_null()
         )
         tested = (
-            log.beside(side(estimate, "b"), rest)
+            log.beside(side(found, "b"), rest)
             .with_columns(
                 n_tested=is_tested.sum().cast(pl.Int64),
                 n_untested=(~is_tested).sum().cast(pl.Int64),
@@ -264,7 +262,7 @@ class _Search:
             .with_columns(slice=pl.when(is_coarser).then("coarser").otherwise("finer"))
             .join(parts.select("slice", "gold", "pred", *count_columns(log)), on="slice")
         )
-        rest = self._estimate(between, taken_away(between, signed))
+        rest = estimate(between, taken_away(between, signed), self.ci, "score")
         compared = between.beside(related, side_a(rest))
         outside = found.select(
             pl.col("slice").alias("coarser"), pl.col(SIDE_A).name.suffix("_outside")
