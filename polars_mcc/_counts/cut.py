@@ -205,8 +205,9 @@ def _is_positive(meaning: Meaning) -> pl.Expr:
         return gold.expr == meaning.positive
     if gold.dtype != pl.Boolean:
         msg = (
-            f"gold '{gold.name}' is {gold.dtype}: say which label is positive, as in positive=1, "
-            f"or make it Boolean, as in pl.col('{gold.name}') == 'fraud'"
+            f"gold '{gold.name}' is {gold.dtype}: say which label is positive, as in positive="
+            f"{1 if gold.dtype.is_numeric() else 'fraud'!r}, or make it Boolean, as in "
+            f"pl.col('{gold.name}') == 'fraud'"
         )
         raise ValueError(msg)
     return gold.expr

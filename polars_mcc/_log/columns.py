@@ -119,7 +119,8 @@ def resolved(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.
     """The names and dtypes that `columns` come to, after checking that they exist."""
     for column in columns:
         if not isinstance(column, (str, pl.Expr)):
-            unpack = "; unpack a list with *" if isinstance(column, (list, tuple)) else ""
+            is_listed = role == "key" and isinstance(column, (list, tuple))
+            unpack = "; unpack a list with *" if is_listed else ""
             msg = f"{role} must be a column name or a polars expression, got {column!r}{unpack}"
             raise TypeError(msg)
         for name in [column] if isinstance(column, str) else column.meta.root_names():

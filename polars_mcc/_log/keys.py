@@ -343,8 +343,8 @@ def _sets(schema: pl.Schema, key: KeySets) -> list[KeySet]:
 
 def _windows(schema: pl.Schema, key: Trailing) -> Windows:
     index = one(schema, key.index, "index")
-    every = _parts("every", key.every)
-    (length, months), (step, is_months) = _length(*_parts("window", key.window)), _length(*every)
+    window, every = _parts("window", key.window), _parts("every", key.every)
+    (length, months), (step, is_months) = _length(*window), _length(*every)
     if months != is_months or length % step:
         msg = (
             f"window={key.window!r} must be a multiple of every={key.every!r}: counts are added "

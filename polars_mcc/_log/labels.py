@@ -43,10 +43,10 @@ def common_dtype(columns: Labelled) -> pl.DataType:
         return pl.String()
     found = ", ".join(f"'{name}' is {dtype}" for name, dtype in columns)
     name = next(name for name, dtype in columns if dtype == dtypes[1])
-    msg = (
-        f"labels cannot be compared: {found}; cast one to the dtype of the other, "
-        f"as in pl.col('{name}').cast(pl.{dtypes[0]!r})"
-    )
+    msg = f"labels cannot be compared: {found}; cast one to the dtype of the other, as in "
+    # Of numbers a cast would make True of all but 0.
+    is_score = dtypes[0] == pl.Boolean and dtypes[1].is_float()
+    msg += f"pl.col('{name}') >= 0.5" if is_score else f"pl.col('{name}').cast(pl.{dtypes[0]!r})"
     raise pl.exceptions.SchemaError(msg)
 
 

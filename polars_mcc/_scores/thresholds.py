@@ -44,7 +44,8 @@ class Thresholds:
         if isinstance(thresholds, int):
             check_at_least("thresholds", thresholds, 1)
             return cls(log, quantiles=thresholds)
-        cuts = [float(threshold) for threshold in thresholds]
+        is_one = isinstance(thresholds, float)
+        cuts = [] if is_one else [float(threshold) for threshold in thresholds]
         if not cuts or not all(low < high for low, high in pairwise([*cuts, inf])):
             msg = f"thresholds must be numbers in rising order, got {thresholds!r}"
             raise ValueError(msg)

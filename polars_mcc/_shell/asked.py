@@ -97,14 +97,6 @@ class Asked:
         [first, *others] = value
         return int(first) if not others and first.is_integer() else value
 
-    def with_sql(self, page: str) -> str:
-        """A page whose queries show the SQL that computes a column, and not what it is called."""
-        from markupsafe import escape  # noqa: PLC0415 - jinja2 brings it, and escapes the page
-
-        for sql, place in self._columns.computed.items():
-            page = page.replace(escape(f'col("{place}")'), escape(f"sql_expr({sql!r})"))
-        return page
-
     @property
     def rows(self) -> pl.LazyFrame:
         """The rows of the log, with the columns that the question computes."""

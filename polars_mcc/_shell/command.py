@@ -168,7 +168,7 @@ def _report(asked: Asked, *, out: OutPage) -> None:
     }
     told = {what: text for what, text in made_by.items() if text}
     page = written(asked.log, asked.keys, asked.collect, **asked.options, made_by=told)
-    outputs.write_whole(out, asked.with_sql(page).encode)
+    outputs.write_whole(out, page.encode)
     _say_what_is_not_read(asked.found)
     say(f"a report is written to {out}")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
-from polars_mcc._log.columns import IntoColumn
+from polars_mcc._log.columns import IntoColumn, as_expr
 from polars_mcc._log.keys import IntoKey, cube, each, rollup, sets, trailing
 from polars_mcc._log.plan_errors import reason
 
@@ -26,8 +26,8 @@ class Typed:
     """Columns as they are typed, for a log of a schema; SQL is computed beside its columns."""
 
     log: pl.LazyFrame
-    computed: dict[str, str] = field(default_factory=dict)
-    """The name that a column has meanwhile, by the SQL that computes it."""
+    computed: set[str] = field(default_factory=set)
+    """The SQL that computes a column, which is its name."""
     read: set[str] = field(default_factory=set)  # the columns of the log that are asked for
 
     def column(self, option: str, text: str) -> IntoColumn:
@@ -39,16 +39,18 @@ class Typed:
         if text in schema or _NAME.fullmatch(text):
             self.read.add(text)
             return text
-        found = _ALIAS.match(text)
-        sql, name = (found[1], found[2] or found[3]) if found else (text, text)
+        if found := _ALIAS.match(text):
+            return as_expr(self.column(option, found[1])).alias(found[2] or found[3])
         try:
-            self.log.sql(f'SELECT *, ({sql}) AS "sql:" FROM self').collect_schema()  # noqa: S608
+            _beside(self.log, [text]).collect_schema()
         except pl.exceptions.PolarsError as error:
-            msg = f"{option} {text!r} is no column, and no SQL that Polars takes: {reason(error)}"
+            several = f"; repeat {option} for several" if "," in text else ""
+            what = f"is no column, and no SQL that Polars takes{several}: {reason(error)}"
+            msg = f"{option} {text!r} {what}"
             raise ValueError(msg) from None
-        self.read.update(columns_in(sql, schema))
-        place = self.computed.setdefault(sql, f"sql:{len(self.computed)}")
-        return pl.col(place).alias(name)
+        self.read.update(columns_in(text, schema))
+        self.computed.add(text)
+        return text
 
     def key(self, option: str, text: str) -> IntoKey:
         """A column, or one of `each(…)`, `rollup(…)`, `cube(…)`, `sets(…)`, `trailing(…)`."""
@@ -84,10 +86,13 @@ class Typed:
 
     def beside(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Rows of the log, with what is computed of them."""
-        if not self.computed:
-            return rows
-        columns = ", ".join(f'({sql}) AS "{place}"' for sql, place in self.computed.items())
-        return rows.sql(f"SELECT *, {columns} FROM self")  # noqa: S608 - the user's own
+        return _beside(rows, sorted(self.computed)) if self.computed else rows
+
+
+def _beside(rows: pl.LazyFrame, computed: Sequence[str]) -> pl.LazyFrame:
+    named = ((sql, sql.replace('"', '""')) for sql in computed)
+    columns = ", ".join(f'({sql}) AS "{name}"' for sql, name in named)
+    return rows.sql(f"SELECT *, {columns} FROM self")  # noqa: S608 - the user's own
 
 
 def _literal(node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words

@@ -85,9 +85,9 @@ def keep_counts(
     """Count what is new in a folder of logs, and keep the counts: each file exactly once.
 
     A file whose counts are kept is not read again; one that has changed replaces its own counts;
-    one that was moved takes them along; and the counts of one that is deleted stay. Call it as
-    often as you like, kill it at any moment, run it several times at once: no row is counted
-    twice, and when it returns none is left out.
+    one that was moved, under its name, takes them along; and the counts of one that is deleted
+    stay. Call it as often as you like, kill it at any moment, run it several times at once: no row
+    is counted twice, and when it returns none is left out.
 
     Args:
         logs: Files, folders of them, or globs: Parquet, CSV, NDJSON or IPC.

@@ -68,7 +68,8 @@ def check(
         ci: The level at which one must be sure that a slice fails: it does if all of the
             interval of its score is below `min`, or all of the interval of its difference to
             the baseline below 0. A slice without an interval, such as one of a single predicted
-            class, is judged by its score. None: scores decide, however few the rows.
+            class, is judged by its score. None: scores decide, however few the rows. The level is
+            that of each slice, whatever their number.
 
     Returns:
         A DataFrame, a row per slice, with the columns of `by`, or for a baseline those of `drift`
@@ -105,7 +106,7 @@ def check(
         polars-mcc check logs/ --by country --min 0.6 --min-n 100
     """
     if (min is None) == (no_worse_than is None):
-        msg = "check needs one of min=0.6, say, and no_worse_than=the counts of a baseline"
+        msg = "check needs exactly one of min=0.6, say, and no_worse_than=the counts of a baseline"
         raise ValueError(msg)
     check_number("min", min)
     check_at_least("min_n", min_n, 1)
@@ -145,12 +146,13 @@ def _compared(
     except MissingColumn as error:
         msg = f"no_worse_than is not the counts of these slices: {error.problem}"
         raise pl.exceptions.ColumnNotFoundError(msg) from error
-    if SET in counts.meaning.schema and SET not in sliced.keys:
-        msg = (
-            "no_worse_than has counts of several sets of keys, and so each row several times: "
-            f"take counts({', '.join(map(repr, sliced.keys))})"
-        )
-        raise ValueError(msg)
+    for column, what in ((SET, "sets of keys"), ("model", "models")):
+        if column in counts.meaning.schema and column not in (*sliced.keys, *model):
+            msg = (
+                f"no_worse_than has counts of several {what}, and so each row several times: take "
+                f"counts({', '.join(map(repr, sliced.keys))}), or those of one by a filter"
+            )
+            raise ValueError(msg)
     before = replace(before, sets=sliced.sets, always=model)
     apart, cells = _with_baseline(before, sliced)
     found = changes(sliced, apart, cells, ci, defaults.METHOD)

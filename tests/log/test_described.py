@@ -200,6 +200,12 @@ def test_what_is_true_of_a_log_is_no_error_where_nobody_asks_for_it(verb):
     )
 
 
+def test_a_score_that_is_taken_for_a_label():
+    log = pl.DataFrame({"gold": [True, False], "sure": [0.9, 0.1]})
+    with pytest.raises(pl.exceptions.SchemaError, match=r"as in pl\.col\('sure'\) >= 0\.5$"):
+        log.mcc(pred="sure")
+
+
 def test_gold_and_pred_of_one_name_are_two_columns():
     log = pl.DataFrame({"d": [1, 2, 1]})
     for gold, pred in (("d", pl.col("d") == 1), (pl.col("d") == 1, "d")):

@@ -278,7 +278,7 @@ def test_the_plans_that_the_page_shows():
     sql = str(
         ibis.to_sql(PredictionLog(ibis.memtable(pl.read_parquet(DIGITS))).engine_counts("ink_band"))
     )
-    assert 'COUNT(*) AS "polars_mcc_rows"' in sql
+    assert 'COUNT(*) AS "n"' in sql
     assert re.search(r"GROUP BY\s+1,\s+2,\s+3", sql)
     plan = pl.scan_parquet(DIGITS).mcc.counts("ink_band").explain()
     steps = re.findall(r"SORT BY|AGGREGATE|Parquet SCAN|PROJECT 3/12 COLUMNS", plan)

@@ -301,7 +301,7 @@ class TestCheck:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ([], "check needs one of min="),
+            ([], "check needs exactly one of min="),
             (["--no-worse-than", "nope.parquet"], "no file 'nope.parquet'"),
             (["--no-worse-than", "log.parquet"], "no_worse_than is not the counts of these slices"),
             (["--min", "0.5", "--by", "kk"], "no column 'kk' for key"),
@@ -834,8 +834,10 @@ class TestSql:
         page = pathlib.Path("report.html").read_text("utf-8")
         assert "By date_trunc(&#39;week&#39;, ts)" in page
         query = html.unescape(page)
-        assert """pl.sql_expr("date_trunc('week', ts)").alias("date_trunc('week', ts)")""" in query
-        assert "sql:" not in page
+        assert (
+            """log.mcc(gold='recid = 1', pred=pl.col("decile >= 5").alias("high")).by(""" in query
+        )
+        assert """by(each("date_trunc('week', ts)", total=True)""" in query
 
     @pytest.mark.parametrize(
         ("options", "message"),

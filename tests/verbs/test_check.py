@@ -131,8 +131,13 @@ def test_a_baseline_is_what_counts_gives():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, ValueError, "check needs one of min="),
-        ({"min": 0.5, "no_worse_than": COUNTS}, ValueError, "check needs one of min="),
+        (
+            {"no_worse_than": COUNTS.with_columns(model=pl.lit("one"))},
+            ValueError,
+            "no_worse_than has counts of several models, and so each row several times: take",
+        ),
+        ({}, ValueError, "check needs exactly one of min="),
+        ({"min": 0.5, "no_worse_than": COUNTS}, ValueError, "check needs exactly one of min="),
         ({"min": "0.5"}, TypeError, "min must be a number"),
         ({"min": 0.5, "min_n": 0}, ValueError, "min_n must be an integer of at least 1"),
         ({"min": 0.5, "ci": 95}, ValueError, "ci must be a confidence level"),

@@ -205,6 +205,7 @@ def test_the_positive_label_may_be_of_any_dtype(gold, positive):
         ({"thresholds": [math.nan, 1]}, ValueError, "in rising order"),
         ({"thresholds": [math.nan]}, ValueError, "in rising order"),
         ({"thresholds": []}, ValueError, "in rising order"),
+        ({"thresholds": 0.5}, ValueError, "in rising order"),
         ({"thresholds": 0}, ValueError, "thresholds must be an integer of at least 1"),
     ],
 )
