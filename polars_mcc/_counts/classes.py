@@ -95,26 +95,25 @@ def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
         return label_lists.classes(log, pairs, are_counts=True)
     gold, pred, unit = pl.col("gold"), pl.col("pred"), pl.col("unit")
     scored_n = pl.when(is_scored(log)).then("n").otherwise(0)
-    units = log.numbers.in_units(pl.col("scored_n"), unit)
-    rows = (
-        pairs.with_columns(scored_n=scored_n, null_n=not_scored(log))
-        .with_columns(unit=log.numbers.unit(log.within_slice(pl.col("scored_n").sum())))
-        .with_columns(units=units)
-    )
-    hits = pl.when(gold.eq_missing(pred)).then("units").otherwise(0)
-    none = pl.lit(0, pl.Int128)
-    as_gold = {"gold_n": pl.col("units"), "pred_n": none, "hit_n": hits, "null_n": pl.col("null_n")}
-    as_pred = {
-        "gold_n": none,
-        "pred_n": pl.col("units"),
-        "hit_n": none,
-        "null_n": pl.lit(0, log.numbers.wide),
+    counts = {
+        "unit": log.numbers.unit(log.within_slice(scored_n.sum())),
+        "scored_n": scored_n,
+        "hit_n": pl.when(gold.eq_missing(pred)).then(scored_n).otherwise(0),
+        "null_n": not_scored(log),
     }
-    sides = pl.concat(
-        rows.select(*log.slice, "unit", label=label, **counts)
-        for label, counts in ((gold, as_gold), (pred, as_pred))
+    # A union of both sides would have all that comes before it twice in the plan.
+    sides = pairs.select(*log.slice, gold, pred, **counts).unpivot(
+        ["gold", "pred"], index=[*log.slice, *counts], variable_name="side", value_name="label"
     )
-    return sides.group_by(*log.slice, "label").agg(pl.col(*as_gold).sum(), unit.max())
+    scored, hits = (log.numbers.in_units(pl.col(n), unit) for n in ("scored_n", "hit_n"))
+    is_gold = pl.col("side") == "gold"
+    return sides.group_by(*log.slice, "label").agg(
+        gold_n=pl.when(is_gold).then(scored).otherwise(0).sum(),
+        pred_n=pl.when(is_gold).then(0).otherwise(scored).sum(),
+        hit_n=pl.when(is_gold).then(hits).otherwise(0).sum(),
+        null_n=pl.when(is_gold).then("null_n").otherwise(0).sum(),
+        unit=unit.max(),
+    )
 
 
 def beside_class(
