@@ -12,6 +12,7 @@ from polars_mcc._counts.sliced import COMPLETE, SlicedLog, key_column
 from polars_mcc._log.keys import Windows
 
 _BEGINS, _ORIGIN, _ENDS, _PLACE = "begins:", "origin:", "ends:", "place:"
+_LAST, _END = "last:", "end:"
 
 
 def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
@@ -36,24 +37,24 @@ def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
     parts = replace(log, frame=frame.with_columns(part), windows=None)
     pairs = counted(parts) if log.sets is None else counted_by_sets(parts)
     places = pl.LazyFrame({_PLACE: range(windows.per_window)}, schema={_PLACE: pl.Int64})
-    step = _step(windows, origin, index) + pl.col(_PLACE)
-    is_inside = step <= _step(windows, origin, ends)
+    last = _step(windows, origin, ends)
     is_untimed = index.is_null() & (pl.col(_PLACE) == 0)
     of_steps = (
         pairs.join(span, how="cross")
+        .with_columns(_step(windows, origin, index).alias(key), last.alias(_LAST))
         .join(places, how="cross")
-        .filter(is_inside | is_untimed)
-        .with_columns(step.alias(key))
+        .with_columns(index + pl.col(_PLACE))
+        .filter((index <= pl.col(_LAST)) | is_untimed)
     )
     start = _after(windows, origin, index + 1 - windows.per_window)
     end = _last(windows, _after(windows, origin, index + 1))
     is_complete = (start >= pl.col(_BEGINS)) & (end <= ends)
-    return (
-        merged(parts, of_steps)
-        .join(span, how="cross")
-        .with_columns(end.alias(key), is_complete.alias(COMPLETE))
-        .drop(_ORIGIN, _BEGINS, _ENDS)
-    )
+    # There are far fewer windows than slices of them.
+    slices = merged(parts, of_steps).cache()
+    steps = slices.group_by(key).agg().join(span, how="cross")
+    named = steps.select(key, end.alias(_END), is_complete.alias(COMPLETE))
+    found = slices.join(named, on=key, how="left")
+    return found.with_columns(pl.col(_END).alias(key)).drop(_END)
 
 
 def _unit(windows: Windows) -> str:
