@@ -31,7 +31,7 @@ def classes(log: SlicedLog, *, named: bool) -> pl.LazyFrame:
 
 
 def _of_rows(log: SlicedLog, *, named: bool) -> pl.LazyFrame:
-    """Add each row to the class of its gold label, and a miss to that of its pred too.
+    """Add each row to the class of its gold label, and each miss to the class of its pred too.
 
     So a hit is one row to group, a miss two, and there are far fewer groups than of pairs.
     """
@@ -61,7 +61,7 @@ def _of_rows(log: SlicedLog, *, named: bool) -> pl.LazyFrame:
     gold_n, missed_n, hit_n = (pl.col(count) for count in ("gold_n", "missed_n", "hit_n"))
     is_scored = pl.col("label").is_not_null() if log.nulls == "drop" else pl.lit(value=True)
     sums = {"gold_n": hit.is_not_null(), "missed_n": hit.is_null(), "hit_n": hit}
-    # Of Booleans a sum has 32 bits; of bytes it has 64, as of integers that take more memory.
+    # A sum of Booleans has 32 bits. A sum of bytes has 64, and bytes take little memory.
     counts = {name: where.cast(pl.UInt8).sum() for name, where in sums.items()}
     return _per_class(log, every_side, named=named, **counts).select(
         *log.slice,
@@ -129,7 +129,7 @@ def beside_class(
 def with_margins(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.LazyFrame:
     """Add to each pair its `units`, and how often each of its labels is gold, and predicted.
 
-    `gold_t` and `gold_p` are those of the gold label, `pred_t` and `pred_p` of the predicted one.
+    `gold_t` and `gold_p` belong to the gold label, `pred_t` and `pred_p` to the predicted label.
     """
 
     def margins(side: str) -> list[pl.Expr]:

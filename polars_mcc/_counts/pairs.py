@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts.counted import counted
 from polars_mcc._counts.sets import counted_by_sets
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._counts.windows import counted_by_windows
@@ -12,6 +11,4 @@ from polars_mcc._counts.windows import counted_by_windows
 
 def pairs(log: SlicedLog) -> pl.LazyFrame:
     """A row per slice and (gold, pred) that occurs, from one scan: see `counted`."""
-    if log.windows is not None:
-        return counted_by_windows(log)
-    return counted(log) if log.sets is None else counted_by_sets(log)
+    return counted_by_sets(log) if log.windows is None else counted_by_windows(log)

@@ -16,12 +16,14 @@ from polars_mcc._log.keys import KeySet, name_of
 
 
 def counted_by_sets(log: SlicedLog) -> pl.LazyFrame:
-    """The pairs of the slices of each set of keys.
+    """The pairs of the slices of each set of keys, or of the one set that there is.
 
     A set that is part of another is summed up from the smallest such; only the others are
     counted from rows. A key that is not of a set is null there; those of `always` are of all.
     """
-    sets = log.sets or ()
+    if log.sets is None:
+        return counted(log)
+    sets = log.sets
     largest_first = sorted(sets, key=len, reverse=True)
     parents = {
         keys: next((other for other in reversed(largest_first) if {*keys} < {*other}), None)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._counts.counted import counted, merged
+from polars_mcc._counts.counted import merged
 from polars_mcc._counts.sets import counted_by_sets
 from polars_mcc._counts.sliced import COMPLETE, SlicedLog, key_column
 from polars_mcc._log.keys import Windows
@@ -35,7 +35,7 @@ def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
     )
     part = _truncated(windows, index, _part(windows))
     parts = replace(log, frame=frame.with_columns(part), windows=None)
-    pairs = counted(parts) if log.sets is None else counted_by_sets(parts)
+    pairs = counted_by_sets(parts)
     places = pl.LazyFrame({_PLACE: range(windows.per_window)}, schema={_PLACE: pl.Int64})
     last = _step(windows, origin, ends)
     is_untimed = index.is_null() & (pl.col(_PLACE) == 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import polars as pl
@@ -72,6 +72,11 @@ def as_label(positive: object, dtype: pl.DataType) -> object:
         msg = f"positive={positive!r} is not of dtype {dtype}, as the labels are"
         raise pl.exceptions.SchemaError(msg) from error
     return label
+
+
+def label_names(labels: Iterable[object]) -> list[str]:
+    """What the columns of a matrix are called: labels as text."""
+    return ["null" if label is None else str(label) for label in labels]
 
 
 def known_labels(dtype: pl.DataType) -> list[object] | None:

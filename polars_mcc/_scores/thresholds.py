@@ -44,8 +44,7 @@ class Thresholds:
         if isinstance(thresholds, int):
             check_at_least("thresholds", thresholds, 1)
             return cls(log, quantiles=thresholds)
-        is_one = isinstance(thresholds, float)
-        cuts = [] if is_one else [float(threshold) for threshold in thresholds]
+        cuts = [] if isinstance(thresholds, float) else list(map(float, thresholds))
         if not cuts or not all(low < high for low, high in pairwise([*cuts, inf])):
             msg = f"thresholds must be numbers in rising order, got {thresholds!r}"
             raise ValueError(msg)

@@ -69,12 +69,12 @@ class Asked:
         log = PredictionLog(self._columns.beside(self._rows), **said)
         if (positive := self.typed.get("positive")) is not None:
             log = log(positive=_label(log, "--positive", positive))
+        store = inputs.store_of(self.found)
+        if store is not None and "n" not in self._columns.read:
+            msg = f"'{store}' has counts, whose rows stand for n rows each: add --weight n"
+            raise ValueError(msg)
         if self.verb is PredictionLog.confusion:
             options["labels"] = self._labels(log, keys)
-        stores = [store for file in self.found.files if (store := inputs.store_of(file))]
-        if stores and "n" not in self._columns.read:
-            msg = f"'{stores[0]}' has counts, whose rows stand for n rows each: add --weight n"
-            raise ValueError(msg)
         return log
 
     def _meant(self, options: Sequence[Option]) -> dict[str, Any]:

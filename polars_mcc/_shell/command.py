@@ -20,7 +20,7 @@ from polars_mcc._log.plan_errors import reason
 from polars_mcc._scores.registry import metrics as known_metrics
 from polars_mcc._shell import inputs, outputs, store
 from polars_mcc._shell.asked import Asked
-from polars_mcc._shell.options import Option, described, examples_of, options_of
+from polars_mcc._shell.options import Option, docstring_of, examples_of, options_of
 from polars_mcc._shell.terminal import say, show, table, visible_lines
 from polars_mcc._show.progress import Bar
 from polars_mcc._verbs.check import CheckError
@@ -209,7 +209,7 @@ def _made(name: str, run: Callable[..., None]) -> None:
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     examples = "\n\n".join(f"`{example}`" for example in examples_of(verb))
-    command.__doc__ = f"{described(verb).short_description}\n\nFor example:\n\n{examples}"
+    command.__doc__ = f"{docstring_of(verb).short_description}\n\nFor example:\n\n{examples}"
     app.command(command, name=name.replace("_", "-"))
 
 

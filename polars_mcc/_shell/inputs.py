@@ -194,10 +194,10 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
                 raise pl.exceptions.SchemaError(msg)
 
 
-def store_of(file: str) -> Path | None:
-    """The folder of a file, if that keeps counts."""
-    folder = Path(file).parent
-    return folder if "://" not in file and (folder / STORE).is_file() else None
+def store_of(logs: Logs) -> Path | None:
+    """The first folder of the files that keeps counts, if one does."""
+    folders = dict.fromkeys(Path(file).parent for file in logs.files if "://" not in file)
+    return next((folder for folder in folders if (folder / STORE).is_file()), None)
 
 
 def rows_of_files(

@@ -53,7 +53,7 @@ class Option:
     @property
     def words(self) -> str:
         """What the docstring says of it."""
-        params = described(self.verb).params
+        params = docstring_of(self.verb).params
         [words] = [one.description for one in params if one.arg_name.lstrip("*") == self.name]
         return " ".join((words or "").split())
 
@@ -76,7 +76,7 @@ def options_of(verb: Callable[..., Any]) -> list[Option]:
 
 
 @lru_cache
-def described(verb: Callable[..., Any]) -> Docstring:
+def docstring_of(verb: Callable[..., Any]) -> Docstring:
     """The docstring of a verb, taken apart."""
     from docstring_parser import DocstringStyle, parse  # noqa: PLC0415 - it is optional
 

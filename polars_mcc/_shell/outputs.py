@@ -88,8 +88,7 @@ def encoded(answer: pl.DataFrame, form: Format) -> bytes:
         file = io.BytesIO()
         answer.write_parquet(file)
         return file.getvalue()
-    is_plain = form != "markdown"
-    text: str = getattr(answer, f"write_{form}")() if is_plain else _markdown(answer)
+    text: str = _markdown(answer) if form == "markdown" else getattr(answer, f"write_{form}")()
     return (text if text.endswith("\n") else text + "\n").encode()
 
 

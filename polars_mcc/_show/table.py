@@ -11,6 +11,7 @@ from polars_mcc._counts.sliced import COMPLETE
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.extras import missing
 from polars_mcc._log.frames import check_collected
+from polars_mcc._log.labels import label_names
 from polars_mcc._log.text import as_text
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def table(
         rows = rows.select(*result.columns[:after], place, *result.columns[after:])
         shown = GT(rows).fmt(lambda row: pictures[row], columns=place)
     # What is a key keeps its digits: a year is no count.
-    counts = [name for name in integers if name not in keys_of(result)]
+    keys = keys_of(result)
+    counts = [name for name in integers if name not in keys]
     if counts:
         shown = shown.fmt_integer(counts)
     if floats:
@@ -104,8 +106,8 @@ def _is_added(answer: pl.DataFrame, place: int) -> bool:
     """Whether a column is the first that a verb adds, though a key may have the same name."""
     name, *after = answer.columns[place:]
     if name == "gold":
-        labels = ["null" if label is None else str(label) for label in answer["gold"]]
-        return {*after} <= _OF_CELLS or after == [*dict.fromkeys(labels), "n_null"]
+        labels = label_names(answer["gold"].unique(maintain_order=True))
+        return {*after} <= _OF_CELLS or after == [*labels, "n_null"]
     return name in _FIRST and after[: len(_FIRST[name])] == _FIRST[name]
 
 

@@ -16,7 +16,7 @@ from polars_mcc._log.choices import Normalize, check_at_least, check_choice
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.labels import as_labels, known_labels
+from polars_mcc._log.labels import as_labels, known_labels, label_names
 from polars_mcc._log.plan_errors import Failure
 from polars_mcc._scores.r_k import correlation, divide, summed
 
@@ -277,7 +277,7 @@ def _beside(
 
 
 def _columns(log: SlicedLog, labels: pl.Series) -> list[str]:
-    names = ["null" if label is None else str(label) for label in labels]
+    names = label_names(labels)
     for name, times in Counter([*log.names.values(), "gold", *names, "n_null"]).items():
         if times > 1:
             msg = (
