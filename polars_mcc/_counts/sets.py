@@ -11,7 +11,7 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._counts.counted import count_columns, counted, labelled, merged
-from polars_mcc._counts.sliced import PRED, SET, SlicedLog, key_column
+from polars_mcc._counts.sliced import KEY, PRED, SET, SlicedLog
 from polars_mcc._log.keys import KeySet, name_of
 
 
@@ -40,7 +40,7 @@ def counted_by_sets(log: SlicedLog) -> pl.LazyFrame:
     one_set = replace(log, sets=None)
 
     def null_unless_of(keys: KeySet, column: str) -> pl.Expr:
-        inactive = {key_column(key) for key in log.keys if key not in (*keys, *log.always)}
+        inactive = {KEY + key for key in log.keys if key not in (*keys, *log.always)}
         null = pl.lit(None, dtypes[column]) if column in inactive else pl.col(column)
         return null.alias(column)
 
@@ -73,7 +73,7 @@ def _of_rows(log: SlicedLog, sets: Sequence[KeySet]) -> dict[KeySet, pl.LazyFram
         keys: _decoded(
             log,
             counted(_of_one_set(source, keys)),
-            [*map(key_column, (*keys, *log.always)), *clusters],
+            [*(KEY + key for key in (*keys, *log.always)), *clusters],
         )
         for keys in sets
     }
@@ -86,29 +86,27 @@ def _of_single_keys(log: SlicedLog, sets: Sequence[KeySet]) -> dict[KeySet, pl.L
     """
     source = _encoded(log, ["gold", *(PRED + name for name in log.models)])
     dtypes = log.frame.collect_schema()
-    slots = list(dict.fromkeys(dtypes[key_column(key)] for (key,) in sets))
+    slots = list(dict.fromkeys(dtypes[KEY + key] for (key,) in sets))
     slot_names = [f"{SET}:{place}" for place in range(len(slots))]
     stacked = replace(source, keys=(*slot_names, *log.always))
 
     def slot_of(key: str) -> str:
-        return slot_names[slots.index(dtypes[key_column(key)])]
+        return slot_names[slots.index(dtypes[KEY + key])]
 
     def rows_of(key: str) -> pl.LazyFrame:
         values = {
-            key_column(slot): (
-                pl.col(key_column(key)) if slot == slot_of(key) else pl.lit(None, dtype)
-            )
+            KEY + slot: (pl.col(KEY + key) if slot == slot_of(key) else pl.lit(None, dtype))
             for slot, dtype in zip(slot_names, slots, strict=True)
         }
         rows = _of_one_set(source, (key,)).rows
         name = pl.lit(name_of((key,)), log.set_names).alias(SET)
-        return rows.with_columns(name, **values).drop(key_column(key))
+        return rows.with_columns(name, **values).drop(KEY + key)
 
     rows = pl.concat([rows_of(key) for (key,) in sets], how="diagonal")
     pairs = _decoded(log, counted(stacked, rows), []).cache()
     return {
         (key,): pairs.filter(pl.col(SET) == name_of((key,))).select(
-            pl.col(key_column(slot_of(key))).alias(key_column(key)),
+            pl.col(KEY + slot_of(key)).alias(KEY + key),
             *_of_one_set(log, ()).slice,
             *("gold", "pred", *log.extras, *count_columns(log)),
         )

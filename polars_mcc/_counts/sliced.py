@@ -74,7 +74,7 @@ class SlicedLog:
         """
         sets = () if self.sets is None else (SET,)
         names = {name: name for name in (*sets, *self.apart)}
-        names |= {key_column(key): key for key in self.keys}
+        names |= {KEY + key: key for key in self.keys}
         names |= {} if self.windows is None else {COMPLETE: COMPLETE}
         return names | ({_MODEL: "model"} if self.has_models else {})
 
@@ -108,7 +108,7 @@ class SlicedLog:
         """For each model, its column of predictions and the columns that make its slice."""
         for name in self.models:
             model = [pl.lit(name, self.model_dtype).alias(_MODEL)] if self.has_models else []
-            yield pl.col(PRED + name), [*map(pl.col, map(key_column, self.keys)), *model]
+            yield pl.col(PRED + name), [*(pl.col(KEY + key) for key in self.keys), *model]
 
     @property
     def rows(self) -> pl.LazyFrame:
@@ -167,7 +167,7 @@ class SlicedLog:
         names, long = self.names, {}
         if self.is_long:
             long = {LONG[0]: pl.col(SET), LONG[1]: self._value}
-            hidden = {SET, *map(key_column, {*self.keys} - {*self.always})}
+            hidden = {SET, *(KEY + key for key in {*self.keys} - {*self.always})}
             names = {column: name for column, name in names.items() if column not in hidden}
         return slices.with_columns(texts).select(
             *(value.alias(name) for name, value in long.items()),
@@ -184,7 +184,7 @@ class SlicedLog:
         def text(key: str) -> pl.Expr:
             is_active = pl.col(SET).is_in([name_of(keys) for keys in sets if key in keys])
             missing = pl.when(~is_one).then(pl.lit("null"))
-            value = as_text(pl.col(key_column(key)), self.key_dtypes[key])
+            value = as_text(pl.col(KEY + key), self.key_dtypes[key])
             return pl.when(is_active).then(pl.coalesce(value, missing))
 
         values = [text(key) for key in self.keys if key not in self.always]
@@ -197,8 +197,3 @@ class SlicedLog:
             self.rows.select(label=pl.col(side).cast(self.label_dtype)) for side in ("gold", "pred")
         ]
         return pl.concat(sides).unique().drop_nulls().sort("label")
-
-
-def key_column(name: str) -> str:
-    """The column of a log that holds the key of this name."""
-    return KEY + name

@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.sets import counted_by_sets
-from polars_mcc._counts.sliced import COMPLETE, SlicedLog, key_column
+from polars_mcc._counts.sliced import COMPLETE, KEY, SlicedLog
 from polars_mcc._log.keys import Windows
 
 _BEGINS, _ORIGIN, _ENDS, _PLACE = "begins:", "origin:", "ends:", "place:"
@@ -24,7 +24,7 @@ def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
     """
     windows = log.windows
     assert windows is not None  # noqa: S101 - for the type checker
-    key = key_column(windows.index.name)
+    key = KEY + windows.index.name
     index, origin, ends = pl.col(key), pl.col(_ORIGIN), pl.col(_ENDS)
     # The scan is shared by the rows and by what is asked of all: when they begin and end.
     frame = log.frame.cache()

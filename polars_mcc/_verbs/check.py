@@ -10,7 +10,7 @@ import polars as pl
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.exact import Floats
 from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.sliced import SET, SlicedLog, key_column
+from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._inference.periods import COLUMNS, PERIODS, changes
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level, check_number
@@ -181,7 +181,7 @@ def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.L
     counted = pairs(baseline)
     if log.has_models:  # In counts, the model is a key; of models that are not here, there is none.
         [*_, model] = log.slice
-        models = pl.col(key_column("model")).cast(log.model_dtype, strict=False)
+        models = pl.col(KEY + "model").cast(log.model_dtype, strict=False)
         counted = counted.with_columns(models.alias(model)).filter(pl.col(model).is_not_null())
     both = [of(counted, "before"), of(pairs(log), "after")]
     return apart, pl.concat(both, how="vertical_relaxed")

@@ -16,7 +16,7 @@ from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.counted import count_columns, merged
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.sliced import SET, SlicedLog, key_column
+from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._inference.differences import SIDE_A, SIDE_B, adjusted, independent, side, side_a
 from polars_mcc._inference.intervals import estimate
 from polars_mcc._inference.rest_of_log import scores_of_rest, taken_away
@@ -304,10 +304,7 @@ def _coarser(log: SlicedLog, slices: pl.LazyFrame) -> pl.LazyFrame:
     ]
     schema: dict[str, pl.DataType] = {SET: log.set_names, "to": log.set_names}
     schema |= {f"drop:{key}": pl.Boolean() for key in log.keys}
-    kept = [
-        pl.when(~pl.col(f"drop:{key}")).then(key_column(key)).alias(key_column(key))
-        for key in log.keys
-    ]
+    kept = [pl.when(~pl.col(f"drop:{key}")).then(KEY + key).alias(KEY + key) for key in log.keys]
     return (
         slices.join(pl.LazyFrame(dropped, schema=schema), on=SET)
         .with_columns(pl.col("to").alias(SET), *kept)
