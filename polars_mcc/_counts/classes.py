@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import polars as pl
 
 from polars_mcc._counts import identity, label_lists
 from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.labels import are_scored
 
 
-def classes(log: SlicedLog, *, named: bool) -> pl.LazyFrame:
+def classes(log: SlicedLog) -> pl.LazyFrame:
     """Reduce a log to its classes, in one pass over its rows.
 
     `gold_n`, `pred_n`, `hit_n`: how often the label is gold, predicted, both, in Int128
     units of the slice's `unit`. `null_n`: rows not scored, in the wide dtype, kept on a
-    label so that no slice gets lost. `label` is the label if `named`, else its identity.
+    label so that no slice gets lost.
     """
     is_plain = log.weight_name is None and log.sets is None and log.windows is None
     if is_plain and log.is_multilabel:
@@ -25,68 +25,88 @@ def classes(log: SlicedLog, *, named: bool) -> pl.LazyFrame:
         return label_lists.classes(log, rows, are_counts=False)
     # The unit of weights is known once their pairs are. Of Booleans there are as few pairs as
     # classes have sides.
-    if not is_plain or log.label_dtype == pl.Boolean:
-        return of_pairs(log, pairs(log))
-    return _of_rows(log, named=named)
+    is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
+    return of_pairs(log, pairs(log)) if is_one_boolean or not is_plain else _of_rows(log)
 
 
-def _of_rows(log: SlicedLog, *, named: bool) -> pl.LazyFrame:
+def _of_rows(log: SlicedLog) -> pl.LazyFrame:
     """Add each row to the class of its gold label, and each miss to the class of its pred too.
 
     So a hit is one row to group, a miss two, and there are far fewer groups than of pairs.
     """
-    gold, hit = pl.col("gold").cast(log.label_dtype), pl.col("hit")
-    models = [(pred.cast(log.label_dtype), model_slice) for pred, model_slice in log.each_model()]
-    hits = {
-        f"hit:{place}": gold.eq_missing(pred) if log.nulls == "label" else gold == pred
-        for place, (pred, _) in enumerate(models)
+    keys = [KEY + key for key in log.keys]
+    labels = pl.col("gold", *(PRED + name for name in log.models)).cast(log.label_dtype)
+    gold, hits = pl.col("gold"), {PRED + name: f"hit:{name}" for name in log.models}
+    are_hits = {
+        hit: gold.eq_missing(pl.col(pred)) if log.nulls == "label" else gold == pl.col(pred)
+        for pred, hit in hits.items()
     }
-    rows = log.frame.with_columns(**hits).cache()
-
-    def sides(pred: pl.Expr, model_slice: list[pl.Expr], hit: pl.Expr) -> Iterator[pl.LazyFrame]:
-        gold_label, pred_label = (
-            side if named else identity.of_label(side, log.label_dtype) for side in (gold, pred)
+    rows = log.frame.select(*keys, labels).with_columns(**are_hits).cache()
+    of_gold = rows.select(*keys, *hits.values(), label="gold")
+    missed = [
+        rows.filter(~pl.col(hits[PRED + name])).select(
+            *model_slice, label=PRED + name, is_missed=pl.lit(value=True)
         )
-        if log.nulls == "drop":  # A row that is not scored is one of the class null.
-            gold_label = pl.when(hit.is_not_null()).then(gold_label)
-        yield rows.select(*model_slice, label=gold_label, hit=hit.fill_null(value=False))
-        missed = pl.lit(None, pl.Boolean)
-        yield rows.filter(~hit).select(*model_slice, label=pred_label, hit=missed)
-
-    every_side = pl.concat(
-        side
-        for (pred, model_slice), hit in zip(models, hits, strict=True)
-        for side in sides(pred, model_slice, pl.col(hit))
-    )
-    gold_n, missed_n, hit_n = (pl.col(count) for count in ("gold_n", "missed_n", "hit_n"))
-    is_scored = pl.col("label").is_not_null() if log.nulls == "drop" else pl.lit(value=True)
-    sums = {"gold_n": hit.is_not_null(), "missed_n": hit.is_null(), "hit_n": hit}
-    # A sum of Booleans has 32 bits. A sum of bytes has 64, and bytes take little memory.
-    counts = {name: where.cast(pl.UInt8).sum() for name, where in sums.items()}
-    return _per_class(log, every_side, named=named, **counts).select(
+        for name, model_slice in log.each_model()
+    ]
+    counted = _of_several_models if log.has_models else _of_one_model
+    hit_n, missed_n = pl.col("hit_n"), pl.col("missed_n")
+    return counted(log, of_gold, missed).select(
         *log.slice,
         "label",
-        gold_n=pl.when(is_scored).then(gold_n).otherwise(0).cast(pl.Int128),
+        gold_n=pl.col("gold_n").cast(pl.Int128),
         pred_n=(missed_n + hit_n).cast(pl.Int128),
         hit_n=hit_n.cast(pl.Int128),
-        null_n=pl.when(is_scored).then(0).otherwise(gold_n).cast(pl.Int128),
+        null_n=pl.col("null_n").cast(pl.Int128),
         unit=pl.lit(1.0),
     )
 
 
-def _per_class(
-    log: SlicedLog, sides: pl.LazyFrame, *, named: bool, **sums: pl.Expr
+def _of_one_model(
+    log: SlicedLog, of_gold: pl.LazyFrame, missed: Sequence[pl.LazyFrame]
 ) -> pl.LazyFrame:
-    """Aggregate by slice and label: by their columns, or by one integer that stands for them.
+    """Count both sides of the rows in one grouping."""
+    [hit] = (pl.col(f"hit:{name}") for name in log.models)
+    is_missed = pl.col("is_missed")
+    sides = [of_gold.with_columns(is_missed=pl.lit(value=False)), *missed]
+    return identity.grouped(
+        pl.concat(sides, how="diagonal"),
+        [*log.slice, "label"],
+        gold_n=_how_often(hit.is_not_null()),
+        hit_n=_how_often(hit),
+        missed_n=_how_often(is_missed),
+        null_n=_how_often(hit.is_null() & ~is_missed),
+    )
 
-    One integer is up to twice as fast. But then the columns are to be found again, as the
-    maximum of values that are all the same; that is fast for numbers, and slow for text.
-    """
-    columns = sides.select(*log.slice, "label").collect_schema()
-    if named or not log.slice or not all(map(identity.is_cheap, columns.dtypes())):
-        return sides.group_by(columns.names()).agg(**sums)
-    whole = identity.of_class(log.slice, "label").alias("class")
-    return sides.group_by(whole).agg(pl.col(columns.names()).max(), **sums)
+
+def _of_several_models(
+    log: SlicedLog, of_gold: pl.LazyFrame, missed: Sequence[pl.LazyFrame]
+) -> pl.LazyFrame:
+    """Count the gold labels of all models in one grouping, and their misses in another."""
+    keys = [KEY + key for key in log.keys]
+    sums: dict[str, pl.Expr] = {}
+    for name in log.models:
+        hit = pl.col(f"hit:{name}")
+        counts = {"gold_n": hit.is_not_null(), "hit_n": hit, "null_n": hit.is_null()}
+        sums |= {f"{count}:{name}": _how_often(where) for count, where in counts.items()}
+    gold = identity.grouped(of_gold, [*keys, "label"], **sums).cache()
+    of_models = [
+        gold.select(*model_slice, "label", **{count: f"{count}:{name}" for count in _OF_GOLD})
+        for name, model_slice in log.each_model()
+    ]
+    missed_n = _how_often(pl.col("is_missed"))
+    of_missed = identity.grouped(pl.concat(missed), [*log.slice, "label"], missed_n=missed_n)
+    sides = pl.concat([*of_models, of_missed], how="diagonal")
+    sums = {count: pl.col(count).sum() for count in (*_OF_GOLD, "missed_n")}
+    return identity.grouped(sides, [*log.slice, "label"], **sums)
+
+
+_OF_GOLD = ("gold_n", "hit_n", "null_n")
+
+
+def _how_often(condition: pl.Expr) -> pl.Expr:
+    """How often a condition holds: a sum of Booleans has 32 bits, one of bytes has 64."""
+    return condition.cast(pl.UInt8).sum()
 
 
 def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:

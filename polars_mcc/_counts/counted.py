@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_mcc._counts.exact import weight_failures
+from polars_mcc._counts.identity import grouped
 from polars_mcc._counts.label_lists import in_order
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._log.plan_errors import Failure, unless
@@ -24,14 +25,13 @@ def counted(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
     rows = log.rows if rows is None else rows
     if log.is_multilabel:
         rows = rows.with_columns(in_order(pl.col("gold", "pred").cast(log.pred_dtype)))
-    grouped = rows.group_by(*log.slice, "gold", "pred", *log.extras)
-    if log.weight_name is None:
-        pairs = grouped.agg(n=weight.sum(), n_null=pl.lit(0, pl.Int64))
-    else:
+    sums = {"n": weight.sum(), "n_null": pl.lit(0, pl.Int64)}
+    if log.weight_name is not None:
         total = log.numbers.total(log.numbers.widen(weight))
         failures = weight_failures(least.min(), total, log.weight_name)
-        squares = {} if log.is_frequency else {"squares": squared.sum()}
-        pairs = grouped.agg(n=log.numbers.as_count(total, *failures), n_null=null.sum(), **squares)
+        sums = {"n": log.numbers.as_count(total, *failures), "n_null": null.sum()}
+        sums |= {} if log.is_frequency else {"squares": squared.sum()}
+    pairs = grouped(rows, [*log.slice, "gold", "pred", *log.extras], **sums)
     return pairs if log.is_multilabel else labelled(log, pairs)
 
 

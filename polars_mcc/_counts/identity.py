@@ -1,33 +1,66 @@
-"""Hashes that stand for labels and slices while rows are counted.
+"""Integers that stand for labels, and for all that rows are grouped by, while they are counted.
 
-A score needs to know which labels are equal, not what they are. Of K labels, two share an
-identity with a probability below K² / 2⁶⁴, which is 6·10⁻¹⁰ for 10⁵ labels, whatever the
-number of rows, slices and pairs; these two would be scored as one class. That two slices of
-S share one is as likely as S² / 2¹²⁸, and 3·10⁻²³ for 10⁸ slices. Polars' hash differs
-between its versions, so an identity does not leave the query.
+Text labels are hashed, once, right after the scan: a score needs to know which labels are equal,
+not what they are. Of K labels, two share a hash with a probability below K² / 2⁶⁴, which is
+6·10⁻¹⁰ for 10⁵ labels, whatever the number of rows, slices and pairs; these two would be scored
+as one class. Polars' hash differs between its versions, so it does not leave the query.
+
+Columns of a known, small width are grouped by as one Int64, a number whose digits they are: nulls,
+Booleans, integers of up to 32 bits, dates, Enums and Categoricals. It is exact, as is the way back.
+Columns that need more than 63 bits are grouped by as they are. Where there are many groups, one
+integer takes half the time of several columns; where there are few, as much.
 """
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import polars as pl
 
+from polars_mcc._counts.sliced import PRED, SlicedLog
+
 _WORD = 2**64
+_NUMBER = "number"
+_MOST = 2**63
+_BITS: Mapping[pl.DataType, int] = {
+    pl.Boolean(): 1,
+    pl.Int8(): 8,
+    pl.Int16(): 16,
+    pl.Int32(): 32,
+    pl.UInt8(): 8,
+    pl.UInt16(): 16,
+    pl.UInt32(): 32,
+}
 
 
-def of_label(label: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """What tells labels of `dtype` apart, null among them: text is hashed to a UInt64."""
-    return label.hash() if dtype == pl.String else label
+def unnamed(log: SlicedLog) -> SlicedLog:
+    """The log with text labels as their hashes; null stays null."""
+    if log.label_dtype != pl.String or log.is_multilabel:
+        return log
+    columns = ["gold", *(PRED + name for name in log.models), *({"baseline"} & {*log.extras})]
+    labels = {name: pl.col(name).cast(pl.String) for name in columns}
+    hashes = {
+        name: pl.when(label.is_not_null()).then(of_label(label)) for name, label in labels.items()
+    }
+    hashed = log.frame.with_columns(**hashes)
+    return replace(log, frame=hashed, label_dtype=pl.UInt64(), pred_dtype=pl.UInt64())
+
+
+def of_label(label: pl.Expr) -> pl.Expr:
+    """What tells labels that are text apart: a UInt64."""
+    return label.hash()
 
 
 def of_class(slice_columns: Sequence[str], label: str) -> pl.Expr:
-    """What tells the classes of all slices apart: an Int128 of two words of hashes.
+    """What tells the classes of all slices apart, to join by: an Int128 of two words of hashes.
 
     Both depend on the slice, the second on the label too: so the classes of two slices are
     kept apart by both words, and those of one slice by the label, which is enough without keys.
+    That two slices of S share both is as likely as S² / 2¹²⁸, and 3·10⁻²³ for 10⁸ slices.
     """
     if not slice_columns:
         return pl.col(label)
@@ -40,6 +73,76 @@ def of_class(slice_columns: Sequence[str], label: str) -> pl.Expr:
     return high.cast(pl.Int128) * _WORD + low.cast(pl.Int128)
 
 
-def is_cheap(dtype: pl.DataType) -> bool:
-    """Whether a column of equal values is quickly reduced to its value, by `max`."""
-    return dtype.is_numeric() or dtype.is_temporal() or isinstance(dtype, (pl.Boolean, pl.Enum))
+def grouped(rows: pl.LazyFrame, columns: Sequence[str], **aggregations: pl.Expr) -> pl.LazyFrame:
+    """Group rows by columns and aggregate them: by one integer, if the columns fit into it."""
+    number = _Number.of(rows.select(columns).collect_schema())
+    if number is None:
+        return rows.group_by(columns).agg(**aggregations)
+    groups = rows.group_by(number.encoded.alias(_NUMBER)).agg(**aggregations)
+    return groups.select(*number.decoded(pl.col(_NUMBER)), *aggregations)
+
+
+@dataclass(frozen=True)
+class _Digit:
+    """A column as a digit of a number: its physical values, and the one below for null."""
+
+    name: str
+    dtype: pl.DataType
+    null: int
+    radix: int
+
+    @classmethod
+    def of(cls, name: str, dtype: pl.DataType) -> _Digit | None:
+        """The digit that a column is, or None if its dtype is too wide."""
+        if isinstance(dtype, pl.Enum):
+            return cls(name, dtype, null=-1, radix=len(dtype.categories) + 1)
+        physical = pl.Series(dtype=dtype).to_physical().dtype
+        if dtype == pl.Null or physical not in _BITS:
+            return None
+        bits = _BITS[physical]
+        least = (
+            0 if physical.is_unsigned_integer() or physical == pl.Boolean else -(2 ** (bits - 1))
+        )
+        return cls(name, dtype, null=least - 1, radix=2**bits + 1)
+
+    @property
+    def encoded(self) -> pl.Expr:
+        return pl.col(self.name).to_physical().cast(pl.Int64).fill_null(self.null)
+
+    def decoded(self, digit: pl.Expr) -> pl.Expr:
+        """The column, from the digit, which is 0 for null."""
+        value: pl.Expr = pl.when(digit > 0).then(digit + self.null)
+        if isinstance(self.dtype, (pl.Enum, pl.Categorical)):
+            return value.cat.to(self.dtype)
+        if self.dtype == pl.Date:
+            value = value.cast(pl.Int32)
+        return value.cast(self.dtype)
+
+
+@dataclass(frozen=True)
+class _Number:
+    """Columns as one integer, whose digits they are, the last the lowest."""
+
+    digits: Sequence[_Digit]
+
+    @classmethod
+    def of(cls, dtypes: pl.Schema) -> _Number | None:
+        """The number that several columns are, or None if it would take more than 63 bits."""
+        digits = [_Digit.of(name, dtype) for name, dtype in dtypes.items()]
+        known = [digit for digit in digits if digit is not None]
+        fits = len(known) == len(digits) and math.prod(digit.radix for digit in known) <= _MOST
+        return cls(known) if fits and len(known) > 1 else None
+
+    @property
+    def encoded(self) -> pl.Expr:
+        first, *others = self.digits
+        return reduce(lambda high, low: high * low.radix + low.encoded, others, first.encoded)
+
+    def decoded(self, number: pl.Expr) -> list[pl.Expr]:
+        """The columns, from the number."""
+        of_nulls = reduce(lambda high, low: high * low.radix + low.null, self.digits, 0)
+        left, columns = number - of_nulls, []
+        for digit in reversed(self.digits):
+            columns.append(digit.decoded(left % digit.radix).alias(digit.name))
+            left = left // digit.radix
+        return columns[::-1]

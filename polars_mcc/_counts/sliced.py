@@ -104,11 +104,12 @@ class SlicedLog:
             return pairs
         return pairs.filter(pl.col(SET) == name_of(self.sets[0]))
 
-    def each_model(self) -> Iterator[tuple[pl.Expr, list[pl.Expr]]]:
-        """For each model, its column of predictions and the columns that make its slice."""
+    def each_model(self) -> Iterator[tuple[str, list[pl.Expr]]]:
+        """For each model, its name and the columns that make its slice."""
+        keys = [pl.col(KEY + key) for key in self.keys]
         for name in self.models:
             model = [pl.lit(name, self.model_dtype).alias(_MODEL)] if self.has_models else []
-            yield pl.col(PRED + name), [*(pl.col(KEY + key) for key in self.keys), *model]
+            yield name, [*keys, *model]
 
     @property
     def rows(self) -> pl.LazyFrame:
@@ -123,9 +124,9 @@ class SlicedLog:
                 "weight",
                 *self.extras,
                 *self.weight_sums,
-                pred=pred.cast(self.pred_dtype) if self.has_models else pred,
+                pred=pl.col(PRED + name).cast(self.pred_dtype) if self.has_models else PRED + name,
             )
-            for pred, model_slice in self.each_model()
+            for name, model_slice in self.each_model()
         )
 
     def per_slice(self, frame: pl.LazyFrame, **sums: pl.Expr) -> pl.LazyFrame:

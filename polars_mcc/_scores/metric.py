@@ -96,8 +96,9 @@ class Metric:
     @property
     def needs_labels(self) -> bool:
         """Whether it asks what labels are, and not only which are equal."""
-        named = {name for sum_ in self.classes.values() for name in sum_.meta.root_names()}
-        return self.is_of_positive or "label" in named
+        sums = (*self.classes.values(), *self.pairs.values())
+        named = {name for sum_ in sums for name in sum_.meta.root_names()}
+        return self.is_of_positive or not named.isdisjoint({"label", "gold", "pred"})
 
     @property
     def class_sums(self) -> dict[str, pl.Expr]:

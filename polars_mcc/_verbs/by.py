@@ -6,6 +6,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import classes, of_pairs
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference import intervals
@@ -39,9 +40,10 @@ def by(
     is a float, off by at most one unit in its last place if the weights are between 10⁻⁶ and
     10¹²; from there on all is exact but for weights below 10⁻¹⁸ of their slice's total.
 
-    Meanwhile hashes of 64 bits may stand for labels: two of K labels are taken for one with a
-    probability below K² / 2⁶⁴, 6·10⁻¹⁰ for 10⁵ labels, whatever the number of rows and slices.
-    `counts`, `classes` and `confusion`, which show labels, use no hashes.
+    Meanwhile hashes of 64 bits stand for labels that are text: two of K labels are taken for one
+    with a probability below K² / 2⁶⁴, 6·10⁻¹⁰ for 10⁵ labels, whatever the number of rows and
+    slices. Labels of other dtypes are exact; so are `counts`, `classes` and `confusion`, which
+    show labels.
 
     Args:
         *keys: What makes slices: a column, an expression or selector; `each`, `rollup`, `cube` or
@@ -173,18 +175,18 @@ def by(
     if sliced.is_multilabel:
         registry.check_multilabel(asked)
     positive = registry.is_positive(asked, log.meaning.positive, sliced.label_dtype)
-    if ci is None:
-        if any(metric.pairs for metric in asked):
-            cells = pairs(sliced).cache()  # They are used twice.
-            slices = measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
-        else:
-            named = any(metric.needs_labels for metric in asked)
-            slices = measure(sliced, classes(sliced, named=named), asked, positive=positive)
-    elif isinstance(method, Bootstrap):
+    if ci is not None and isinstance(method, Bootstrap):
         _check_resampling(log, sliced, names)
         from polars_mcc._inference import bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
 
-        slices = bootstrap.resampled(sliced, ci, method).lazy()
+        return log.in_kind(sliced.answer(bootstrap.resampled(sliced, ci, method).lazy()))
+    if not any(metric.needs_labels for metric in asked):
+        sliced = unnamed(sliced)
+    if ci is None and any(metric.pairs for metric in asked):
+        cells = pairs(sliced).cache()  # They are used twice.
+        slices = measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
+    elif ci is None:
+        slices = measure(sliced, classes(sliced), asked, positive=positive)
     else:
         assert not isinstance(method, Resampling)  # noqa: S101 - for the type checker
         found = intervals.estimate(sliced, pairs(sliced), ci, method, positive)

@@ -57,7 +57,7 @@ def classes(log: Described[FrameT], *keys: IntoKey) -> FrameT:
         polars-mcc classes logs/ --by country --format csv
     """
     sliced = cut(log, keys, answers=COLUMNS, lists=True)
-    reduced = classes_of(sliced, named=True).with_columns(
+    reduced = classes_of(sliced).with_columns(
         s=sliced.within_slice(rows_of(sliced)), null=sliced.within_slice(pl.col("null_n").sum())
     )
     return log.in_kind(sliced.answer(class_scores(sliced, reduced), "label"))

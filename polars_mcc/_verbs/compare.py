@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.cut import cut, model_named
+from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.differences import adjusted, side, side_a, with_difference
 from polars_mcc._inference.influence import variance, with_influence
@@ -106,6 +107,7 @@ def compare(
     check_choice("correction", correction, Correction)
     check_level(ci)
     sliced = cut(log, keys, answers=_COLUMNS, cluster=True, baseline=_baseline_of(log, baseline))
+    sliced = unnamed(sliced)
     labels = [pl.col(name) for name in ("gold", "baseline", "pred")]
     cells = pairs(sliced).cache()
     if sliced.nulls == "drop":  # A row that one model leaves open is scored for neither.

@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.periods import COLUMNS, PERIODS, changes
@@ -89,6 +90,7 @@ def drift(
     check_plain(keys, "drift", "windows overlap, and two periods must not", sets=True)
     log.meaning.check_without("drift", "it takes rows for independent", "cluster")
     sliced = cut(log, keys, answers=COLUMNS, periods={"before": before, "after": after})
+    sliced = unnamed(sliced)
     counted = pairs(sliced).cache()
     apart = replace(sliced, extras=(), apart=("period",), has_total=False)
     cells = merged(apart, counted.with_columns(period=_period()))

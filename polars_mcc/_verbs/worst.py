@@ -15,6 +15,7 @@ import polars as pl
 from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.counted import count_columns, merged
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._inference.differences import SIDE_A, SIDE_B, adjusted, independent, side, side_a
@@ -145,7 +146,7 @@ def worst(
         msg = "worst looks for slices: name the keys to slice by, as in worst('country', 'device')"
         raise ValueError(msg)
     up_to_depth = KeySets("cube", keys, total=False, depth=depth)
-    sliced = cut(log, [up_to_depth], answers=_COLUMNS, long=long)
+    sliced = unnamed(cut(log, [up_to_depth], answers=_COLUMNS, long=long))
     found = _Search(sliced, ci, correction, min_n).found()
     order = -pl.col("loss") if rank == "loss" else pl.col("diff_high")
     ranked = found.sort(order, *sliced.slice).select(*sliced.slice, *_COLUMNS)

@@ -1,4 +1,4 @@
-"""Hashes stand for labels and slices: how often they agree by accident, and what that does."""
+"""Integers stand for labels and slices: exact ones, and hashes, which may agree by accident."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from support import codes, log_of
 
+from polars_mcc import cube
 from polars_mcc._counts import identity
 
 MANY = 40_000
@@ -39,7 +40,7 @@ def expected_collisions(things: int, bits: int) -> tuple[float, float]:
 def test_a_narrow_hash_of_labels_collides_as_often_as_a_random_one(texts, shift):
     """The bound in `identity.py` is that of a random hash; so 24 of its bits must look random."""
     label = pl.Series("label", texts)
-    words = pl.select(identity.of_label(pl.lit(label), pl.String())).to_series()
+    words = pl.select(identity.of_label(pl.lit(label))).to_series()
     assert words.dtype == pl.UInt64
     assert collisions(words) == 0
     mean, five_sigma = expected_collisions(len(texts), 24)
@@ -73,8 +74,121 @@ def test_a_collision_would_change_the_score(monkeypatch):
     """So the tests that compare scores with an oracle notice a hash that is too narrow."""
     log = log_of([("x", gold, gold) for gold in range(6)] + [("x", 0, 1), ("x", 2, 3)])
     right = log.mcc.by("key")
-    monkeypatch.setattr(identity, "of_label", lambda label, _: label.hash() % 2)
+    monkeypatch.setattr(identity, "of_label", lambda label: label.hash() % 2)
     assert not log.mcc.by("key").equals(right)
+
+
+MANY_NAMES = pl.Enum([f"name-{k}" for k in range(70_000)])
+WIDTHS: dict[pl.DataType, list] = {
+    pl.Boolean(): [False, True],
+    **{
+        dtype: sorted({low, low + 1, 0, 1, high - 1, high})
+        for dtype, low, high in [
+            (pl.Int8(), -(2**7), 2**7 - 1),
+            (pl.Int16(), -(2**15), 2**15 - 1),
+            (pl.Int32(), -(2**31), 2**31 - 1),
+            (pl.UInt8(), 0, 2**8 - 1),
+            (pl.UInt16(), 0, 2**16 - 1),
+            (pl.UInt32(), 0, 2**32 - 1),
+        ]
+    },
+    pl.Date(): [dt.date.min, dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date.max],
+    pl.Enum(["only"]): ["only"],
+    MANY_NAMES: ["name-0", "name-1", "name-255", "name-256", "name-65535", "name-69999"],
+    pl.Categorical(): ["a", "b"],
+    pl.Categorical(pl.Categories("letters", physical=pl.UInt8)): ["a", "b"],
+}
+WIDE: dict[pl.DataType, list] = {
+    pl.Int64(): [-(2**63), 0, 2**63 - 1],
+    pl.Float64(): [0.0, -0.0, float("nan")],
+    pl.String(): ["", "a"],
+    pl.Datetime(): [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)],
+    pl.Null(): [],
+}
+
+
+@st.composite
+def frames(draw, dtypes=(*WIDTHS, *WIDE)) -> pl.DataFrame:
+    """A frame of keys a, b, c and labels of any widths, those at their limits included."""
+    label = draw(st.sampled_from(dtypes))
+    columns = {name: draw(st.sampled_from(dtypes)) for name in "abc"} | {"gold": label}
+    columns |= {"pred": label, "other": label}
+    values = {**WIDTHS, **WIDE}
+    height = draw(st.integers(0, 12))
+    return pl.DataFrame(
+        {
+            name: pl.Series(
+                [draw(st.sampled_from([None, *values[dtype]])) for _ in range(height)], dtype=dtype
+            )
+            for name, dtype in columns.items()
+        }
+    )
+
+
+@given(frames())
+def test_grouped_by_an_integer_is_grouped_by_columns(frame):
+    columns = ["a", "b", "c"]
+    found = identity.grouped(frame.lazy(), columns, n=pl.len()).collect()
+    expected = frame.group_by(columns).agg(n=pl.len())
+    assert found.schema == expected.schema
+    assert_frame_equal(found, expected, check_row_order=False, check_exact=True)
+
+
+@pytest.mark.parametrize("dtype", WIDTHS, ids=repr)
+def test_every_narrow_width_is_grouped_by_an_integer(dtype):
+    values = [None, *WIDTHS[dtype]]
+    pairs = [(a, b) for a in values for b in values]
+    frame = pl.DataFrame(pairs, schema={"a": dtype, "b": dtype}, orient="row").lazy()
+    is_narrow = dtype not in {pl.Int32(), pl.UInt32(), pl.Date(), pl.Categorical()}
+    groups = identity.grouped(frame, ["a", "b"], n=pl.len())
+    assert ('alias("number")' in groups.explain()) == is_narrow, "two of 33 bits are too wide"
+    of_one = identity.grouped(frame.with_columns(c=True), ["a", "c"], n=pl.len())
+    assert 'alias("number")' in of_one.explain()
+    assert sorted(groups.collect().rows(), key=repr) == sorted(
+        ((*pair, 1) for pair in pairs), key=repr
+    )
+
+
+def test_columns_of_63_bits_are_one_integer_and_of_more_are_not():
+    most = pl.Schema({"a": pl.UInt32, "b": pl.UInt16, "c": pl.Enum(map(str, range(2**15 - 2)))})
+    number = identity._Number.of(most)
+    assert number is not None
+    more = {**most, "c": pl.Enum(map(str, range(2**15 - 1)))}
+    assert identity._Number.of(pl.Schema(more)) is None
+    last = {"a": 2**32 - 1, "b": 2**16 - 1, "c": str(2**15 - 3)}
+    rows = pl.DataFrame([last, dict.fromkeys(last), {**last, "c": None}], schema=most)
+    found = identity.grouped(rows.lazy(), rows.columns, n=pl.len()).drop("n").collect()
+    assert_frame_equal(found, rows, check_row_order=False)
+
+
+VERBS = {
+    "by": lambda log: log.by("a", "b"),
+    "interval": lambda log: log.by("a", ci=0.95),
+    "counts": lambda log: log.counts("a", "b"),
+    "classes": lambda log: log.classes("b"),
+    "models": lambda log: log(pred=["pred", "other"]).by("a"),
+    "compare": lambda log: log(pred=["pred", "other"]).compare("a"),
+    "label": lambda log: log(nulls="label", pred=["pred", "other"]).by("a", "b"),
+    "sets": lambda log: log.by(cube("a", "b")),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@given(frame=frames(dtypes=tuple(WIDTHS)))
+def test_answers_from_integers_are_those_from_columns(verb, frame):
+    found = verb(frame.lazy().mcc).collect()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(identity._Number, "of", lambda _: None)
+        assert_frame_equal(found, verb(frame.lazy().mcc).collect(), check_exact=True)
+
+
+@given(frames())
+def test_several_models_are_scored_as_each_alone(frame):
+    together = frame.mcc(pred=["pred", "other"]).by("a")
+    for name in ("pred", "other"):
+        alone = frame.mcc(pred=name).by("a")
+        of_one = together.filter(model=name).drop("model")
+        assert_frame_equal(of_one, alone, check_exact=True)
 
 
 number_keys = st.tuples(st.none() | st.integers(-2, 2), st.sampled_from([None, 0.0, -0.0, 0.5]))
@@ -82,7 +196,7 @@ number_keys = st.tuples(st.none() | st.integers(-2, 2), st.sampled_from([None, 0
 
 @given(st.lists(st.tuples(number_keys, codes, codes), max_size=40))
 def test_slices_by_number_are_those_by_text(rows):
-    """Number keys are grouped by one integer, text keys by their columns."""
+    """Whatever the dtypes, a slice is one: 0.0 and -0.0, null and null."""
     log = log_of([("", gold, pred) for _, gold, pred in rows])
     log = log.with_columns(
         a=pl.Series([key[0] for key, *_ in rows], dtype=pl.Int8),
