@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import NamedTuple
 
 import polars as pl
@@ -13,6 +12,7 @@ import polars as pl
 from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference import methods
 from polars_mcc._inference.influence import ends, influences, margins, observed
 from polars_mcc._log.choices import Method
 from polars_mcc._scores.measure import measure
@@ -83,7 +83,7 @@ def critical(log: SlicedLog, ci: float) -> pl.Expr:
     Student's t has one degree of freedom less than there are clusters; from 3 on, by the
     expansion of Fisher and Cornish (1960), which is 0.1 % off at 3 and exact at many.
     """
-    z = NormalDist().inv_cdf((1 + ci) / 2)
+    z = methods.critical(ci)
     if not log.has_clusters:
         return pl.lit(z)
     df = pl.col("n_clusters") - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -180,6 +179,8 @@ _DEFAULT_NAMES: Mapping[str, str] = {"gold": defaults.GOLD, "pred": defaults.PRE
 
 
 def _missing(name: str, schema: pl.Schema, role: str) -> MissingColumn:
+    import difflib  # noqa: PLC0415 - for an error alone
+
     def likeness(other: str) -> float:
         return difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -142,6 +141,8 @@ def check_multilabel(metrics: Iterable[Metric]) -> None:
 
 def _named(name: str) -> Metric:
     if name not in _REGISTRY:
+        import difflib  # noqa: PLC0415 - for an error alone
+
         near = difflib.get_close_matches(name, _REGISTRY, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."
         msg = f"no metric '{name}'{hint} The metrics are {', '.join(map(repr, _REGISTRY))}."
