@@ -38,8 +38,12 @@ _BITS: Mapping[pl.DataType, int] = {
 
 
 def unnamed(log: SlicedLog) -> SlicedLog:
-    """The log with text labels as their hashes; null stays null."""
-    if log.label_dtype != pl.String or log.is_multilabel:
+    """The log with text labels as their hashes; null stays null.
+
+    Sets of keys that are each counted from rows have these in 4 bytes, which is half of a hash.
+    """
+    counted_sets = sum(parent is None for parent in log.parents.values())
+    if log.label_dtype != pl.String or log.is_multilabel or counted_sets > 1:
         return log
     columns = ["gold", *(PRED + name for name in log.models), *({"baseline"} & {*log.extras})]
     labels = {name: pl.col(name).cast(pl.String) for name in columns}

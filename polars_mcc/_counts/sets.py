@@ -23,35 +23,41 @@ def counted_by_sets(log: SlicedLog) -> pl.LazyFrame:
     """
     if log.sets is None:
         return counted(log)
-    sets = log.sets
-    largest_first = sorted(sets, key=len, reverse=True)
-    parents = {
-        keys: next((other for other in reversed(largest_first) if {*keys} < {*other}), None)
-        for keys in sets
-    }
-    pairs = _of_rows(log, [keys for keys, parent in parents.items() if parent is None])
-    for keys in largest_first:
+    parents = log.parents
+    of_rows = _of_rows(log, [keys for keys, parent in parents.items() if parent is None])
+    pairs: dict[KeySet, pl.LazyFrame] = {}  # of the sets of which others are summed up
+    of_sets = []
+    for sets, frame in of_rows.items():
+        are_parents = [keys for keys in sets if keys in parents.values()]
+        of_sets.append(frame.cache() if are_parents else frame)
+        for keys in are_parents:
+            pairs[keys] = of_sets[-1].filter(pl.col(SET) == name_of(keys))
+    for keys in sorted(parents, key=len, reverse=True):
         parent = parents[keys]
         if parent is not None:
-            pairs[keys] = merged(_of_one_set(log, keys), pairs[parent])
-        if keys in parents.values():
-            pairs[keys] = pairs[keys].cache()
-    dtypes = log.frame.collect_schema()
-    one_set = replace(log, sets=None)
+            of_set = _as_set(log, keys, merged(_of_one_set(log, keys), pairs[parent]))
+            pairs[keys] = of_set.cache() if keys in parents.values() else of_set
+            of_sets.append(pairs[keys])
+    return pl.concat(of_sets)
 
-    def null_unless_of(keys: KeySet, column: str) -> pl.Expr:
-        inactive = {KEY + key for key in log.keys if key not in (*keys, *log.always)}
-        null = pl.lit(None, dtypes[column]) if column in inactive else pl.col(column)
-        return null.alias(column)
 
-    return pl.concat(
-        of_set.select(
-            pl.lit(name_of(keys), log.set_names).alias(SET),
-            *(null_unless_of(keys, column) for column in one_set.slice),
-            *("gold", "pred", *log.extras, *count_columns(log)),
-        )
-        for keys, of_set in pairs.items()
+def _as_set(log: SlicedLog, keys: KeySet, pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """The pairs of one set of keys, with the columns that those of all sets have."""
+    inactive = {
+        KEY + key: pl.lit(None, log.key_dtypes[key])
+        for key in log.keys
+        if key not in (*keys, *log.always)
+    }
+    columns = (
+        inactive.get(column, pl.col(column)).alias(column)
+        for column in replace(log, sets=None).slice
     )
+    name = pl.lit(name_of(keys), log.set_names).alias(SET)
+    return pairs.select(name, *columns, *_counted_columns(log))
+
+
+def _counted_columns(log: SlicedLog) -> list[str]:
+    return ["gold", "pred", *log.extras, *count_columns(log)]
 
 
 def _of_one_set(log: SlicedLog, keys: KeySet) -> SlicedLog:
@@ -59,59 +65,53 @@ def _of_one_set(log: SlicedLog, keys: KeySet) -> SlicedLog:
     return replace(log, keys=(*keys, *log.always), sets=None)
 
 
-def _of_rows(log: SlicedLog, sets: Sequence[KeySet]) -> dict[KeySet, pl.LazyFrame]:
-    """The pairs of sets of which none is part of another, from one scan."""
+def _of_rows(log: SlicedLog, sets: Sequence[KeySet]) -> dict[tuple[KeySet, ...], pl.LazyFrame]:
+    """The pairs of sets of which none is part of another, from one scan: together or each alone."""
     if len(sets) == 1:
-        return {keys: counted(_of_one_set(log, keys)) for keys in sets}
+        return {(keys,): _as_set(log, keys, counted(_of_one_set(log, keys))) for keys in sets}
     if max(map(len, sets)) == 1:
-        return _of_single_keys(log, sets)
+        return {(*sets,): _of_single_keys(log, [key for (key,) in sets])}
     # Crossed keys have so many groups that Polars would keep the rows of most in memory, were
     # they counted in one grouping. So they are counted one by one, from columns kept in memory.
     source = _encoded(log, [*log.frame.collect_schema()])
     clusters = {"cluster"} & {*log.extras}
-    return {
-        keys: _decoded(
-            log,
-            counted(_of_one_set(source, keys)),
-            [*(KEY + key for key in (*keys, *log.always)), *clusters],
-        )
-        for keys in sets
-    }
+
+    def of_set(keys: KeySet) -> pl.LazyFrame:
+        encoded = [*(KEY + key for key in (*keys, *log.always)), *clusters]
+        return _as_set(log, keys, _decoded(log, counted(_of_one_set(source, keys)), encoded))
+
+    return {(keys,): of_set(keys) for keys in sets}
 
 
-def _of_single_keys(log: SlicedLog, sets: Sequence[KeySet]) -> dict[KeySet, pl.LazyFrame]:
+def _of_single_keys(log: SlicedLog, keys: Sequence[str]) -> pl.LazyFrame:
     """Count each row once for each key, all in one grouping, which streams.
 
     Keys of one dtype share a column of values.
     """
     source = _encoded(log, ["gold", *(PRED + name for name in log.models)])
     dtypes = log.frame.collect_schema()
-    slots = list(dict.fromkeys(dtypes[KEY + key] for (key,) in sets))
+    slots = list(dict.fromkeys(dtypes[KEY + key] for key in keys))
     slot_names = [f"{SET}:{place}" for place in range(len(slots))]
     stacked = replace(source, keys=(*slot_names, *log.always))
 
     def slot_of(key: str) -> str:
-        return slot_names[slots.index(dtypes[KEY + key])]
+        return KEY + slot_names[slots.index(dtypes[KEY + key])]
 
     def rows_of(key: str) -> pl.LazyFrame:
         values = {
-            KEY + slot: (pl.col(KEY + key) if slot == slot_of(key) else pl.lit(None, dtype))
+            KEY + slot: pl.col(KEY + key) if KEY + slot == slot_of(key) else pl.lit(None, dtype)
             for slot, dtype in zip(slot_names, slots, strict=True)
         }
         rows = _of_one_set(source, (key,)).rows
         name = pl.lit(name_of((key,)), log.set_names).alias(SET)
         return rows.with_columns(name, **values).drop(KEY + key)
 
-    rows = pl.concat([rows_of(key) for (key,) in sets], how="diagonal")
-    pairs = _decoded(log, counted(stacked, rows), []).cache()
-    return {
-        (key,): pairs.filter(pl.col(SET) == name_of((key,))).select(
-            pl.col(KEY + slot_of(key)).alias(KEY + key),
-            *_of_one_set(log, ()).slice,
-            *("gold", "pred", *log.extras, *count_columns(log)),
-        )
-        for (key,) in sets
+    rows = pl.concat([rows_of(key) for key in keys], how="diagonal")
+    pairs = _decoded(log, counted(stacked, rows), [])
+    of_keys = {
+        KEY + key: pl.when(pl.col(SET) == name_of((key,))).then(slot_of(key)) for key in keys
     }
+    return pairs.with_columns(**of_keys).select(*log.slice, *_counted_columns(log))
 
 
 def _encoded(log: SlicedLog, columns: Sequence[str]) -> SlicedLog:

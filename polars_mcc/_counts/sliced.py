@@ -79,6 +79,15 @@ class SlicedLog:
         return names | ({_MODEL: "model"} if self.has_models else {})
 
     @property
+    def parents(self) -> dict[KeySet, KeySet | None]:
+        """For each set of keys, the smallest that has all of them and more, if there is one."""
+        by_size = sorted(self.sets or (), key=len)
+        return {
+            keys: next((other for other in by_size if {*keys} < {*other}), None)
+            for keys in self.sets or ()
+        }
+
+    @property
     def set_names(self) -> pl.Enum:
         """The dtype of the set of keys: in the order asked for."""
         return pl.Enum(map(name_of, self.sets or ()))

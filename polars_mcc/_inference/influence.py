@@ -27,7 +27,7 @@ import polars as pl
 from polars_mcc._counts.classes import beside_class, is_scored
 from polars_mcc._counts.exact import power_of_two, sum_in_any_order
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._scores.r_k import Summed, r_k
+from polars_mcc._scores.r_k import Summed, r_k, sums_over_classes
 
 
 def margins(log: SlicedLog, classes: pl.LazyFrame, summed: Summed) -> pl.LazyFrame:
@@ -38,19 +38,24 @@ def margins(log: SlicedLog, classes: pl.LazyFrame, summed: Summed) -> pl.LazyFra
     `y_unit` are what |φ| and |Y| are at most.
     """
     gold_n, pred_n = pl.col("gold_n"), pl.col("pred_n")
-    slices, sums = summed
+    over_classes = {
+        name: log.within_slice(sum_) for name, sum_ in sums_over_classes(log).columns().items()
+    }
+    sums = summed.sums
     squared = log.numbers.product(sums.s, sums.s)
 
     def share_of_square(part: pl.Expr) -> pl.Expr:
         return part / squared.to_float()
 
-    slices = slices.select(
-        *log.slice,
-        "s",
-        score=r_k(sums, log.numbers, None),
-        b=share_of_square((squared - sums.pp).to_float()),
-        c=share_of_square((squared - sums.tt).to_float()),
-        apart=share_of_square((squared - sums.tp).to_float()),  # 1 - Σ T_k P_k
+    beside = (
+        classes.filter(gold_n + pred_n > 0)
+        .with_columns(**over_classes)
+        .with_columns(
+            score=r_k(sums, log.numbers, None),
+            b=share_of_square((squared - sums.pp).to_float()),
+            c=share_of_square((squared - sums.tt).to_float()),
+            apart=share_of_square((squared - sums.tp).to_float()),  # 1 - Σ T_k P_k
+        )
     )
 
     def share(units: pl.Expr) -> pl.Expr:
@@ -60,13 +65,13 @@ def margins(log: SlicedLog, classes: pl.LazyFrame, summed: Summed) -> pl.LazyFra
     not_gold, not_pred = share(pl.col("s") - gold_n), share(pl.col("s") - pred_n)
     b, c, score, miss = (pl.col(name) for name in ("b", "c", "score", "miss"))
     most_y = 1 / b + 1 / c
-    slices = slices.with_columns(
+    beside = beside.with_columns(
         miss=pl.when(score.is_not_null()).then(1 / (b * c).sqrt())
     ).with_columns(
         phi_unit=power_of_two(2 * miss + score.abs() * most_y),
         y_unit=power_of_two(pl.when(score.is_not_null()).then(most_y)),
     )
-    return log.beside(classes.filter(gold_n + pred_n > 0), slices).select(
+    return beside.select(
         *log.slice,
         "label",
         "score",

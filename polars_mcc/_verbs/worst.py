@@ -183,21 +183,24 @@ class _Search:
 
         candidates = self._candidates(cells, of_total).cache()
         numbered = replace(whole, apart=("slice",))
-        parts = cells.join(
-            candidates.select(*log.slice, "slice"), on=log.slice, nulls_equal=True
-        ).select("slice", *whole.slice, "gold", "pred", *count_columns(log))
-        parts = parts.cache()
-        totals = whole.beside(candidates.select("slice", *whole.slice), total)
-        signed = [totals.with_columns(sign=1), parts.with_columns(sign=-1)]
-        taken = taken_away(numbered, pl.concat(signed, how="diagonal"))
-        rest = estimate(numbered, taken, self.ci, "score")
+        # The log less the slice. One join for both: what is asked for in two branches of a plan is
+        # in it twice, and doubles with each step.
+        signs = pl.LazyFrame({"is_slice": [True, False], "sign": [-1, 1]})
+        keys = [column for column in log.slice if column not in whole.slice]
+        of_slice = pl.when("is_slice").then(pl.col(keys))
+        wanted = candidates.select(*log.slice, "slice").join(signs, how="cross")
+        both = [cells.with_columns(is_slice=True), total.with_columns(is_slice=False)]
+        signed = wanted.with_columns(of_slice).join(
+            pl.concat(both, how="diagonal"), on=["is_slice", *log.slice], nulls_equal=True
+        )
+        rest = estimate(numbered, taken_away(numbered, signed), self.ci, "score")
         compared = whole.beside(numbered.beside(candidates, side_a(rest)), overall)
         behind = self._behind(compared, pl.col("n_tested").max().fill_null(0))
         behind = behind.filter("is_behind").drop("is_behind").cache()
 
         is_told = pl.col("role") == "one"
         marks = (
-            self._folded(candidates, parts, behind)
+            self._folded(candidates, cells, behind)
             .unpivot(["one", "into"], variable_name="role", value_name="slice")
             .group_by("slice")
             .agg(is_told=is_told.any(), n_folded=(~is_told).sum().cast(pl.Int64))
@@ -239,7 +242,7 @@ class _Search:
         )
 
     def _folded(
-        self, candidates: pl.LazyFrame, parts: pl.LazyFrame, found: pl.LazyFrame
+        self, candidates: pl.LazyFrame, cells: pl.LazyFrame, found: pl.LazyFrame
     ) -> pl.LazyFrame:
         """The slices found that are told by another: `one`, and `into` which.
 
@@ -255,6 +258,8 @@ class _Search:
             .select("finer", "coarser", *whole.slice, *SIDE_B)
             .cache()
         )
+        numbers = candidates.select(*log.slice, "slice")
+        parts = cells.join(numbers, on=log.slice, nulls_equal=True)
         between = replace(whole, apart=("finer", "coarser"))
         signs = pl.LazyFrame({"role": ["coarser", "finer"], "sign": [1, -1]})
         is_coarser = pl.col("role") == "coarser"
