@@ -36,9 +36,9 @@ class ExprMcc:
         """The R_K of the rows at hand, as one aggregating expression.
 
         For `select`, `group_by(...).agg`, `over`, `group_by_dynamic` and `rolling`, beside other
-        aggregations. For slices alone prefer `by`: this took 8 times as long on 10 million rows
+        aggregations. For slices alone prefer `by`: this took 4 times as long on 10 million rows
         with 10 text labels in 200 slices, and holds them in memory, in `rolling` once per window;
-        with `labels`, 1.5 times (`python tests/benchmarks/expression_or_by.py`).
+        with `labels`, 2.5 times (`python tests/benchmarks/expression_or_by.py`).
 
         Args:
             gold: The true label: a name or an expression.

@@ -18,6 +18,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import NamedTuple
 
 import polars as pl
 
@@ -55,7 +56,7 @@ def unnamed(log: SlicedLog) -> SlicedLog:
 
 
 def of_label(label: pl.Expr) -> pl.Expr:
-    """What tells labels that are text apart: a UInt64."""
+    """What tells labels apart that are text, or take more than 32 bits: a UInt64."""
     return label.hash()
 
 
@@ -86,6 +87,30 @@ def grouped(rows: pl.LazyFrame, columns: Sequence[str], **aggregations: pl.Expr)
     return groups.select(*number.decoded(pl.col(_NUMBER)), *aggregations)
 
 
+class Pair(NamedTuple):
+    """Two labels of one dtype as one integer, and back to what tells labels apart."""
+
+    number: pl.Expr
+    radix: int
+
+    def labels(self, number: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+        """What tells the gold label apart, and the predicted one, from the number."""
+        return number // self.radix, number % self.radix
+
+
+def of_pair(gold: pl.Expr, pred: pl.Expr, dtype: pl.DataType) -> Pair:
+    """Two labels as an Int64 or Int128: exact if 32 bits are enough for each, else 63 of a hash."""
+    digit = _Digit.of("", dtype)
+    if digit is None:
+        radix = _MOST
+        codes = [(of_label(label) // 2).cast(pl.Int128) for label in (gold, pred)]
+    else:
+        radix = digit.radix
+        wide = pl.Int64() if radix**2 <= _MOST else pl.Int128()
+        codes = [(digit.encoded(label) - digit.null).cast(wide) for label in (gold, pred)]
+    return Pair(codes[0] * radix + codes[1], radix)
+
+
 @dataclass(frozen=True)
 class _Digit:
     """A column as a digit of a number: its physical values, and the one below for null."""
@@ -109,9 +134,9 @@ class _Digit:
         )
         return cls(name, dtype, null=least - 1, radix=2**bits + 1)
 
-    @property
-    def encoded(self) -> pl.Expr:
-        return pl.col(self.name).to_physical().cast(pl.Int64).fill_null(self.null)
+    def encoded(self, column: pl.Expr) -> pl.Expr:
+        """The physical values of the column, as Int64."""
+        return column.to_physical().cast(pl.Int64).fill_null(self.null)
 
     def decoded(self, digit: pl.Expr) -> pl.Expr:
         """The column, from the digit, which is 0 for null."""
@@ -140,7 +165,11 @@ class _Number:
     @property
     def encoded(self) -> pl.Expr:
         first, *others = self.digits
-        return reduce(lambda high, low: high * low.radix + low.encoded, others, first.encoded)
+
+        def with_digit(high: pl.Expr, low: _Digit) -> pl.Expr:
+            return high * low.radix + low.encoded(pl.col(low.name))
+
+        return reduce(with_digit, others, first.encoded(pl.col(first.name)))
 
     def decoded(self, number: pl.Expr) -> list[pl.Expr]:
         """The columns, from the number."""

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_mcc._counts.exact import Numbers, Product, count_where, numbers, weight_failures
+from polars_mcc._counts import identity
+from polars_mcc._counts.exact import Numbers, count_where, numbers, weight_failures
 from polars_mcc._log.choices import Nulls
 from polars_mcc._log.columns import check_weight
 from polars_mcc._log.labels import are_scored, as_labels, common_dtype
@@ -77,7 +78,7 @@ class Score:
             known = as_labels(listed, dtype, null=self.nulls == "label")
             group = _sums_by_label(rows, known, arithmetic)
         else:
-            group = _pairs(rows) if weight is None else _sides(rows, weight, arithmetic)
+            group = _pairs(rows, dtype) if weight is None else _sides(rows, weight, arithmetic)
         n = _field("n")
         failures = [*group.failures]
         if weight_name is not None:
@@ -144,23 +145,19 @@ def _sums_by_label(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
     return _Group(summed, sums, (Failure(unlisted > 0, message),))
 
 
-def _pairs(rows: _Rows) -> _Group:
-    elements = pl.struct(gold=rows.gold, pred=rows.pred).filter(rows.scored).implode()
-    gold, pred = _field("gold"), _field("pred")
-
-    def squares(labels: pl.Expr) -> pl.Expr:
-        return labels.unique_counts().cast(pl.Int128).pow(2).sum()
-
-    n, tt, pp = pl.element().len().cast(pl.Int128), squares(gold), squares(pred)
-    sums = Sums(
-        s=n,
-        c=gold.eq_missing(pred).cast(pl.Int64).sum().cast(pl.Int128),
-        # Σ (t + p)² = Σ t² + 2 Σ t·p + Σ p²
-        tp=Product((squares(gold.append(pred)) - tt - pp) // 2),
-        tt=Product(tt),
-        pp=Product(pp),
-    )
-    return _Group(elements.list.eval(_struct({"n": n, **sums.columns()})), sums)
+def _pairs(rows: _Rows, dtype: pl.DataType) -> _Group:
+    """Each pair that occurs, and how often: from one integer for each row."""
+    pair = identity.of_pair(rows.gold, rows.pred, dtype)
+    element = pl.element()
+    counts = {"pair": element.unique(maintain_order=True), "n": element.unique_counts()}
+    pairs = pair.number.filter(rows.scored).implode().list.eval(_struct(counts))
+    gold, pred = pair.labels(_field("pair"))
+    n = _field("n").cast(pl.Int128)
+    none = n * 0
+    hit = pl.when(gold == pred).then(n).otherwise(0)
+    columns = {"label": gold.append(pred), "t": n.append(none), "p": none.append(n)}
+    sides = pairs.list.eval(_struct({**columns, "c": hit.append(none)}))
+    return _classes(sides, Numbers())
 
 
 def _sides(rows: _Rows, weight: pl.Expr, numbers: Numbers) -> _Group:
@@ -170,8 +167,11 @@ def _sides(rows: _Rows, weight: pl.Expr, numbers: Numbers) -> _Group:
     hit = pl.when(gold.eq_missing(pred)).then(weight).otherwise(0)
     as_gold = pl.struct(label=gold, t=weight, p=none, c=hit)
     as_pred = pl.struct(label=pred, t=none, p=weight, c=none)
-    sides = as_gold.filter(scored).append(as_pred.filter(scored)).implode()
+    return _classes(as_gold.filter(scored).append(as_pred.filter(scored)).implode(), numbers)
 
+
+def _classes(sides: pl.Expr, numbers: Numbers) -> _Group:
+    """Sides, each of a label and with what it adds to t, p and c → the sums over classes."""
     # A step each: the unit is that of the group; a class is added up before it is multiplied.
     weight, label = _field("t"), _field("label")
     columns = {"n": weight.sum(), "least": weight.min(), "label": label}

@@ -182,6 +182,24 @@ def test_answers_from_integers_are_those_from_columns(verb, frame):
         assert_frame_equal(found, verb(frame.lazy().mcc).collect(), check_exact=True)
 
 
+@pytest.mark.parametrize("dtype", [*WIDTHS, *WIDE], ids=repr)
+def test_a_pair_of_labels_is_one_integer_and_tells_labels_apart(dtype):
+    values = [None, *WIDTHS.get(dtype, WIDE.get(dtype))]
+    pairs = pl.DataFrame(
+        [(a, b) for a in values for b in values],
+        schema={"gold": dtype, "pred": dtype},
+        orient="row",
+    )
+    pair = identity.of_pair(pl.col("gold"), pl.col("pred"), dtype)
+    gold, pred = pair.labels(pl.col("number"))
+    found = pairs.with_columns(number=pair.number).with_columns(g=gold, p=pred)
+    different = pairs.select(pl.col("gold").n_unique()).item()
+    assert found["number"].n_unique() == different**2
+    assert found["g"].n_unique() == found["p"].n_unique() == different
+    equal = pl.col("gold").eq_missing(pl.col("pred"))
+    assert found.select((equal == (pl.col("g") == pl.col("p"))).all()).item()
+
+
 @given(frames())
 def test_several_models_are_scored_as_each_alone(frame):
     together = frame.mcc(pred=["pred", "other"]).by("a")
