@@ -1,10 +1,11 @@
-"""How long it takes to score the slices of a Parquet log, beside peers, in whole processes.
+"""How long it takes to score the slices of a Parquet log, beside peers.
 
     python tests/benchmarks/speed.py LOGS
 
-makes its logs in the folder LOGS (seeded; once), runs polars_mcc and a peer in turn, each
-time in a new process, imports included, and prints Markdown: the median of the ratios of
-the pairs, with their range, peaks of memory, and how far the answers are apart. A pair is
+makes its logs in the folder LOGS (seeded; once), runs polars_mcc and a peer in turn, and prints
+two tables in Markdown. What a user feels: each time a new process, imports included; the median of
+the ratios of the pairs, with their range, peaks of memory, and how far the answers are apart. And
+what the engine does: warm calls, in turns in one process, after a first one of each. A pair is
 repeated `--rounds` times, or until a peer has taken `--patience` seconds.
 
 The floor is what any query of Polars must do: decode the columns, and hash their values.
@@ -62,6 +63,7 @@ class Workload:
 WORKLOADS = [
     Workload("Boolean labels", "boolean", classes=2),
     Workload("integer labels", "integer"),
+    Workload("8-bit labels, 16-bit slices", "int8", slice_dtype="int16"),
     Workload("Enum labels", "enum"),
     Workload("short text labels", "short"),
     Workload("long text labels", "long"),
@@ -94,9 +96,12 @@ def write_logs(workload: Workload, rows: int, folder: Path) -> None:
     formatted = [text.get(workload.labels, "{}").format(k) for k in range(workload.classes)]
     names = pl.Series(formatted, dtype=pl.Enum(formatted) if workload.labels == "enum" else None)
 
+    numbers = {"boolean": pl.Boolean, "integer": pl.Int64, "int8": pl.Int8}
+    slice_dtypes = {"string": pl.String, "integer": pl.Int64, "int16": pl.Int16}
+
     def label(codes: np.ndarray) -> pl.Series:
-        if workload.labels in ("boolean", "integer"):
-            return pl.Series(codes).cast(pl.Boolean if workload.labels == "boolean" else pl.Int64)
+        if workload.labels in numbers:
+            return pl.Series(codes).cast(numbers[workload.labels])
         return names.gather(codes)
 
     for part in range(FILES):
@@ -105,7 +110,11 @@ def write_logs(workload: Workload, rows: int, folder: Path) -> None:
         slices = pl.Series(rng.integers(0, workload.slices, n))
         gold = rng.integers(0, workload.classes, n)
         columns = {
-            "slice": slices if workload.slice_dtype == "integer" else "slice-" + slices.cast(str),
+            "slice": (
+                "slice-" + slices.cast(pl.String)
+                if workload.slice_dtype == "string"
+                else slices.cast(slice_dtypes[workload.slice_dtype])
+            ),
             "device": pl.Series(["phone", "tablet", "desktop", "tv"]).gather(rng.integers(0, 4, n)),
             "gold": label(gold),
         }
@@ -142,6 +151,15 @@ def polars_mcc(workload: Workload, folder: Path):
 
     pred = workload.preds if workload.models > 1 else workload.preds[0]
     return polars_mcc.PredictionLog(scan(workload, folder), pred=pred).by(*workload.keys).collect()
+
+
+def interval(workload: Workload, folder: Path):
+    """The same scores, with intervals."""
+    import polars_mcc
+
+    [pred] = workload.preds
+    log = polars_mcc.PredictionLog(scan(workload, folder), pred=pred)
+    return log.by(*workload.keys, ci=0.95).collect()
 
 
 def floor(workload: Workload, folder: Path) -> None:
@@ -189,7 +207,25 @@ def duckdb_marginals(workload: Workload, folder: Path):
     )
 
 
-def _duckdb(workload: Workload, folder: Path, classes: str):
+def duckdb_joint(workload: Workload, folder: Path):
+    """The pairs of all models at once: how often each combination of their labels occurs."""
+    return _duckdb(
+        workload,
+        folder,
+        """WITH pairs AS (
+            SELECT {keys}, gold, {pred} AS pred, sum(n)::BIGINT AS n FROM joint GROUP BY ALL
+        ), classes AS (
+            SELECT {keys}, k, sum(t) AS t, sum(p) AS p, sum(c) AS c FROM (
+                SELECT {keys}, gold AS k, n AS t, 0 AS p, if(gold = pred, n, 0) AS c FROM pairs
+                UNION ALL SELECT {keys}, pred, 0, n, 0 FROM pairs
+            ) GROUP BY ALL""",
+        """WITH joint AS MATERIALIZED (
+            SELECT {keys}, gold, {preds}, count(*) AS n FROM {log} GROUP BY ALL
+        ) """,
+    )
+
+
+def _duckdb(workload: Workload, folder: Path, classes: str, before: str = ""):
     import duckdb
 
     log = f"read_parquet({files(workload, folder)}, hive_partitioning = {workload.days > 0})"
@@ -201,10 +237,12 @@ def _duckdb(workload: Workload, folder: Path, classes: str):
                 sum(p * p) AS pp FROM classes GROUP BY ALL
         ) SELECT {keys}, {{model}} s AS n, (c * s - tp) / sqrt((s * s - pp) * (s * s - tt)) AS mcc
         FROM sums"""
-    query = " UNION ALL ".join(
+    classes = classes.replace("{log}", log)
+    before = before.format(keys=keys, log=log, preds=", ".join(workload.preds))
+    query = before + " UNION ALL ".join(
         "("
         + (classes + scores).format(
-            keys=keys, log=log, pred=pred, model=f"'{pred}' AS model," * (workload.models > 1)
+            keys=keys, pred=pred, model=f"'{pred}' AS model," * (workload.models > 1)
         )
         + ")"
         for pred in workload.preds
@@ -263,9 +301,11 @@ def polars_ds(workload: Workload, folder: Path):
 
 QUERIES: dict[str, Callable] = {
     "polars_mcc": polars_mcc,
+    "with intervals": interval,
     "floor": floor,
     "DuckDB, from pairs": duckdb_pairs,
     "DuckDB, from marginals": duckdb_marginals,
+    "DuckDB, from joint pairs": duckdb_joint,
     "Polars, pairs only": plain,
     "pandas, scikit-learn": pandas_scikit_learn,
     "map_groups, scikit-learn": map_groups_scikit_learn,
@@ -340,12 +380,54 @@ def beside(peer: str, workload: Workload, folder: Path, rounds: int, patience: f
     return "| " + " | ".join(cells) + " |"
 
 
+def warm(workload: Workload, folder: Path, others: Sequence[str], rounds: int) -> Iterator[str]:
+    """Rows of the second table: ours and peers, in turns in one process."""
+    command = [sys.executable, __file__, str(folder), "--query", *["polars_mcc", *others]]
+    command += ["--workload", json.dumps(asdict(workload)), "--rounds", str(rounds)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    seconds = json.loads(done.stdout)
+    ours = seconds.pop("polars_mcc")
+    for peer, theirs in seconds.items():
+        ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+        cells = [
+            workload.name,
+            peer,
+            f"{statistics.median(ratios):.2f}",
+            f"{min(ratios):.2f} to {max(ratios):.2f}",
+            f"{statistics.median(ours):.3f}",
+            f"{statistics.median(theirs):.3f}",
+        ]
+        yield "| " + " | ".join(cells) + " |"
+
+
+def in_turns(queries: Sequence[str], workload: Workload, folder: Path, rounds: int) -> None:
+    """Run queries in turns, and print the seconds of each but for the first round."""
+    seconds: dict[str, list[float]] = {query: [] for query in queries}
+    for _ in range(rounds + 1):
+        for query, times in seconds.items():
+            start = time.perf_counter()
+            QUERIES[query](workload, folder)
+            times.append(time.perf_counter() - start)
+    print(json.dumps({query: times[1:] for query, times in seconds.items()}))
+
+
 def peers(workload: Workload) -> Iterator[str]:
-    yield from ["DuckDB, from pairs", "DuckDB, from marginals", "floor", "Polars, pairs only"]
+    yield from engines(workload)
+    yield "Polars, pairs only"
     if workload.labels == "boolean":
         yield "polars_ds"
     if workload.name == "short text labels":
         yield from ["map_groups, scikit-learn", "pandas, scikit-learn", "fairlearn"]
+
+
+def engines(workload: Workload) -> Iterator[str]:
+    """The peers that warm calls are held against."""
+    yield from ["DuckDB, from pairs", "DuckDB, from marginals"]
+    if workload.models > 1:
+        yield "DuckDB, from joint pairs"
+    elif workload.labels == "integer":
+        yield "with intervals"
+    yield "floor"
 
 
 def growth(rows: int) -> Iterator[tuple[Workload, int]]:
@@ -370,13 +452,16 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=30, help="seconds for a peer")
     parser.add_argument("--only", default="", help="workloads with this in their name")
     parser.add_argument("--peers", default="", help="peers with this in their name")
-    parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
+    parser.add_argument("--query", choices=QUERIES, nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--workload", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.query:
         workload = Workload(**args.workload)
-        answer = QUERIES[args.query](workload, args.logs)
+        if len(args.query) > 1:
+            in_turns(args.query, workload, args.logs, args.rounds)
+            return
+        answer = QUERIES[args.query[0]](workload, args.logs)
         if args.answer:
             found = {} if answer is None else scores(workload, answer)
             args.answer.write_text(json.dumps(found))
@@ -385,6 +470,11 @@ def main() -> None:
     versions = (f"{name} {version(name)}" for name in ("polars", "duckdb"))
     python = platform.python_version()
     print(f"{args.rows} rows, {os.cpu_count()} cores, Python {python}, {', '.join(versions)}\n")
+    print_whole_processes(args)
+    print_warm_calls(args)
+
+
+def print_whole_processes(args: argparse.Namespace) -> None:
     print("| log | peer | ours / peer | range | ours, s | peer, s | ours, MB | peer, MB | differ |")
     print("| --- | --- | --: | --: | --: | --: | --: | --: | --: |")
     tasks = [(workload, args.rows, list(peers(workload))) for workload in WORKLOADS]
@@ -399,6 +489,18 @@ def main() -> None:
         for peer in beside_whom:
             if args.peers in peer:
                 print(beside(peer, workload, folder, args.rounds, args.patience), flush=True)
+
+
+def print_warm_calls(args: argparse.Namespace) -> None:
+    print("\nwarm, in turns in one process:\n")
+    print("| log | peer | ours / peer | range | ours, s | peer, s |")
+    print("| --- | --- | --: | --: | --: | --: |")
+    for workload in WORKLOADS:
+        others = [peer for peer in engines(workload) if args.peers in peer]
+        if args.only in workload.name and others:
+            folder = workload.folder(args.logs, args.rows)
+            for row in warm(workload, folder, others, args.rounds):
+                print(row, flush=True)
 
 
 if __name__ == "__main__":
