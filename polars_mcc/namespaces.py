@@ -58,7 +58,8 @@ class ExprMcc:
                 as in `by`, weights are no weights, or too large.
 
         Source of the formula: Gorodkin 2004, as in `by`, and as exact; but with float weights and
-        `labels`, digits cancel where one label has nearly all the weight.
+        `labels`, digits cancel where one label has nearly all the weight. Without weights and
+        `labels`, 63 bits of a hash stand for labels that are text, floats, or wider than 32 bits.
 
         Examples:
             >>> import polars as pl

@@ -32,76 +32,54 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
 def _of_rows(log: SlicedLog) -> pl.LazyFrame:
     """Add each row to the class of its gold label, and each miss to the class of its pred too.
 
-    So a hit is one row to group, a miss two, and there are far fewer groups than of pairs.
+    So a hit is one row to group, a miss two, and there are far fewer groups than of pairs. The
+    gold labels are those of all models: they are grouped once, with a count for each model. All
+    is one grouping, because Polars would keep the rows of the log in memory for a second.
     """
     keys = [KEY + key for key in log.keys]
     labels = pl.col("gold", *(PRED + name for name in log.models)).cast(log.label_dtype)
-    gold, hits = pl.col("gold"), {PRED + name: f"hit:{name}" for name in log.models}
-    are_hits = {
-        hit: gold.eq_missing(pl.col(pred)) if log.nulls == "label" else gold == pl.col(pred)
-        for pred, hit in hits.items()
-    }
-    rows = log.frame.select(*keys, labels).with_columns(**are_hits).cache()
-    of_gold = rows.select(*keys, *hits.values(), label="gold")
-    missed = [
-        rows.filter(~pl.col(hits[PRED + name])).select(
-            *model_slice, label=PRED + name, is_missed=pl.lit(value=True)
-        )
-        for name, model_slice in log.each_model()
-    ]
-    counted = _of_several_models if log.has_models else _of_one_model
-    hit_n, missed_n = pl.col("hit_n"), pl.col("missed_n")
-    return counted(log, of_gold, missed).select(
-        *log.slice,
-        "label",
-        gold_n=pl.col("gold_n").cast(pl.Int128),
-        pred_n=(missed_n + hit_n).cast(pl.Int128),
-        hit_n=hit_n.cast(pl.Int128),
-        null_n=pl.col("null_n").cast(pl.Int128),
-        unit=pl.lit(1.0),
-    )
-
-
-def _of_one_model(
-    log: SlicedLog, of_gold: pl.LazyFrame, missed: Sequence[pl.LazyFrame]
-) -> pl.LazyFrame:
-    """Count both sides of the rows in one grouping."""
-    [hit] = (pl.col(f"hit:{name}") for name in log.models)
-    is_missed = pl.col("is_missed")
-    sides = [of_gold.with_columns(is_missed=pl.lit(value=False)), *missed]
-    return identity.grouped(
-        pl.concat(sides, how="diagonal"),
-        [*log.slice, "label"],
-        gold_n=_how_often(hit.is_not_null()),
-        hit_n=_how_often(hit),
-        missed_n=_how_often(is_missed),
-        null_n=_how_often(hit.is_null() & ~is_missed),
-    )
-
-
-def _of_several_models(
-    log: SlicedLog, of_gold: pl.LazyFrame, missed: Sequence[pl.LazyFrame]
-) -> pl.LazyFrame:
-    """Count the gold labels of all models in one grouping, and their misses in another."""
-    keys = [KEY + key for key in log.keys]
-    sums: dict[str, pl.Expr] = {}
+    gold, missed_by = pl.col("gold"), pl.col("missed_by")
+    are_hits = {}
     for name in log.models:
-        hit = pl.col(f"hit:{name}")
-        counts = {"gold_n": hit.is_not_null(), "hit_n": hit, "null_n": hit.is_null()}
-        sums |= {f"{count}:{name}": _how_often(where) for count, where in counts.items()}
-    gold = identity.grouped(of_gold, [*keys, "label"], **sums).cache()
-    of_models = [
-        gold.select(*model_slice, "label", **{count: f"{count}:{name}" for count in _OF_GOLD})
-        for name, model_slice in log.each_model()
+        pred = pl.col(PRED + name)
+        is_hit = gold.eq_missing(pred) if log.nulls == "label" else gold == pred
+        are_hits[f"hit:{name}"] = is_hit
+    rows = log.frame.select(*keys, labels).with_columns(**are_hits).cache()
+    of_gold = rows.select(*keys, *are_hits, label="gold", missed_by=pl.lit(None, pl.UInt32))
+    of_misses = [
+        rows.filter(~pl.col(f"hit:{name}")).select(
+            *keys, label=PRED + name, missed_by=pl.lit(place, pl.UInt32)
+        )
+        for place, name in enumerate(log.models)
     ]
-    missed_n = _how_often(pl.col("is_missed"))
-    of_missed = identity.grouped(pl.concat(missed), [*log.slice, "label"], missed_n=missed_n)
-    sides = pl.concat([*of_models, of_missed], how="diagonal")
-    sums = {count: pl.col(count).sum() for count in (*_OF_GOLD, "missed_n")}
-    return identity.grouped(sides, [*log.slice, "label"], **sums)
+    sums = {"row_n": _how_often(missed_by.is_null())}
+    for place, name in enumerate(log.models):
+        hit = pl.col(f"hit:{name}")
+        sums[f"gold_n:{name}"] = _how_often(hit.is_not_null())
+        sums[f"hit_n:{name}"] = _how_often(hit)
+        sums[f"missed_n:{name}"] = _how_often(missed_by == place)
+    sides = pl.concat([of_gold, *of_misses], how="diagonal")
+    counted = identity.grouped(sides, [*keys, "label"], **sums)
+    if log.has_models:
+        counted = counted.cache()
 
+    def of_model(name: str, model_slice: Sequence[pl.Expr]) -> pl.LazyFrame:
+        row_n, gold_n, hit_n, missed_n = (
+            pl.col(column).cast(pl.Int128)
+            for column in ("row_n", *(f"{side}_n:{name}" for side in ("gold", "hit", "missed")))
+        )
+        # The others are labels that another model has predicted.
+        return counted.filter(row_n + missed_n > 0).select(
+            *model_slice,
+            "label",
+            gold_n=gold_n,
+            pred_n=missed_n + hit_n,
+            hit_n=hit_n,
+            null_n=row_n - gold_n,
+            unit=pl.lit(1.0),
+        )
 
-_OF_GOLD = ("gold_n", "hit_n", "null_n")
+    return pl.concat(of_model(*model) for model in log.each_model())
 
 
 def _how_often(condition: pl.Expr) -> pl.Expr:

@@ -1,14 +1,17 @@
 """Integers that stand for labels, and for all that rows are grouped by, while they are counted.
 
-Text labels are hashed, once, right after the scan: a score needs to know which labels are equal,
-not what they are. Of K labels, two share a hash with a probability below K² / 2⁶⁴, which is
-6·10⁻¹⁰ for 10⁵ labels, whatever the number of rows, slices and pairs; these two would be scored
-as one class. Polars' hash differs between its versions, so it does not leave the query.
+Labels that are text are hashed, once, right after the scan: a score needs to know which labels are
+equal, not what they are. Of K labels, two share a hash of 63 or 64 bits with a probability below
+K² / 2⁶⁴, which is 6·10⁻¹⁰ for 10⁵ labels, whatever the number of rows, slices and pairs; these two
+would be scored as one class. The expression hashes all labels of more than 32 bits; and where pairs
+are joined to classes, a hash stands for the label whatever its dtype. Polars' hash differs between
+its versions, so it does not leave the query.
 
-Columns of a known, small width are grouped by as one Int64, a number whose digits they are: nulls,
-Booleans, integers of up to 32 bits, dates, Enums and Categoricals. It is exact, as is the way back.
-Columns that need more than 63 bits are grouped by as they are. Where there are many groups, one
-integer takes half the time of several columns; where there are few, as much.
+Several columns of small, known widths are grouped by as one Int64, a number whose digits they are:
+Booleans, integers of up to 32 bits, dates, Enums and Categoricals, each with a digit for null. It
+is exact, as is the way back. Columns that together need more than 63 bits are grouped by as they
+are: two of 32 bits do, so gold and pred are one number only if they are narrower. Where there are
+many groups, one integer takes half the time of several columns; where there are few, as much.
 """
 
 from __future__ import annotations
@@ -126,7 +129,7 @@ class _Digit:
         if isinstance(dtype, pl.Enum):
             return cls(name, dtype, null=-1, radix=len(dtype.categories) + 1)
         physical = pl.Series(dtype=dtype).to_physical().dtype
-        if dtype == pl.Null or physical not in _BITS:
+        if physical not in _BITS:
             return None
         bits = _BITS[physical]
         least = (
@@ -156,7 +159,7 @@ class _Number:
 
     @classmethod
     def of(cls, dtypes: pl.Schema) -> _Number | None:
-        """The number that several columns are, or None if it would take more than 63 bits."""
+        """The number that several columns are; None if there is one, or 63 bits are too few."""
         digits = [_Digit.of(name, dtype) for name, dtype in dtypes.items()]
         known = [digit for digit in digits if digit is not None]
         fits = len(known) == len(digits) and math.prod(digit.radix for digit in known) <= _MOST

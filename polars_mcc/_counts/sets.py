@@ -119,6 +119,8 @@ def _encoded(log: SlicedLog, columns: Sequence[str]) -> SlicedLog:
     dtypes = log.frame.collect_schema()
     text = [name for name in columns if dtypes.get(name) == pl.String]
     encoded = log.frame.with_columns(pl.col(text).cast(pl.Categorical)).cache()
+    if log.is_multilabel:  # Lists stay as they are.
+        return replace(log, frame=encoded)
     labels, preds = (
         pl.Categorical() if dtype == pl.String else dtype
         for dtype in (log.label_dtype, log.pred_dtype)
@@ -130,4 +132,5 @@ def _decoded(log: SlicedLog, pairs: pl.LazyFrame, columns: Sequence[str]) -> pl.
     """The pairs of a log that was encoded, with labels, and what of these columns is text."""
     dtypes = log.frame.collect_schema()
     text = [name for name in columns if dtypes[name] == pl.String]
-    return labelled(log, pairs.with_columns(pl.col(text).cast(pl.String)))
+    pairs = pairs.with_columns(pl.col(text).cast(pl.String))
+    return pairs if log.is_multilabel else labelled(log, pairs)

@@ -46,7 +46,11 @@ def scores_of_rest(
     cov, var_gold, var_pred = (
         part.cast(pl.Float64) for part in (c * s - tp, s * s - tt, s * s - pp)
     )
-    score = pl.when((var_gold > 0) & (var_pred > 0)).then(cov / (var_gold * var_pred).sqrt())
+    is_float = log.numbers.count.is_float()
+    least = pl.col("s").pow(2) * _NEARLY_NOTHING if is_float else pl.lit(0)
+    score = pl.when((var_gold > least) & (var_pred > least)).then(
+        cov / (var_gold * var_pred).sqrt()
+    )
     return whole.beside(taken, sums).select(*log.slice, rest=score)
 
 

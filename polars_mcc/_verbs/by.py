@@ -42,8 +42,8 @@ def by(
 
     Meanwhile hashes of 64 bits stand for labels that are text: two of K labels are taken for one
     with a probability below K² / 2⁶⁴, 6·10⁻¹⁰ for 10⁵ labels, whatever the number of rows and
-    slices. Labels of other dtypes are exact; so are `counts`, `classes` and `confusion`, which
-    show labels.
+    slices. With `ci`, and metrics of pairs, this holds of labels of all dtypes. `counts`
+    and `classes`, which show labels, use no hashes.
 
     Args:
         *keys: What makes slices: a column, an expression or selector; `each`, `rollup`, `cube` or

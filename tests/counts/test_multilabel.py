@@ -17,7 +17,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from support import LABELS, NAMES, ask
 
 import polars_mcc
-from polars_mcc import each
+from polars_mcc import each, sets
 
 FAMILY = polars_mcc.metrics()
 OF_LISTS = FAMILY.filter("multilabel", pl.col("from") != "positive")["metric"].to_list()
@@ -166,6 +166,27 @@ def test_nulls(run):
         ("ant", 2, 3, 2, 4, 0),
         ("bee", 1, 0, 0, 4, 0),
     ]
+
+
+def test_sets_of_keys_are_the_keys_one_by_one(run):
+    log = pl.DataFrame(
+        {
+            "country": ["x", "y"] * 3,
+            "device": ["p", "q", "q"] * 2,
+            "day": [1, 2, 3] * 2,
+            "gold": [["a"], ["b"], ["a", "b"]] * 2,
+            "pred": [["a"], ["b"], []] * 2,
+        }
+    )
+    of_sets = sets(("country", "day"), ("country", "device"), "day")
+    for keys, asked in (
+        (["country"], each("country", "day", "device")),
+        (["country", "day"], of_sets),
+        (["day"], of_sets),
+    ):
+        together = run(log, lambda f, asked=asked: f.mcc.by(asked))
+        one = together.filter(keys=", ".join(keys)).select(*keys, "n", "mcc", "n_null")
+        assert_frame_equal(one, run(log, lambda f, keys=keys: f.mcc.by(*keys)))
 
 
 def test_empty_lists_are_rows_without_labels(run):

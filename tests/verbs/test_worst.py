@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections import Counter
 from statistics import NormalDist
 
@@ -277,3 +278,24 @@ def test_it_holds_on_any_log(rows, times):
 def test_options_that_make_no_sense(keys, options, message):
     with pytest.raises(ValueError, match=message):
         ask(log_of(0), "worst", *keys, **options)
+
+
+def test_of_a_slice_of_all_rows_no_rest_is_tested_whatever_the_order():
+    """Floats that are added up and taken away again leave something that is no rest."""
+    rng = random.Random(3)
+    rows = [
+        {
+            "all": "a",
+            "half": half,
+            "gold": gold,
+            "pred": gold ^ (half == "y" and rng.random() < 0.4),
+        }
+        for half in "xy"
+        for gold in (0, 1) * 100
+    ]
+    weights = [rng.random() * 10 ** rng.uniform(-3, 3) for _ in rows]
+    for _ in range(20):
+        rng.shuffle(rows)
+        found = pl.DataFrame(rows).with_columns(w=pl.Series(weights))
+        answer = found.mcc(sample_weight="w").worst("half", "all", depth=1, min_n=1)
+        assert answer.select("half", "n_tested", "n_untested").rows() == [("y", 2, 1)]
