@@ -106,8 +106,10 @@ def test_the_reduction_follows_from_the_schema(log):
     by_pair = 'col("key:key"), col("gold"), col("pred")'
     assert grouped_by(log.mcc.counts("key")) == by_pair
     assert grouped_by(log.mcc(weight="w").by("key")) == by_pair
-    of_booleans = numbered.mcc(gold="is_gold", pred="is_pred").by("key")
-    assert grouped_by(of_booleans) == by_pair
+    of_booleans = grouped_by(numbered.mcc(gold="is_gold", pred="is_pred").by("key"))
+    assert of_booleans.startswith('col("key:key"), ((col("gold").')
+    assert "Int16" in of_booleans
+    assert of_booleans.endswith('.alias("number")'), "both labels in two bytes"
     models = log.mcc(pred=["pred", "other"]).by("key").explain()
     assert models.count('BY [col("key:key"), col("label")]') == 1, "the gold labels of all, once"
 
@@ -249,7 +251,8 @@ def modules_loaded(code: str) -> set[str]:
 def test_importing_loads_polars_and_little_else():
     """`import polars_mcc` adds about a tenth to the time of `import polars`."""
     loaded = modules_loaded("import polars_mcc")
-    assert {module for module in loaded if not module.startswith("polars")} == set()
+    small = {"base64", "binascii", "bisect", "_bisect"}  # newer versions of Polars load them too
+    assert {module for module in loaded if not module.startswith("polars")} <= small
     assert len(loaded) <= 65
 
 

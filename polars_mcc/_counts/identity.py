@@ -7,11 +7,11 @@ would be scored as one class. The expression hashes all labels of more than 32 b
 are joined to classes, a hash stands for the label whatever its dtype. Polars' hash differs between
 its versions, so it does not leave the query.
 
-Several columns of small, known widths are grouped by as one Int64, a number whose digits they are:
-Booleans, integers of up to 32 bits, dates, Enums and Categoricals, each with a digit for null. It
-is exact, as is the way back. Columns that together need more than 63 bits are grouped by as they
-are: two of 32 bits do, so gold and pred are one number only if they are narrower. Where there are
-many groups, one integer takes half the time of several columns; where there are few, as much.
+Several columns of small, known widths are grouped by as one integer, a number whose digits they
+are: Booleans, integers of up to 32 bits, dates, Enums and Categoricals, each with a digit for null.
+It is exact, as is the way back. As many columns are in it as 63 bits are enough for, which are too
+few for two of 32 bits; the others are grouped by as they are. Where there are many groups, one
+integer takes half the time of several columns; where there are few, about as much.
 """
 
 from __future__ import annotations
@@ -82,12 +82,16 @@ def of_class(slice_columns: Sequence[str], label: str) -> pl.Expr:
 
 
 def grouped(rows: pl.LazyFrame, columns: Sequence[str], **aggregations: pl.Expr) -> pl.LazyFrame:
-    """Group rows by columns and aggregate them: by one integer, if the columns fit into it."""
+    """Group rows by columns and aggregate them: by one integer for those that fit into it."""
     number = _Number.of(rows.select(columns).collect_schema())
     if number is None:
         return rows.group_by(columns).agg(**aggregations)
-    groups = rows.group_by(number.encoded.alias(_NUMBER)).agg(**aggregations)
-    return groups.select(*number.decoded(pl.col(_NUMBER)), *aggregations)
+    decoded = number.decoded(pl.col(_NUMBER))
+    others = [column for column in columns if column not in decoded]
+    groups = rows.group_by(*others, number.encoded.alias(_NUMBER)).agg(**aggregations)
+    return groups.select(
+        *(decoded.get(column, pl.col(column)).alias(column) for column in columns), *aggregations
+    )
 
 
 class Pair(NamedTuple):
@@ -110,7 +114,9 @@ def of_pair(gold: pl.Expr, pred: pl.Expr, dtype: pl.DataType) -> Pair:
     else:
         radix = digit.radix
         wide = pl.Int64() if radix**2 <= _MOST else pl.Int128()
-        codes = [(digit.encoded(label) - digit.null).cast(wide) for label in (gold, pred)]
+        codes = [
+            (digit.encoded(label, pl.Int64()) - digit.null).cast(wide) for label in (gold, pred)
+        ]
     return Pair(codes[0] * radix + codes[1], radix)
 
 
@@ -137,9 +143,9 @@ class _Digit:
         )
         return cls(name, dtype, null=least - 1, radix=2**bits + 1)
 
-    def encoded(self, column: pl.Expr) -> pl.Expr:
-        """The physical values of the column, as Int64."""
-        return column.to_physical().cast(pl.Int64).fill_null(self.null)
+    def encoded(self, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+        """The physical values of the column, as integers of a dtype."""
+        return column.to_physical().cast(dtype).fill_null(self.null)
 
     def decoded(self, digit: pl.Expr) -> pl.Expr:
         """The column, from the digit, which is 0 for null."""
@@ -159,26 +165,36 @@ class _Number:
 
     @classmethod
     def of(cls, dtypes: pl.Schema) -> _Number | None:
-        """The number that several columns are; None if there is one, or 63 bits are too few."""
-        digits = [_Digit.of(name, dtype) for name, dtype in dtypes.items()]
-        known = [digit for digit in digits if digit is not None]
-        fits = len(known) == len(digits) and math.prod(digit.radix for digit in known) <= _MOST
-        return cls(known) if fits and len(known) > 1 else None
+        """The number that narrow columns are, as many as fit; None if these are not two."""
+        digits: list[_Digit] = []
+        for name, dtype in dtypes.items():
+            digit = _Digit.of(name, dtype)
+            if digit is not None and cls([*digits, digit]).count <= _MOST:
+                digits.append(digit)
+        return cls(digits) if len(digits) > 1 else None
+
+    @property
+    def count(self) -> int:
+        """How many numbers there are."""
+        return math.prod(digit.radix for digit in self.digits)
 
     @property
     def encoded(self) -> pl.Expr:
-        first, *others = self.digits
+        """The number, from the columns, in as few bytes as will do."""
+        bits = self.count.bit_length()
+        dtype = pl.Int16() if bits < 16 else pl.Int32() if bits < 32 else pl.Int64()
 
         def with_digit(high: pl.Expr, low: _Digit) -> pl.Expr:
-            return high * low.radix + low.encoded(pl.col(low.name))
+            return high * low.radix + low.encoded(pl.col(low.name), dtype)
 
-        return reduce(with_digit, others, first.encoded(pl.col(first.name)))
+        first, *others = self.digits
+        return reduce(with_digit, others, first.encoded(pl.col(first.name), dtype))
 
-    def decoded(self, number: pl.Expr) -> list[pl.Expr]:
+    def decoded(self, number: pl.Expr) -> dict[str, pl.Expr]:
         """The columns, from the number."""
         of_nulls = reduce(lambda high, low: high * low.radix + low.null, self.digits, 0)
-        left, columns = number - of_nulls, []
+        left, columns = number.cast(pl.Int64) - of_nulls, {}
         for digit in reversed(self.digits):
-            columns.append(digit.decoded(left % digit.radix).alias(digit.name))
+            columns[digit.name] = digit.decoded(left % digit.radix)
             left = left // digit.radix
-        return columns[::-1]
+        return columns

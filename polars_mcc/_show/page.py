@@ -6,7 +6,6 @@ import base64
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -96,7 +95,8 @@ def drawn(alt: str, draw: Callable[[], Chart], rows: pl.DataFrame) -> list[Pictu
 
 def page(title: str, sections: Sequence[Section], made: Mapping[str, str]) -> str:
     """The page: every text escaped, and a policy that lets only its own script run."""
-    import hashlib  # noqa: PLC0415 - it takes most of the time that this module would take
+    import hashlib  # noqa: PLC0415 - these take most of the time that this module would take
+    from importlib.resources import files  # noqa: PLC0415
 
     import jinja2  # noqa: PLC0415 - altair, which is optional, needs and brings it
 
