@@ -38,25 +38,11 @@ def margins(log: SlicedLog, classes: pl.LazyFrame, summed: Summed) -> pl.LazyFra
     `y_unit` are what |φ| and |Y| are at most.
     """
     gold_n, pred_n = pl.col("gold_n"), pl.col("pred_n")
-    over_classes = {
-        name: log.within_slice(sum_) for name, sum_ in sums_over_classes(log).columns().items()
-    }
     sums = summed.sums
     squared = log.numbers.product(sums.s, sums.s)
 
     def share_of_square(part: pl.Expr) -> pl.Expr:
         return part / squared.to_float()
-
-    beside = (
-        classes.filter(gold_n + pred_n > 0)
-        .with_columns(**over_classes)
-        .with_columns(
-            score=r_k(sums, log.numbers, None),
-            b=share_of_square((squared - sums.pp).to_float()),
-            c=share_of_square((squared - sums.tt).to_float()),
-            apart=share_of_square((squared - sums.tp).to_float()),  # 1 - Σ T_k P_k
-        )
-    )
 
     def share(units: pl.Expr) -> pl.Expr:
         return units.cast(pl.Float64) / pl.col("s").cast(pl.Float64)
@@ -65,12 +51,30 @@ def margins(log: SlicedLog, classes: pl.LazyFrame, summed: Summed) -> pl.LazyFra
     not_gold, not_pred = share(pl.col("s") - gold_n), share(pl.col("s") - pred_n)
     b, c, score, miss = (pl.col(name) for name in ("b", "c", "score", "miss"))
     most_y = 1 / b + 1 / c
-    beside = beside.with_columns(
-        miss=pl.when(score.is_not_null()).then(1 / (b * c).sqrt())
-    ).with_columns(
-        phi_unit=power_of_two(2 * miss + score.abs() * most_y),
-        y_unit=power_of_two(pl.when(score.is_not_null()).then(most_y)),
-    )
+
+    def with_terms(slices: pl.LazyFrame) -> pl.LazyFrame:
+        return (
+            slices.with_columns(
+                score=r_k(sums, log.numbers, None),
+                b=share_of_square((squared - sums.pp).to_float()),
+                c=share_of_square((squared - sums.tt).to_float()),
+                apart=share_of_square((squared - sums.tp).to_float()),  # 1 - Σ T_k P_k
+            )
+            .with_columns(miss=pl.when(score.is_not_null()).then(1 / (b * c).sqrt()))
+            .with_columns(
+                phi_unit=power_of_two(2 * miss + score.abs() * most_y),
+                y_unit=power_of_two(pl.when(score.is_not_null()).then(most_y)),
+            )
+        )
+
+    scored = classes.filter(gold_n + pred_n > 0)
+    if log.slice:  # Windows, for a join has the classes twice in the plan.
+        columns = sums_over_classes(log).columns()
+        windows = {name: log.within_slice(sum_) for name, sum_ in columns.items()}
+        beside = with_terms(scored.with_columns(**windows))
+    else:  # One number for all rows, by which Polars would not divide as by a column.
+        terms = ("s", "score", "b", "c", "apart", "miss", "phi_unit", "y_unit")
+        beside = log.beside(scored, with_terms(summed.slices).select(terms))
     return beside.select(
         *log.slice,
         "label",
