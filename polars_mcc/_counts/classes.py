@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_mcc._counts import identity, label_lists
+from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.labels import are_scored
@@ -32,9 +33,9 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
 def _of_rows(log: SlicedLog) -> pl.LazyFrame:
     """Add each row to the class of its gold label, and each miss to the class of its pred too.
 
-    So a hit is one row to group, a miss two, and there are far fewer groups than of pairs. The
-    gold labels are those of all models: they are grouped once, with a count for each model. All
-    is one grouping, because Polars would keep the rows of the log in memory for a second.
+    So a hit is one row to group, a miss two, and there are far fewer groups than of pairs. All
+    models share the gold labels, so each gold label is grouped once, with a count for each model.
+    There is one grouping only: for a second one Polars would keep the rows of the log in memory.
     """
     keys = [KEY + key for key in log.keys]
     labels = pl.col("gold", *(PRED + name for name in log.models)).cast(log.label_dtype)
@@ -52,12 +53,12 @@ def _of_rows(log: SlicedLog) -> pl.LazyFrame:
         )
         for place, name in enumerate(log.models)
     ]
-    sums = {"row_n": _how_often(missed_by.is_null())}
+    sums = {"row_n": count_where(missed_by.is_null())}
     for place, name in enumerate(log.models):
         hit = pl.col(f"hit:{name}")
-        sums[f"gold_n:{name}"] = _how_often(hit.is_not_null())
-        sums[f"hit_n:{name}"] = _how_often(hit)
-        sums[f"missed_n:{name}"] = _how_often(missed_by == place)
+        sums[f"gold_n:{name}"] = count_where(hit.is_not_null())
+        sums[f"hit_n:{name}"] = count_where(hit)
+        sums[f"missed_n:{name}"] = count_where(missed_by == place)
     sides = pl.concat([of_gold, *of_misses], how="diagonal")
     counted = identity.grouped(sides, [*keys, "label"], **sums)
     if log.has_models:
@@ -80,11 +81,6 @@ def _of_rows(log: SlicedLog) -> pl.LazyFrame:
         )
 
     return pl.concat(of_model(*model) for model in log.each_model())
-
-
-def _how_often(condition: pl.Expr) -> pl.Expr:
-    """How often a condition holds: a sum of Booleans has 32 bits, one of bytes has 64."""
-    return condition.cast(pl.UInt8).sum()
 
 
 def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:

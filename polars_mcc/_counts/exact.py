@@ -187,8 +187,8 @@ def numbers(dtype: pl.DataType) -> Numbers:
 
 
 def count_where(condition: pl.Expr) -> pl.Expr:
-    """How often a condition holds, in 64 bits: the sum of a Boolean has 32."""
-    return condition.cast(pl.Int64).sum()
+    """How often a condition holds: a sum of bytes has 64 bits, a sum of Booleans only 32."""
+    return condition.cast(pl.UInt8).sum()
 
 
 def weight_failures(least: pl.Expr, total: pl.Expr, name: str) -> list[Failure]:

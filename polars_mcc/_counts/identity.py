@@ -82,7 +82,7 @@ def of_class(slice_columns: Sequence[str], label: str) -> pl.Expr:
 
 
 def grouped(rows: pl.LazyFrame, columns: Sequence[str], **aggregations: pl.Expr) -> pl.LazyFrame:
-    """Group rows by columns and aggregate them: by one integer for those that fit into it."""
+    """Group rows by columns and aggregate; the narrow columns are grouped by as one integer."""
     number = _Number.of(rows.select(columns).collect_schema())
     if number is None:
         return rows.group_by(columns).agg(**aggregations)
@@ -138,9 +138,7 @@ class _Digit:
         if physical not in _BITS:
             return None
         bits = _BITS[physical]
-        least = (
-            0 if physical.is_unsigned_integer() or physical == pl.Boolean else -(2 ** (bits - 1))
-        )
+        least = -(2 ** (bits - 1)) if physical.is_signed_integer() else 0
         return cls(name, dtype, null=least - 1, radix=2**bits + 1)
 
     def encoded(self, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:

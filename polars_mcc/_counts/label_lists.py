@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
 
 
@@ -60,7 +61,7 @@ def classes(log: SlicedLog, lists: pl.LazyFrame, *, are_counts: bool) -> pl.Lazy
         is_one = pl.col("side").is_in(sides)
         if are_counts:
             return pl.when(is_one).then(of).otherwise(0).sum()
-        return is_one.cast(pl.UInt8).sum().cast(pl.Int128)  # Of bytes a sum has 64 bits.
+        return count_where(is_one).cast(pl.Int128)
 
     null_n = count(_ROW, _LEFT_OUT, of="left_out") if are_counts else count(_LEFT_OUT)
     return (

@@ -25,7 +25,7 @@ def counted_by_sets(log: SlicedLog) -> pl.LazyFrame:
         return counted(log)
     parents = log.parents
     of_rows = _of_rows(log, [keys for keys, parent in parents.items() if parent is None])
-    pairs: dict[KeySet, pl.LazyFrame] = {}  # of the sets of which others are summed up
+    pairs: dict[KeySet, pl.LazyFrame] = {}  # other sets are summed up from these
     of_sets = []
     for sets, frame in of_rows.items():
         are_parents = [keys for keys in sets if keys in parents.values()]
@@ -42,7 +42,7 @@ def counted_by_sets(log: SlicedLog) -> pl.LazyFrame:
 
 
 def _as_set(log: SlicedLog, keys: KeySet, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """The pairs of one set of keys, with the columns that those of all sets have."""
+    """The pairs of one set of keys, with the name of the set and the columns of all keys."""
     inactive = {
         KEY + key: pl.lit(None, log.key_dtypes[key])
         for key in log.keys
@@ -66,7 +66,10 @@ def _of_one_set(log: SlicedLog, keys: KeySet) -> SlicedLog:
 
 
 def _of_rows(log: SlicedLog, sets: Sequence[KeySet]) -> dict[tuple[KeySet, ...], pl.LazyFrame]:
-    """The pairs of sets of which none is part of another, from one scan: together or each alone."""
+    """Count sets of keys from one scan: all sets in one frame, or one frame for each set.
+
+    No set is part of another set.
+    """
     if len(sets) == 1:
         return {(keys,): _as_set(log, keys, counted(_of_one_set(log, keys))) for keys in sets}
     if max(map(len, sets)) == 1:

@@ -7,7 +7,7 @@ import math
 import polars as pl
 
 from polars_mcc._inference.intervals import Estimate
-from polars_mcc._inference.methods import critical
+from polars_mcc._inference.methods import normal_critical
 from polars_mcc._log.choices import Correction
 
 LIMITS = {"mcc": "mcc", "se": "se", "mcc_low": "low", "mcc_high": "high"}
@@ -40,7 +40,7 @@ def with_difference(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
     theirs. The p-value is below 1 - ci where the interval leaves 0 out: it takes the variance
     that the limit on the side of 0 tells.
     """
-    z = critical(ci)
+    z = normal_critical(ci)
     a, b, diff, correlation = (pl.col(name) for name in ("mcc_a", "mcc_b", "diff", "correlation"))
 
     def reach(one: pl.Expr, other: pl.Expr) -> pl.Expr:

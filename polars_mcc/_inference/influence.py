@@ -68,11 +68,11 @@ def margins(log: SlicedLog, classes: pl.LazyFrame, summed: Summed) -> pl.LazyFra
         )
 
     scored = classes.filter(gold_n + pred_n > 0)
-    if log.slice:  # Windows, for a join has the classes twice in the plan.
+    if log.slice:  # A join would put the classes into the plan twice; windows do not.
         columns = sums_over_classes(log).columns()
         windows = {name: log.within_slice(sum_) for name, sum_ in columns.items()}
         beside = with_terms(scored.with_columns(**windows))
-    else:  # One number for all rows, by which Polars would not divide as by a column.
+    else:  # A window over all rows is a scalar, and division by a scalar rounds differently.
         terms = ("s", "score", "b", "c", "apart", "miss", "phi_unit", "y_unit")
         beside = log.beside(scored, with_terms(summed.slices).select(terms))
     return beside.select(

@@ -12,8 +12,8 @@ import polars as pl
 from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference import methods
 from polars_mcc._inference.influence import ends, influences, margins, observed
+from polars_mcc._inference.methods import normal_critical
 from polars_mcc._log.choices import Method
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.r_k import Summed, summed
@@ -83,7 +83,7 @@ def critical(log: SlicedLog, ci: float) -> pl.Expr:
     Student's t has one degree of freedom less than there are clusters; from 3 on, by the
     expansion of Fisher and Cornish (1960), which is 0.1 % off at 3 and exact at many.
     """
-    z = methods.critical(ci)
+    z = normal_critical(ci)
     if not log.has_clusters:
         return pl.lit(z)
     df = pl.col("n_clusters") - 1

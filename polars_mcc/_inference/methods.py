@@ -13,7 +13,7 @@ from polars_mcc._log.choices import check_at_least
 FrameT_co = TypeVar("FrameT_co", covariant=True)
 
 
-def critical(ci: float) -> float:
+def normal_critical(ci: float) -> float:
     """How many standard errors an interval of the normal distribution reaches to each side."""
     from statistics import NormalDist  # noqa: PLC0415 - it takes a fifth of all that is loaded
 

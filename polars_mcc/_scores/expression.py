@@ -171,7 +171,10 @@ def _sides(rows: _Rows, weight: pl.Expr, numbers: Numbers) -> _Group:
 
 
 def _classes(sides: pl.Expr, numbers: Numbers) -> _Group:
-    """Sides, each of a label and with what it adds to t, p and c → the sums over classes."""
+    """Add up the sides of each label to a class, and the classes to sums.
+
+    A side is a struct: a label, and how much the side adds to t, p and c of the label's class.
+    """
     # A step each: the unit is that of the group; a class is added up before it is multiplied.
     weight, label = _field("t"), _field("label")
     columns = {"n": weight.sum(), "least": weight.min(), "label": label}

@@ -13,7 +13,7 @@ from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.differences import adjusted, side, side_a, with_difference
 from polars_mcc._inference.influence import variance, with_influence
 from polars_mcc._inference.intervals import NOTHING, Estimate, estimate
-from polars_mcc._inference.methods import critical
+from polars_mcc._inference.methods import normal_critical
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method, check_choice, check_level
 from polars_mcc._log.columns import IntoColumn
@@ -154,7 +154,7 @@ def _correlated(slices: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame
     It is that of the influences of a row on both. For the score interval it is shrunk by
     n / (n + z²): two models that agree on 5 rows need not agree on the next.
     """
-    z = critical(ci)
+    z = normal_critical(ci)
     se_a, se_b = pl.col("se_a"), pl.col("se_b")
     moved, draws = pl.col("variance"), pl.col("draws")
     shared = (se_a.pow(2) + se_b.pow(2) - moved) / (2 * se_a * se_b)

@@ -359,20 +359,29 @@ def difference(peer: str, workload: Workload, folder: Path) -> str:
     return f"{most:.0e}" if most else "0"
 
 
+def compared(
+    workload: Workload, peer: str, ours: Sequence[float], theirs: Sequence[float], *, digits: int
+) -> list[str]:
+    """The first cells of a row of either table, from the seconds of each round."""
+    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+    return [
+        workload.name,
+        peer,
+        f"{statistics.median(ratios):.2f}",
+        f"{min(ratios):.2f} to {max(ratios):.2f}",
+        *(f"{statistics.median(seconds):.{digits}f}" for seconds in (ours, theirs)),
+    ]
+
+
 def beside(peer: str, workload: Workload, folder: Path, rounds: int, patience: float) -> str:
     """A row of the table: ours and a peer, in turn."""
     ours, theirs = [], []
     while len(theirs) < rounds and sum(run.seconds for run in theirs) <= patience:
         ours.append(run("polars_mcc", workload, folder))
         theirs.append(run(peer, workload, folder))
-    ratios = [a.seconds / b.seconds for a, b in zip(ours, theirs, strict=True)]
+    seconds = [[run.seconds for run in runs] for runs in (ours, theirs)]
     cells = [
-        workload.name,
-        peer,
-        f"{statistics.median(ratios):.2f}",
-        f"{min(ratios):.2f} to {max(ratios):.2f}",
-        f"{statistics.median(run.seconds for run in ours):.2f}",
-        f"{statistics.median(run.seconds for run in theirs):.2f}",
+        *compared(workload, peer, *seconds, digits=2),
         f"{max(run.megabytes for run in ours):.0f}",
         f"{max(run.megabytes for run in theirs):.0f}",
         difference(peer, workload, folder),
@@ -388,16 +397,7 @@ def warm(workload: Workload, folder: Path, others: Sequence[str], rounds: int) -
     seconds = json.loads(done.stdout)
     ours = seconds.pop("polars_mcc")
     for peer, theirs in seconds.items():
-        ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-        cells = [
-            workload.name,
-            peer,
-            f"{statistics.median(ratios):.2f}",
-            f"{min(ratios):.2f} to {max(ratios):.2f}",
-            f"{statistics.median(ours):.3f}",
-            f"{statistics.median(theirs):.3f}",
-        ]
-        yield "| " + " | ".join(cells) + " |"
+        yield "| " + " | ".join(compared(workload, peer, ours, theirs, digits=3)) + " |"
 
 
 def in_turns(queries: Sequence[str], workload: Workload, folder: Path, rounds: int) -> None:
