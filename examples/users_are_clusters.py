@@ -22,7 +22,7 @@ as_users = log.mcc(cluster="user").score(ci=0.95)
 print(as_rows)
 print(as_users)
 
-times = as_users["se"].item() / as_rows["se"].item()
+times = as_users["mcc_se"].item() / as_rows["mcc_se"].item()
 effective = as_rows["n"].item() / times**2
 print(f"the standard error is {times:.2f} times as large: {log.height} rows of 300 users tell as")
 print(f"much as {effective:.0f} rows of as many users would")

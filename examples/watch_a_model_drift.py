@@ -32,7 +32,7 @@ log = pl.DataFrame(
 # The score of the seven days that end with each day: the rows are read once, and the counts
 # of each day are used seven times.
 weekly = log.mcc.by("country", trailing("day", "7d", every="1d"), ci=0.95)
-print(weekly.filter(pl.col("day").dt.weekday() == 7).drop("se", "n_null"))
+print(weekly.filter(pl.col("day").dt.weekday() == 7).drop("mcc_se", "n_null"))
 
 # What has changed since the release, in each country, and is it more than chance?
 release = date(2026, 4, 6)

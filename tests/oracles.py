@@ -295,6 +295,17 @@ def score_interval(table: Table, z: float, rows: float | None = None) -> tuple[f
     return crossing(score, -1, q, q), high
 
 
+def scores_of_counts(pairs: Sequence[Row], counts: np.ndarray, classes: int) -> np.ndarray:
+    """R_K of many tables, (tables, pairs)."""
+    tables = np.zeros((len(counts), classes, classes))
+    for place, (gold, pred) in enumerate(pairs):
+        tables[:, gold, pred] = counts[:, place]
+    t, p = tables.sum(axis=2), tables.sum(axis=1)
+    s, c = tables.sum(axis=(1, 2)), tables.trace(axis1=1, axis2=2)
+    products = (s**2 - (t**2).sum(1)) * (s**2 - (p**2).sum(1))
+    return (c * s - (t * p).sum(1)) / np.sqrt(products)
+
+
 def scores_of_rows(gold: np.ndarray, pred: np.ndarray, classes: int) -> np.ndarray:
     """R_K of each line of labels 0 … classes - 1, from one-hot sums; NaN where undefined."""
     n = gold.shape[-1]
@@ -405,3 +416,109 @@ def of_positive(table: Table, label: Hashable) -> dict[str, float | None]:
         "phi_max": phi_max(tp, fn, fp, tn) if spread else None,
     }
     return {name: None if value is None else float(value) for name, value in found.items()}
+
+
+# Every score in decimals, and how far a share of a pair moves it: by differences, in 80 digits.
+
+
+def in_decimals(p: Mapping[tuple[int, int], Decimal], n: int, positive: int) -> dict[str, Decimal]:
+    """All metrics of a table of shares in which each class is gold, predicted, and hit."""
+    one, labels = Decimal(1), sorted({label for pair in p for label in pair})
+    gold = {k: sum(x for (g, _), x in p.items() if g == k) for k in labels}
+    pred = {k: sum(x for (_, q), x in p.items() if q == k) for k in labels}
+    hit = {k: p[k, k] for k in labels}
+    accuracy, chance = sum(hit.values()), sum(gold[k] * pred[k] for k in labels)
+    spread_gold, spread_pred = (one - sum(x * x for x in side.values()) for side in (gold, pred))
+    root = (spread_gold * spread_pred).sqrt()
+    precision = {k: hit[k] / pred[k] for k in labels}
+    recall = {k: hit[k] / gold[k] for k in labels}
+    f1 = {k: 2 * hit[k] / (gold[k] + pred[k]) for k in labels}
+    phi = {
+        k: (hit[k] - gold[k] * pred[k]) / (gold[k] * (1 - gold[k]) * pred[k] * (1 - pred[k])).sqrt()
+        for k in labels
+    }
+    most = sum(min(gold[k], pred[k]) for k in labels) - chance
+    first, second = sorted(gold.values())[:-3:-1]
+    size = len(labels)
+    phi2 = sum(x * x / (gold[g] * pred[q]) for (g, q), x in p.items()) - 1
+    t, q, tp = gold[positive], pred[positive], hit[positive]
+    fp, fn, tn = q - tp, t - tp, 1 - t - q + tp
+    ppv, tpr, tnr, npv = tp / q, tp / t, tn / (tn + fp), tn / (tn + fn)
+    root_positive = (t * (1 - t) * q * (1 - q)).sqrt()
+    found = {
+        "mcc": (accuracy - chance) / root,
+        "accuracy": accuracy,
+        "balanced_accuracy": sum(recall.values()) / size,
+        "kappa": (accuracy - chance) / (1 - chance),
+        "informedness": (accuracy - chance) / spread_gold,
+        "markedness": (accuracy - chance) / spread_pred,
+        "mcc_macro": sum(phi.values()) / size,
+        "mcc_micro": (size * accuracy - 1) / (size - 1),
+        "mcc_min_class": min(phi.values()),
+        "mcc_normalized": ((accuracy - chance) / root + 1) / 2,
+        "mcc_max": most / root,
+        "mcc_min": -(first / (2 * (1 - first))).sqrt() * (1 - first + second) / spread_gold.sqrt(),
+        "phi_over_max": (accuracy - chance) / most,
+        "chi2": phi2 * n,
+        "cramers_v": (phi2 / (size - 1)).sqrt(),
+        "mutual_info": sum(x * (x / (gold[g] * pred[q])).ln() for (g, q), x in p.items() if x),
+        "tp": tp * n,
+        "fp": fp * n,
+        "fn": fn * n,
+        "tn": tn * n,
+        "prevalence": t,
+        "precision": ppv,
+        "recall": tpr,
+        "specificity": tnr,
+        "f1": 2 * tp / (t + q),
+        "ppv": ppv,
+        "npv": npv,
+        "tpr": tpr,
+        "tnr": tnr,
+        "fdr": 1 - ppv,
+        "fnr": 1 - tpr,
+        "fpr": 1 - tnr,
+        "for": 1 - npv,
+        "phi": (tp * tn - fp * fn) / root_positive,
+        "phi_max": (min(t, q) - t * q) / root_positive,
+    }
+    for name, of_class in (("precision", precision), ("recall", recall), ("f1", f1)):
+        found[f"{name}_macro"] = sum(of_class.values()) / size
+        found[f"{name}_micro"] = accuracy
+        found[f"{name}_weighted"] = sum(of_class[k] * gold[k] for k in labels)
+    return found
+
+
+def moves(table: Table, positive: int) -> dict[str, dict[tuple[int, int], Decimal]]:
+    """For each metric, the influence of a row of each pair, by central differences."""
+    n, step = sum(table.values()), Decimal(10) ** -25
+    with localcontext() as context:
+        context.prec = 80
+        shares = {pair: Decimal(count) / n for pair, count in table.items()}
+        slopes: dict[str, dict[tuple[int, int], Decimal]] = {}
+        for pair, share in shares.items():
+            above, below = (
+                in_decimals(shares | {pair: share + sign * step}, n, positive) for sign in (1, -1)
+            )
+            for name in above:
+                slopes.setdefault(name, {})[pair] = (above[name] - below[name]) / (2 * step)
+        return {
+            name: {
+                pair: slope - sum(shares[other] * of_pair[other] for other in shares)
+                for pair, slope in of_pair.items()
+            }
+            for name, of_pair in slopes.items()
+        }
+
+
+def standard_errors(table: Table, positive: int) -> dict[str, float]:
+    """The standard error of each metric, from the influence of its rows."""
+    n = sum(table.values())
+    with localcontext() as context:
+        context.prec = 80
+        return {
+            name: float(
+                (sum(table[pair] * phi * phi for pair, phi in of_pair.items()) / n / n).sqrt()
+            )
+            for name, of_pair in moves(table, positive).items()
+        }

@@ -6,30 +6,36 @@ import math
 
 import polars as pl
 
+from polars_mcc._inference.asked import columns_of
 from polars_mcc._inference.intervals import Estimate
 from polars_mcc._inference.methods import normal_critical
 from polars_mcc._log.choices import Correction
 
-LIMITS = {"mcc": "mcc", "se": "se", "mcc_low": "low", "mcc_high": "high"}
-"""What is compared of an estimate, and what its name begins with on either side."""
-SIDE_A, SIDE_B = ([f"{short}_{name}" for short in LIMITS.values()] for name in "ab")
+_PARTS = ("score", "se", "low", "high")
+SIDE_A, SIDE_B = ([f"{part}_{name}" for part in _PARTS] for name in "ab")
 """The columns of which a difference is made, b less a."""
 
 
-def side(estimate: Estimate, name: str) -> pl.LazyFrame:
-    """The scores of an estimate and their limits as `mcc_a`, `se_a`, `low_a`, `high_a`."""
-    return estimate.scores.rename({column: f"{short}_{name}" for column, short in LIMITS.items()})
+def limits_of(metric: str) -> dict[str, str]:
+    """The columns of a score and its limits, and what a side calls them."""
+    return dict(zip((metric, *columns_of([metric])), _PARTS, strict=True))
 
 
-def side_a(estimate: Estimate) -> pl.LazyFrame:
+def side(estimate: Estimate, metric: str, name: str) -> pl.LazyFrame:
+    """The scores of an estimate and their limits as `score_a`, `se_a`, `low_a`, `high_a`."""
+    parts = limits_of(metric)
+    return estimate.scores.rename({column: f"{part}_{name}" for column, part in parts.items()})
+
+
+def side_a(estimate: Estimate, metric: str) -> pl.LazyFrame:
     """The limits of side a alone, to be set beside side b."""
-    return side(estimate, "a").select(*estimate.log.slice, *SIDE_A)
+    return side(estimate, metric, "a").select(*estimate.log.slice, *SIDE_A)
 
 
 def independent(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
     """The difference b - a of scores of different rows."""
     se = (pl.col("se_a").pow(2) + pl.col("se_b").pow(2)).sqrt()
-    return with_difference(slices.with_columns(se=se, correlation=pl.lit(0.0)), ci)
+    return with_difference(slices.with_columns(diff_se=se, correlation=pl.lit(0.0)), ci)
 
 
 def with_difference(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
@@ -41,7 +47,9 @@ def with_difference(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
     that the limit on the side of 0 tells.
     """
     z = normal_critical(ci)
-    a, b, diff, correlation = (pl.col(name) for name in ("mcc_a", "mcc_b", "diff", "correlation"))
+    a, b, diff, correlation = (
+        pl.col(name) for name in ("score_a", "score_b", "diff", "correlation")
+    )
 
     def reach(one: pl.Expr, other: pl.Expr) -> pl.Expr:
         squared = one.pow(2) + other.pow(2) - 2 * correlation * one * other

@@ -29,8 +29,9 @@ class Bootstrap(Resampling[pl.DataFrame]):
     """Intervals from rows that are drawn with replacement.
 
     Counts are drawn, from a multinomial distribution: that takes as much time as there are pairs
-    of labels, whatever the rows. It is no query: the log is a DataFrame, which for a large log is
-    that of `counts`.
+    of labels, whatever the rows. Of a log with clusters, whole clusters are drawn. Any metric can
+    be resampled, also one that has no derivative. It is no query: the log is a DataFrame, which
+    for a large log is that of `counts`.
 
     Args:
         replicates: How many times the rows of a slice are drawn.
@@ -46,7 +47,7 @@ class Bootstrap(Resampling[pl.DataFrame]):
         >>> log = pl.read_parquet("data/digits.parquet")
         >>> method = polars_mcc.Bootstrap(replicates=500, seed=1)
         >>> log.mcc.by("ink_band", ci=0.95, method=method).columns
-        ['ink_band', 'n', 'mcc', 'se', 'mcc_low', 'mcc_high', 'n_null']
+        ['ink_band', 'n', 'mcc', 'mcc_se', 'mcc_low', 'mcc_high', 'n_null']
     """
 
     replicates: int = defaults.REPLICATES

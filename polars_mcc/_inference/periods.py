@@ -5,25 +5,34 @@ from __future__ import annotations
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.differences import LIMITS, independent
+from polars_mcc._inference.asked import Asked
+from polars_mcc._inference.differences import independent, limits_of
 from polars_mcc._inference.intervals import estimate
-from polars_mcc._log.choices import Method
 
-COLUMNS = (
-    *("n_before", "n_after", "mcc_before", "mcc_after", "diff", "se", "diff_low", "diff_high"),
-    *("p_value", "p_adjusted", "n_null"),
-)
 PERIODS = pl.Enum(["before", "after"])
+_SIDES = {"before": "a", "after": "b"}
+
+
+def columns_for(metric: str) -> list[str]:
+    """What is told of a slice in two periods."""
+    return [
+        *("n_before", "n_after", f"{metric}_before", f"{metric}_after"),
+        *("diff", "diff_se", "diff_low", "diff_high", "p_value", "p_adjusted", "n_null"),
+    ]
 
 
 def changes(
-    log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, ci: float, method: Method
+    log: SlicedLog,
+    apart: SlicedLog,
+    cells: pl.LazyFrame,
+    asked: Asked,
 ) -> pl.LazyFrame:
     """The difference of the scores of both periods, per slice of a log.
 
     `cells` are the pairs of the same log whose slices are `apart` by `period`.
     """
-    scores = estimate(apart, cells, ci, method).scores
+    [metric] = asked.metrics
+    scores = estimate(apart, cells, asked).scores
 
     def of(period: str, column: str) -> pl.Expr:
         return pl.col(column).filter(pl.col("period") == period)
@@ -35,8 +44,9 @@ def changes(
         n_null=pl.col("n_null").sum(),
         **{
             f"{short}_{side}": of(period, column).max()
-            for column, short in LIMITS.items()
-            for side, period in (("a", "before"), ("b", "after"))
+            for column, short in limits_of(metric.name).items()
+            for period, side in _SIDES.items()
         },
     )
-    return independent(both, ci).with_columns(mcc_before="mcc_a", mcc_after="mcc_b")
+    names = {f"{metric.name}_{period}": f"score_{side}" for period, side in _SIDES.items()}
+    return independent(both, asked.ci).with_columns(**names)

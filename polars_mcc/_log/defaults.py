@@ -10,6 +10,7 @@ NULLS: Final = "drop"
 ZERO_DIVISION: Final = 0.0
 
 METRICS: Final = "mcc"
+METRIC: Final = "mcc"
 LEVEL: Final = 0.95  # the confidence level, where there must be one
 METHOD: Final = "score"
 CORRECTION: Final = "bh"

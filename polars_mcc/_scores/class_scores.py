@@ -11,6 +11,21 @@ from polars_mcc._scores.r_k import correlation, count_of, divide
 COLUMNS = ("label", *CLASS_DTYPES, "n_null")
 
 
+def formulas(zero_division: float | None) -> dict[str, pl.Expr]:
+    """The scores of a class as floats: of `support`, `predicted`, `hits` and `s` rows."""
+    t, p, c, s = map(pl.col, ("support", "predicted", "hits", "s"))
+    cov, var_gold, var_pred = c * s - t * p, t * (s - t), p * (s - p)
+    return {
+        "precision": divide(c, p, zero_division),
+        "recall": divide(c, t, zero_division),
+        "specificity": divide(s - t - p + c, s - t, zero_division),
+        "f1": divide(2 * c, t + p, zero_division),
+        "mcc": correlation(cov, var_gold, var_pred, zero_division),
+        "informedness": divide(cov, var_gold, zero_division),
+        "markedness": divide(cov, var_pred, zero_division),
+    }
+
+
 def class_scores(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
     """The scores of each class against the rest of its slice, of `s` rows and `null` not scored."""
     zero_division = log.zero_division

@@ -50,9 +50,7 @@ def measure(
     n = count_of(log, Terms.s)
     if log.is_multilabel:  # Products of these are taken as well.
         n = pl.when(count_of(log, pl.max_horizontal(Terms.t, Terms.p)) >= 0).then(n)
-    values = {
-        metric.name: metric.value(Terms(metric.name, log.zero_division)) for metric in metrics
-    }
+    values = {metric.name: metric.value(Terms(metric, log.zero_division)) for metric in metrics}
     return slices.with_columns(**floats).select(
         *log.slice,
         n=n,

@@ -19,8 +19,27 @@ CLASS_DTYPES: Mapping[str, pl.DataType] = {
 }
 """The columns over which a metric may sum up classes; beside them there is `label`."""
 
+CLASS_RANGES: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(("precision", "recall", "specificity", "f1"), (0.0, 1.0)),
+    **dict.fromkeys(("mcc", "informedness", "markedness"), (-1.0, 1.0)),
+}
+"""The scores of a class, and the least and the largest that each can be."""
+
 PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64()}
 """Those over which it may sum up pairs; beside them there are `gold` and `pred`."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The least and the largest that a metric can be: numbers, or of the `Terms` of a slice."""
+
+    low: float | pl.Expr
+    high: float | pl.Expr
+    text: str = ""
+
+    def __str__(self) -> str:
+        """As `metrics()` shows it."""
+        return self.text or f"[{self.low:g}, {self.high:g}]"
 
 
 @dataclass(frozen=True)
@@ -33,7 +52,7 @@ class Terms:
     `terms["its name"]`.
     """
 
-    metric: str
+    metric: Metric
     zero_division: float | None
 
     s, c, t, p = pl.col("s"), pl.col("c"), pl.col("t"), pl.col("p")
@@ -46,13 +65,26 @@ class Terms:
     first, second = pl.col("first"), pl.col("second")
     unseen = pl.col("unseen")
     tp = pl.col("positive:hits")
-    fp = pl.col("positive:predicted") - tp
-    fn = pl.col("positive:support") - tp
-    tn = s - tp - fp - fn
+    gold_positive, pred_positive = pl.col("positive:support"), pl.col("positive:predicted")
 
     def __getitem__(self, name: str) -> pl.Expr:
         """A sum over classes or pairs that the metric asks for."""
-        return pl.col(sum_name(self.metric, name))
+        return pl.col(sum_name(self.metric.name, name))
+
+    @property
+    def fp(self) -> pl.Expr:
+        """Predicted positive, and gold negative."""
+        return self.pred_positive - self.tp
+
+    @property
+    def fn(self) -> pl.Expr:
+        """Predicted negative, and gold positive."""
+        return self.gold_positive - self.tp
+
+    @property
+    def tn(self) -> pl.Expr:
+        """Gold and predicted negative."""
+        return self.s - self.tp - self.fp - self.fn
 
     def positive(self, product: str) -> pl.Expr:
         """`cov`, `var_gold`, `var_pred` or `most`, of the positive class and the rest."""
@@ -67,6 +99,60 @@ class Terms:
         return correlation(cov, var_gold, var_pred, self.zero_division)
 
 
+_SUPPORT, _PREDICTED, _HITS = map(pl.col, ("support", "predicted", "hits"))
+
+
+class OverClasses(Terms):
+    """The same as aggregations over the classes of a slice, in floats: what has derivatives.
+
+    The columns are those of `CLASS_DTYPES`, and `s`, `total`, `k`, `k_gold`, `k_pred` of the slice;
+    `is_positive`, if a class is; and `is_most` and `n_most`, of the most frequent gold classes.
+    """
+
+    t, p, c = Terms.s, Terms.s, _HITS.sum()
+    gold_times_pred = Terms.s * Terms.s
+    rows_squared, hits_times_rows = Terms.s * Terms.s, c * Terms.s
+    _chance, _both_least = (_SUPPORT * _PREDICTED).sum(), pl.min_horizontal("support", "predicted")
+    covariance = c * Terms.s - _chance
+    var_gold = Terms.s * Terms.s - (_SUPPORT * _SUPPORT).sum()
+    var_pred = Terms.s * Terms.s - (_PREDICTED * _PREDICTED).sum()
+    apart, most = Terms.s * Terms.s - _chance, _both_least.sum() * Terms.s - _chance
+    first = _SUPPORT.max()
+    second = (
+        pl.when(pl.col("n_most") > 1)
+        .then(first)
+        .otherwise(_SUPPORT.filter(~pl.col("is_most")).max())
+    )
+    gold_positive, pred_positive, tp = (
+        units.filter(pl.col("is_positive")).sum() for units in (_SUPPORT, _PREDICTED, _HITS)
+    )
+
+    def __getitem__(self, name: str) -> pl.Expr:
+        """A sum over classes that the metric asks for."""
+        return self.metric.classes[name]
+
+    def positive(self, product: str) -> pl.Expr:
+        """The same, of the positive class and the rest."""
+        t, p, s = self.gold_positive, self.pred_positive, self.s
+        products = {
+            "cov": self.tp * s - t * p,
+            "var_gold": t * (s - t),
+            "var_pred": p * (s - p),
+            "most": pl.min_horizontal(t, p) * s - t * p,
+        }
+        return products[product]
+
+
+class OverPairs(Terms):
+    """The same as aggregations over the pairs of a slice: what metrics of pairs are made of."""
+
+    unseen = 1 - pl.col("expected").sum()
+
+    def __getitem__(self, name: str) -> pl.Expr:
+        """A sum over pairs that the metric asks for."""
+        return self.metric.pairs[name]
+
+
 @dataclass(frozen=True)
 class Metric:
     """A score of slices, and what is to be known of it."""
@@ -75,7 +161,7 @@ class Metric:
     value: Callable[[Terms], pl.Expr]
     formula: str
     source: str
-    range: str
+    range: Range | None
     undefined: str = ""  # where it is 0/0
     peers: tuple[str, ...] = ()  # functions of other libraries that agree
     classes: Mapping[str, pl.Expr] = field(default_factory=dict)
@@ -84,6 +170,7 @@ class Metric:
     """Aggregations over the columns of its pairs, by name."""
     is_of_positive: bool = False  # whether it is of one class against the rest
     is_count: bool = False
+    less_is_better: bool = False
     multilabel: bool = False  # whether it is right if rows have lists of labels
 
     @property

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from operator import attrgetter
 from typing import TypeAlias
 
 import polars as pl
 
-from polars_mcc._scores.metric import Metric, Terms
+from polars_mcc._scores.metric import Metric, Range, Terms
 
 _Value: TypeAlias = Callable[[Terms], pl.Expr]
 
-_RATIO = "[0, 1]"
-_SIGNED = "[-1, 1]"
+_RATIO = Range(0, 1)
+_SIGNED = Range(-1, 1)
+_COUNT = Range(0, Terms.n, "[0, s]")
+_FEWER_CLASSES = pl.min_horizontal(Terms.k_gold, Terms.k_pred).cast(pl.Float64)
 _ONE_CLASS = "one gold class, or one predicted class"
 
 _DAVENPORT = "Davenport and El-Sanhury 1991, Educational and Psychological Measurement 51"
@@ -223,7 +225,7 @@ _OF_CLASSES = [
         _mcc_micro,
         "the MCC of the sum of the 2 × 2 tables; of one label a row (Kc - s) / (K - 1)s",
         _TAMURA,
-        "[-1/(K - 1), 1]",
+        Range(-1 / (Terms.k.cast(pl.Float64) - 1), 1, "[-1/(K - 1), 1]"),
         "one class in all",
         ("PyCM: S",),
         multilabel=True,
@@ -262,7 +264,7 @@ _OF_CLASSES = [
         "the least R_K of any predictions for these gold labels, exact: the most frequent class "
         "predicted as the second, all others as the first",
         "derived in the code, and checked by enumeration",
-        "[-1, 0]",
+        Range(-1, 0),
         "one gold class",
     ),
     Metric(
@@ -270,7 +272,7 @@ _OF_CLASSES = [
         lambda terms: terms.ratio(terms.covariance, terms.most),
         "R_K / its largest: (cs - t·p) / (s Σmin(t, p) - t·p)",
         f"{_DAVENPORT}, for two classes",
-        "up to 1",
+        Range(-1, 1, "up to 1"),
         f"{_ONE_CLASS}, or no class is both",
         multilabel=True,
     ),
@@ -282,7 +284,7 @@ _OF_PAIRS = [
         lambda terms: _phi_squared(terms) * terms.n,
         "Σ (n_ij - t_i p_j / s)² / (t_i p_j / s)",
         "Pearson 1900, Philosophical Magazine 50",
-        "[0, (K - 1)s]",
+        Range(0, (_FEWER_CLASSES - 1) * Terms.n, "[0, (K - 1)s]"),
         "",
         ("SciPy: chi2_contingency", "PyCM: Chi_Squared"),
         pairs=_CHI2,
@@ -303,7 +305,7 @@ _OF_PAIRS = [
         lambda terms: terms["total"].clip(0),
         "Σ n_ij/s · ln(s n_ij / t_i p_j), in nats",
         "Shannon 1948, Bell System Technical Journal 27",
-        "[0, ln K]",
+        Range(0, _FEWER_CLASSES.log(), "[0, ln K]"),
         "",
         ("scikit-learn: mutual_info_score",),
         pairs={"total": (_SHARE * (_SHARE / _EXPECTED).log()).sum()},
@@ -311,57 +313,60 @@ _OF_PAIRS = [
 ]
 
 
-def _count(name: str, value: pl.Expr, words: str) -> Metric:
+def _count(name: str, words: str) -> Metric:
     peers = (f"PyCM: {name.upper()}",)
-    return Metric(name, lambda _: value, words, _FAWCETT, "[0, s]", "", peers, is_count=True)
+    value: _Value = attrgetter(name)
+    return Metric(name, value, words, _FAWCETT, _COUNT, "", peers, is_count=True)
 
 
-def _rate(
-    name: str, part: pl.Expr, rest: pl.Expr, formula: str, source: str, *peers: str
-) -> Metric:
+def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: str) -> Metric:
     """A count's share of itself and another one."""
     undefined = f"{formula.split(' / ')[1].strip('()')} = 0"
-    value = partial(Terms.ratio, part=part, whole=part + rest)
+    of_both = attrgetter(part, rest)
+
+    def value(terms: Terms) -> pl.Expr:
+        one, other = of_both(terms)
+        return terms.ratio(one, one + other)
+
     return Metric(name, value, formula, source, _RATIO, undefined, peers)
 
 
-_TP, _FP, _FN, _TN = Terms.tp, Terms.fp, Terms.fn, Terms.tn
 _PRECISION, _RECALL = "scikit-learn: precision_score", "scikit-learn: recall_score"
 
 _OF_POSITIVE = [
-    _count("tp", _TP, "gold and predicted positive"),
-    _count("fp", _FP, "predicted positive, and gold negative"),
-    _count("fn", _FN, "predicted negative, and gold positive"),
-    _count("tn", _TN, "gold and predicted negative"),
+    _count("tp", "gold and predicted positive"),
+    _count("fp", "predicted positive, and gold negative"),
+    _count("fn", "predicted negative, and gold positive"),
+    _count("tn", "gold and predicted negative"),
     Metric(
         "prevalence",
-        lambda terms: terms.ratio(_TP + _FN, terms.s),
+        lambda terms: terms.ratio(terms.gold_positive, terms.s),
         "(tp + fn) / s",
         _ALTMAN,
         _RATIO,
         "",
         ("PyCM: PRE",),
     ),
-    _rate("precision", _TP, _FP, "tp / (tp + fp)", _FAWCETT, _PRECISION, "PyCM: PPV"),
-    _rate("recall", _TP, _FN, "tp / (tp + fn)", _FAWCETT, _RECALL, "PyCM: TPR"),
-    _rate("specificity", _TN, _FP, "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
+    _rate("precision", "tp", "fp", "tp / (tp + fp)", _FAWCETT, _PRECISION, "PyCM: PPV"),
+    _rate("recall", "tp", "fn", "tp / (tp + fn)", _FAWCETT, _RECALL, "PyCM: TPR"),
+    _rate("specificity", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
     Metric(
         "f1",
-        lambda terms: terms.ratio(2 * _TP, 2 * _TP + _FP + _FN),
+        lambda terms: terms.ratio(2 * terms.tp, 2 * terms.tp + terms.fp + terms.fn),
         "2tp / (2tp + fp + fn)",
         _RIJSBERGEN,
         _RATIO,
         "tp + fp + fn = 0",
         ("scikit-learn: f1_score", "PyCM: F1"),
     ),
-    _rate("ppv", _TP, _FP, "tp / (tp + fp)", _ALTMAN, "PyCM: PPV"),
-    _rate("npv", _TN, _FN, "tn / (tn + fn)", _ALTMAN, "PyCM: NPV"),
-    _rate("tpr", _TP, _FN, "tp / (tp + fn)", _FAWCETT, "PyCM: TPR"),
-    _rate("tnr", _TN, _FP, "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
-    _rate("fdr", _FP, _TP, "fp / (tp + fp)", "1 - ppv", "PyCM: FDR"),
-    _rate("fnr", _FN, _TP, "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
-    _rate("fpr", _FP, _TN, "fp / (tn + fp)", _FAWCETT, "PyCM: FPR"),
-    _rate("for", _FN, _TN, "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
+    _rate("ppv", "tp", "fp", "tp / (tp + fp)", _ALTMAN, "PyCM: PPV"),
+    _rate("npv", "tn", "fn", "tn / (tn + fn)", _ALTMAN, "PyCM: NPV"),
+    _rate("tpr", "tp", "fn", "tp / (tp + fn)", _FAWCETT, "PyCM: TPR"),
+    _rate("tnr", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
+    _rate("fdr", "fp", "tp", "fp / (tp + fp)", "1 - ppv", "PyCM: FDR"),
+    _rate("fnr", "fn", "tp", "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
+    _rate("fpr", "fp", "tn", "fp / (tn + fp)", _FAWCETT, "PyCM: FPR"),
+    _rate("for", "fn", "tn", "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
     Metric(
         "phi",
         lambda terms: terms.correlation(*map(terms.positive, ("cov", "var_gold", "var_pred"))),
@@ -381,8 +386,18 @@ _OF_POSITIVE = [
     ),
 ]
 
+_ERRORS = {"fp", "fn", "fdr", "fnr", "fpr", "for"}
+
 METRICS = (
     *_OF_CLASSES,
     *_OF_PAIRS,
-    *(replace(metric, is_of_positive=True, multilabel=True) for metric in _OF_POSITIVE),
+    *(
+        replace(
+            metric,
+            is_of_positive=True,
+            multilabel=True,
+            less_is_better=metric.name in _ERRORS,
+        )
+        for metric in _OF_POSITIVE
+    ),
 )

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import polars as pl
 
-from polars_mcc._scores.metric import CLASS_DTYPES, PAIR_DTYPES, Metric
+from polars_mcc._scores.metric import CLASS_DTYPES, PAIR_DTYPES, Metric, Range
 from polars_mcc._scores.metrics import METRICS
 
-IntoMetrics: TypeAlias = str | pl.Expr | Sequence[str | pl.Expr]
-"""The name of a metric, an expression over columns of classes or of pairs, or several of these."""
+IntoMetric: TypeAlias = str | pl.Expr
+"""The name of a metric, or an expression over columns of classes or of pairs."""
+IntoMetrics: TypeAlias = IntoMetric | Sequence[IntoMetric]
+"""A metric, or several."""
 
 _REGISTRY = {metric.name: metric for metric in METRICS}
 _BUILT_IN = frozenset(_REGISTRY)
 _RESERVED = {
-    *("n", "n_null", "n_clusters", "se", "mcc_low", "mcc_high"),
+    *("n", "n_null", "n_clusters", "diff"),
     *("model", "keys", "slice", "value", "complete"),
 }
 """Columns that an answer may have beside its metrics."""
@@ -49,7 +52,7 @@ def metrics() -> pl.DataFrame:
             "metric": metric.name,
             "formula": metric.formula,
             "source": metric.source,
-            "range": metric.range,
+            "range": "" if metric.range is None else str(metric.range),
             "undefined": metric.undefined,
             "from": metric.origin,
             "multilabel": metric.multilabel,
@@ -66,7 +69,8 @@ def register_metric(
     *,
     formula: str = "",
     source: str = "",
-    range: str = "",  # noqa: A002 - what metrics() calls it
+    range: tuple[float, float] | None = None,  # noqa: A002 - what metrics() calls it
+    less_is_better: bool = False,
 ) -> None:
     """Give an expression over the columns of `classes` a name that `metrics=[...]` takes.
 
@@ -81,7 +85,9 @@ def register_metric(
             how often the pair occurs, and `share`, n as a share of the slice (Float64).
         formula: What `metrics()` shows.
         source: Likewise.
-        range: Likewise.
+        range: The least and the largest value, such as `(0, 1)`. An interval stays within. None:
+            not known, or without bounds; an interval is then symmetric.
+        less_is_better: Whether a smaller value is better, as of an error rate.
 
     Raises:
         ValueError: There is a metric, or another column of an answer, of this name.
@@ -100,7 +106,13 @@ def register_metric(
     if name in _BUILT_IN | _RESERVED:
         msg = f"there is a metric, or another column of answers, '{name}'; take another name"
         raise ValueError(msg)
-    metric = _of_expression(name, expression, formula, source, range)
+    metric = replace(
+        _of_expression(name, expression),
+        formula=formula,
+        source=source,
+        range=None if range is None else Range(*range),
+        less_is_better=less_is_better,
+    )
     if not {"label", "gold", "pred"} & {*expression.meta.root_names()}:  # Whose dtype is not known.
         check_aggregations([metric], pl.String())
     _REGISTRY[name] = metric
@@ -150,9 +162,7 @@ def _named(name: str) -> Metric:
     return _REGISTRY[name]
 
 
-def _of_expression(
-    name: str | None, expression: pl.Expr, formula: str = "", source: str = "", span: str = ""
-) -> Metric:
+def _of_expression(name: str | None, expression: pl.Expr) -> Metric:
     if not isinstance(expression, pl.Expr):
         msg = f"a metric must be a name or a polars expression, got {expression!r}"
         raise TypeError(msg)
@@ -172,9 +182,9 @@ def _of_expression(
     return Metric(
         name=expression.meta.output_name() if name is None else name,
         value=lambda terms: terms["value"],
-        formula=formula,
-        source=source,
-        range=span,
+        formula="",
+        source="",
+        range=None,
         classes={} if is_of_pairs else sums,
         pairs=sums if is_of_pairs else {},
         multilabel=not is_of_pairs,
@@ -199,6 +209,14 @@ def is_positive(
             raise ValueError(msg)
         positive = pl.lit(value=True)
     return pl.col("label").eq_missing(positive)
+
+
+def checked(
+    metrics: Sequence[Metric], positive: pl.Expr | None, labels: pl.DataType
+) -> pl.Expr | None:
+    """Whether a class is the positive one, for metrics that can be asked of labels like these."""
+    check_aggregations(metrics, labels)
+    return is_positive(metrics, positive, labels)
 
 
 def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:

@@ -94,7 +94,7 @@ def _role(
     hint: Any,  # noqa: ANN401 - any type
 ) -> Role:
     members = {*_members(hint)}
-    if name in {"keys", "metrics"}:
+    if name in {"keys", "metrics", "metric"}:
         return "key" if name == "keys" else "metric"
     if pl.Expr in members:
         return "column"

@@ -33,7 +33,7 @@ def table(
     Args:
         result: What `by`, `compare`, `drift`, `worst` or another verb gives.
         score: The column that is drawn, with its interval if it has one. None: `diff`, or else
-            `mcc`, if there is one.
+            `mcc`, or the first that has an interval.
         title: What is written above it.
         decimals: How many are shown of floats. Counts have thousands separators; null is a dash.
 
@@ -60,7 +60,9 @@ def table(
         raise missing(subject="a table", package="great-tables", extra="tables") from error
     check_collected(result, "a table needs")
     if score is None:
-        score = next((name for name in ("diff", "mcc") if name in result.columns), None)
+        with_limits = [name for name in result.columns if f"{name}_low" in result.columns]
+        first = [name for name in ("diff", "mcc") if name in result.columns]
+        score = next(iter([*first, *with_limits]), None)
     elif score not in result.columns:
         msg = f"score='{score}' is no column of the result; these are {result.columns}"
         raise ValueError(msg)

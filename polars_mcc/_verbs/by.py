@@ -9,7 +9,8 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference import intervals
+from polars_mcc._inference.asked import Asked, columns_of
+from polars_mcc._inference.intervals import estimate, ranges_of, within_range
 from polars_mcc._inference.methods import Bootstrap, Resampling
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method, check_choice, check_level
@@ -54,9 +55,9 @@ def by(
             columns of `classes`, such as `pl.col("recall").min().alias("recall_min")`, or over
             `gold`, `pred` and `n` of the pairs (see `register_metric`). For metrics of two by two
             tables, such as "tpr", the log says which label is positive.
-        ci: The confidence level of an interval for each score, such as 0.95. None: no interval.
-        method: How the interval is made. "score" covers best; "fisher" and "wald" are the
-            textbook's; a `Bootstrap` resamples the rows of a DataFrame.
+        ci: The confidence level of an interval for each metric, such as 0.95. None: no interval.
+        method: How intervals are made. "score" covers best; "fisher" and "wald" are the
+            textbook's; a `Bootstrap` resamples the rows, or clusters, of a DataFrame.
         long: Show a slice as two columns, `slice` (names of keys) and `value` (as text), in place
             of a column per key: what charts take.
 
@@ -72,30 +73,38 @@ def by(
         - `n_clusters` (Int64), with an interval of clusters: how many clusters these are of;
         - `mcc` (Float64): between -1 and 1; null where `n` is 0; or the metrics, in the order
           given (Float64; counts such as `tp` as `n`);
-        - `se`, `mcc_low`, `mcc_high` (Float64), with `ci`: the standard error, and the interval;
+        - after each metric, with `ci`, its standard error and interval: `mcc_se`, `mcc_low`,
+          `mcc_high` (Float64);
         - `n_null` (as `n`): the rows not scored, because a label or weight is null.
 
     Intervals:
-        With φ, the influence of a row on R_K (`polars_mcc/_inference/influence.py` has the
-        formula), the variance of the score is Σ φ² / n², over the rows of a slice (the delta
-        method; for two classes: Itaya et al., arXiv 2405.12622). With `sample_weight` w it is
-        Σ w² φ² / (Σ w)²; with clusters, Σ (Σ w φ within a cluster)² / (Σ w)², and Student's t
-        with one degree of freedom less than there are clusters takes the place of the normal
-        distribution.
+        Let φ be the influence of a row on a metric: the derivative of the metric's own definition
+        (`polars_mcc/_inference/gradients.py` has the formula). The variance of the metric is
+        Σ φ² / n², over the rows of a slice (the delta method; for R_K of two classes: Itaya et
+        al., arXiv 2405.12622). With `sample_weight` w it is Σ w² φ² / (Σ w)². With clusters it is
+        Σ (Σ w φ within a cluster)² / (Σ w)², and Student's t with one degree of freedom less than
+        there are clusters takes the place of the normal distribution.
 
-        - "score" asks which scores would have made the observed one likely, with the variance
-          that they have themselves, as Wilson's interval does for a proportion.
-        - "fisher": symmetric in artanh R. "wald": symmetric in R; cut at -1 and 1.
+        - "score" of R_K asks which scores would have made the observed one likely, with the
+          variance that they have themselves. Any other metric with a range is taken for a
+          proportion: of as many rows as make the variance of a proportion its own. Its interval
+          is Wilson's (1927). For a proportion, such as recall, these are the rows that could have
+          been wrong. The number of rows is read off a table with the same margins in which no
+          class is without misses, so that it holds where all rows are right.
+        - "fisher": symmetric in artanh of the score, scaled from -1 to 1. "wald": symmetric in the
+          score, cut at the ends of its range. A metric of one's own without a range has this one.
         - `Bootstrap`: percentiles of rows drawn with replacement, or, with `bca`, corrected.
 
-        From 100 rows on, a 95 % interval by "score" covered the truth in 94 to 97 % of samples,
-        by the others in as few as 26 %, where few rows of a rare class are hit. README, *How sure
-        are we*, has the table and the command.
+        From 100 rows on, a 95 % interval of R_K by "score" covered the truth in 94 to 97 % of
+        samples, by the others in as few as 26 %, where few rows of a rare class are hit. README,
+        *How sure are we*, has tables for all kinds of metrics, with the misses, and the commands.
+        The least of classes (`mcc_min_class`) is covered worst: its interval does not know that
+        the least was chosen.
 
-        There is no interval (null) for a slice of one gold class or one predicted class, of
-        labels that are never both gold and predicted, or of one cluster. Where R_K is 1 or -1,
-        there is no standard error, and of the methods only "score" has an interval: rows
-        without a miss do not say that there are none.
+        There is no interval (null) of a metric that is 0/0, or of one cluster; of R_K, also if
+        labels are never both gold and predicted. At the ends of its range, such as 1, a metric
+        has no standard error, and of the methods only "score" has an interval: rows without a
+        miss do not say that there are none. Metrics of pairs have none there.
 
     Sets and windows:
         Rows are counted once, and all streams, but for sets of two or more keys of which none is
@@ -114,9 +123,10 @@ def by(
             column of the answer.
         polars.exceptions.SchemaError: A key has dtype Object, or the index of windows is no time.
         TypeError: A bootstrap of a LazyFrame.
-        ValueError: An option has no such value; a method without `ci`; a bootstrap of rows that
-            are weighted or in clusters; sets of keys, or windows, that make no sense; no metric of
-            this name; metrics of a positive class that is not known; an interval without `mcc`.
+        ValueError: An option has no such value; a method without `ci`; a bootstrap of weighted
+            rows; sets of keys, or windows, that make no sense; no metric of
+            this name; metrics of a positive class that is not known; an interval of a metric that
+            has no derivative, such as a median: the message tells of the bootstrap.
         polars.exceptions.InvalidOperationError: On `collect`: a weight is negative, NaN
             or infinite; or a slice adds up to more than 2⁶³ - 1, or to an infinite float.
 
@@ -152,7 +162,7 @@ def by(
         └─────────┴─────┴─────────┴────────┘
         >>> counts = pl.DataFrame({"gold": [1, 1, 0, 0], "pred": [1, 0, 1, 0], "n": [40, 9, 5, 46]})
         >>> counts.mcc(weight="n").by(ci=0.95).columns
-        ['n', 'mcc', 'se', 'mcc_low', 'mcc_high', 'n_null']
+        ['n', 'mcc', 'mcc_se', 'mcc_low', 'mcc_high', 'n_null']
 
     Command line:
         polars-mcc by logs/ --by country --by device --ci 0.95 --filter "day > DATE '2026-03-01'"
@@ -166,20 +176,18 @@ def by(
         raise ValueError(msg)
     asked = registry.chosen(metrics)
     names = [metric.name for metric in asked]
-    if ci is not None and "mcc" not in names:
-        msg = f"ci makes an interval of mcc, which is not among metrics={names}: add it"
-        raise ValueError(msg)
-    answers = ["n", *names, "n_null", *([] if ci is None else intervals.COLUMNS)]
+    answers = ["n", *names, "n_null"]
+    answers += [] if ci is None else ["n_clusters", *_limits_of(names)]
     sliced = cut(log, keys, answers=answers, lists=ci is None, cluster=ci is not None, long=long)
-    registry.check_aggregations(asked, sliced.label_dtype)
     if sliced.is_multilabel:
         registry.check_multilabel(asked)
-    positive = registry.is_positive(asked, log.meaning.positive, sliced.label_dtype)
+    positive = registry.checked(asked, log.meaning.positive, sliced.label_dtype)
     if ci is not None and isinstance(method, Bootstrap):
-        _check_resampling(log, sliced, names)
+        _check_resampling(log, sliced)
+        resampling = Asked(ci, metrics=asked, positive=positive)
         from polars_mcc._inference import bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
 
-        return log.in_kind(sliced.answer(bootstrap.resampled(sliced, ci, method).lazy()))
+        return log.in_kind(sliced.answer(bootstrap.resampled(sliced, resampling, method).lazy()))
     if not any(metric.needs_labels for metric in asked):
         sliced = unnamed(sliced)
     if ci is None and any(metric.pairs for metric in asked):
@@ -189,15 +197,22 @@ def by(
         slices = measure(sliced, classes(sliced), asked, positive=positive)
     else:
         assert not isinstance(method, Resampling)  # noqa: S101 - for the type checker
-        found = intervals.estimate(sliced, pairs(sliced), ci, method, positive)
-        scores = measure(
-            sliced, found.classes, asked, sums=found.sums, pairs=found.pairs, positive=positive
-        )
-        slices = found.with_intervals(scores, names)
+        found = estimate(sliced, pairs(sliced), Asked(ci, method, asked, positive))
+        slices = within_range(found.scores, ranges_of(asked))
     return log.in_kind(sliced.answer(slices))
 
 
-def _check_resampling(log: Described[FrameT], sliced: SlicedLog, metrics: list[str]) -> None:
+def _limits_of(names: list[str]) -> list[str]:
+    """The columns of intervals, or a ValueError if a metric is called like one."""
+    limits = columns_of(names)
+    for name in names:
+        if name in limits:
+            msg = f"metric '{name}' has the name of a limit of another one; name it otherwise"
+            raise ValueError(msg)
+    return limits
+
+
+def _check_resampling(log: Described[FrameT], sliced: SlicedLog) -> None:
     if log.meaning.is_lazy:
         columns = ", ".join(map(repr, [*sliced.keys, *(["model"] if sliced.has_models else [])]))
         msg = (
@@ -206,12 +221,9 @@ def _check_resampling(log: Described[FrameT], sliced: SlicedLog, metrics: list[s
             f"{f' and the keys {columns}' if columns else ''}"
         )
         raise TypeError(msg)
-    if metrics != ["mcc"]:
-        msg = f"a bootstrap scores mcc only: take metrics={metrics} in a query of their own"
-        raise ValueError(msg)
-    if sliced.extras or not sliced.is_frequency or sliced.numbers.count != pl.Int64:
+    if not sliced.is_frequency or sliced.numbers.count != pl.Int64:
         msg = (
-            "a bootstrap draws whole rows, independent and alike: with a cluster, a "
-            "sample_weight or a weight that is Float64, use 'score', 'fisher' or 'wald'"
+            "a bootstrap draws whole rows, or whole clusters of them: with a sample_weight or a "
+            "weight that is Float64, use 'score', 'fisher' or 'wald'"
         )
         raise ValueError(msg)

@@ -11,7 +11,8 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.exact import Floats
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
-from polars_mcc._inference.periods import COLUMNS, PERIODS, changes
+from polars_mcc._inference.asked import Asked
+from polars_mcc._inference.periods import PERIODS, changes, columns_for
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level, check_number
 from polars_mcc._log.columns import MissingColumn
@@ -19,6 +20,7 @@ from polars_mcc._log.described import Described
 from polars_mcc._log.frames import OtherFrame
 from polars_mcc._log.keys import IntoKey, check_plain
 from polars_mcc._log.labels import common_dtype
+from polars_mcc._scores.metrics import MCC
 from polars_mcc._verbs.by import by
 
 _VERDICT = "verdict"
@@ -138,7 +140,7 @@ def _compared(
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is counts, of rows that are independent and alike"
     log.meaning.check_without("check", reason, "cluster", "sample_weight")
-    sliced = cut(log, keys, answers=[_VERDICT, *COLUMNS])
+    sliced = cut(log, keys, answers=[_VERDICT, *columns_for(MCC.name)])
     model = ("model",) if sliced.has_models else ()
     try:
         counts = Described(baseline, weight="n", nulls=sliced.nulls)  # type: ignore[arg-type]
@@ -155,8 +157,8 @@ def _compared(
             raise ValueError(msg)
     before = replace(before, sets=sliced.sets, always=model)
     apart, cells = _with_baseline(before, sliced)
-    found = changes(sliced, apart, cells, ci, defaults.METHOD)
-    shown = [name for name in COLUMNS if name not in {"p_value", "p_adjusted"}]
+    found = changes(sliced, apart, cells, Asked(ci))
+    shown = [name for name in columns_for(MCC.name) if name not in {"p_value", "p_adjusted"}]
     return sliced.answer(found.select(*sliced.slice, *shown))
 
 

@@ -5,19 +5,36 @@ from __future__ import annotations
 import polars as pl
 
 from polars_mcc._counts.classes import classes as classes_of
+from polars_mcc._counts.classes import of_pairs
+from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.asked import Asked, columns_of
+from polars_mcc._inference.intervals import within_range
+from polars_mcc._log import defaults
+from polars_mcc._log.choices import Method, check_choice, check_level
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._scores.class_scores import COLUMNS, class_scores
+from polars_mcc._scores.metric import CLASS_RANGES
 from polars_mcc._scores.r_k import rows_of
 
 
-def classes(log: Described[FrameT], *keys: IntoKey) -> FrameT:
-    """Score every class of every slice, one against the rest.
+def classes(
+    log: Described[FrameT],
+    *keys: IntoKey,
+    ci: float | None = None,
+    method: Method = defaults.METHOD,
+) -> FrameT:
+    """Score every class of every slice, one against the rest, and say how sure each score is.
 
     Args:
         *keys: What makes slices, as in `by`.
+        ci: The confidence level of an interval for each score of each class, such as 0.95. None:
+            no interval.
+        method: How intervals are made: "score", "fisher" or "wald", as in `by`.
 
     Returns:
         A frame of the kind of the log, sorted by the keys and the label, a row per slice and
@@ -31,7 +48,10 @@ def classes(log: Described[FrameT], *keys: IntoKey) -> FrameT:
           label against all others (Matthews 1975); `informedness` = recall + specificity - 1,
           and `markedness`, the same of the predictions: precision + NPV - 1 (Powers 2011,
           arXiv 2010.16061); all Float64. The log's `zero_division` stands for each 0/0;
-        - `n` and `n_null`: the rows of the slice that are scored, and that are not.
+        - after each of these scores, with `ci`, its standard error and interval: `recall_se`,
+          `recall_low`, `recall_high` (Float64);
+        - `n` and `n_null`: the rows of the slice that are scored, and that are not; before them
+          `n_clusters` (Int64), with an interval of clusters.
 
         A slice in which no row is scored has no classes; `by` shows it.
 
@@ -53,11 +73,51 @@ def classes(log: Described[FrameT], *keys: IntoKey) -> FrameT:
         │ c     ┆ 1       ┆ 0.0       ┆ 0.0    ┆ 0.0     │
         └───────┴─────────┴───────────┴────────┴─────────┘
 
+        >>> log.mcc.classes(ci=0.95).select("label", "recall", "recall_low", "recall_high")
+        shape: (3, 4)
+        ┌───────┬────────┬────────────┬─────────────┐
+        │ label ┆ recall ┆ recall_low ┆ recall_high │
+        │ ---   ┆ ---    ┆ ---        ┆ ---         │
+        │ str   ┆ f64    ┆ f64        ┆ f64         │
+        ╞═══════╪════════╪════════════╪═════════════╡
+        │ a     ┆ 0.5    ┆ 0.094531   ┆ 0.905469    │
+        │ b     ┆ 1.0    ┆ 0.206549   ┆ 1.0         │
+        │ c     ┆ 0.0    ┆ 0.0        ┆ 0.793451    │
+        └───────┴────────┴────────────┴─────────────┘
+
     Command line:
-        polars-mcc classes logs/ --by country --format csv
+        polars-mcc classes logs/ --by country --ci 0.95 --format csv
     """
-    sliced = cut(log, keys, answers=COLUMNS, lists=True)
-    reduced = classes_of(sliced).with_columns(
-        s=sliced.within_slice(rows_of(sliced)), null=sliced.within_slice(pl.col("null_n").sum())
+    check_choice("method", method, Method)
+    if ci is None:
+        sliced = cut(log, keys, answers=COLUMNS, lists=True)
+        scores = class_scores(sliced, _with_slice(sliced, classes_of(sliced)))
+        return log.in_kind(sliced.answer(scores, "label"))
+    check_level(ci)
+    limits = columns_of(CLASS_RANGES)
+    sliced = cut(log, keys, answers=[*COLUMNS, "n_clusters", *limits], cluster=True)
+    # What is asked for twice is cached: else Polars reads the log again for each time.
+    cells = counted = pairs(sliced).cache()
+    if sliced.has_clusters:
+        counted = added_up(sliced, cells, gold=pl.col("gold"), pred=pl.col("pred"))
+    reduced = of_pairs(sliced, counted).cache()
+    scores = class_scores(sliced, _with_slice(sliced, reduced))
+    from polars_mcc._inference import class_intervals  # noqa: PLC0415 - for intervals alone
+
+    found = class_intervals.of_each(sliced, cells, counted, reduced, Asked(ci, method))
+    both = scores.join(found, on=[*sliced.slice, "label"], how="left", nulls_equal=True)
+    n_clusters = ["n_clusters"] if sliced.has_clusters else []
+    columns = [
+        column
+        for name in COLUMNS[:-2]
+        for column in (name, *(columns_of([name]) if name in CLASS_RANGES else []))
+    ]
+    shown = both.select(*sliced.slice, *columns, *n_clusters, *COLUMNS[-2:])
+    return log.in_kind(sliced.answer(within_range(shown, CLASS_RANGES), "label"))
+
+
+def _with_slice(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
+    """Add the rows of the slice to its classes: those that are scored, and those that are not."""
+    return classes.with_columns(
+        s=log.within_slice(rows_of(log)), null=log.within_slice(pl.col("null_n").sum())
     )
-    return log.in_kind(sliced.answer(class_scores(sliced, reduced), "label"))

@@ -10,27 +10,33 @@ from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.cut import cut, model_named
 from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
+from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.differences import adjusted, side, side_a, with_difference
-from polars_mcc._inference.influence import variance, with_influence
-from polars_mcc._inference.intervals import NOTHING, Estimate, estimate
+from polars_mcc._inference.intervals import Estimate, estimate
 from polars_mcc._inference.methods import normal_critical
+from polars_mcc._inference.variance import NOTHING, variances, with_influence
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method, check_choice, check_level
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
+from polars_mcc._scores import registry
+from polars_mcc._scores.registry import IntoMetric
 
-_COLUMNS = (
-    *("n", "n_clusters", "mcc_a", "mcc_b", "diff", "se", "diff_low", "diff_high"),
-    *("p_value", "p_adjusted", "n_null"),
-)
+
+def _columns_for(metric: str) -> list[str]:
+    return [
+        *("n", "n_clusters", f"{metric}_a", f"{metric}_b", "diff", "diff_se"),
+        *("diff_low", "diff_high", "p_value", "p_adjusted", "n_null"),
+    ]
 
 
 def compare(
     log: Described[FrameT],
     *keys: IntoKey,
     baseline: IntoColumn | None = None,
+    metric: IntoMetric = defaults.METRIC,
     ci: float = defaults.LEVEL,
     method: Method = defaults.METHOD,
     correction: Correction = defaults.CORRECTION,
@@ -49,6 +55,7 @@ def compare(
         *keys: What makes slices, as in `by`.
         baseline: The model that the others are compared with, a: one of those of the log, or a
             column. None: the first of the log.
+        metric: What is compared: a name of `metrics()`, or an expression, as in `by`.
         ci: The confidence level of the interval.
         method: How the interval of each score is made, from which that of the difference is:
             "score", "fisher" or "wald".
@@ -63,19 +70,21 @@ def compare(
 
         - the keys, `model` (String), `n`, `n_clusters` (Int64) if the log has clusters, as in
           `by`. A row is scored if gold and both models have a label there;
-        - `mcc_a`, `mcc_b`, and `diff` = `mcc_b` - `mcc_a`: above 0 where b is better;
-        - `se`, the standard error of `diff`; `diff_low`, `diff_high`, its interval;
+        - `mcc_a`, `mcc_b` (called by the metric), and `diff` = b - a: above 0 where b is better,
+          or, of a metric such as "fnr" of which less is better, worse;
+        - `diff_se`, the standard error of `diff`; `diff_low`, `diff_high`, its interval;
         - `p_value`, of `diff` being 0, and `p_adjusted`, corrected;
         - `n_null` (as `n`): the rows not scored.
 
         All but the counts are Float64. The interval is Zou's (2007): from those of both scores
         and the correlation of their influences; so it may be longer on one side. `p_value` is
         below 1 - `ci` where it leaves 0 out. Both are null where a score has no interval.
-        `se` is null where the models never differ. How often the interval covered the
+        `diff_se` is null where the models never differ. How often the interval covered the
         difference: README, *How sure are we*.
 
     Raises:
-        ValueError: An option has no such value; there is no second model.
+        ValueError: An option has no such value; there is no second model; the metric has no
+            derivative.
 
     Errors of `by` are raised too.
 
@@ -106,8 +115,13 @@ def compare(
     check_choice("method", method, Method)
     check_choice("correction", correction, Correction)
     check_level(ci)
-    sliced = cut(log, keys, answers=_COLUMNS, cluster=True, baseline=_baseline_of(log, baseline))
-    sliced = unnamed(sliced)
+    [chosen] = registry.chosen(metric)
+    columns = _columns_for(chosen.name)
+    sliced = cut(log, keys, answers=columns, cluster=True, baseline=_baseline_of(log, baseline))
+    positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
+    asked = Asked(ci, method, [chosen], positive)
+    if not chosen.needs_labels:
+        sliced = unnamed(sliced)
     labels = [pl.col(name) for name in ("gold", "baseline", "pred")]
     cells = pairs(sliced).cache()
     if sliced.nulls == "drop":  # A row that one model leaves open is scored for neither.
@@ -117,17 +131,23 @@ def compare(
 
     def of_model(pred: str) -> Estimate:
         of_one = added_up(sliced, cells, gold=pl.col("gold"), pred=pl.col(pred), **cluster)
-        return estimate(sliced, of_one, ci, method)
+        return estimate(sliced, of_one, asked)
 
     a, b = of_model("baseline"), of_model("pred")
-    rows = with_influence(sliced, cells, a.influences, pred="baseline", name="phi_a")
-    rows = with_influence(sliced, rows, b.influences, name="phi_b")
-    most = pl.col("phi_a_unit") + pl.col("phi_b_unit")
-    moved = variance(sliced, rows, pl.col("phi_b") - pl.col("phi_a"), most)
-    moved = moved.select(*sliced.slice, "variance", "draws")
-    both = sliced.beside(sliced.beside(side(b, "b"), side_a(a)), moved)
+    rows = cells
+    for estimated, pred, suffix in ((a, "baseline", ":a"), (b, "pred", ":b")):
+        influences = estimated.influences[chosen.name]
+        rows = with_influence(sliced, rows, influences, [chosen.name], pred=pred, suffix=suffix)
+    (phi_a, unit_a), (phi_b, unit_b) = (
+        (pl.col(f"phi:{chosen.name}:{side}"), pl.col(f"unit:{chosen.name}:{side}")) for side in "ab"
+    )
+    moved = variances(sliced, rows, {"diff": (phi_b - phi_a, unit_a + unit_b)})
+    moved = moved.select(*sliced.slice, "variance:diff", "draws")
+    both = sliced.beside(sliced.beside(side(b, chosen.name, "b"), side_a(a, chosen.name)), moved)
     slices = with_difference(_correlated(both, ci, method), ci)
-    shown = [name for name in _COLUMNS if cluster or name != "n_clusters"]
+    scores = {f"{chosen.name}_{side}": f"score_{side}" for side in "ab"}
+    slices = slices.with_columns(**scores)
+    shown = [name for name in columns if cluster or name != "n_clusters"]
     n_clusters = {name: pl.col(name).fill_null(0) for name in shown if name == "n_clusters"}
     found = adjusted(slices.with_columns(**n_clusters), correction)
     return log.in_kind(sliced.answer(found.select(*sliced.slice, *shown)))
@@ -156,10 +176,10 @@ def _correlated(slices: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame
     """
     z = normal_critical(ci)
     se_a, se_b = pl.col("se_a"), pl.col("se_b")
-    moved, draws = pl.col("variance"), pl.col("draws")
+    moved, draws = pl.col("variance:diff"), pl.col("draws")
     shared = (se_a.pow(2) + se_b.pow(2) - moved) / (2 * se_a * se_b)
     known = draws / (draws + z**2) if method == "score" else pl.lit(1.0)
     return slices.with_columns(
-        se=pl.when(moved * draws > NOTHING).then(moved.sqrt()),
+        diff_se=pl.when(moved * draws > NOTHING).then(moved.sqrt()),
         correlation=(shared.clip(-1, 1) * known).fill_null(0.0),
     )

@@ -10,8 +10,9 @@ from polars_mcc._counts.counted import merged
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
+from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.differences import adjusted
-from polars_mcc._inference.periods import COLUMNS, PERIODS, changes
+from polars_mcc._inference.periods import PERIODS, changes, columns_for
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method, check_choice, check_level
 from polars_mcc._log.columns import IntoColumn
@@ -19,6 +20,8 @@ from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey, check_plain
 from polars_mcc._log.plan_errors import Failure, unless
+from polars_mcc._scores import registry
+from polars_mcc._scores.registry import IntoMetric
 
 
 def drift(
@@ -26,6 +29,7 @@ def drift(
     *keys: IntoKey,
     before: IntoColumn,
     after: IntoColumn,
+    metric: IntoMetric = defaults.METRIC,
     ci: float = defaults.LEVEL,
     method: Method = defaults.METHOD,
     correction: Correction = defaults.CORRECTION,
@@ -42,6 +46,7 @@ def drift(
         before: Whether a row is of the first period: a Boolean column, such as
             `pl.col("day") < date(2026, 3, 15)`.
         after: Whether a row is of the second period.
+        metric: What has changed: a name of `metrics()`, or an expression, as in `by`.
         ci: The confidence level of the interval.
         method: How the interval of each score is made: "score", "fisher" or "wald", as in `by`.
         correction: How p-values are corrected for the number of slices: see `compare`.
@@ -51,9 +56,10 @@ def drift(
         one of the periods, with the keys, `model` if `pred` is several, and
 
         - `n_before`, `n_after`: the rows scored;
-        - `mcc_before`, `mcc_after` (Float64): the scores; null where there is no row;
-        - `diff`, `se`, `diff_low`, `diff_high` (Float64): after less before, with its
-          standard error and interval: below 0, the slice has become worse;
+        - `mcc_before`, `mcc_after` (Float64; called by the metric): the scores; null where there
+          is no row;
+        - `diff`, `diff_se`, `diff_low`, `diff_high` (Float64): after less before, with its
+          standard error and interval: below 0, a score has become worse;
         - `p_value`, `p_adjusted` (Float64): of no change; corrected for the number of slices;
         - `n_null`: the rows of both periods not scored.
 
@@ -89,16 +95,21 @@ def drift(
     check_level(ci)
     check_plain(keys, "drift", "windows overlap, and two periods must not", sets=True)
     log.meaning.check_without("drift", "it takes rows for independent", "cluster")
-    sliced = cut(log, keys, answers=COLUMNS, periods={"before": before, "after": after})
-    sliced = unnamed(sliced)
+    [chosen] = registry.chosen(metric)
+    columns = columns_for(chosen.name)
+    sliced = cut(log, keys, answers=columns, periods={"before": before, "after": after})
+    positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
+    if not chosen.needs_labels:
+        sliced = unnamed(sliced)
     counted = pairs(sliced).cache()
     apart = replace(sliced, extras=(), apart=("period",), has_total=False)
     cells = merged(apart, counted.with_columns(period=_period()))
     of_slices = replace(sliced, extras=())
-    found = adjusted(changes(of_slices, apart, cells, ci, method), correction)
+    compared = changes(of_slices, apart, cells, Asked(ci, method, [chosen], positive))
+    found = adjusted(compared, correction)
     # From the left, so that it is looked at also if there are no slices.
     checked = _both_periods(counted).join(found, on=pl.lit(0), how="left")
-    there = checked.filter(pl.col("n_null").is_not_null()).select(*of_slices.slice, *COLUMNS)
+    there = checked.filter(pl.col("n_null").is_not_null()).select(*of_slices.slice, *columns)
     return log.in_kind(of_slices.answer(there))
 
 

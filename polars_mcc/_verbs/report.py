@@ -131,7 +131,7 @@ def written(
         if part.is_column:
             slices = slices.filter(pl.col(SET) == part.name)
         else:
-            slices, asked = asking.ask("scores", by, part.key, metrics=_METRICS, ci=ci)
+            slices, asked = asking.scores(by, part.key, ci=ci)
         sections.append(_of_part(part, slices, total, asked, plot))
     sections += [*_confusions(asking, plot), *_comparisons(asking, parts, plot, ci)]
     versions = {
@@ -171,6 +171,13 @@ class _Asking:
             return answer
 
         return self.collect(about, query), called(asked, verb, *keys, **options)
+
+    def scores(
+        self, verb: Callable[..., Any], *keys: IntoKey, ci: float
+    ) -> tuple[pl.DataFrame, str]:
+        """The scores of slices: the page has intervals, and no standard errors."""
+        slices, query = self.ask("scores", verb, *keys, metrics=_METRICS, ci=ci)
+        return slices.drop(f"{metric}_se" for metric in _METRICS), query
 
 
 def called(log: Described[Any], verb: Callable[..., Any], *keys: IntoKey, **options: object) -> str:
@@ -215,8 +222,8 @@ def _scores(asking: _Asking, columns: Sequence[IntoKey], ci: float) -> tuple[pl.
     """The slices of each column, and the total: of one scan."""
     if columns:
         key = each(*columns, total=True)  # type: ignore[arg-type]
-        return asking.ask("scores", by, key, metrics=_METRICS, ci=ci)
-    total, query = asking.ask("scores", score, metrics=_METRICS, ci=ci)
+        return asking.scores(by, key, ci=ci)
+    total, query = asking.scores(score, ci=ci)
     return total.select(pl.lit(TOTAL).alias(SET), pl.all()), query
 
 

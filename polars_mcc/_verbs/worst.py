@@ -18,6 +18,7 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
+from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.differences import SIDE_A, SIDE_B, adjusted, independent, side, side_a
 from polars_mcc._inference.intervals import estimate
 from polars_mcc._inference.rest_of_log import scores_of_rest, taken_away
@@ -193,8 +194,8 @@ class _Search:
         signed = wanted.with_columns(of_slice).join(
             pl.concat(both, how="diagonal"), on=["is_slice", *log.slice], nulls_equal=True
         )
-        rest = estimate(numbered, taken_away(numbered, signed), self.ci, "score")
-        compared = whole.beside(numbered.beside(candidates, side_a(rest)), overall)
+        rest = estimate(numbered, taken_away(numbered, signed), Asked(self.ci))
+        compared = whole.beside(numbered.beside(candidates, side_a(rest, "mcc")), overall)
         behind = self._behind(compared, pl.col("n_tested").max().fill_null(0))
         behind = behind.filter("is_behind").drop("is_behind").cache()
 
@@ -210,22 +211,22 @@ class _Search:
             .filter(~pl.col("is_told").fill_null(value=False))
             .with_columns(
                 pl.col("n_folded").fill_null(0),
-                mcc="mcc_b",
-                mcc_rest="mcc_a",
-                loss=pl.col("mcc_a") - pl.col("all"),
+                mcc="score_b",
+                mcc_rest="score_a",
+                loss=pl.col("score_a") - pl.col("all"),
             )
         )
 
     def _candidates(self, cells: pl.LazyFrame, of_total: pl.LazyFrame) -> pl.LazyFrame:
         """The slices that may be behind, numbered; and how many were and were not looked at."""
         log = self.log
-        found = estimate(log, cells, self.ci, "score")
+        found = estimate(log, cells, Asked(self.ci))
         rest = scores_of_rest(log, log.whole, found.classes, of_total)
         is_tested = pl.all_horizontal(
             pl.col("n") >= self.min_n, pl.col("high_b", "rest").is_not_null()
         )
         tested = (
-            log.beside(side(found, "b"), rest)
+            log.beside(side(found, "mcc", "b"), rest)
             .with_columns(
                 n_tested=is_tested.sum().cast(pl.Int64),
                 n_untested=(~is_tested).sum().cast(pl.Int64),
@@ -233,7 +234,7 @@ class _Search:
             .filter(is_tested)
         )
         # As if the rest were known for sure; its score is rounded here, hence a little more.
-        known = dict.fromkeys(("mcc_a", "low_a", "high_a"), pl.col("rest") + 1e-6)
+        known = dict.fromkeys(("score_a", "low_a", "high_a"), pl.col("rest") + 1e-6)
         return (
             self._behind(tested.with_columns(se_a=0.0, **known))
             .filter("is_behind")
@@ -268,8 +269,8 @@ class _Search:
             .with_columns(slice=pl.when(is_coarser).then("coarser").otherwise("finer"))
             .join(parts.select("slice", "gold", "pred", *count_columns(log)), on="slice")
         )
-        rest = estimate(between, taken_away(between, signed), self.ci, "score")
-        compared = between.beside(related, side_a(rest))
+        rest = estimate(between, taken_away(between, signed), Asked(self.ci))
+        compared = between.beside(related, side_a(rest, "mcc"))
         outside = found.select(
             pl.col("slice").alias("coarser"), pl.col(SIDE_A).name.suffix("_outside")
         )

@@ -60,7 +60,7 @@ def test_the_standard_error_is_that_of_numerical_differentiation(run, log, weigh
         differences = [b - a for a, b in zip(of_a, of_b, strict=True)]
         moved = oracles.moved(rows[cluster] if cluster else range(rows.height), w, differences)
         answer = found.filter(pl.col("slice") == name[0])
-        assert answer["se"].item() == pytest.approx(math.hypot(*moved), rel=1e-10)
+        assert answer["diff_se"].item() == pytest.approx(math.hypot(*moved), rel=1e-10)
 
 
 def test_scores_and_rows_are_those_of_by(run, log):
@@ -76,9 +76,9 @@ def test_walds_interval(log):
     found = log.mcc(pred="b").compare("slice", method="wald", ci=0.9, baseline="a")
     z = NormalDist().inv_cdf(0.95)
     for row in found.iter_rows(named=True):
-        assert row["diff_low"] == pytest.approx(row["diff"] - z * row["se"], rel=1e-9)
-        assert row["diff_high"] == pytest.approx(row["diff"] + z * row["se"], rel=1e-9)
-        p = 2 * NormalDist().cdf(-abs(row["diff"]) / row["se"])
+        assert row["diff_low"] == pytest.approx(row["diff"] - z * row["diff_se"], rel=1e-9)
+        assert row["diff_high"] == pytest.approx(row["diff"] + z * row["diff_se"], rel=1e-9)
+        p = 2 * NormalDist().cdf(-abs(row["diff"]) / row["diff_se"])
         assert row["p_value"] == pytest.approx(p, rel=1e-6)
 
 
@@ -112,9 +112,9 @@ def test_the_standard_error_is_that_of_resampled_rows(log):
     gold = log["gold"].to_numpy()[picks]
     a, b = (oracles.scores_of_rows(gold, log[m].to_numpy()[picks], 3) for m in "ab")
     found = log.mcc(pred="b").compare(method="wald", baseline="a")
-    assert found["se"].item() == pytest.approx((b - a).std(), rel=0.04)
+    assert found["diff_se"].item() == pytest.approx((b - a).std(), rel=0.04)
     independent = math.hypot(a.std(), b.std())
-    assert found["se"].item() < 0.9 * independent, "the models err on the same rows"
+    assert found["diff_se"].item() < 0.9 * independent, "the models err on the same rows"
 
 
 def test_the_rows_of_two_models_are_paired_not_pooled(log):
@@ -125,7 +125,7 @@ def test_the_rows_of_two_models_are_paired_not_pooled(log):
     paired = log.mcc(pred="b").compare(baseline="a").row(0, named=True)
     apart = shuffled.mcc(pred="b").compare(baseline="a").row(0, named=True)
     assert apart["diff"] == pytest.approx(paired["diff"])
-    assert apart["se"] > 1.1 * paired["se"]
+    assert apart["diff_se"] > 1.1 * paired["diff_se"]
 
 
 @given(st.lists(st.integers(0, 40), min_size=8, max_size=8), st.sampled_from(NATIVE))
@@ -143,7 +143,7 @@ def test_models_can_be_swapped(counts, method):
         return
     assert one["diff"] == -other["diff"]
     for name, sign, swapped in [
-        ("se", 1, "se"),
+        ("diff_se", 1, "diff_se"),
         ("p_value", 1, "p_value"),
         ("diff_low", -1, "diff_high"),
         ("diff_high", -1, "diff_low"),
@@ -171,7 +171,7 @@ def test_the_p_value_agrees_with_the_interval(counts, ci):
 def test_a_model_and_itself(log):
     """No difference, no standard error, and an interval that 5 rows do not close."""
     same = log.mcc(pred=pl.col("a").alias("copy")).compare(baseline="a").row(0, named=True)
-    assert (same["diff"], same["se"], same["p_value"]) == (0, None, 1)
+    assert (same["diff"], same["diff_se"], same["p_value"]) == (0, None, 1)
     assert -0.05 < same["diff_low"] < 0 < same["diff_high"] < 0.05
     few = log.head(5).mcc(pred=pl.col("a").alias("copy")).compare(baseline="a").row(0, named=True)
     assert few["diff_low"] < -0.2

@@ -51,7 +51,7 @@ def test_the_interval_is_zous_of_two_score_intervals(run, first, second):
     assert [row["mcc_before"], row["mcc_after"]] == pytest.approx(scores, abs=1e-15)
     assert row["diff"] == pytest.approx(scores[1] - scores[0], abs=1e-15)
     assert (row["diff_low"], row["diff_high"]) == pytest.approx((low, high), abs=1e-8)
-    assert row["se"] == pytest.approx(math.hypot(*map(standard_error, (old, new))), rel=1e-9)
+    assert row["diff_se"] == pytest.approx(math.hypot(*map(standard_error, (old, new))), rel=1e-9)
     assert (row["p_value"] < 0.05) == (not low < 0 < high)
 
 

@@ -94,7 +94,7 @@ def test_rows_that_are_not_scored_are_told_with_their_reason():
 
 def test_edges():
     empty = log_of([])
-    assert rows_of(empty.mcc.report("key"), "All rows") == [["0", *"––––––", "0"]]
+    assert rows_of(empty.mcc.report("key"), "All rows") == [["0", *"–––––––––", "0"]]
     one = log_of([("x", 0, 0)]).mcc.report("key", "key")
     assert rows_of(one, "By key")[0][:3] == ["x", "1", "0.000"]
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match="no column 'kye' for key"):

@@ -20,13 +20,12 @@ pairs come: from files, days or machines.
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
-
 import polars as pl
 
 from polars_mcc._counts.classes import beside_class, is_scored
 from polars_mcc._counts.exact import power_of_two, sum_in_any_order
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.variance import of_rows, sum_of, total, variances, with_influence
 from polars_mcc._scores.r_k import Summed, r_k, sums_over_classes
 
 
@@ -92,7 +91,10 @@ def margins(log: SlicedLog, classes: pl.LazyFrame, summed: Summed) -> pl.LazyFra
 
 
 def influences(log: SlicedLog, pairs: pl.LazyFrame, margins: pl.LazyFrame) -> pl.LazyFrame:
-    """The pairs that are scored, with `phi` and `y` of one of their rows, and the units of both."""
+    """The pairs that are scored, with φ and Y of one of their rows, and the units of both.
+
+    The columns are `phi:mcc`, `phi:y`, `unit:mcc` and `unit:y`.
+    """
 
     def joined(frame: pl.LazyFrame, side: str, *others: str) -> pl.LazyFrame:
         x, y = pl.col(f"{side}_x"), pl.col(f"{side}_y")
@@ -105,72 +107,10 @@ def influences(log: SlicedLog, pairs: pl.LazyFrame, margins: pl.LazyFrame) -> pl
     units = "phi_unit", "y_unit"
     return joined(joined(scored, "gold", "miss", *units), "pred").select(
         pl.col(scored.collect_schema().names()),
-        *units,
-        phi=pl.col("gold_phi") + pl.col("pred_phi") - missed,
-        y=pl.col("gold_y") + pl.col("pred_y"),
+        (pl.col("gold_phi") + pl.col("pred_phi") - missed).alias("phi:mcc"),
+        (pl.col("gold_y") + pl.col("pred_y")).alias("phi:y"),
+        **{"unit:mcc": pl.col("phi_unit"), "unit:y": pl.col("y_unit")},
     )
-
-
-def with_influence(
-    log: SlicedLog,
-    cells: pl.LazyFrame,
-    influences: pl.LazyFrame,
-    *,
-    pred: str = "pred",
-    name: str = "phi",
-) -> pl.LazyFrame:
-    """The cells that are scored, with the influence of their pair as `name`, and its unit."""
-    of_pair = influences.select(
-        *(*log.slice, "gold"),
-        pl.col("pred").alias(pred),
-        pl.col("phi").alias(name),
-        pl.col("phi_unit").alias(f"{name}_unit"),
-    )
-    return cells.join(of_pair, on=[*log.slice, "gold", pred], how="inner", nulls_equal=True)
-
-
-def variance(
-    log: SlicedLog, cells: pl.LazyFrame, influence: pl.Expr, most: pl.Expr
-) -> pl.LazyFrame:
-    """The variance of a statistic of each slice, from the influence of its rows, `most` at most.
-
-    It is the sum over draws that are independent of (Σ n·influence)², divided by (Σ n)². A
-    draw is a row, or a cluster. `draws` is (Σ n)² / Σ (n of a draw)²: as many draws of one
-    size would be as good if the rows of a draw were all alike. `n_clusters` is their number.
-    """
-    if not log.has_clusters:
-        return log.per_slice(cells, **_of_rows(log, influence, most))
-    size, moved, unit = pl.col("size"), pl.col("moved"), pl.col("unit")
-    n, sizes = _total(size), size.cast(log.numbers.wide)
-    clusters = cells.group_by(*log.slice, "cluster").agg(
-        moved=_sum(log, pl.col("n") * influence, most), size=pl.col("n").sum(), unit=most.max()
-    )
-    return log.per_slice(
-        clusters,
-        variance=_sum(log, moved.pow(2), unit.pow(2), bits=0) / n / n,
-        draws=n / (sizes * sizes).sum().cast(pl.Float64) * n,
-        n_clusters=size.count().cast(pl.Int64),
-    )
-
-
-def _of_rows(log: SlicedLog, influence: pl.Expr, most: pl.Expr) -> dict[str, pl.Expr]:
-    n, squares = _total(pl.col("n")), pl.col("n" if log.is_frequency else "squares")
-    bits = 60 if log.is_frequency else 0  # for squares are as large as 2^126
-    return {
-        "variance": _sum(log, squares * influence.pow(2), most.pow(2), bits) / n / n,
-        "draws": n / _total(squares) * n,
-    }
-
-
-def _total(n: pl.Expr) -> pl.Expr:
-    return n.sum().cast(pl.Float64)
-
-
-def _sum(log: SlicedLog, addends: pl.Expr, unit: pl.Expr, bits: int = 60) -> pl.Expr:
-    """The sum over the rows of pairs or clusters; where weights are floats, as floats are added."""
-    if log.numbers.count.is_float():
-        return addends.sum()
-    return sum_in_any_order(addends, unit, bits)
 
 
 def observed(log: SlicedLog, influences: pl.LazyFrame, cells: pl.LazyFrame) -> pl.LazyFrame:
@@ -178,19 +118,18 @@ def observed(log: SlicedLog, influences: pl.LazyFrame, cells: pl.LazyFrame) -> p
 
     `cells` are those of the influences, apart by cluster if the log has clusters.
     """
-    n, columns = pl.col("n"), ("phi", "y")
+    n = pl.col("n")
+    of_phi, of_y = ((pl.col(f"phi:{name}"), pl.col(f"unit:{name}")) for name in ("mcc", "y"))
+    products = {"phi_phi": (of_phi, of_phi), "phi_y": (of_phi, of_y), "y_y": (of_y, of_y)}
     means = {
-        f"{one}_{other}": _sum(
-            log, n * pl.col(one) * pl.col(other), pl.col(f"{one}_unit") * pl.col(f"{other}_unit")
-        )
-        / _total(n)
-        for one, other in combinations_with_replacement(columns, 2)
+        name: sum_of(log, n * one * other, unit * other_unit) / total(n)
+        for name, ((one, unit), (other, other_unit)) in products.items()
     }
-    phi, most = pl.col("phi"), pl.col("phi_unit")
+    score = {"mcc": of_phi}
     if not log.has_clusters:  # In one pass.
-        return log.per_slice(influences, **means, **_of_rows(log, phi, most))
-    rows = with_influence(log, cells, influences)
-    return log.beside(log.per_slice(influences, **means), variance(log, rows, phi, most))
+        return log.per_slice(influences, **means, **of_rows(log, score))
+    rows = with_influence(log, cells, influences, ["mcc"])
+    return log.beside(log.per_slice(influences, **means), variances(log, rows, score))
 
 
 def ends(log: SlicedLog, margins: pl.LazyFrame) -> pl.LazyFrame:

@@ -1,0 +1,91 @@
+"""Which scores are asked for, how sure of them, and what their intervals are made from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.methods import normal_critical
+from polars_mcc._inference.variance import variances, with_influence
+from polars_mcc._log import defaults
+from polars_mcc._log.choices import Method
+from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.metrics import MCC
+from polars_mcc._scores.r_k import Summed
+
+
+def columns_of(metrics: Iterable[str]) -> list[str]:
+    """The columns that tell how sure these scores are."""
+    return [f"{metric}_{what}" for metric in metrics for what in ("se", "low", "high")]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which scores are asked for, and how sure of them: a level, and how intervals are made."""
+
+    ci: float
+    method: Method = defaults.METHOD
+    metrics: Sequence[Metric] = (MCC,)
+    positive: pl.Expr | None = None
+    """Whether a class is the positive one."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What intervals of metrics of one kind are made from."""
+
+    log: SlicedLog
+    cells: pl.LazyFrame
+    pairs: pl.LazyFrame
+    classes: pl.LazyFrame
+    sums: Summed
+    asked: Asked
+
+    @property
+    def names(self) -> list[str]:
+        return [metric.name for metric in self.asked.metrics]
+
+    def variances(self, of_pair: pl.LazyFrame) -> pl.LazyFrame:
+        """The variance of each metric, from the influences of pairs."""
+        rows = of_pair
+        if self.log.has_clusters:
+            rows = with_influence(self.log, self.cells, of_pair, self.names)
+        parts = {name: (pl.col(f"phi:{name}"), pl.col(f"unit:{name}")) for name in self.names}
+        return variances(self.log, rows, parts)
+
+    def beside(self, scores: pl.LazyFrame, known: pl.LazyFrame) -> pl.LazyFrame:
+        """Add columns to scores, but for those that are there."""
+        if "n_clusters" in scores.collect_schema():
+            known = known.drop("n_clusters", strict=False)
+        return self.log.beside(scores, known)
+
+
+def critical(log: SlicedLog, ci: float) -> pl.Expr:
+    """How many standard errors an interval reaches: of the normal, or of Student's t.
+
+    Student's t has one degree of freedom less than there are clusters; from 3 on, by the
+    expansion of Fisher and Cornish (1960), which is 0.1 % off at 3 and exact at many.
+    """
+    z = normal_critical(ci)
+    if not log.has_clusters:
+        return pl.lit(z)
+    df = pl.col("n_clusters") - 1
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    expansion = z + sum(term / df.pow(power) for power, term in enumerate(terms, 1))
+    return (
+        pl.when(df == 1)
+        .then(math.tan(math.pi * ci / 2))
+        .when(df == 2)
+        .then(ci * math.sqrt(2 / (1 - ci**2)))
+        .when(df > 2)
+        .then(expansion)
+    )

@@ -1,0 +1,148 @@
+"""Pairs and classes → how sure the scores of each class are.
+
+A row moves the score of a class by its gold label, by its prediction, or by both. Rows of other
+labels move it not at all, but for the mean, which is taken off all. So four kinds of rows tell the
+variance, and there is no sum over classes.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_mcc._counts.classes import is_scored
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.asked import Asked, columns_of, critical
+from polars_mcc._inference.gradients import OBSERVED, POOLED, TABLE, both_tables, of_each_class
+from polars_mcc._inference.metric_intervals import with_limits
+from polars_mcc._inference.variance import NOTHING
+from polars_mcc._scores.class_scores import formulas
+from polars_mcc._scores.metric import CLASS_RANGES
+
+_SIDES = ("gold", "pred", "hit")
+
+
+def of_each(
+    log: SlicedLog, cells: pl.LazyFrame, pairs: pl.LazyFrame, classes: pl.LazyFrame, asked: Asked
+) -> pl.LazyFrame:
+    """The limits of the scores of each class, a row per slice and class.
+
+    The cells are pairs apart by cluster, if the log has clusters.
+    """
+    moves = of_each_class()
+    names = [*moves]
+    t, p, c = (pl.col(name) / pl.col("s") for name in ("support", "predicted", "hits"))
+    columns: dict[str, pl.Expr] = {}
+    for name, (gold, pred, hit) in moves.items():
+        mean = t * gold + p * pred + c * hit
+        columns |= {f"{side}:{name}": one for side, one in zip(_SIDES, moves[name], strict=True)}
+        columns[f"mean:{name}"] = mean
+        columns[f"phi_phi:{name}"] = (
+            c * (gold + pred + hit - mean).pow(2)
+            + (t - c) * (gold - mean).pow(2)
+            + (p - c) * (pred - mean).pow(2)
+            + (1 - t - p + c) * mean.pow(2)
+        )
+        shares = t + p, 1 + t - p, 1 - t + p, 2 - t - p
+        kinds = [*zip(shares, (gold + pred + hit, gold, pred, pl.lit(0.0)), strict=True)]
+        first, second = (
+            pl.sum_horizontal(share * (move - mean).pow(power) for share, move in kinds)
+            for power in (1, 2)
+        )
+        columns[f"end:{name}"] = pl.when(second > NOTHING).then(first / second)
+    tables = both_tables(log, pairs, classes).with_columns(**formulas(None)).cache()
+    key = [*log.slice, "label"]
+    observed = tables.filter(pl.col(TABLE) == OBSERVED).select(*key, "s", *names, **columns)
+    ends = {
+        f"{side}:{name}": pl.lit(end)
+        for name, ends in CLASS_RANGES.items()
+        for side, end in zip(("low", "high"), ends, strict=True)
+    }
+    known = observed.select(
+        *key,
+        *names,
+        **{f"value:{name}": name for name in names},
+        **{f"end:{name}": f"end:{name}" for name in names},
+        **{f"phi_phi:{name}:{OBSERVED}": f"phi_phi:{name}" for name in names},
+        **ends,
+    )
+    at_pool = tables.filter(pl.col(TABLE) == POOLED).select(
+        *key,
+        **{f"pooled:{name}": pl.col(name) for name in names},
+        **{f"phi_phi:{name}:{POOLED}": columns[f"phi_phi:{name}"] for name in names},
+    )
+    found = known.join(at_pool, on=key, how="left", nulls_equal=True).join(
+        _variances(log, cells, observed, names), on=key, how="left", nulls_equal=True
+    )
+    limited = with_limits(found.with_columns(z=critical(log, asked.ci)), names, asked.method)
+    n_clusters = ["n_clusters"] if log.has_clusters else []
+    return limited.select(*key, *n_clusters, *columns_of(names))
+
+
+def _variances(
+    log: SlicedLog, cells: pl.LazyFrame, classes: pl.LazyFrame, names: list[str]
+) -> pl.LazyFrame:
+    """The `variance:` of each score, and the `draws`: independent rows, or clusters.
+
+    With x the sum of what the rows of a draw move that have the label, and m the mean, a draw of n
+    rows moves the score by x - m·n. A draw without the label has x = 0, so the sum of squares over
+    all draws is Σ x² - 2m Σ x·n + m² Σ n².
+    """
+    if log.is_frequency and not log.has_clusters:
+        n = pl.col("s")
+        squares = {f"variance:{name}": pl.col(f"phi_phi:{name}") / n for name in names}
+        return classes.select(*log.slice, "label", draws=n, **squares)
+    scored = cells.filter(is_scored(log) & (pl.col("n") > 0))
+    n, is_hit = pl.col("n").cast(pl.Float64), pl.col("gold").eq_missing(pl.col("pred"))
+    squares_of_row = n if log.is_frequency else pl.col("squares")
+    cluster = ["cluster"] if log.has_clusters else []
+    one = scored.select(*log.slice, *cluster, "gold", "pred", is_hit=is_hit, n=n, nn=squares_of_row)
+    of_gold = one.select(pl.all().exclude("gold", "pred"), label="gold", is_gold=True)
+    of_pred = one.filter(~pl.col("is_hit")).select(
+        pl.all().exclude("gold", "pred"), label="pred", is_gold=False
+    )
+    rows = pl.concat([of_gold, of_pred]).join(
+        classes.select(*log.slice, "label", pl.col(f"^({'|'.join(_SIDES)}):.*$")),
+        on=[*log.slice, "label"],
+        nulls_equal=True,
+    )
+    moved = {
+        name: pl.when("is_gold")
+        .then(
+            pl.col(f"gold:{name}")
+            + pl.when("is_hit").then(pl.col(f"pred:{name}") + pl.col(f"hit:{name}")).otherwise(0.0)
+        )
+        .otherwise(pl.col(f"pred:{name}"))
+        for name in names
+    }
+    if log.has_clusters:
+        sizes = one.group_by(*log.slice, "cluster").agg(size=n.sum())
+        sums = {name: (n * one_moved).sum() for name, one_moved in moved.items()}
+        drawn = rows.group_by(*log.slice, "label", "cluster").agg(**sums)
+        drawn = drawn.join(sizes, on=[*log.slice, "cluster"], nulls_equal=True)
+        with_mean = {f"nx:{name}": (pl.col(name) * pl.col("size")).sum() for name in names}
+        squared = {f"xx:{name}": pl.col(name).pow(2).sum() for name in names}
+        size = pl.col("size")
+        of_slice = log.per_slice(
+            sizes, n=size.sum(), nn=size.pow(2).sum(), n_clusters=size.count().cast(pl.Int64)
+        )
+    else:
+        drawn, weight = rows, pl.col("nn")
+        with_mean = {f"nx:{name}": (weight * one_moved).sum() for name, one_moved in moved.items()}
+        squared = {
+            f"xx:{name}": (weight * one_moved.pow(2)).sum() for name, one_moved in moved.items()
+        }
+        of_slice = log.per_slice(one, n=n.sum(), nn=pl.col("nn").sum())
+    sums_of_class = drawn.group_by(*log.slice, "label").agg(**with_mean, **squared)
+    beside = classes.select(*log.slice, "label", *(f"mean:{name}" for name in names)).join(
+        sums_of_class, on=[*log.slice, "label"], how="left", nulls_equal=True
+    )
+    n, nn = pl.col("n"), pl.col("nn")
+    variances = {}
+    for name in names:
+        mean = pl.col(f"mean:{name}")
+        total = pl.col(f"xx:{name}") - 2 * mean * pl.col(f"nx:{name}") + mean.pow(2) * nn
+        variances[f"variance:{name}"] = total / n.pow(2)
+    n_clusters = ["n_clusters"] if log.has_clusters else []
+    return log.beside(beside, of_slice).select(
+        *log.slice, "label", *n_clusters, draws=n.pow(2) / nn, **variances
+    )

@@ -1,0 +1,383 @@
+"""Metrics → how far each row of a pair moves each of them.
+
+With the shares T_k, P_k and C_k of the rows whose class k is gold, predicted and both, a score is a
+function g of these, and a row of the pair (i, j) moves it by
+
+    φ_ij = ∂g/∂T_i + ∂g/∂P_j + [i = j]·∂g/∂C_i - Σ_k (T_k·∂g/∂T_k + P_k·∂g/∂P_k + C_k·∂g/∂C_k).
+
+So three numbers per class tell the influence of every row. They are derivatives of the expression
+by which the metric is defined. A score of pairs has derivatives by the share of a pair too.
+
+Influences are taken at two tables. The observed one tells the variance of the score. In the other,
+no class is without misses, so that it tells a variance also where the observed rows have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from polars_mcc._counts.classes import beside_class, is_scored, with_margins
+from polars_mcc._counts.exact import power_of_two, sum_in_any_order
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.derivative import NoDerivativeError, Tape, Value
+from polars_mcc._inference.variance import NOTHING
+from polars_mcc._scores.class_scores import formulas
+from polars_mcc._scores.metric import Metric, OverClasses, OverPairs
+
+TABLE = "table"
+"""The column that tells which table a row is of."""
+OBSERVED, POOLED = "observed", "pooled"
+_TABLES = pl.Enum([OBSERVED, POOLED])
+
+_POOL = 2.0  # rows of each gold class
+_MARGINS = ("support", "predicted", "hits")
+_PAIR_MARGINS = ("n", "gold_t", "pred_p")
+
+
+_N, _S, _T, _P = map(pl.col, ("n", "s", "gold_t", "pred_p"))
+_OF_PAIRS = {
+    "share": _N / _S,
+    "expected": _T * _P / _S / _S,
+    "excess": _N / _S - _T * _P / _S / _S,
+}
+
+
+def in_order(log: SlicedLog, *labels: str) -> Callable[[pl.Expr], pl.Expr]:
+    """Aggregations over a slice in the order of labels: sums of floats that are always the same.
+
+    Polars leaves out a sort of the frame before sums.
+    """
+    return lambda aggregation: aggregation.over(log.slice or pl.lit(0), order_by=labels)
+
+
+def by_table(log: SlicedLog) -> SlicedLog:
+    """The log whose slices are apart by table."""
+    return replace(log, apart=(*log.apart, TABLE))
+
+
+def check_differentiable(metrics: Sequence[Metric]) -> None:
+    """Raise a ValueError unless all metrics have derivatives."""
+    _read(_tape_of_classes(lambda one: one, None), [one for one in metrics if not one.pairs])
+    _read(_tape_of_pairs(lambda one: one), [one for one in metrics if one.pairs])
+
+
+def of_classes(
+    log: SlicedLog,
+    pairs: pl.LazyFrame,
+    classes: pl.LazyFrame,
+    metrics: Sequence[Metric],
+    positive: pl.Expr | None,
+) -> pl.LazyFrame:
+    """How far the classes of each slice move metrics of classes: a row per table and class.
+
+    For each metric there are `value:`, what it is at the table, null if it is undefined; `gold:`,
+    `pred:` and `hit:`, how far a row moves it by its gold label, its prediction, and if both are
+    this class; `unit:`, what |φ| is at most, null where a derivative is infinite; `pool:`, what the
+    rows in the pool add to the mean of φ²; and `end:`, see `_at_end`. `kept` is the share of the
+    gold rows of a class that are not in the pool.
+    """
+    apart = by_table(log)
+    frame = both_tables(log, pairs, classes, positive).with_columns(**formulas(log.zero_division))
+    tape = _tape_of_classes(in_order(apart, "label"), log.zero_division)
+    values = _read(tape, metrics)
+    shares = {name: pl.col(name) / pl.col("s") for name in _MARGINS}
+    columns = _at_table(values, metrics)
+    for name, value in values.items():
+        gradient = tape.gradient(value)
+        moves = [gradient.get(column, pl.lit(0.0)) * pl.col("s") for column in _MARGINS]
+        columns |= dict(zip(_sides(name), moves, strict=True))
+    found = tape.with_aggregates(frame).select(
+        *apart.slice,
+        "label",
+        "drawn",
+        kept=1 - pl.col("moved"),
+        weight=pl.col("moved") * shares["support"],
+        **{f"share:{name}": share for name, share in shares.items()},
+        **columns,
+    )
+    return _centred(apart, found, [*values])
+
+
+def of_pairs(
+    log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, metrics: Sequence[Metric]
+) -> pl.LazyFrame:
+    """The pairs that are scored, with `phi:`, `unit:` and `value:` of metrics of pairs."""
+    scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
+    names = scored.collect_schema().names()
+
+    def count(units: pl.Expr) -> pl.Expr:
+        return log.numbers.from_units(units, pl.col("unit")).cast(pl.Float64)
+
+    def in_slice(label: str) -> pl.Expr:
+        return log.within_slice(pl.col(label).n_unique()).cast(pl.Float64)
+
+    s = log.within_slice(pl.col("n").cast(pl.Float64).sum())
+    frame = with_margins(log, scored, classes).with_columns(
+        gold_t=count(pl.col("gold_t")),
+        pred_p=count(pl.col("pred_p")),
+        s=s,
+        total=s,
+        k_gold=in_slice("gold"),
+        k_pred=in_slice("pred"),
+        given=pl.col("n"),
+        n=pl.col("n").cast(pl.Float64),
+    )
+    tape = _tape_of_pairs(in_order(log, "gold", "pred"))
+    frame = frame.with_columns(**_OF_PAIRS)
+    values = _read(tape, metrics)
+    columns = _at_table(values, metrics)
+    units, sums, phis = {}, {}, {}
+    for name, value in values.items():
+        gradient = tape.gradient(value)
+        moves = [gradient.get(column, pl.lit(0.0)) * pl.col("s") for column in _PAIR_MARGINS]
+        columns |= dict(zip(_sides(name), moves, strict=True))
+        units[f"unit:{name}"] = _unit(log, [pl.col(side) * pl.len() for side in _sides(name)])
+        hit, gold, pred = (pl.col(side) for side in _sides(name))
+        moved = (
+            side.sum().over([*log.slice, label], order_by=["gold", "pred"])
+            for side, label in ((gold, "gold"), (pred, "pred"))
+        )
+        sums[f"phi:{name}"] = sum(moved, start=hit)
+        phi = pl.col(f"phi:{name}")
+        mean = in_order(log, "gold", "pred")((pl.col("n") / pl.col("s") * phi).sum())
+        phis[f"phi:{name}"] = phi - mean
+    return (
+        tape.with_aggregates(frame)
+        .with_columns(**columns)
+        .with_columns(**units)
+        .with_columns(**sums)
+        .with_columns(**phis)
+        .with_columns(pl.lit(OBSERVED, _TABLES).alias(TABLE), n="given", kept=1.0)
+        .select(
+            *(TABLE, *names, "kept"),
+            *(f"{what}:{name}" for name in values for what in ("value", "low", "high")),
+            *units,
+            *phis,
+        )
+    )
+
+
+def _at_table(values: Mapping[str, Value], metrics: Sequence[Metric]) -> dict[str, pl.Expr]:
+    """What each metric is in its slice, and the least and the most that it can be."""
+    columns = {f"value:{name}": one.value.cast(pl.Float64) for name, one in values.items()}
+    for metric in metrics:
+        ends = (None, None) if metric.range is None else (metric.range.low, metric.range.high)
+        for name, end in zip(("low", "high"), ends, strict=True):
+            number = end if isinstance(end, pl.Expr) else pl.lit(end)
+            columns[f"{name}:{metric.name}"] = number.cast(pl.Float64)
+    return columns
+
+
+def _sides(name: str) -> list[str]:
+    return [f"gold:{name}", f"pred:{name}", f"hit:{name}"]
+
+
+def _centred(log: SlicedLog, classes: pl.LazyFrame, names: Sequence[str]) -> pl.LazyFrame:
+    """Take the mean influence of a row off, and add what is a sum over the classes of a slice."""
+    shares = [pl.col(f"share:{column}") for column in _MARGINS]
+    units: dict[str, pl.Expr] = {"in_pool": in_order(log, "label")(pl.col("weight").sum())}
+    means, sums = {}, {}
+    for name in names:
+        sides = [pl.col(side) for side in _sides(name)]
+        units[f"unit:{name}"] = _unit(log, sides)
+        moved = (share * side for share, side in zip(shares, sides, strict=True))
+        means[f"gold:{name}"] = sides[0] - in_order(log, "label")(pl.sum_horizontal(moved).sum())
+        sums[f"pool:{name}"] = _of_pool(log, *sides)
+        sums[f"end:{name}"] = _at_end(log, *sides)
+    return (
+        classes.with_columns(**units)
+        .with_columns(**means)
+        .with_columns(**sums)
+        .drop("in_pool", "weight", "drawn", *(f"share:{column}" for column in _MARGINS))
+    )
+
+
+def _of_pool(log: SlicedLog, gold: pl.Expr, pred: pl.Expr, hit: pl.Expr) -> pl.Expr:
+    """What the rows in the pool add to the mean of φ².
+
+    With the share w_i of the rows in the pool and of gold class i, and r_j of the predictions
+    there, it is Σ w_i r_j (gold_i + pred_j + [i = j]·hit_i)².
+    """
+    w, r, total = pl.col("weight"), pl.col("drawn"), in_order(log, "label")
+    return (
+        total((w * gold.pow(2) + w * r * hit * (hit + 2 * (gold + pred))).sum())
+        + pl.col("in_pool") * total((r * pred.pow(2)).sum())
+        + 2 * total((w * gold).sum()) * total((r * pred).sum())
+    )
+
+
+def _at_end(log: SlicedLog, gold: pl.Expr, pred: pl.Expr, hit: pl.Expr) -> pl.Expr:
+    """The rows that a proportion would be of, per row, where no pair that occurs moves the score.
+
+    With few rows of other pairs, δ_ij of each, the score moves by Σ δφ, with the variance Σ δφ² per
+    row, as a proportion of Σ δφ / Σ δφ² rows a row does. Here δ_ij = T_i + P_j.
+    """
+    t, p, k = pl.col("share:support"), pl.col("share:predicted"), pl.len().cast(pl.Float64)
+    total = in_order(log, "label")
+    of_gold, of_pred = total((t * gold).sum()), total((p * pred).sum())
+    all_gold, all_pred = total(gold.sum()), total(pred.sum())
+    first = total(k * (t * gold + p * pred).sum() + (gold + pred + (t + p) * hit).sum())
+    squares = total(
+        k * (t * gold.pow(2) + p * pred.pow(2)).sum()
+        + (gold.pow(2) + pred.pow(2) + (t + p) * hit * (hit + 2 * (gold + pred))).sum()
+    )
+    second = squares + 2 * (of_gold * all_pred + of_pred * all_gold)
+    return pl.when(second > NOTHING).then(first / second)
+
+
+def _unit(log: SlicedLog, sides: Sequence[pl.Expr]) -> pl.Expr:
+    """What influences are at most, from their parts; null if one is infinite."""
+    most = log.within_slice(pl.max_horizontal(side.abs() for side in sides).max())
+    are_finite = log.within_slice(pl.sum_horizontal(sides).is_finite().all())
+    return pl.when(are_finite).then(pl.when(most > 0).then(power_of_two(8 * most)).otherwise(1.0))
+
+
+def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) -> pl.LazyFrame:
+    """The classes that occur, as floats, with what `OverClasses` asks for."""
+    t, p = pl.col("gold_n"), pl.col("pred_n")
+
+    def in_slice(condition: pl.Expr) -> pl.Expr:
+        return log.within_slice(condition.cast(pl.UInt8).sum()).cast(pl.Float64)
+
+    def count(units: pl.Expr) -> pl.Expr:
+        return log.numbers.from_units(units, pl.col("unit")).cast(pl.Float64)
+
+    s = count(log.within_slice(t.sum()))
+    is_most = t == log.within_slice(t.max())
+    return classes.filter(t + p > 0).select(
+        *log.slice,
+        "label",
+        support=count(t),
+        predicted=count(p),
+        hits=count(pl.col("hit_n")),
+        s=s,
+        n=s,
+        total=s,
+        k=in_slice(t + p > 0),
+        k_gold=in_slice(t > 0),
+        k_pred=in_slice(p > 0),
+        is_most=is_most,
+        n_most=in_slice(is_most),
+        is_positive=pl.lit(value=False) if positive is None else positive,
+    )
+
+
+def both_tables(
+    log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, positive: pl.Expr | None = None
+) -> pl.LazyFrame:
+    """The classes of each slice at both tables, in floats, with what `OverClasses` asks for.
+
+    Their sums are to be `in_order`.
+    """
+    tables = pl.LazyFrame({TABLE: _TABLES.categories}, schema={TABLE: _TABLES})
+    hits, moved = pl.col("hits"), pl.col("moved")
+    return (
+        _pooled(log, pairs, _in_floats(log, classes, positive))
+        .join(tables, how="cross")
+        .with_columns(moved=pl.when(pl.col(TABLE) == POOLED).then(moved).otherwise(0.0))
+        .with_columns(hits=hits + moved * (pl.col("support") * pl.col("drawn") - hits))
+    )
+
+
+def of_each_class() -> dict[str, list[pl.Expr]]:
+    """For each score of a class, how far a row moves it by its gold label, its pred, and both."""
+    of_class = formulas(None)
+    tape = Tape(_MARGINS, lambda one: one, of_class)
+    derivatives = {name: tape.read(pl.col(name)).by for name in of_class}
+    return {
+        name: [by.get(column, pl.lit(0.0)) * pl.col("s") for column in _MARGINS]
+        for name, by in derivatives.items()
+    }
+
+
+def _pooled(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.LazyFrame:
+    """Add what a pool has of each class: `moved` of its gold rows, `drawn` of the predictions.
+
+    Two rows of each gold class go into the pool. There, the label that is predicted does not
+    depend on the gold label. So both margins stay as they are.
+    """
+    n = pl.col("n").cast(pl.Float64)
+    # Weights that are importances may add up to less than there are rows.
+    squares = n if log.is_frequency else pl.col("squares")
+    rows_per_weight = log.within_slice(n.sum()) / log.within_slice(squares.sum())
+
+    def share(support: pl.Expr) -> pl.Expr:
+        return pl.when(support > 0).then(_POOL / (support + _POOL)).otherwise(0.0)
+
+    scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
+    support = n.sum().over([*log.slice, "gold"]) * rows_per_weight
+    of_pred = (
+        scored.with_columns(
+            in_pool=share(support) * n,
+            unit=log.within_slice(power_of_two(n.sum())),
+            rows_per_weight=rows_per_weight,
+        )
+        .group_by(*log.slice, "pred")
+        .agg(
+            drawn=sum_in_any_order(pl.col("in_pool"), pl.col("unit")),
+            rows_per_weight=pl.col("rows_per_weight").max(),
+        )
+        .rename({"pred": "label"})
+    )
+    drawn, support = pl.col("drawn").fill_null(0.0), pl.col("support")
+    in_pool = log.within_slice(sum_in_any_order(drawn, power_of_two(pl.col("s"))))
+    rows = support * log.within_slice(pl.col("rows_per_weight").max())
+    return beside_class(log, classes, "label", of_pred, "drawn", "rows_per_weight").with_columns(
+        drawn=drawn / in_pool, moved=share(rows)
+    )
+
+
+def _tape_of_classes(
+    within_slice: Callable[[pl.Expr], pl.Expr], zero_division: float | None
+) -> Tape:
+    return Tape(_MARGINS, within_slice, formulas(zero_division))
+
+
+def _tape_of_pairs(within_slice: Callable[[pl.Expr], pl.Expr]) -> Tape:
+    return Tape(_PAIR_MARGINS, within_slice, _OF_PAIRS)
+
+
+def _read(tape: Tape, metrics: Sequence[Metric]) -> dict[str, Value]:
+    values = {}
+    for metric in metrics:
+        terms = OverPairs if metric.pairs else OverClasses
+        try:
+            values[metric.name] = tape.read(metric.value(terms(metric, None)))
+        except NoDerivativeError as error:
+            msg = (
+                f"metric '{metric.name}' has no standard error by a formula, for {error} in it has "
+                "no derivative; take method=Bootstrap(...), from counts that are collected"
+            )
+            raise ValueError(msg) from None
+    return values
+
+
+def of_rows(
+    log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, names: Sequence[str]
+) -> pl.LazyFrame:
+    """The pairs that are scored, with `phi:` of each metric of classes, a row per table and pair.
+
+    `phi:` is the influence of one of their rows, `kept` the share of them that is not in the pool.
+    """
+    apart = by_table(log)
+    gold, pred, hit = ([f"{side}:{name}" for name in names] for side in ("gold", "pred", "hit"))
+    tables = pl.LazyFrame({TABLE: _TABLES.categories}, schema={TABLE: _TABLES})
+    scored = pairs.filter(is_scored(log)).join(tables, how="cross")
+    units = [f"unit:{name}" for name in names]
+    of_gold = beside_class(apart, scored, "gold", classes, *gold, *hit, *units, "kept")
+    is_hit = pl.col("gold").eq_missing(pl.col("pred"))
+    return beside_class(apart, of_gold, "pred", classes, *pred).select(
+        TABLE,
+        pl.col(pairs.collect_schema().names()),
+        "kept",
+        *units,
+        **{
+            f"phi:{name}": pl.col(f"gold:{name}")
+            + pl.col(f"pred:{name}")
+            + pl.when(is_hit).then(f"hit:{name}").otherwise(0.0)
+            for name in names
+        },
+    )

@@ -1,0 +1,299 @@
+"""Standard errors and intervals of all metrics: differences in 80 digits, Wilson, resampling."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from statistics import NormalDist
+
+import numpy as np
+import oracles
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from scipy import stats
+from support import ask
+from tables import counts_of
+
+import polars_mcc
+
+Z = NormalDist().inv_cdf(0.975)
+FAMILY = polars_mcc.metrics()
+NAMES = FAMILY["metric"].to_list()
+ONE_VALUE = ["mcc_max", "mcc_min", "prevalence", "phi_max"]  # they do not depend on hits
+
+some = st.integers(0, 2).flatmap(lambda size: st.integers(1, 10 ** (size + 1)))
+tables = (
+    st.integers(2, 4)
+    .flatmap(lambda k: st.lists(st.lists(some, min_size=k, max_size=k), min_size=k, max_size=k))
+    .map(oracles.table_of)
+)
+
+
+def measured(table: oracles.Table, metrics=NAMES, **options) -> dict:
+    options = {"positive": 1, "ci": 0.95, **options}
+    [row] = ask(counts_of([table]), "by", weight="n", metrics=metrics, **options).to_dicts()
+    return row
+
+
+@given(tables)
+def test_standard_errors_are_those_of_numerical_differentiation(table):
+    t, p = oracles.marginals(table)
+    # At a kink, where two classes are alike, there is no derivative.
+    assume(all(t[k] != p[k] for k in t) and len({*t.values()}) == len(t))
+    assume(oracles.family(table)["mcc_min_class"] is not None)
+    found, expected = measured(table), oracles.standard_errors(table, 1)
+    assert {*expected} == {*NAMES}
+    for name in NAMES:
+        se = expected[name]
+        span = sum(table.values()) if name in {"tp", "fp", "fn", "tn", "chi2"} else 1
+        if se < 1e-9 * span:
+            assert found[f"{name}_se"] is None or found[f"{name}_se"] < 1e-8 * span, name
+        else:
+            assert found[f"{name}_se"] == pytest.approx(se, rel=1e-9), name
+
+
+def test_the_table_of_a_note():
+    """Complex steps, and 40 000 resamples beside them: ../shared/statistics.md."""
+    table = oracles.table_of([[50, 7, 3], [4, 60, 9], [6, 2, 20]])
+    geometric = pl.col("recall").log().mean().exp().alias("geometric")
+    of_class = [
+        pl.col(score).filter(pl.col("label") == label).sum().alias(f"{score}:{label}")
+        for score, label in (("recall", 0), ("precision", 1), ("f1", 2))
+    ]
+    expected = {
+        "accuracy": (0.807453416149068, 0.03107518401361325),
+        "balanced_accuracy": (0.789845618612742, 0.03591424712057785),
+        "kappa": (0.695447888699048, 0.04834207774901429),
+        "f1_macro": (0.781690140845070, 0.03512878323870208),
+        "f1_weighted": (0.809669611874143, 0.03059261003431814),
+        "precision_macro": (0.775966183574879, 0.03540687966090266),
+        "geometric": (0.787963987917804, 0.03768621614438313),
+        "recall:0": (0.833333333333333, 0.04811252243246882),
+        "precision:1": (0.869565217391304, 0.04054368731479625),
+        "f1:2": (0.666666666666667, 0.07027283689263066),
+    }
+    names = [name for name in expected if name in NAMES]
+    found = measured(table, metrics=[*names, geometric, *of_class])
+    for name, (value, se) in expected.items():
+        assert found[name] == pytest.approx(value, rel=1e-13), name
+        assert found[f"{name}_se"] == pytest.approx(se, rel=1e-12), name
+
+
+def proportions(table: oracles.Table, label: int) -> dict[str, tuple[int, int]]:
+    """Of each metric that is a proportion, the part and the whole."""
+    tp, fp, fn, tn = oracles.two_by_two(table, label)
+    n, hits = tp + fp + fn + tn, sum(c for (g, q), c in table.items() if g == q)
+    return {
+        **dict.fromkeys(("accuracy", "precision_micro", "recall_micro", "f1_micro"), (hits, n)),
+        **dict.fromkeys(("precision", "ppv"), (tp, tp + fp)),
+        **dict.fromkeys(("recall", "tpr"), (tp, tp + fn)),
+        **dict.fromkeys(("specificity", "tnr"), (tn, tn + fp)),
+        "npv": (tn, tn + fn),
+        "fdr": (fp, tp + fp),
+        "fnr": (fn, tp + fn),
+        "fpr": (fp, tn + fp),
+        "for": (fn, tn + fn),
+        "prevalence": (tp + fn, n),
+    }
+
+
+few = st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=3, max_size=3)
+
+
+@given(few.map(oracles.table_of))
+def test_intervals_of_proportions_are_wilsons(table):
+    """With the rows that could have been wrong; also where all, or none, are right."""
+    assume(sum(table.values()))
+    cases = proportions(table, 1)
+    found = measured(table, metrics=[*cases])
+    for name, (part, whole) in cases.items():
+        limits = [found[f"{name}_low"], found[f"{name}_high"]]
+        if whole == 0:
+            assert limits == [None, None], name
+            continue
+        wilson = stats.binomtest(part, whole).proportion_ci(0.95, method="wilson")
+        assert limits == pytest.approx([wilson.low, wilson.high], rel=1e-9, abs=1e-12), name
+
+
+@settings(max_examples=15)
+@given(few.map(oracles.table_of))
+def test_intervals_stay_within_the_range_and_have_the_score_inside(table):
+    assume(sum(table.values()))
+    for method in ("score", "fisher", "wald"):
+        found = measured(table, method=method)
+        for row in FAMILY.filter(~pl.col("metric").is_in(["chi2", "mutual_info"])).to_dicts():
+            name = row["metric"]
+            low, score, high = (found[f"{name}{end}"] for end in ("_low", "", "_high"))
+            assert (low is None) == (high is None), name
+            if low is None:
+                continue
+            assert low - 1e-9 <= score <= high + 1e-9, (name, method)
+            if row["range"] in {"[0, 1]", "[-1, 1]"}:
+                least = 0 if row["range"] == "[0, 1]" else -1
+                assert least - 1e-12 <= low, (name, method)
+                assert high <= 1 + 1e-12, (name, method)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[5, 0], [7, 0]],
+        [[0, 5], [0, 7]],
+        [[0, 4, 0], [0, 0, 0], [6, 0, 0]],
+        [[3, 0, 0], [0, 0, 2], [0, 0, 4]],
+        [[1, 0], [0, 0]],
+        [[0, 0], [0, 9]],
+    ],
+)
+def test_intervals_of_proportions_where_a_class_is_not_predicted(matrix):
+    table = oracles.table_of(matrix)
+    cases = proportions(table, 1)
+    found = measured(table, metrics=[*cases])
+    for name, (part, whole) in cases.items():
+        limits = [found[f"{name}_low"], found[f"{name}_high"]]
+        if whole == 0:
+            assert limits == [None, None], name
+            continue
+        wilson = stats.binomtest(part, whole).proportion_ci(0.95, method="wilson")
+        assert limits == pytest.approx([wilson.low, wilson.high], rel=1e-9, abs=1e-12), name
+
+
+# Weights, clusters, classes, and the order of rows.
+
+OF_ROWS = ["accuracy", "f1_macro", "kappa", "tpr", "phi", "cramers_v"]
+
+
+@pytest.fixture(scope="module")
+def users() -> pl.DataFrame:
+    rng = np.random.default_rng(5)
+    gold = rng.choice(3, 400, p=[0.5, 0.3, 0.2])
+    pred = np.where(rng.random(400) < 0.7, gold, rng.choice(3, 400))
+    other = np.where(rng.random(400) < 0.6, gold, rng.choice(3, 400))
+    columns = {"gold": gold, "pred": pred, "other": other, "user": rng.integers(0, 60, 400)}
+    log = pl.DataFrame(
+        {**columns, "w": rng.integers(1, 9, 400) / 4, "slice": rng.integers(0, 3, 400)}
+    )
+    return log.with_columns(pl.when(pl.col("w") < 2).then("gold"))
+
+
+def influences(log: pl.DataFrame, name: str, weights: np.ndarray) -> np.ndarray:
+    """Of each row, weighted: from a table whose cells are the sums of weights."""
+    scale = 4
+    table: dict[tuple[int, int], int] = dict.fromkeys(itertools.product(range(3), repeat=2), 0)
+    for gold, pred, w in zip(log["gold"], log["pred"], weights, strict=True):
+        table[gold, pred] += round(w * scale)
+    phi = oracles.moves(table, 1)[name]
+    return np.array([float(phi[row]) for row in log.select("gold", "pred").iter_rows()])
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("cluster", [None, "user"])
+def test_standard_errors_from_rows(users, name, weight, cluster):
+    log = users.drop_nulls("gold")
+    w = np.ones(log.height) if weight is None else log[weight].to_numpy()
+    moved = w * influences(log, name, w)
+    if cluster:
+        moved = np.bincount(log[cluster].to_numpy(), moved)
+    expected = math.sqrt((moved**2).sum()) / w.sum()
+    found = users.mcc(sample_weight=weight, cluster=cluster, positive=1).score(metrics=name, ci=0.9)
+    assert found[f"{name}_se"].item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_classes_are_sure_as_the_positive_class_is(users, run):
+    """The interval of a class is that of the metric of it, whatever the weights and clusters."""
+    same = {"precision": "precision", "recall": "recall", "specificity": "specificity", "f1": "f1"}
+    for options in (
+        {},
+        {"weight": pl.col("w") * 4},
+        {"sample_weight": "w"},
+        {"cluster": "user"},
+        {"sample_weight": "w", "cluster": "user"},
+        {"pred": ["pred", "other"]},
+    ):
+        log = users.with_columns(pl.col("gold").cast(pl.Int32))
+        classes = run(log, lambda f, o=options: f.mcc(**o).classes("slice", ci=0.9))
+        for label in range(3):
+            found = classes.filter(label=label)
+            metrics = [*same.values(), "phi"]
+            expected = log.mcc(positive=label, **options).by("slice", metrics=metrics, ci=0.9)
+            for of_class, metric in {**same, "mcc": "phi"}.items():
+                for end in ("", "_se", "_low", "_high"):
+                    assert found[of_class + end].to_list() == pytest.approx(
+                        expected[metric + end].to_list(), rel=1e-9
+                    ), (of_class, end, options)
+
+
+def test_the_interval_of_a_class_does_not_depend_on_ci(users):
+    plain = users.mcc.classes("slice")
+    sure = users.mcc.classes("slice", ci=0.9)
+    assert_frame_equal(sure.select(plain.columns), plain, check_exact=True)
+
+
+def test_models_sets_and_weights_are_as_each_alone(users):
+    names = ["accuracy", "f1_macro", "chi2", "mcc"]
+    both = users.mcc(pred=["pred", "other"]).by(
+        polars_mcc.each("slice", total=True), metrics=names, ci=0.9
+    )
+    for model in ("pred", "other"):
+        alone = users.mcc(pred=model).by("slice", metrics=names, ci=0.9)
+        of_model = both.filter(model=model, keys="slice").drop("model", "keys")
+        assert_frame_equal(of_model, alone, rel_tol=1e-12, abs_tol=0)
+    counted = users.mcc.counts("slice").mcc(weight="n").by("slice", metrics=names, ci=0.9)
+    expected = users.mcc.by("slice", metrics=names, ci=0.9)
+    assert_frame_equal(counted.drop("n_null"), expected.drop("n_null"), rel_tol=1e-12, abs_tol=0)
+
+
+def test_the_order_of_rows_does_not_matter(users, run):
+    names = [name for name in NAMES if name != "mcc"]
+    expected = users.mcc(positive=1).by("slice", metrics=names, ci=0.9)
+    for seed in range(3):
+        shuffled = users.sample(fraction=1, shuffle=True, seed=seed)
+        answer = run(shuffled, lambda f: f.mcc(positive=1).by("slice", metrics=names, ci=0.9))
+        assert_frame_equal(answer, expected, rel_tol=1e-11, abs_tol=1e-14)
+
+
+def test_a_metric_of_one_s_own_is_differentiated(users):
+    """An expression that is accuracy, in words of classes and of pairs, has accuracy's error."""
+    log = users.drop_nulls("gold")
+    expected = log.mcc.score(metrics="accuracy", ci=0.9)
+    of_classes = (pl.col("hits").sum() / pl.col("support").sum()).alias("own")
+    of_pairs = pl.col("share").filter(pl.col("gold") == pl.col("pred")).sum().alias("own")
+    nested = ((pl.col("hits") / pl.col("n").max()).sum()).alias("own")
+    for own in (of_classes, of_pairs, nested):
+        found = log.mcc.score(metrics=own, ci=0.9)
+        assert found["own"].item() == pytest.approx(expected["accuracy"].item(), rel=1e-14)
+        assert found["own_se"].item() == pytest.approx(expected["accuracy_se"].item(), rel=1e-12)
+        reach = NormalDist().inv_cdf(0.95) * expected["accuracy_se"].item()
+        assert found["own_low"].item() == pytest.approx(found["own"].item() - reach, rel=1e-9)
+    polars_mcc.register_metric("own_in_range", of_classes, range=(0, 1))
+    found = log.mcc.score(metrics="own_in_range", ci=0.9)
+    assert found["own_in_range_low"].item() == pytest.approx(
+        expected["accuracy_low"].item(), rel=1e-9
+    )
+
+
+def test_the_bootstrap_of_any_metric(users):
+    """As the delta method; also of clusters, and of a metric without a derivative."""
+    names = ["mcc", "f1_macro", "accuracy", "cramers_v"]
+    median = pl.col("recall").median().alias("median")
+    for cluster in (None, "user"):
+        log = users.mcc(cluster=cluster)
+        method = polars_mcc.Bootstrap(replicates=4000, seed=1)
+        found = log.score(metrics=[*names, median], ci=0.9, method=method)
+        exact = log.score(metrics=names, ci=0.9)
+        assert found["n_null"].item() == exact["n_null"].item()
+        for name in names:
+            assert found[f"{name}_se"].item() == pytest.approx(exact[f"{name}_se"].item(), rel=0.06)
+            for end in ("low", "high"):
+                limit = exact[f"{name}_{end}"].item()
+                assert found[f"{name}_{end}"].item() == pytest.approx(limit, abs=0.015)
+        assert found["median_se"].item() > 0
+
+
+def test_what_has_no_derivative_says_what_to_do(users):
+    with pytest.raises(ValueError, match=r"'recall' has no .* Median .* method=Bootstrap\(...\)"):
+        users.lazy().mcc.by(metrics=pl.col("recall").median(), ci=0.9)
