@@ -54,6 +54,45 @@ def scores_of_rest(
     return whole.beside(taken, sums).select(*log.slice, rest=score)
 
 
+def classes_of_rest(
+    log: SlicedLog, whole: SlicedLog, classes: pl.LazyFrame, of_total: pl.LazyFrame
+) -> pl.LazyFrame:
+    """The classes of the rest of each slice: those of the log, less those of the slice.
+
+    The rest has nearly all classes of the log, so there are as many rows as slices times classes.
+    """
+    sides = ("gold_n", "pred_n", "hit_n")
+
+    def weighed(classes: pl.LazyFrame) -> pl.LazyFrame:
+        return classes.select(
+            pl.all().exclude(*sides, "null_n", "unit"),
+            log.numbers.from_units(pl.col(sides), pl.col("unit")),
+        )
+
+    slices = classes.select(log.slice).unique()
+    taken = weighed(classes).select(*log.slice, "label", pl.col(sides).name.suffix("_taken"))
+    on = whole.slice or pl.lit(0)
+    left = slices.join(weighed(of_total), on=on, nulls_equal=True).join(
+        taken, on=[*log.slice, "label"], how="left", nulls_equal=True
+    )
+    rest = {side: pl.col(side) - pl.col(f"{side}_taken").fill_null(0) for side in sides}
+    unit = log.numbers.unit(log.within_slice(pl.col("gold_n").sum()))
+    return (
+        left.with_columns(**rest)
+        .with_columns(unit=unit)
+        .select(
+            *log.slice,
+            "label",
+            *(
+                log.numbers.in_units(pl.col(side).clip(0), pl.col("unit")).alias(side)
+                for side in sides
+            ),
+            null_n=pl.lit(0, log.numbers.wide),
+            unit="unit",
+        )
+    )
+
+
 def taken_away(log: SlicedLog, signed: pl.LazyFrame) -> pl.LazyFrame:
     """The pairs of slices that are left when some, of `sign` -1, are taken away from others.
 

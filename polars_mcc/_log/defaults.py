@@ -11,6 +11,7 @@ ZERO_DIVISION: Final = 0.0
 
 METRICS: Final = "mcc"
 METRIC: Final = "mcc"
+CURVE_METRICS: Final = ("mcc", "f1")
 LEVEL: Final = 0.95  # the confidence level, where there must be one
 METHOD: Final = "score"
 CORRECTION: Final = "bh"

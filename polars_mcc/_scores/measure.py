@@ -12,7 +12,7 @@ from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._scores.class_scores import class_scores
 from polars_mcc._scores.metric import Metric, Terms
 from polars_mcc._scores.metrics import MCC
-from polars_mcc._scores.r_k import Summed, count_of, summed
+from polars_mcc._scores.r_k import Summed, Sums, count_of, summed
 
 _SEEN = "seen"
 
@@ -46,7 +46,7 @@ def measure(
         slices = log.beside(slices, log.per_slice(rows, **class_sums))
     if pair_sums and pairs is not None:
         slices = log.beside(slices, _over_pairs(log, classes, pairs, pair_sums))
-    floats = _floats(log, sums, has_positive=positive is not None)
+    floats = terms_of(log, sums.sums, has_positive=positive is not None)
     n = count_of(log, Terms.s)
     if log.is_multilabel:  # Products of these are taken as well.
         n = pl.when(count_of(log, pl.max_horizontal(Terms.t, Terms.p)) >= 0).then(n)
@@ -66,10 +66,9 @@ def measure(
     )
 
 
-def _floats(log: SlicedLog, summed: Summed, *, has_positive: bool) -> dict[str, pl.Expr]:
+def terms_of(log: SlicedLog, sums: Sums, *, has_positive: bool) -> dict[str, pl.Expr]:
     """What the sums of a slice come to: `Terms`, each rounded once."""
-    numbers, sums = log.numbers, summed.sums
-    s = sums.s
+    numbers, s = log.numbers, sums.s
     var_gold, var_pred = sums.variances(numbers)
     products = {
         "cov": sums.covariance(numbers),

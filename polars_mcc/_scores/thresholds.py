@@ -16,13 +16,35 @@ import polars as pl
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import PRED, SlicedLog
 from polars_mcc._log.choices import check_at_least
-from polars_mcc._scores.r_k import correlation
+from polars_mcc._scores.measure import terms_of
+from polars_mcc._scores.metric import Metric, Terms
+from polars_mcc._scores.r_k import Sums, count_of
 
 COUNTS = ("tp", "fp", "fn", "tn")
-CURVE = ("threshold", "n", *COUNTS, "mcc", "f1", "n_null")
-BEST = ("n", "threshold", "mcc", "shared_threshold", "mcc_shared", "loss", "n_null")
 
 _BOTH = ("positive", "negative")
+
+
+def curve_columns(metrics: Sequence[Metric]) -> list[str]:
+    """What is told of each threshold."""
+    return ["threshold", "n", *COUNTS, *(metric.name for metric in metrics), "n_null"]
+
+
+def best_columns(metric: Metric) -> list[str]:
+    """What is told of the best threshold of a slice."""
+    shared = f"{metric.name}_shared"
+    return ["n", "threshold", metric.name, "shared_threshold", shared, "loss", "n_null"]
+
+
+def check_of_counts(metrics: Sequence[Metric]) -> None:
+    """Raise a ValueError unless all metrics are of the counts of two classes alone."""
+    for metric in metrics:
+        if metric.classes or metric.pairs:
+            msg = (
+                f"metric '{metric.name}' is of each class or pair; a threshold makes two classes: "
+                "take a metric such as 'mcc', 'f1', 'tpr', 'accuracy' or 'kappa'"
+            )
+            raise ValueError(msg)
 
 
 @dataclass(frozen=True)
@@ -50,32 +72,28 @@ class Thresholds:
             raise ValueError(msg)
         return cls(_cut_at(log, cuts), listed=cuts)
 
-    def curve(self) -> pl.LazyFrame:
+    def curve(self, metrics: Sequence[Metric]) -> pl.LazyFrame:
         """The counts and scores of each slice at each threshold."""
         log, (levels, slices) = self.log, self._levels()
-        zero_division = log.zero_division
-        tp, errors = pl.col("tp"), pl.col("fp") + pl.col("fn")
-        doubled = 2 * tp.cast(pl.Float64)
-        whole = doubled + errors.cast(pl.Float64)
-        f1 = pl.when(whole > 0).then(doubled / whole).otherwise(zero_division)
-        points = self._points(log, levels, self._grid(levels)).select(
+        points = self._points(log, levels, self._grid(levels))
+        points = _scored(log, points, metrics, log.zero_division).select(
             *log.slice,
             *(_count(log, name).alias(name) for name in COUNTS),
+            *(metric.name for metric in metrics),
             threshold=self._threshold(),
-            mcc=_mcc(log, zero_division),
-            f1=f1,
         )
         # A slice without a score has no point, but says how many rows it has.
-        return log.beside(slices, points).select(*log.slice, *CURVE)
+        return log.beside(slices, points).select(*log.slice, *curve_columns(metrics))
 
-    def best(self) -> pl.LazyFrame:
+    def best(self, metric: Metric) -> pl.LazyFrame:
         """The best threshold of each slice, and that of all rows, with what sharing it loses."""
         log, (levels, slices) = self.log, self._levels()
+        name, shared_name = metric.name, f"{metric.name}_shared"
         whole = log.whole
         grid = self._grid(levels)
-        shared = self._best(whole, _of_whole(log, levels), grid)
+        shared = self._best(whole, _of_whole(log, levels), grid, metric)
         shared = shared.select(*whole.slice, shared="score")
-        own = self._best(log, levels, grid)
+        own = self._best(log, levels, grid, metric)
         is_positive = pl.col("score") >= pl.col("shared")
         sides = [(where, side) for where in (is_positive, ~is_positive) for side in _BOTH]
         counts = (pl.col(side).filter(where).sum() for where, side in sides)
@@ -83,15 +101,20 @@ class Thresholds:
             whole.beside(_in_units(log, levels), shared),
             **dict(zip(COUNTS, counts, strict=True)),
             shared=pl.col("shared").max(),
-        ).select(*log.slice, "shared", mcc_shared=_mcc(log, None))
+            unit=pl.col("unit").max(),
+        )
+        at_shared = _scored(log, at_shared, [metric], None).select(
+            *log.slice, "shared", pl.col(name).alias(shared_name)
+        )
+        loss = pl.col(name) - pl.col(shared_name)
         return (
             log.beside(log.beside(slices, own), at_shared)
             .with_columns(
                 threshold=self._threshold(),
                 shared_threshold=self._threshold("shared"),
-                loss=pl.col("mcc") - pl.col("mcc_shared"),
+                loss=-loss if metric.less_is_better else loss,
             )
-            .select(*log.slice, *BEST)
+            .select(*log.slice, *best_columns(metric))
         )
 
     def _levels(self) -> tuple[pl.LazyFrame, pl.LazyFrame]:
@@ -172,15 +195,15 @@ class Thresholds:
         )
 
     def _best(
-        self, log: SlicedLog, levels: pl.LazyFrame, grid: pl.LazyFrame | None
+        self, log: SlicedLog, levels: pl.LazyFrame, grid: pl.LazyFrame | None, metric: Metric
     ) -> pl.LazyFrame:
         """The score at which each slice is cut best; the largest, if several are."""
-        mcc = pl.col("mcc")
-        points = self._points(log, levels, grid).with_columns(mcc=_mcc(log, None))
+        value = pl.col(metric.name)
+        best = value.min() if metric.less_is_better else value.max()
+        points = _scored(log, self._points(log, levels, grid), [metric], None)
         return log.per_slice(
-            points.filter(mcc == log.within_slice(mcc.max())),
-            score=pl.col("score").max(),
-            mcc=mcc.max(),
+            points.filter(value == log.within_slice(best)),
+            **{metric.name: value.max(), "score": pl.col("score").max()},
         )
 
     def _threshold(self, score: str = "score") -> pl.Expr:
@@ -224,10 +247,41 @@ def _count(log: SlicedLog, name: str) -> pl.Expr:
     return log.numbers.as_count(log.numbers.from_units(pl.col(name), pl.col("unit")))
 
 
-def _mcc(log: SlicedLog, zero_division: float | None) -> pl.Expr:
-    """(TP·TN - FP·FN) / √((TP + FN)(FP + TN)(TP + FP)(FN + TN)), Matthews 1975."""
-    tp, fp, fn, tn = map(pl.col, COUNTS)
+def _scored(
+    log: SlicedLog, points: pl.LazyFrame, metrics: Sequence[Metric], zero_division: float | None
+) -> pl.LazyFrame:
+    """Score the counts of two classes, in units: metrics as of any slice."""
     product = log.numbers.product
-    cov = product(tp, tn) - product(fp, fn)
-    var_gold, var_pred = product(tp + fn, fp + tn), product(tp + fp, fn + tn)
-    return correlation(cov.to_float(), var_gold.to_float(), var_pred.to_float(), zero_division)
+    tp, fp, fn, tn = map(pl.col, COUNTS)
+    gold, pred = (tp + fn, fp + tn), (tp + fp, fn + tn)
+    counted = {
+        "s": tp + fp + fn + tn,
+        "c": tp + tn,
+        "first": pl.max_horizontal(gold),
+        "second": pl.min_horizontal(gold),
+        "overlap": pl.sum_horizontal(map(pl.min_horizontal, gold, pred)),
+        "k": pl.sum_horizontal((g + p > 0).cast(pl.Int64) for g, p in zip(gold, pred, strict=True)),
+        "k_gold": pl.sum_horizontal((side > 0).cast(pl.Int64) for side in gold),
+        "k_pred": pl.sum_horizontal((side > 0).cast(pl.Int64) for side in pred),
+        "positive:support": gold[0],
+        "positive:predicted": pred[0],
+        "positive:hits": tp,
+    }
+    sums = Sums(
+        s=pl.col("s"),
+        c=pl.col("c"),
+        tp=product(gold[0], pred[0]) + product(gold[1], pred[1]),
+        tt=product(gold[0], gold[0]) + product(gold[1], gold[1]),
+        pp=product(pred[0], pred[0]) + product(pred[1], pred[1]),
+    )
+    values = {metric.name: metric.value(Terms(metric, zero_division)) for metric in metrics}
+    return (
+        points.with_columns(**counted)
+        .with_columns(**terms_of(log, sums, has_positive=True))
+        .with_columns(
+            (count_of(log, values[metric.name]) if metric.is_count else values[metric.name]).alias(
+                metric.name
+            )
+            for metric in metrics
+        )
+    )

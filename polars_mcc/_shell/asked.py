@@ -92,6 +92,8 @@ class Asked:
             return columns[0] if len(columns) == 1 else columns
         if option.role == "column":
             return self._columns.column(option.flag, value)
+        if option.role == "bar":
+            return _bar(option.flag, value)
         if option.role == "frame":
             return inputs.scan(inputs.find([value]))
         [first, *others] = value
@@ -147,6 +149,20 @@ class Asked:
         if not is_wide or known_labels(log.meaning.label_dtype) is not None:
             return None
         return cut(log, keys, answers=()).distinct_labels().collect().to_series().to_list()
+
+
+def _bar(flag: str, texts: Sequence[str]) -> float | dict[str, float]:
+    """A threshold, or one for each of several metrics, as mcc=0.5."""
+    named = dict(text.rpartition("=")[::2] for text in texts)
+    try:
+        bars = {name.strip(): float(number) for name, number in named.items()}
+    except ValueError:
+        msg = f"{flag} is a number, as 0.6, or of several metrics mcc=0.5: got {' '.join(texts)!r}"
+        raise ValueError(msg) from None
+    if "" in bars and len(texts) > 1:
+        msg = f"{flag} is one number, or a number for each metric, as {flag} mcc=0.5"
+        raise ValueError(msg)
+    return bars.get("", bars)
 
 
 def _label(log: PredictionLog[pl.LazyFrame], option: str, text: str) -> object:

@@ -15,7 +15,7 @@ import polars as pl
 if TYPE_CHECKING:
     from docstring_parser import Docstring
 
-Role: TypeAlias = Literal["column", "key", "metric", "label", "frame", "thresholds", "value"]
+Role: TypeAlias = Literal["column", "key", "metric", "label", "frame", "thresholds", "bar", "value"]
 
 NAMES: Mapping[str, str] = {
     "keys": "--by",  # as in SQL; a command line has no positions left
@@ -98,6 +98,8 @@ def _role(
         return "key" if name == "keys" else "metric"
     if pl.Expr in members:
         return "column"
+    if any(_is_mapping(member) for member in members):
+        return "bar"
     if pl.DataFrame in members:
         return "frame"
     if int in members and float in {*_listed(members)}:
@@ -110,8 +112,10 @@ def _in_shell(hint: Any, parameter: inspect.Parameter) -> Any:  # noqa: ANN401 -
 
     None is what is not typed; or, if another value is the default, the word none.
     """
-    is_list = parameter.kind is parameter.VAR_POSITIONAL
     members = _members(hint)
+    if any(map(_is_mapping, members)):  # A number, or as name=number, several.
+        return list[str] | None
+    is_list = parameter.kind is parameter.VAR_POSITIONAL
     listed = [*_listed(members)]
     words = [member for member in members if get_origin(member) is Literal]
     plain = [one for one in (str, float, int, bool) if one in (listed or members)]
@@ -128,6 +132,12 @@ def _members(hint: Any) -> Sequence[Any]:  # noqa: ANN401 - any type
     if get_origin(hint) in {typing.Union, types.UnionType}:
         return [one for member in get_args(hint) for one in _members(member)]
     return [hint]
+
+
+def _is_mapping(
+    hint: Any,  # noqa: ANN401 - any type
+) -> bool:
+    return isinstance(get_origin(hint), type) and issubclass(get_origin(hint), Mapping)
 
 
 def _listed(members: Iterable[Any]) -> Iterator[Any]:

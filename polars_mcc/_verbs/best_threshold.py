@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from polars_mcc._log import defaults
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._scores.thresholds import BEST
+from polars_mcc._scores import registry
+from polars_mcc._scores.registry import IntoMetric
+from polars_mcc._scores.thresholds import best_columns, check_of_counts
 from polars_mcc._verbs.curve import thresholds_of
 
 
 def best_threshold(
-    log: Described[FrameT], *keys: IntoKey, thresholds: int | Sequence[float] | None = None
+    log: Described[FrameT],
+    *keys: IntoKey,
+    metric: IntoMetric = defaults.METRIC,
+    thresholds: int | Sequence[float] | None = None,
 ) -> FrameT:
     """Find the threshold with the best score: of each slice, and one for all.
 
     Args:
         *keys: What makes slices, as in `by`; but no windows.
+        metric: What is to be best: a name of `metrics()` that is of two classes; the least, if
+            less of it is better.
         thresholds: Where scores are cut. An integer: at most so many thresholds, at the quantiles
             of the scores of all rows, the same for all slices. A list: these thresholds. None:
             every distinct score of the slice.
@@ -27,10 +35,10 @@ def best_threshold(
         `model` if there are several scores, and
 
         - `n`: the rows scored;
-        - `threshold`, `mcc`: the best threshold of the slice, the largest if several are, and
-          the score there; null if the slice has only one gold class;
+        - `threshold`, `mcc` (called by the metric): the best threshold of the slice, the largest
+          if several are, and the score there; null if the slice has only one gold class;
         - `shared_threshold`: the best threshold of all rows taken together;
-        - `mcc_shared`: the score of the slice there, and `loss`: how much less it is;
+        - `mcc_shared`: the score of the slice there, and `loss`: how much worse it is;
         - `n_null`: the rows not scored.
 
     The best of many thresholds looks better than it is on rows that it was not chosen on: choose
@@ -56,5 +64,7 @@ def best_threshold(
     Command line:
         polars-mcc best-threshold logs/ --score probability --by country
     """
-    cuts = thresholds_of(log, "best_threshold", keys, BEST, thresholds)
-    return log.in_kind(cuts.log.answer(cuts.best()))
+    [chosen] = registry.chosen(metric)
+    check_of_counts([chosen])
+    cuts = thresholds_of(log, "best_threshold", keys, best_columns(chosen), thresholds)
+    return log.in_kind(cuts.log.answer(cuts.best(chosen)))

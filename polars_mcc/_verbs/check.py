@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -20,12 +21,18 @@ from polars_mcc._log.described import Described
 from polars_mcc._log.frames import OtherFrame
 from polars_mcc._log.keys import IntoKey, check_plain
 from polars_mcc._log.labels import common_dtype
-from polars_mcc._scores.metrics import MCC
+from polars_mcc._scores import registry
+from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._verbs.by import by
 
-_VERDICT = "verdict"
+_FAILED, _VERDICT = "failed", "verdict"
 _VERDICTS = pl.Enum(["fails", "passes", "not judged"])
 _SHOWN = 20  # slices that a message shows, at most
+
+
+Bar: TypeAlias = float | Mapping[str, float] | pl.DataFrame
+"""A threshold: of one metric, of several, or of each slice."""
 
 
 class CheckError(AssertionError):
@@ -52,7 +59,9 @@ class CheckError(AssertionError):
 def check(
     log: Described[Any],
     *keys: IntoKey,
-    min: float | None = None,  # noqa: A002 - as a user says it
+    min: Bar | None = None,  # noqa: A002 - as a user says it
+    max: Bar | None = None,  # noqa: A002 - likewise
+    metric: IntoMetric = defaults.METRIC,
     no_worse_than: pl.DataFrame | pl.LazyFrame | OtherFrame | None = None,
     min_n: int = defaults.CHECKED_N,
     ci: float | None = None,
@@ -63,9 +72,15 @@ def check(
 
     Args:
         *keys: What makes slices, as in `by`.
-        min: The least score of a slice.
+        min: The least score of a slice: a number, of `metric`; or one for each of several metrics,
+            as `{"mcc": 0.5, "recall_macro": 0.6}`. In Python also a DataFrame of keys and a column
+            `min`: each slice has its own.
+        max: The largest score of a slice, likewise: of metrics of which less is better, as
+            `{"fnr": 0.1}`.
+        metric: What is checked, where `min`, `max` or a baseline do not name it: a name of
+            `metrics()`, or an expression, as in `by`.
         no_worse_than: The counts of a baseline, such as last week's `counts(*keys)`, with which
-            each slice is compared. One of this and `min` is to be given.
+            each slice is compared, in place of `min` and `max`.
         min_n: Slices of fewer rows, here or in the baseline, are not judged.
         ci: The level at which one must be sure that a slice fails: it does if all of the
             interval of its score is below `min`, or all of the interval of its difference to
@@ -75,14 +90,18 @@ def check(
 
     Returns:
         A DataFrame, a row per slice, with the columns of `by`, or for a baseline those of `drift`
-        but for p-values, and `verdict` (Enum): "passes" or "not judged". A slice without a score,
-        because the log's `zero_division` leaves it out, is not judged.
+        but for p-values, and
+
+        - `failed` (String): the metrics that fail, "" if none does;
+        - `verdict` (Enum): "passes" or "not judged". A slice without a score, because the log's
+          `zero_division` leaves it out, is not judged; nor is one that a DataFrame of thresholds
+          does not have.
 
     Raises:
         polars_mcc.CheckError: A slice fails, or none is judged. It is an AssertionError, whose
             message has a table of the slices that fail; so has its attribute `failures`.
-        ValueError: Neither or both of `min` and `no_worse_than`; a baseline for windows, clusters
-            or sample weights.
+        ValueError: Neither thresholds nor a baseline, or both; a least score of a metric of which
+            less is better; a baseline for windows, clusters or sample weights.
 
     Errors of `by` are raised too.
 
@@ -92,55 +111,146 @@ def check(
         >>> log = pl.DataFrame({"gold": ["a", "a", "b", "b"], "pred": ["a", "a", "b", "a"]})
         >>> log.mcc.check(min=0.5)["verdict"].to_list()
         ['passes']
-        >>> log.mcc.check(min=0.6)
+        >>> log.mcc.check(min={"mcc": 0.6, "accuracy": 0.7})
         Traceback (most recent call last):
             ...
-        polars_mcc.CheckError: 1 of 1 slices fails: mcc below 0.6
-        ┌─────┬─────────┬────────┐
-        │ n   ┆ mcc     ┆ n_null │
-        │ --- ┆ ---     ┆ ---    │
-        │ i64 ┆ f64     ┆ i64    │
-        ╞═════╪═════════╪════════╡
-        │ 4   ┆ 0.57735 ┆ 0      │
-        └─────┴─────────┴────────┘
+        polars_mcc.CheckError: 1 of 1 slices fails: mcc below 0.6 (1)
+        ┌─────┬─────────┬──────────┬────────┬────────┐
+        │ n   ┆ mcc     ┆ accuracy ┆ n_null ┆ failed │
+        │ --- ┆ ---     ┆ ---      ┆ ---    ┆ ---    │
+        │ i64 ┆ f64     ┆ f64      ┆ i64    ┆ str    │
+        ╞═════╪═════════╪══════════╪════════╪════════╡
+        │ 4   ┆ 0.57735 ┆ 0.75     ┆ 0      ┆ mcc    │
+        └─────┴─────────┴──────────┴────────┴────────┘
 
     Command line:
         polars-mcc check logs/ --by country --min 0.6 --min-n 100
+
+        polars-mcc check logs/ --by country --min mcc=0.5 --min recall_macro=0.6 --max fnr=0.1
     """
-    if (min is None) == (no_worse_than is None):
-        msg = "check needs exactly one of min=0.6, say, and no_worse_than=the counts of a baseline"
+    [chosen] = registry.chosen(metric)
+    bars = [*_bars(metric, "min", min), *_bars(metric, "max", max)]
+    if bool(bars) == (no_worse_than is not None):
+        msg = "check needs min=0.6 or max=0.1, say, or no_worse_than=the counts of a baseline"
         raise ValueError(msg)
-    check_number("min", min)
     check_at_least("min_n", min_n, 1)
     if ci is not None:
         check_level(ci)
-    cut(log, keys, answers=[_VERDICT])
-    if min is not None:
-        found, value, sizes, least = by(log, *keys, ci=ci).lazy(), "mcc", ["n"], min
-        what = f"mcc below {min}"
+    cut(log, keys, answers=[_FAILED, _VERDICT])
+    if no_worse_than is None:
+        of_bars = {bar.metric.name: bar.asked for bar in bars}
+        found, sizes = by(log, *keys, metrics=[*of_bars.values()], ci=ci).lazy(), ["n"]
+        found = _with_own_bars(found, bars)
     else:
-        found = _compared(log, keys, no_worse_than, defaults.LEVEL if ci is None else ci)
-        value, sizes, least = "diff", ["n_before", "n_after"], 0.0
-        what = "mcc below that of the baseline"
-    most = pl.col(value) if ci is None else pl.coalesce(f"{value}_high", value)
-    if ci is not None:
-        what += f", surely (ci={ci})"
-    has_value = pl.col(value).is_not_null() & pl.col(value).is_not_nan()
-    is_judged = pl.all_horizontal(pl.col(size) >= min_n for size in sizes) & has_value
-    judged = pl.when(most < least).then(pl.lit("fails")).otherwise(pl.lit("passes"))
-    verdict = pl.when(is_judged).then(judged).otherwise(pl.lit("not judged"))
-    verdicts = found.with_columns(verdict.cast(_VERDICTS).alias(_VERDICT))
-    return _passed(verdicts.collect(), what, min_n)
+        level = defaults.LEVEL if ci is None else ci
+        found = _compared(log, keys, no_worse_than, level, chosen)
+        sizes = ["n_before", "n_after"]
+        bars = [_Bar(chosen, metric, "max" if chosen.less_is_better else "min", 0.0, "diff")]
+    is_sized = pl.all_horizontal(pl.col(size) >= min_n for size in sizes)
+    has_score = pl.any_horizontal(bar.has_score for bar in bars)
+    fails = [bar.fails(ci) & bar.has_score & is_sized for bar in bars]
+    names = [
+        pl.when(is_failing).then(pl.lit(bar.metric.name))
+        for is_failing, bar in zip(fails, bars, strict=True)
+    ]
+    verdict = (
+        pl.when(~(is_sized & has_score))
+        .then(pl.lit("not judged"))
+        .when(pl.any_horizontal(fails))
+        .then(pl.lit("fails"))
+        .otherwise(pl.lit("passes"))
+    )
+    verdicts = found.with_columns(
+        pl.concat_str(names, separator=", ", ignore_nulls=True).alias(_FAILED),
+        verdict.cast(_VERDICTS).alias(_VERDICT),
+    )
+    surely = "" if ci is None else f", surely (ci={ci})"
+    return _passed(verdicts.collect(), bars, surely, min_n)
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """The least or the largest value that a slice may have."""
+
+    metric: Metric
+    asked: IntoMetric
+    side: Literal["min", "max"]
+    at: float | pl.DataFrame
+    value: str  # the column that is judged
+
+    @property
+    def has_score(self) -> pl.Expr:
+        """Whether a slice has the score, and a threshold."""
+        value = pl.col(self.value)
+        return value.is_not_null() & value.is_not_nan() & self._at.is_not_null()
+
+    @property
+    def _at(self) -> pl.Expr:
+        return pl.col(self.side) if isinstance(self.at, pl.DataFrame) else pl.lit(self.at)
+
+    def fails(self, ci: float | None) -> pl.Expr:
+        """Whether a slice is on the wrong side, with all of its interval if a level is given."""
+        end = {"min": "high", "max": "low"}[self.side]
+        value = pl.col(self.value) if ci is None else pl.coalesce(f"{self.value}_{end}", self.value)
+        return value < self._at if self.side == "min" else value > self._at
+
+    @property
+    def words(self) -> str:
+        """What fails."""
+        wrong = {"min": "below", "max": "above"}[self.side]
+        if self.value == "diff":
+            return f"{self.metric.name} {wrong} that of the baseline"
+        at = f"its {self.side}" if isinstance(self.at, pl.DataFrame) else self.at
+        return f"{self.metric.name} {wrong} {at}"
+
+
+def _bars(asked: IntoMetric, side: Literal["min", "max"], given: Bar | None) -> list[_Bar]:
+    """The thresholds that a user gives."""
+    if given is None:
+        return []
+    of_metrics = [*given.items()] if isinstance(given, Mapping) else [(asked, given)]
+    bars = [
+        _Bar(metric, name, side, at, metric.name)
+        for name, at in of_metrics
+        for metric in registry.chosen(name)
+    ]
+    for bar in bars:
+        if isinstance(bar.at, pl.DataFrame):
+            if side not in bar.at.columns:
+                msg = f"{side} is a frame without a column '{side}'; it has {bar.at.columns}"
+                raise ValueError(msg)
+        else:
+            check_number(side, bar.at)
+        if side == "min" and bar.metric.less_is_better:
+            msg = f"less is better of '{bar.metric.name}': say the most, as in max={bar.at!r}"
+            raise ValueError(msg)
+    return bars
+
+
+def _with_own_bars(found: pl.LazyFrame, bars: Sequence[_Bar]) -> pl.LazyFrame:
+    """Add the thresholds that are of slices."""
+    names = found.collect_schema().names()
+    for bar in bars:
+        if isinstance(bar.at, pl.DataFrame):
+            keys = [name for name in bar.at.columns if name != bar.side]
+            for key in keys:
+                if key not in names:
+                    msg = f"{bar.side} has a column '{key}', which is no key of the slices"
+                    raise ValueError(msg)
+            on: list[str | pl.Expr] = [*keys] or [pl.lit(0)]
+            found = found.join(bar.at.lazy(), on=on, how="left", nulls_equal=True)
+    return found
 
 
 def _compared(
-    log: Described[Any], keys: tuple[IntoKey, ...], baseline: object, ci: float
+    log: Described[Any], keys: tuple[IntoKey, ...], baseline: object, ci: float, metric: Metric
 ) -> pl.LazyFrame:
     """The slices of a log and of the counts of a baseline, compared as two periods."""
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is counts, of rows that are independent and alike"
     log.meaning.check_without("check", reason, "cluster", "sample_weight")
-    sliced = cut(log, keys, answers=[_VERDICT, *columns_for(MCC.name)])
+    columns = columns_for(metric.name)
+    sliced = cut(log, keys, answers=[_FAILED, _VERDICT, *columns])
     model = ("model",) if sliced.has_models else ()
     try:
         counts = Described(baseline, weight="n", nulls=sliced.nulls)  # type: ignore[arg-type]
@@ -157,8 +267,9 @@ def _compared(
             raise ValueError(msg)
     before = replace(before, sets=sliced.sets, always=model)
     apart, cells = _with_baseline(before, sliced)
-    found = changes(sliced, apart, cells, Asked(ci))
-    shown = [name for name in columns_for(MCC.name) if name not in {"p_value", "p_adjusted"}]
+    positive = registry.checked([metric], log.meaning.positive, apart.label_dtype)
+    found = changes(sliced, apart, cells, Asked(ci, metrics=[metric], positive=positive))
+    shown = [name for name in columns if name not in {"p_value", "p_adjusted"}]
     return sliced.answer(found.select(*sliced.slice, *shown))
 
 
@@ -189,20 +300,28 @@ def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.L
     return apart, pl.concat(both, how="vertical_relaxed")
 
 
-def _passed(judged: pl.DataFrame, what: str, min_n: int) -> pl.DataFrame:
+def _passed(judged: pl.DataFrame, bars: Sequence[_Bar], surely: str, min_n: int) -> pl.DataFrame:
     """What was judged, or a CheckError if a slice fails, or none is judged."""
     fails, _, left_out = (judged.filter(pl.col(_VERDICT) == name) for name in _VERDICTS.categories)
     number = judged.height - left_out.height
     if number and fails.is_empty():
         return judged
     verb = "fails" if fails.height == 1 else "fail"
-    message = f"{fails.height} of {number} slices {verb}: {what}"
+    failed = fails[_FAILED].str.split(", ")
+    counted = {bar.words: failed.list.contains(bar.metric.name).sum() for bar in bars}
+    what = ", ".join(
+        words if len(bars) == 1 else f"{words} ({times})"
+        for words, times in counted.items()
+        if times
+    )
+    message = f"{fails.height} of {number} slices {verb}: {what}{surely}"
     if not number:
         message = "there is no slice to judge"
     if not left_out.is_empty():
         message += f" ({left_out.height} not judged: fewer than {min_n} rows, or no score)"
     if not fails.is_empty():
-        message += f"\n{_table(fails.drop(_VERDICT))}"
+        hidden = [_VERDICT] if len(bars) > 1 else [_FAILED, _VERDICT]
+        message += f"\n{_table(fails.drop(hidden))}"
     raise CheckError(message, judged)
 
 

@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from polars_mcc._counts.cut import cut
+from polars_mcc._log import defaults
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey, check_plain
-from polars_mcc._scores.thresholds import CURVE, Thresholds
+from polars_mcc._scores import registry
+from polars_mcc._scores.registry import IntoMetrics
+from polars_mcc._scores.thresholds import COUNTS, Thresholds, check_of_counts, curve_columns
 
 
 def curve(
-    log: Described[FrameT], *keys: IntoKey, thresholds: int | Sequence[float] | None = None
+    log: Described[FrameT],
+    *keys: IntoKey,
+    metrics: IntoMetrics = defaults.CURVE_METRICS,
+    thresholds: int | Sequence[float] | None = None,
 ) -> FrameT:
     """Score every threshold of a model that gives scores, per slice, from one scan.
 
@@ -24,6 +30,8 @@ def curve(
 
     Args:
         *keys: What makes slices, as in `by`; but no windows.
+        metrics: What to score thresholds with: names of `metrics()` that are of two classes, not of
+            each class or pair.
         thresholds: Where scores are cut. An integer: at most so many thresholds, at the quantiles
             of the scores of all rows, the same for all slices. A list: these thresholds; memory
             then does not grow with the number of distinct scores. None: every distinct score of
@@ -36,16 +44,18 @@ def curve(
         - `threshold`: of the dtype of the score; Float64 if thresholds are listed;
         - `n`, `tp`, `fp`, `fn`, `tn` (Int64; Float64 for float weights): the rows scored, and of
           which kind they are at this threshold;
-        - `mcc`, `f1` (Float64): Matthews 1975; 2·tp / (2·tp + fp + fn). The MCC-F1 curve of
-          Cao, Chicco and Hoffman has f1 as x and (mcc + 1) / 2 as y. The log's `zero_division`
-          stands for 0/0: where all, or no, rows are predicted positive;
+        - `mcc`, `f1`, or the metrics that are asked for (Float64): Matthews 1975;
+          2·tp / (2·tp + fp + fn). The MCC-F1 curve of Cao, Chicco and Hoffman has f1 as x and
+          (mcc + 1) / 2 as y. The log's `zero_division` stands for 0/0: where all, or no, rows are
+          predicted positive;
         - `n_null`: the rows not scored, because label, score or weight is null, or the score NaN.
 
         A slice of which no row is scored has one row, without a threshold.
 
     Raises:
         ValueError: The log has no score; gold is not Boolean and there is no `positive`;
-            thresholds are not in order; null is a label; a key is a window.
+            thresholds are not in order; null is a label; a key is a window; a metric is of more
+            than the counts of two classes.
 
     Errors of `by` are raised too.
 
@@ -71,8 +81,10 @@ def curve(
     Command line:
         polars-mcc curve logs/ --score probability --by country --thresholds 100
     """
-    cuts = thresholds_of(log, "curve", keys, CURVE, thresholds)
-    return log.in_kind(cuts.log.answer(cuts.curve(), "threshold"))
+    asked = [metric for metric in registry.chosen(metrics) if metric.name not in COUNTS]
+    check_of_counts(asked)
+    cuts = thresholds_of(log, "curve", keys, curve_columns(asked), thresholds)
+    return log.in_kind(cuts.log.answer(cuts.curve(asked), "threshold"))
 
 
 def thresholds_of(

@@ -19,9 +19,9 @@ from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._inference.asked import Asked
-from polars_mcc._inference.differences import SIDE_A, SIDE_B, adjusted, independent, side, side_a
-from polars_mcc._inference.intervals import estimate
-from polars_mcc._inference.rest_of_log import scores_of_rest, taken_away
+from polars_mcc._inference.differences import SIDE_A, SIDE_B, adjusted, independent, side
+from polars_mcc._inference.intervals import Estimate, estimate
+from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest, taken_away
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import (
     Correction,
@@ -34,17 +34,24 @@ from polars_mcc._log.columns import IntoColumn, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import KeySets, check_plain, name_of
+from polars_mcc._scores import registry
 from polars_mcc._scores.measure import measure
+from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.metrics import MCC
+from polars_mcc._scores.registry import IntoMetric
 
-_COLUMNS = (
-    *("n", "mcc", "mcc_rest", "diff", "diff_low", "diff_high", "p_value", "p_adjusted"),
-    *("loss", "n_folded", "n_tested", "n_untested", "n_null"),
-)
+
+def _columns_for(metric: str) -> list[str]:
+    return [
+        *("n", metric, f"{metric}_rest", "diff", "diff_low", "diff_high", "p_value", "p_adjusted"),
+        *("loss", "n_folded", "n_tested", "n_untested", "n_null"),
+    ]
 
 
 def worst(
     log: Described[FrameT],
     *keys: IntoColumn,
+    metric: IntoMetric = defaults.METRIC,
     depth: int = defaults.DEPTH,
     min_n: int = defaults.MIN_N,
     top: int | None = None,
@@ -70,12 +77,16 @@ def worst(
 
     Args:
         *keys: The columns to look at: names, expressions, selectors.
+        metric: What slices fall behind in: a name of `metrics()` that is not of pairs, or an
+            expression over `classes`, as in `by`. Where less is better, such as of "fnr", slices
+            with more of it fall behind.
         depth: How many keys are crossed, at most. With k keys of v values there are about
             (k·v)² / 2 slices at a depth of 2, all of them counted.
         min_n: Slices of fewer rows are not tested.
         top: How many slices to report, at most. None: all.
         rank: Which slice comes first. "loss": the one without which the score of the log would be
-            best. "gap": the one whose difference is surely largest (by `diff_high`).
+            best. "gap": the one whose difference is surely largest (by `diff_high`, or
+            `diff_low` where less is better).
         ci: The confidence level: of the intervals, and of what is reported.
         correction: How p-values are corrected for the number of slices. "bh" (Benjamini and
             Hochberg) keeps the expected share of slices that are reported, but not behind, below
@@ -91,7 +102,7 @@ def worst(
         - the keys, with their dtypes; null if not of the slice, which `keys` tells from a null
           that is a value;
         - `model` (String), if `pred` is several: each is compared with itself elsewhere;
-        - `n`, `mcc`: of the slice;
+        - `n`, `mcc` (called by the metric): of the slice;
         - `mcc_rest` (Float64): of all other rows; `diff`, `diff_low`, `diff_high`: the
           slice less the rest, and its interval;
         - `p_value`, `p_adjusted` (Float64): of no difference, two-sided; corrected;
@@ -107,7 +118,8 @@ def worst(
 
     Raises:
         ValueError: There are no keys, or they are sets or windows; `depth` or `min_n` is below 1;
-            an option has no such value; the log has clusters.
+            an option has no such value; the log has clusters; the metric is of pairs, or has no
+            derivative.
 
     Errors of `by` are raised too.
 
@@ -146,11 +158,19 @@ def worst(
     if not resolved(log.meaning.schema, keys, "key"):
         msg = "worst looks for slices: name the keys to slice by, as in worst('country', 'device')"
         raise ValueError(msg)
+    [chosen] = registry.chosen(metric)
+    if chosen.pairs:
+        msg = f"worst looks at metrics of classes, and '{chosen.name}' is of pairs"
+        raise ValueError(msg)
+    columns = _columns_for(chosen.name)
     up_to_depth = KeySets("cube", keys, total=False, depth=depth)
-    sliced = unnamed(cut(log, [up_to_depth], answers=_COLUMNS, long=long))
-    found = _Search(sliced, ci, correction, min_n).found()
+    sliced = cut(log, [up_to_depth], answers=columns, long=long)
+    positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
+    sliced = sliced if chosen.needs_labels else unnamed(sliced)
+    asked = Asked(ci, metrics=[chosen], positive=positive)
+    found = _Search(sliced, asked, chosen, correction, min_n).found()
     order = -pl.col("loss") if rank == "loss" else pl.col("diff_high")
-    ranked = found.sort(order, *sliced.slice).select(*sliced.slice, *_COLUMNS)
+    ranked = _named(found.sort(order, *sliced.slice), chosen).select(*sliced.slice, *columns)
     answer = sliced.named(ranked)
     return log.in_kind(answer if top is None else answer.head(top))
 
@@ -160,9 +180,36 @@ class _Search:
     """What is looked for in the slices of a log, and how sure of it one must be."""
 
     log: SlicedLog
-    ci: float
+    asked: Asked
+    metric: Metric
     correction: Correction
     min_n: int
+
+    @property
+    def ci(self) -> float:
+        """The level."""
+        return self.asked.ci
+
+    def _side(self, estimate: Estimate, name: str) -> pl.LazyFrame:
+        """One side of a difference, turned so that more is better."""
+        scores = side(estimate, self.metric.name, name)
+        if not self.metric.less_is_better:
+            return scores
+        score, low, high = (f"{part}_{name}" for part in ("score", "low", "high"))
+        turned = {score: -pl.col(score), low: -pl.col(high), high: -pl.col(low)}
+        return scores.with_columns(**turned)
+
+    def _side_a(self, estimate: Estimate) -> pl.LazyFrame:
+        return self._side(estimate, "a").select(*estimate.log.slice, *SIDE_A)
+
+    def _scores_of_rest(self, classes: pl.LazyFrame, of_total: pl.LazyFrame) -> pl.LazyFrame:
+        """The `rest` of each slice, scored, more being better."""
+        if self.metric.name == MCC.name:
+            return scores_of_rest(self.log, self.log.whole, classes, of_total)
+        rest = classes_of_rest(self.log, self.log.whole, classes, of_total)
+        name, turn = self.metric.name, -1 if self.metric.less_is_better else 1
+        scores = measure(self.log, rest, [self.metric], positive=self.asked.positive)
+        return scores.select(*self.log.slice, rest=turn * pl.col(name).fill_nan(None))
 
     def _behind(self, slices: pl.LazyFrame, tests: pl.Expr | None = None) -> pl.LazyFrame:
         """Compare b with a, and tell if it `is_behind`, among so many tests."""
@@ -180,7 +227,9 @@ class _Search:
         cells = pairs(log).cache()
         total = merged(whole, log.once(cells)).cache()
         of_total = of_pairs(whole, total).cache()
-        overall = measure(whole, of_total).select(*whole.slice, all="mcc")
+        overall = measure(whole, of_total, [self.metric], positive=self.asked.positive)
+        turn = -1 if self.metric.less_is_better else 1
+        overall = overall.select(*whole.slice, all=turn * pl.col(self.metric.name))
 
         candidates = self._candidates(cells, of_total).cache()
         numbered = replace(whole, apart=("slice",))
@@ -194,8 +243,8 @@ class _Search:
         signed = wanted.with_columns(of_slice).join(
             pl.concat(both, how="diagonal"), on=["is_slice", *log.slice], nulls_equal=True
         )
-        rest = estimate(numbered, taken_away(numbered, signed), Asked(self.ci))
-        compared = whole.beside(numbered.beside(candidates, side_a(rest, "mcc")), overall)
+        rest = estimate(numbered, taken_away(numbered, signed), self.asked)
+        compared = whole.beside(numbered.beside(candidates, self._side_a(rest)), overall)
         behind = self._behind(compared, pl.col("n_tested").max().fill_null(0))
         behind = behind.filter("is_behind").drop("is_behind").cache()
 
@@ -211,8 +260,6 @@ class _Search:
             .filter(~pl.col("is_told").fill_null(value=False))
             .with_columns(
                 pl.col("n_folded").fill_null(0),
-                mcc="score_b",
-                mcc_rest="score_a",
                 loss=pl.col("score_a") - pl.col("all"),
             )
         )
@@ -220,13 +267,13 @@ class _Search:
     def _candidates(self, cells: pl.LazyFrame, of_total: pl.LazyFrame) -> pl.LazyFrame:
         """The slices that may be behind, numbered; and how many were and were not looked at."""
         log = self.log
-        found = estimate(log, cells, Asked(self.ci))
-        rest = scores_of_rest(log, log.whole, found.classes, of_total)
+        found = estimate(log, cells, self.asked)
+        rest = self._scores_of_rest(found.classes, of_total)
         is_tested = pl.all_horizontal(
             pl.col("n") >= self.min_n, pl.col("high_b", "rest").is_not_null()
         )
         tested = (
-            log.beside(side(found, "mcc", "b"), rest)
+            log.beside(self._side(found, "b"), rest)
             .with_columns(
                 n_tested=is_tested.sum().cast(pl.Int64),
                 n_untested=(~is_tested).sum().cast(pl.Int64),
@@ -269,8 +316,8 @@ class _Search:
             .with_columns(slice=pl.when(is_coarser).then("coarser").otherwise("finer"))
             .join(parts.select("slice", "gold", "pred", *count_columns(log)), on="slice")
         )
-        rest = estimate(between, taken_away(between, signed), Asked(self.ci))
-        compared = between.beside(related, side_a(rest, "mcc"))
+        rest = estimate(between, taken_away(between, signed), self.asked)
+        compared = between.beside(related, self._side_a(rest))
         outside = found.select(
             pl.col("slice").alias("coarser"), pl.col(SIDE_A).name.suffix("_outside")
         )
@@ -295,6 +342,16 @@ class _Search:
                 into=pl.when(adds).then("finer").otherwise("coarser"),
             )
         )
+
+
+def _named(found: pl.LazyFrame, metric: Metric) -> pl.LazyFrame:
+    """The scores and differences of a metric, called by its name, and turned back if less is better."""
+    scores = {metric.name: pl.col("score_b"), f"{metric.name}_rest": pl.col("score_a")}
+    if not metric.less_is_better:
+        return found.with_columns(**scores)
+    ends = {"diff": "diff", "diff_low": "diff_high", "diff_high": "diff_low"}
+    turned = {name: -pl.col(end) for name, end in ends.items()}
+    return found.with_columns(**{name: -one for name, one in scores.items()}, **turned)
 
 
 def _coarser(log: SlicedLog, slices: pl.LazyFrame) -> pl.LazyFrame:

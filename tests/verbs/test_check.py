@@ -136,8 +136,12 @@ def test_a_baseline_is_what_counts_gives():
             ValueError,
             "no_worse_than has counts of several models, and so each row several times: take",
         ),
-        ({}, ValueError, "check needs exactly one of min="),
-        ({"min": 0.5, "no_worse_than": COUNTS}, ValueError, "check needs exactly one of min="),
+        ({}, ValueError, "check needs min=0.6 or max=0.1, say, or no_worse_than="),
+        (
+            {"min": 0.5, "no_worse_than": COUNTS},
+            ValueError,
+            "check needs min=0.6 or max=0.1, say, or no_worse_than=",
+        ),
         ({"min": "0.5"}, TypeError, "min must be a number"),
         ({"min": 0.5, "min_n": 0}, ValueError, "min_n must be an integer of at least 1"),
         ({"min": 0.5, "ci": 95}, ValueError, "ci must be a confidence level"),
@@ -172,3 +176,51 @@ def test_pytest_shows_the_table(tmp_path):
     assert done.returncode == 1
     assert "CheckError: 1 of 1 slices fails: mcc below 0.9" in done.stdout
     assert "│ 18" in done.stdout
+
+
+def test_several_metrics_each_with_its_threshold():
+    counts = COUNTS.mcc(weight="n", positive="a")
+    least, most = {"mcc": 0.3, "accuracy": 0.8}, {"fnr": 0.2}
+    with pytest.raises(polars_mcc.CheckError) as raised:
+        counts.check("key", min=least, max=most)
+    judged = raised.value.judged
+    assert judged.columns == ["key", "n", "mcc", "accuracy", "fnr", "n_null", "failed", "verdict"]
+    assert judged["failed"].to_list() == ["", "accuracy, fnr", "accuracy, fnr"]
+    line, *_ = str(raised.value).splitlines()
+    assert line == "2 of 3 slices fail: accuracy below 0.8 (2), fnr above 0.2 (2)"
+    with pytest.raises(polars_mcc.CheckError, match="fnr above 0.2, surely") as raised:
+        counts.check("key", max=0.2, metric="fnr", ci=0.95)
+    sure = counts.by("key", metrics="fnr", ci=0.95).filter(pl.col("fnr_low") > 0.2)["key"]
+    assert raised.value.failures["key"].to_list() == sure.to_list() == ["poor"]
+
+
+def test_each_slice_has_its_own_threshold():
+    bars = pl.DataFrame({"key": ["good", "poor"], "min": [0.95, 0.3]})
+    with pytest.raises(
+        polars_mcc.CheckError, match="1 of 2 slices fails: mcc below its min .1 not"
+    ):
+        COUNTS.mcc(weight="n").check("key", min=bars)
+    judged = COUNTS.mcc(weight="n").check("key", min=bars.with_columns(min=pl.col("min") - 0.1))
+    assert judged["verdict"].to_list() == ["passes", "passes", "not judged"]
+
+
+def test_a_baseline_of_any_metric_the_right_way_round():
+    counts = COUNTS.mcc(weight="n", positive="a")
+    better = counts_of(good=[99, 1, 5, 95], poor=[60, 40, 30, 70], small=[3, 1, 1, 3])
+    with pytest.raises(polars_mcc.CheckError, match="fnr above that of the baseline") as raised:
+        counts.check("key", no_worse_than=better, metric="fnr")
+    assert raised.value.failures["key"].to_list() == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"min": 0.5, "metric": "fnr"}, "less is better of 'fnr': say the most, as in max=0.5"),
+        ({"min": pl.DataFrame({"key": ["x"]})}, "min is a frame without a column 'min'"),
+        ({"min": pl.DataFrame({"kye": ["x"], "min": [0.1]})}, "'kye', which is no key"),
+        ({"min": {"nope": 0.5}}, "no metric 'nope'"),
+    ],
+)
+def test_thresholds_that_make_no_sense(options, message):
+    with pytest.raises(ValueError, match=message):
+        COUNTS.mcc(weight="n", positive="a").check("key", **options)

@@ -214,3 +214,24 @@ def test_what_cannot_be_cut(verb, options, error, message):
     log = frame_of([]).with_columns(label=pl.lit(1, pl.Int64))
     with pytest.raises(error, match=message):
         ask(log, verb, "key", **{"score": "score", **options})
+
+
+def test_any_metric_of_two_classes_at_every_threshold(run):
+    """As `by` scores rows that are predicted with the threshold."""
+    rng = np.random.default_rng(3)
+    log = pl.DataFrame({"gold": rng.random(80) < 0.3, "score": rng.integers(0, 8, 80), "key": 1})
+    names = ["mcc", "accuracy", "kappa", "tpr", "fnr", "tp", "phi_over_max", "mcc_min"]
+    answer = run(log, lambda f: ask(f, "curve", "key", score="score", metrics=names))
+    for row in answer.iter_rows(named=True):
+        cut = log.with_columns(pred=pl.col("score") >= row["threshold"])
+        [expected] = cut.mcc.score(metrics=names).to_dicts()
+        assert {name: row[name] for name in names} == {name: expected[name] for name in names}
+    best = run(log, lambda f: ask(f, "best_threshold", score="score", metric="kappa"))
+    assert best["kappa"].item() == answer["kappa"].max()
+    assert best.columns[1:6] == [
+        *("threshold", "kappa", "shared_threshold", "kappa_shared", "loss")
+    ]
+    least = run(log, lambda f: ask(f, "best_threshold", score="score", metric="fnr"))
+    assert (least["fnr"].item(), least["loss"].item()) == (0.0, 0.0)
+    with pytest.raises(ValueError, match="metric 'f1_macro' is of each class or pair"):
+        ask(log, "curve", score="score", metrics="f1_macro")
