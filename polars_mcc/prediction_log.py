@@ -10,6 +10,7 @@ from polars_mcc._verbs.check import check as _check
 from polars_mcc._verbs.classes import classes as _classes
 from polars_mcc._verbs.compare import compare as _compare
 from polars_mcc._verbs.confusion import confusion as _confusion
+from polars_mcc._verbs.contrast import contrast as _contrast
 from polars_mcc._verbs.counts import counts as _counts
 from polars_mcc._verbs.curve import curve as _curve
 from polars_mcc._verbs.drift import drift as _drift
@@ -40,6 +41,7 @@ class PredictionLog(Described[FrameT]):
     by = _by
     score = _score
     compare = _compare
+    contrast = _contrast
     worst = _worst
     drift = _drift
     curve = _curve

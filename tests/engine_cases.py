@@ -85,6 +85,8 @@ CALLS = {
     "cube": lambda f: Log(f).by(cube("country", "device", "user")),
     "sets": lambda f: Log(f).by(sets(("country",), "device", ())),
     "windows": lambda f: Log(f).by("device", trailing("day", "3d", every="1d")),
+    "contrast": lambda f: Log(f).contrast("country", to="total", metric="kappa"),
+    "sure metrics": lambda f: Log(f, positive="cat").by(metrics=["accuracy", "phi"], ci=0.9),
     "worst": lambda f: Log(f).worst("country", "device", "user", min_n=5),
     "drift": lambda f: Log(f).drift("country", before="early", after="late"),
     "curve": lambda f: Log(f, gold="is_gold", score="score").curve("country"),

@@ -42,6 +42,8 @@ VERBS = {
     "cube": lambda lf: lf.mcc.by(cube("key", "w"), ci=0.95, long=True),
     "windows": lambda lf: lf.mcc.by("key", trailing("day", "7d", every="1d")),
     "worst": lambda lf: lf.mcc.worst("key", "w", min_n=1),
+    "contrast": lambda lf: lf.mcc.contrast("key", metric="f1_macro"),
+    "contrast of total": lambda lf: lf.mcc.contrast("key", to="total", within="w"),
     "drift": lambda lf: lf.mcc.drift("key", before=pl.col("ms") < 2, after=pl.col("ms") > 1),
     "curve": lambda lf: lf.mcc(score="ms", positive="ant").curve("key"),
     "grid": lambda lf: lf.mcc(score="ms", positive="ant").curve("key", thresholds=3),

@@ -6,9 +6,12 @@ import math
 
 import polars as pl
 
+from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import columns_of
 from polars_mcc._inference.intervals import Estimate
 from polars_mcc._inference.methods import normal_critical
+from polars_mcc._inference.variance import sum_of
+from polars_mcc._inference.variance import total as total_of
 from polars_mcc._log.choices import Correction
 
 _PARTS = ("score", "se", "low", "high")
@@ -32,6 +35,28 @@ def side_a(estimate: Estimate, metric: str) -> pl.LazyFrame:
     return side(estimate, metric, "a").select(*estimate.log.slice, *SIDE_A)
 
 
+def covariances(
+    log: SlicedLog, whole: SlicedLog, slices: Estimate, total: Estimate, metric: str
+) -> pl.LazyFrame:
+    """The `covariance` of the score of each slice and that of all rows, from those they share.
+
+    With the influence φ of a row on either, it is Σ φ_slice φ_total / (n N), over the rows of the
+    slice; with sample weights w, Σ w² φ_slice φ_total / (Σ w of the slice · Σ w of all).
+    """
+    phi, unit = f"phi:{metric}", f"unit:{metric}"
+    on = [*whole.slice, "gold", "pred"]
+    of_total = total.influences[metric].select(
+        *on, phi_total=phi, unit_total=unit, n_total=whole.within_slice(pl.col("n").sum())
+    )
+    rows = slices.influences[metric].join(of_total, on=on, how="left", nulls_equal=True)
+    squares = pl.col("n" if log.is_frequency else "squares").cast(pl.Float64)
+    bits = 60 if log.is_frequency else 0
+    moved = squares * pl.col(phi) * pl.col("phi_total")
+    shared = sum_of(log, moved, pl.col(unit) * pl.col("unit_total"), bits)
+    sizes = total_of(pl.col("n")) * pl.col("n_total").max().cast(pl.Float64)
+    return log.per_slice(rows, covariance=shared / sizes)
+
+
 def independent(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
     """The difference b - a of scores of different rows."""
     se = (pl.col("se_a").pow(2) + pl.col("se_b").pow(2)).sqrt()
@@ -53,7 +78,7 @@ def with_difference(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
 
     def reach(one: pl.Expr, other: pl.Expr) -> pl.Expr:
         squared = one.pow(2) + other.pow(2) - 2 * correlation * one * other
-        return squared.clip(0).sqrt()
+        return squared.fill_nan(math.inf).clip(0).sqrt()  # of a limit that is infinite
 
     down = reach(b - pl.col("low_b"), pl.col("high_a") - a)
     up = reach(pl.col("high_b") - b, a - pl.col("low_a"))

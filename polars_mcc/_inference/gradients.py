@@ -307,7 +307,7 @@ def _pooled(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.La
     def share(support: pl.Expr) -> pl.Expr:
         return pl.when(support > 0).then(_POOL / (support + _POOL)).otherwise(0.0)
 
-    scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
+    scored = pairs.filter(is_scored(log))
     support = n.sum().over([*log.slice, "gold"]) * rows_per_weight
     of_pred = (
         scored.with_columns(

@@ -16,6 +16,7 @@ LEVEL: Final = 0.95  # the confidence level, where there must be one
 METHOD: Final = "score"
 CORRECTION: Final = "bh"
 
+TO: Final = "rest"  # what a slice is compared with
 DEPTH: Final = 2
 MIN_N: Final = 30  # rows that a slice has to be tested
 CHECKED_N: Final = 1  # rows that a slice has to be judged

@@ -92,8 +92,8 @@ class Asked:
             return columns[0] if len(columns) == 1 else columns
         if option.role == "column":
             return self._columns.column(option.flag, value)
-        if option.role == "bar":
-            return _bar(option.flag, value)
+        if option.role in _OF_TEXTS:
+            return _OF_TEXTS[option.role](option.flag, value)
         if option.role == "frame":
             return inputs.scan(inputs.find([value]))
         [first, *others] = value
@@ -163,6 +163,15 @@ def _bar(flag: str, texts: Sequence[str]) -> float | dict[str, float]:
         msg = f"{flag} is one number, or a number for each metric, as {flag} mcc=0.5"
         raise ValueError(msg)
     return bars.get("", bars)
+
+
+def _slice(_: str, texts: Sequence[str]) -> str | dict[str, str]:
+    """A word, or a slice by its keys, as country=US."""
+    named = dict(text.partition("=")[::2] for text in texts if "=" in text)
+    return named if len(named) == len(texts) else texts[0]
+
+
+_OF_TEXTS: Mapping[str, Callable[[str, Sequence[str]], object]] = {"bar": _bar, "slice": _slice}
 
 
 def _label(log: PredictionLog[pl.LazyFrame], option: str, text: str) -> object:

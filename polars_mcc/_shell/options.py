@@ -15,7 +15,9 @@ import polars as pl
 if TYPE_CHECKING:
     from docstring_parser import Docstring
 
-Role: TypeAlias = Literal["column", "key", "metric", "label", "frame", "thresholds", "bar", "value"]
+Role: TypeAlias = Literal[
+    "column", "key", "metric", "label", "frame", "thresholds", "bar", "slice", "value"
+]
 
 NAMES: Mapping[str, str] = {
     "keys": "--by",  # as in SQL; a command line has no positions left
@@ -98,8 +100,9 @@ def _role(
         return "key" if name == "keys" else "metric"
     if pl.Expr in members:
         return "column"
-    if any(_is_mapping(member) for member in members):
-        return "bar"
+    mappings = [member for member in members if _is_mapping(member)]
+    if mappings:
+        return "bar" if float in get_args(mappings[0]) else "slice"
     if pl.DataFrame in members:
         return "frame"
     if int in members and float in {*_listed(members)}:
@@ -113,8 +116,8 @@ def _in_shell(hint: Any, parameter: inspect.Parameter) -> Any:  # noqa: ANN401 -
     None is what is not typed; or, if another value is the default, the word none.
     """
     members = _members(hint)
-    if any(map(_is_mapping, members)):  # A number, or as name=number, several.
-        return list[str] | None
+    if any(map(_is_mapping, members)):  # A word or a number, or several as name=value.
+        return list[str] | None if type(None) in members else list[str]
     is_list = parameter.kind is parameter.VAR_POSITIONAL
     listed = [*_listed(members)]
     words = [member for member in members if get_origin(member) is Literal]

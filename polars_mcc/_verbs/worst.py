@@ -21,7 +21,12 @@ from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.differences import SIDE_A, SIDE_B, adjusted, independent, side
 from polars_mcc._inference.intervals import Estimate, estimate
-from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest, taken_away
+from polars_mcc._inference.rest_of_log import (
+    classes_of_rest,
+    pairs_of_rest,
+    scores_of_rest,
+    taken_away,
+)
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import (
     Correction,
@@ -233,17 +238,8 @@ class _Search:
 
         candidates = self._candidates(cells, of_total).cache()
         numbered = replace(whole, apart=("slice",))
-        # The log less the slice. One join for both: what is asked for in two branches of a plan is
-        # in it twice, and doubles with each step.
-        signs = pl.LazyFrame({"is_slice": [True, False], "sign": [-1, 1]})
-        keys = [column for column in log.slice if column not in whole.slice]
-        of_slice = pl.when("is_slice").then(pl.col(keys))
-        wanted = candidates.select(*log.slice, "slice").join(signs, how="cross")
-        both = [cells.with_columns(is_slice=True), total.with_columns(is_slice=False)]
-        signed = wanted.with_columns(of_slice).join(
-            pl.concat(both, how="diagonal"), on=["is_slice", *log.slice], nulls_equal=True
-        )
-        rest = estimate(numbered, taken_away(numbered, signed), self.asked)
+        left = pairs_of_rest(log, numbered, cells, total, candidates)
+        rest = estimate(numbered, left, self.asked)
         compared = whole.beside(numbered.beside(candidates, self._side_a(rest)), overall)
         behind = self._behind(compared, pl.col("n_tested").max().fill_null(0))
         behind = behind.filter("is_behind").drop("is_behind").cache()
@@ -345,7 +341,7 @@ class _Search:
 
 
 def _named(found: pl.LazyFrame, metric: Metric) -> pl.LazyFrame:
-    """The scores and differences of a metric, called by its name, and turned back if less is better."""
+    """The scores and differences, called by the metric, and turned back if less is better."""
     scores = {metric.name: pl.col("score_b"), f"{metric.name}_rest": pl.col("score_a")}
     if not metric.less_is_better:
         return found.with_columns(**scores)

@@ -34,6 +34,7 @@ ASKED = {
     "score": {},
     "compare": {"baseline": "one"},
     "worst": {},
+    "contrast": {},
     "drift": {"before": pl.col("n") > 2, "after": pl.col("n") <= 2},
     "curve": {},
     "best_threshold": {},

@@ -299,3 +299,32 @@ def test_of_a_slice_of_all_rows_no_rest_is_tested_whatever_the_order():
         found = pl.DataFrame(rows).with_columns(w=pl.Series(weights))
         answer = found.mcc(sample_weight="w").worst("half", "all", depth=1, min_n=1)
         assert answer.select("half", "n_tested", "n_untested").rows() == [("y", 2, 1)]
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1_macro", "recall", "fnr"])
+def test_the_slices_that_fall_behind_in_any_metric(metric):
+    """What is listed is what two logs, the slice and the rest, say of each other."""
+    rng = np.random.default_rng(4)
+    gold = rng.integers(0, 2, 6000)
+    country, device = rng.integers(0, 5, 6000), rng.integers(0, 4, 6000)
+    wrong = rng.random(6000) < np.where(country == 3, 0.35, 0.1)
+    labels = {"gold": gold, "pred": np.where(wrong, 1 - gold, gold)}
+    log = pl.DataFrame({"country": country, "device": device, **labels})
+    described = log.mcc(positive=1)
+    found = described.worst("country", "device", metric=metric)
+    [row, *_] = found.to_dicts()
+    assert (row["country"], row["device"]) == (3, None)
+    is_slice = pl.col("country") == 3
+    [expected] = described.drift(before=~is_slice, after=is_slice, metric=metric).to_dicts()
+    same = {metric: f"{metric}_after", f"{metric}_rest": f"{metric}_before", "diff": "diff"}
+    same |= {"diff_low": "diff_low", "diff_high": "diff_high", "p_value": "p_value"}
+    for ours, theirs in same.items():
+        assert row[ours] == pytest.approx(expected[theirs], rel=1e-9), ours
+    overall = described.score(metrics=metric)[metric].item()
+    assert row["loss"] == pytest.approx(abs(row[f"{metric}_rest"] - overall), rel=1e-9)
+
+
+def test_metrics_of_pairs_are_refused():
+    log = pl.DataFrame({"key": [1], "gold": ["a"], "pred": ["a"]})
+    with pytest.raises(ValueError, match="'chi2' is of pairs"):
+        log.mcc.worst("key", metric="chi2")

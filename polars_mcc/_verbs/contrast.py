@@ -1,0 +1,268 @@
+"""`contrast`: each slice beside the rest of the log, the whole of it, or another slice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import polars as pl
+
+from polars_mcc._counts.counted import merged
+from polars_mcc._counts.cut import cut
+from polars_mcc._counts.identity import unnamed
+from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.sliced import KEY, SlicedLog
+from polars_mcc._inference.asked import Asked
+from polars_mcc._inference.differences import (
+    SIDE_A,
+    SIDE_B,
+    adjusted,
+    covariances,
+    side,
+    with_difference,
+)
+from polars_mcc._inference.intervals import Estimate, estimate
+from polars_mcc._inference.rest_of_log import pairs_of_rest
+from polars_mcc._log import defaults
+from polars_mcc._log.choices import Correction, Method, check_choice, check_level
+from polars_mcc._log.columns import IntoColumn, resolved
+from polars_mcc._log.described import Described
+from polars_mcc._log.frames import FrameT
+from polars_mcc._log.keys import check_plain
+from polars_mcc._scores import registry
+from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.registry import IntoMetric
+
+To: TypeAlias = str | Mapping[str, object]
+"""What slices are compared with: "rest", "total", "best", "each", or the keys of a slice."""
+
+_WORDS = ("rest", "total", "best", "each")
+_TO = "_to"
+
+
+def contrast(
+    log: Described[FrameT],
+    *keys: IntoColumn,
+    to: To = defaults.TO,
+    within: IntoColumn | Sequence[IntoColumn] | None = None,
+    ratio: bool = False,
+    metric: IntoMetric = defaults.METRIC,
+    ci: float = defaults.LEVEL,
+    method: Method = defaults.METHOD,
+    correction: Correction = defaults.CORRECTION,
+) -> FrameT:
+    """Compare slices with each other: by how much is one better, and how sure is that?
+
+    Args:
+        *keys: The columns that make slices: names, expressions, selectors.
+        to: What each slice is compared with: "rest", all rows that are not of it; "total", all
+            rows, its own among them; "best", the slice that scores best; "each", every other
+            slice, each pair once; or one slice, by its keys, as `{"country": "US"}`.
+        within: Columns within whose values slices are compared: countries inside each device. The
+            rest, the total, and the best are then of the same device.
+        ratio: Compare by the ratio of both scores, in place of the difference.
+        metric: What is compared: a name of `metrics()`, or an expression, as in `by`.
+        ci: The confidence level of the interval.
+        method: How the interval of each score is made, from which that of the difference is:
+            "score", "fisher" or "wald", as in `by`.
+        correction: How p-values are corrected for how many there are: see `compare`.
+
+    Returns:
+        A frame of the kind of the log, sorted, a row per slice (per pair of slices for "each"),
+        with the columns
+
+        - those of `within`, the keys, and, of the slice that it is compared with, `<key>_to`,
+          if that is a slice, which is not compared with itself; `model` (String) if `pred` is
+          several;
+        - `n`, `n_to` (Int64; Float64 for float weights): the rows scored, of the slice and of what
+          it is compared with;
+        - `mcc`, `mcc_to` (Float64; called by the metric): both scores;
+        - `diff`, the slice less the other, with `diff_se`, `diff_low`, `diff_high`, its
+          standard error and interval; or with `ratio`, `ratio`, `ratio_low`, `ratio_high`;
+        - `p_value`, of no difference, and `p_adjusted`, corrected (Float64);
+        - `n_null`: the rows of the slice not scored.
+
+        Two slices have no row in common; a slice and the total have all of the slice's, which the
+        interval takes into account. It is Zou's (2007), from both scores' intervals; that of
+        a ratio is made in the same way, of logarithms: null unless both scores are above 0.
+        With "best", the row with the lowest `diff` is the gap of the best and the worst slice.
+        Neither that nor its interval knows that they were picked as best and worst: with many
+        slices, a gap is found where there is none.
+
+    Raises:
+        ValueError: There are no keys; a key is also in `within`; `to` is no word that is known,
+            nor all keys of a slice; an option has no such value; the log has clusters; the
+            metric has no derivative.
+
+    Errors of `by` are raised too.
+
+    References:
+        G. Y. Zou, Toward using confidence intervals to compare correlations, Psychological
+        Methods 12 (2007) 399-413. G. Y. Zou and A. Donner, Construction of confidence limits about
+        effect measures: a general approach, Statistics in Medicine 27 (2008) 1693-1702: ratios.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.read_parquet("data/digits.parquet").mcc(pred="logistic")
+        >>> found = log.contrast("ink_band", metric="accuracy")
+        >>> found.select("ink_band", "accuracy", "accuracy_to", "diff_low", "diff_high")
+        shape: (3, 5)
+        ┌──────────┬──────────┬─────────────┬───────────┬───────────┐
+        │ ink_band ┆ accuracy ┆ accuracy_to ┆ diff_low  ┆ diff_high │
+        │ ---      ┆ ---      ┆ ---         ┆ ---       ┆ ---       │
+        │ enum     ┆ f64      ┆ f64         ┆ f64       ┆ f64       │
+        ╞══════════╪══════════╪═════════════╪═══════════╪═══════════╡
+        │ light    ┆ 0.932007 ┆ 0.954774    ┆ -0.047963 ┆ -0.000793 │
+        │ medium   ┆ 0.953947 ┆ 0.94365     ┆ -0.012634 ┆ 0.03052   │
+        │ heavy    ┆ 0.955631 ┆ 0.943022    ┆ -0.010435 ┆ 0.032712  │
+        └──────────┴──────────┴─────────────┴───────────┴───────────┘
+
+    Command line:
+        polars-mcc contrast logs/ --by country --to country=US --within device --metric f1_macro
+    """
+    check_choice("method", method, Method)
+    check_choice("correction", correction, Correction)
+    check_level(ci)
+    inside: list[IntoColumn] = []
+    if within is not None:
+        inside = [within] if isinstance(within, (str, pl.Expr)) else [*within]
+    check_plain([*keys, *inside], "contrast", "it compares slices of columns; name these alone")
+    log.meaning.check_without("contrast", "it takes rows for independent", "cluster")
+    names, of_whole = (
+        resolved(log.meaning.schema, columns, "key").names() for columns in (keys, inside)
+    )
+    if not names:
+        msg = "contrast compares slices: name the keys to slice by, as in contrast('country')"
+        raise ValueError(msg)
+    _check_to(to, names)
+    [chosen] = registry.chosen(metric)
+    columns = _columns_for(chosen.name, ratio=ratio)
+    to_keys = [f"{name}{_TO}" for name in names] if _is_slice(to) else []
+    sliced = cut(log, [*inside, *keys], answers=[*to_keys, *columns])
+    positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
+    sliced = sliced if chosen.needs_labels else unnamed(sliced)
+    asked = Asked(ci, method, [chosen], positive)
+    sides = _Sides(sliced, replace(sliced.whole, keys=tuple(of_whole)), asked, chosen)
+    compared = _compared(sides.to(to), ci, chosen, ratio=ratio)
+    found = adjusted(compared, correction)
+    renamed = {KEY + name + _TO: f"{name}{_TO}" for name in names} if to_keys else {}
+    found = found.rename(renamed).select(*sliced.slice, *to_keys, *columns)
+    return log.in_kind(_in_front(sliced.answer(found, *to_keys), [*of_whole, *names], to_keys))
+
+
+def _is_slice(to: To) -> bool:
+    return to in {"best", "each"} if isinstance(to, str) else True
+
+
+def _columns_for(metric: str, *, ratio: bool) -> list[str]:
+    effect = ["ratio", "ratio_low", "ratio_high"]
+    effect = effect if ratio else ["diff", "diff_se", "diff_low", "diff_high"]
+    scores = ["n", f"n{_TO}", metric, f"{metric}{_TO}"]
+    return [*scores, *effect, "p_value", "p_adjusted", "n_null"]
+
+
+def _check_to(to: To, keys: Sequence[str]) -> None:
+    if isinstance(to, Mapping) and {*to} != {*keys}:
+        named = ", ".join(map(repr, keys))
+        msg = f"to={dict(to)!r} is no slice of the keys {named}: name each of them once"
+        raise ValueError(msg)
+    if isinstance(to, str) and to not in _WORDS:
+        words = ", ".join(map(repr, _WORDS))
+        msg = f"to must be one of {words}, or a slice, as {{'country': 'US'}}, got {to!r}"
+        raise ValueError(msg)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both sides of a difference: b, a slice, and a, what it is compared with."""
+
+    log: SlicedLog
+    whole: SlicedLog  # of what a slice is compared within
+    asked: Asked
+    metric: Metric
+
+    def to(self, what: To) -> pl.LazyFrame:
+        """Each slice beside what it is compared with, and the `correlation` of both scores."""
+        cells = pairs(self.log).cache()
+        slices = estimate(self.log, cells, self.asked)
+        if what == "total":
+            return self._to_total(slices, cells)
+        other = self._rest(slices, cells) if what == "rest" else self._to_slices(slices, what)
+        return other.with_columns(correlation=pl.lit(0.0))
+
+    def _b(self, slices: Estimate) -> pl.LazyFrame:
+        return side(slices, self.metric.name, "b")
+
+    def _a(self, estimate: Estimate) -> pl.LazyFrame:
+        scores = side(estimate, self.metric.name, "a").drop("n_null")
+        return scores.rename({"n": f"n{_TO}"})
+
+    def _rest(self, slices: Estimate, cells: pl.LazyFrame) -> pl.LazyFrame:
+        numbered = self._b(slices).with_row_index("number").cache()
+        apart = replace(self.whole, apart=("number",))
+        total = merged(self.whole, cells)
+        left = pairs_of_rest(self.log, apart, cells, total, numbered)
+        left = merged(apart, left) if self.metric.pairs else left
+        return apart.beside(numbered, self._a(estimate(apart, left, self.asked)))
+
+    def _to_total(self, slices: Estimate, cells: pl.LazyFrame) -> pl.LazyFrame:
+        total = estimate(self.whole, merged(self.whole, cells), self.asked)
+        shared = covariances(self.log, self.whole, slices, total, self.metric.name)
+        both = self.log.beside(self.whole.beside(self._b(slices), self._a(total)), shared)
+        correlation = pl.col("covariance") / (pl.col("se_a") * pl.col("se_b"))
+        return both.with_columns(correlation=correlation.clip(-1, 1).fill_null(0.0))
+
+    def _to_slices(self, slices: Estimate, what: To) -> pl.LazyFrame:
+        log, whole = self.log, self.whole
+        keys = [name for name in log.slice if name not in whole.slice]
+        others = self._a(slices)
+        scores = self._b(slices)
+        if isinstance(what, Mapping):
+            is_there = pl.all_horizontal(
+                pl.col(KEY + key).eq_missing(pl.lit(value).cast(log.key_dtypes[key]))
+                for key, value in what.items()
+            )
+            others = others.filter(is_there)
+        elif what == "best":
+            score = pl.col("score_a").fill_nan(None)
+            best = score.min() if self.metric.less_is_better else score.max()
+            others = others.filter(score == whole.within_slice(best)).sort(log.slice)
+            others = others.unique(whole.slice or "score_a", keep="first", maintain_order=True)
+        else:
+            scores = scores.sort(log.slice).with_row_index("place_b")
+            others = others.sort(log.slice).with_row_index("place_a")
+        others = others.rename({key: f"{key}{_TO}" for key in keys})
+        both = whole.beside(scores, others)
+        if what == "each":
+            return both.filter(pl.col("place_b") < pl.col("place_a"))
+        # A slice is not compared with itself.
+        is_other = (pl.col(key).ne_missing(pl.col(f"{key}{_TO}")) for key in keys)
+        return both.filter(pl.any_horizontal(is_other))
+
+
+def _compared(both: pl.LazyFrame, ci: float, metric: Metric, *, ratio: bool) -> pl.LazyFrame:
+    """The difference of both sides, or the ratio: the difference of their logarithms."""
+    scores = {metric.name: pl.col("score_b"), f"{metric.name}{_TO}": pl.col("score_a")}
+    both = both.with_columns(**scores)
+    if not ratio:
+        se_a, se_b = pl.col("se_a"), pl.col("se_b")
+        squared = se_a.pow(2) + se_b.pow(2) - 2 * pl.col("correlation") * se_a * se_b
+        return with_difference(both.with_columns(diff_se=squared.clip(0).sqrt()), ci)
+    are_positive = (pl.col("score_a") > 0) & (pl.col("score_b") > 0)
+    logs = [
+        pl.when(are_positive).then(pl.col(name).clip(0).log()).alias(name)
+        for name in [*SIDE_A, *SIDE_B]
+    ]
+    ends = {"ratio": "diff", "ratio_low": "diff_low", "ratio_high": "diff_high"}
+    return with_difference(both.with_columns(logs), ci).with_columns(
+        **{name: pl.col(end).exp() for name, end in ends.items()}
+    )
+
+
+def _in_front(answer: pl.LazyFrame, keys: Sequence[str], to_keys: Sequence[str]) -> pl.LazyFrame:
+    """Put the keys of the other slice after those of the slice."""
+    names = answer.collect_schema().names()
+    rest = [name for name in names if name not in {*keys, *to_keys}]
+    return answer.select(*keys, *to_keys, *rest)

@@ -1,0 +1,181 @@
+"""`contrast`: slices beside each other, against logs that are cut by hand."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from scipy import stats
+from support import ask
+
+import polars_mcc
+
+METRICS = ["mcc", "accuracy", "f1_macro", "fnr", "cramers_v"]
+
+
+@pytest.fixture(scope="module")
+def log() -> pl.DataFrame:
+    rng = np.random.default_rng(7)
+    n = 900
+    gold = rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
+    country = rng.choice(["DE", "FR", "US"], n)
+    right = rng.random(n) < np.where(country == "FR", 0.6, 0.85)
+    pred = np.where(right, gold, rng.choice(["a", "b", "c"], n))
+    return pl.DataFrame(
+        {
+            "country": pl.Series(country).replace("US", None),
+            "device": rng.choice(["phone", "tablet"], n),
+            "gold": gold,
+            "pred": pred,
+            "w": rng.integers(1, 5, n),
+        }
+    )
+
+
+def of(log: pl.DataFrame, key: str, value: object) -> pl.Expr:
+    return pl.col(key).eq_missing(pl.lit(value, log.schema[key]))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("weight", [{}, {"weight": "w"}, {"sample_weight": "w"}])
+def test_beside_the_rest_it_is_a_difference_of_two_periods(log, run, metric, weight):
+    about = {"positive": "a", **weight}
+    found = run(log, lambda f: ask(f, "contrast", "country", metric=metric, **about))
+    assert found["country"].to_list() == [None, "DE", "FR"]
+    for row in found.iter_rows(named=True):
+        is_slice = of(log, "country", row["country"])
+        periods = log.mcc(**about).drift(before=~is_slice, after=is_slice, metric=metric)
+        [expected] = periods.to_dicts()
+        same = {"n_before": "n_to", "n_after": "n", f"{metric}_before": f"{metric}_to"}
+        same |= {f"{metric}_after": metric}
+        same |= {name: name for name in ("diff", "diff_se", "diff_low", "diff_high", "p_value")}
+        for theirs, ours in same.items():
+            assert row[ours] == pytest.approx(expected[theirs], rel=1e-9), ours
+
+
+def test_beside_the_total_rows_that_are_shared_count_once(log):
+    """The variance of the difference, from the influence of each row on both scores."""
+    found = log.mcc.contrast("country", to="total", metric="accuracy")
+    is_hit = (log["gold"] == log["pred"]).cast(pl.Float64)
+    for row in found.iter_rows(named=True):
+        inside = log.select(of(log, "country", row["country"])).to_series()
+        n, total = inside.sum(), log.height
+        own, of_all = is_hit.filter(inside).mean(), is_hit.mean()
+        moved = (is_hit - own) * inside / n - (is_hit - of_all) / total
+        assert row["diff"] == pytest.approx(own - of_all, rel=1e-12)
+        assert row["diff_se"] == pytest.approx(math.sqrt((moved**2).sum()), rel=1e-9)
+    wald = log.mcc.contrast("country", to="total", metric="accuracy", method="wald")
+    z = NormalDist().inv_cdf(0.975)
+    expected = wald["diff"] - z * wald["diff_se"]
+    assert wald["diff_low"].to_list() == pytest.approx(expected.to_list(), rel=1e-9)
+
+
+def test_each_pair_of_slices_and_one_slice_and_the_best(log, run):
+    each = run(log, lambda f: f.mcc.contrast("country", to="each"))
+    pairs = [(None, "DE"), (None, "FR"), ("DE", "FR")]
+    assert each.select("country", "country_to").rows() == pairs
+    scores = dict(log.mcc.by("country").select("country", "mcc").iter_rows())
+    for row in each.iter_rows(named=True):
+        assert row["diff"] == scores[row["country"]] - scores[row["country_to"]]
+    one = run(log, lambda f: f.mcc.contrast("country", to={"country": None}))
+    assert one["country"].to_list() == ["DE", "FR"]
+    assert one["diff"].to_list() == [-value for value in each["diff"][:2]]
+    assert one["p_value"].to_list() == each["p_value"][:2].to_list()
+    best = max(scores, key=scores.get)
+    found = run(log, lambda f: f.mcc.contrast("country", to="best"))
+    assert found["country_to"].to_list() == [best, best]
+    assert found["diff"].min() == min(scores.values()) - max(scores.values())
+    least = run(log, lambda f: f.mcc(positive="a").contrast("country", to="best", metric="fnr"))
+    assert (least["diff"] >= 0).all()
+
+
+@pytest.mark.parametrize("to", ["rest", "total", "best", "each", {"country": "DE"}])
+def test_within_is_as_a_log_of_its_own(log, run, to):
+    found = run(log, lambda f: f.mcc.contrast("country", to=to, within="device"))
+    assert found.columns[:2] == ["device", "country"]
+    for device in ("phone", "tablet"):
+        alone = log.filter(device=device).mcc.contrast("country", to=to)
+        inside = found.filter(device=device).drop("device", "p_adjusted")
+        assert_frame_equal(inside, alone.drop("p_adjusted"), rel_tol=1e-9, abs_tol=1e-12)
+
+
+def test_models_are_compared_with_themselves(log):
+    both = log.with_columns(other=pl.col("pred").reverse()).mcc(pred=["pred", "other"])
+    for to in ("rest", "total", "best", "each"):
+        found = both.contrast("country", to=to)
+        for model in ("pred", "other"):
+            alone = both(pred=model).contrast("country", to=to).drop("p_adjusted")
+            of_model = found.filter(model=model).drop("model", "p_adjusted")
+            assert_frame_equal(of_model, alone, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def test_a_ratio_of_proportions_is_near_that_of_logarithms(log):
+    """SciPy's interval of a relative risk is Katz's, on logarithms too."""
+    found = log.mcc.contrast("country", to="each", metric="accuracy", ratio=True)
+    for row in found.iter_rows(named=True):
+        hits, n, hits_to, n_to = (
+            round(row["accuracy"] * row["n"]),
+            row["n"],
+            round(row["accuracy_to"] * row["n_to"]),
+            row["n_to"],
+        )
+        expected = stats.contingency.relative_risk(hits, n, hits_to, n_to)
+        assert row["ratio"] == pytest.approx(expected.relative_risk, rel=1e-12)
+        katz = expected.confidence_interval(0.95)
+        assert [row["ratio_low"], row["ratio_high"]] == pytest.approx(list(katz), abs=0.01)
+        is_different = row["ratio_low"] > 1 or row["ratio_high"] < 1
+        assert is_different == (row["p_value"] < 0.05)
+    labels = {"gold": ["a", "b"] * 2, "pred": ["a", "b", "b", "a"]}
+    none = pl.DataFrame({"key": ["x", "x", "y", "y"], **labels})
+    unknown = none.mcc.contrast("key", ratio=True)
+    assert unknown["ratio"].to_list() == [None, None]
+
+
+def test_edges(log, run):
+    empty = run(log.clear(), lambda f: f.mcc.contrast("country", to="each"))
+    assert empty.is_empty()
+    one = run(log.head(1), lambda f: f.mcc.contrast("country"))
+    assert one.select("n", "n_to", "diff").rows() == [(1, 0, None)]
+    gone = log.mcc.contrast("country", to={"country": "XX"})
+    assert gone.is_empty() or gone["diff"].null_count() == gone.height
+
+
+def test_no_difference_is_found_at_its_rate():
+    """Of 400 logs whose slices do not differ, p is below 0.05 in about 5 %."""
+    rng = np.random.default_rng(11)
+    sizes, below = 1200, []
+    gold = rng.integers(0, 3, (400, sizes))
+    pred = np.where(rng.random((400, sizes)) < 0.75, gold, rng.integers(0, 3, (400, sizes)))
+    frame = pl.DataFrame(
+        {
+            "log": np.repeat(np.arange(400), sizes),
+            "key": np.tile(np.arange(sizes) % 3, 400),
+            "gold": gold.ravel(),
+            "pred": pred.ravel(),
+        }
+    )
+    for to in ("rest", "total", {"key": 0}):
+        for metric in ("f1_macro", "kappa"):
+            found = frame.mcc.contrast("key", to=to, within="log", metric=metric)
+            below.append((found["p_value"] < 0.05).mean())
+    assert all(0.035 < share < 0.07 for share in below), below
+
+
+@pytest.mark.parametrize(
+    ("keys", "options", "message"),
+    [
+        ([], {}, "name the keys to slice by"),
+        (["country"], {"to": "nothing"}, "to must be one of 'rest', 'total', 'best', 'each', or a"),
+        (["country"], {"to": {"device": "x"}}, "no slice of the keys 'country'"),
+        (["country"], {"metric": pl.col("recall").median()}, "has no derivative"),
+        (["country"], {"cluster": "w"}, "contrast cannot take cluster into account"),
+        ([polars_mcc.each("country")], {}, "contrast takes no each"),
+    ],
+)
+def test_what_is_refused(log, keys, options, message):
+    with pytest.raises(ValueError, match=message):
+        ask(log, "contrast", *keys, **options)
