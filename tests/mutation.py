@@ -24,16 +24,22 @@ ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 _EXACT, _SCORED = "counts/test_exact", "scores/test_identities test_edges verbs/test_by"
 _SURE = "inference/test_intervals verbs/test_compare"
+_EVERY = "inference/test_every_score"
 CORE = {
     "_counts/exact": f"{_EXACT} {_SCORED} log/test_errors",
     "_counts/counted": f"{_EXACT} {_SCORED} log/test_errors",
     "_counts/classes": f"{_EXACT} {_SCORED} log/test_errors verbs/test_classes",
     "_scores/r_k": f"{_EXACT} {_SCORED} log/test_errors verbs/test_classes",
     "_scores/expression": f"{_EXACT} scores/test_expression test_edges",
-    "_inference/influence": _SURE,
-    "_inference/intervals": _SURE,
-    "_inference/differences": _SURE,
-    "_inference/bootstrap": "inference/test_intervals",
+    "_inference/mcc_influence": _SURE,
+    "_inference/mcc_intervals": _SURE,
+    "_inference/derivative": _EVERY,
+    "_inference/gradients": _EVERY,
+    "_inference/metric_intervals": _EVERY,
+    "_inference/class_intervals": _EVERY,
+    "_inference/variance": f"{_SURE} {_EVERY}",
+    "_inference/differences": f"{_SURE} verbs/test_contrast",
+    "_inference/bootstrap": f"inference/test_intervals {_EVERY}",
 }
 """The modules of the core, and the tests of each."""
 

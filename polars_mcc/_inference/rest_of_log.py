@@ -98,17 +98,16 @@ def classes_of_rest(
 def pairs_of_rest(
     log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, total: pl.LazyFrame, slices: pl.LazyFrame
 ) -> pl.LazyFrame:
-    """The pairs of the rest of each of these slices, which a column of their own tells `apart`.
+    """The pairs of the rest of each of these slices, which columns of their own tell `apart`.
 
     `total` are the pairs of all rows of what a slice is compared with.
     """
     whole = replace(apart, apart=())
-    [number] = apart.apart
     # One join for both: what is asked for in two branches of a plan is in it twice, and doubles
     # with each step.
     signs = pl.LazyFrame({"is_slice": [True, False], "sign": [-1, 1]})
     keys = [column for column in log.slice if column not in whole.slice]
-    wanted = slices.select(*log.slice, number).join(signs, how="cross")
+    wanted = slices.select(*log.slice, *apart.apart).join(signs, how="cross")
     wanted = wanted.with_columns(pl.when("is_slice").then(pl.col(keys)))
     both = [cells.with_columns(is_slice=True), total.with_columns(is_slice=False)]
     signed = wanted.join(

@@ -200,12 +200,14 @@ class _Sides:
         return scores.rename({"n": f"n{_TO}"})
 
     def _rest(self, slices: Estimate, cells: pl.LazyFrame) -> pl.LazyFrame:
-        numbered = self._b(slices).with_row_index("number").cache()
-        apart = replace(self.whole, apart=("number",))
+        named = {f"of {name}": name for name in self.log.slice if name not in self.whole.slice}
+        scores = self._b(slices).with_columns(**{name: pl.col(key) for name, key in named.items()})
+        scores = scores.cache()
+        apart = replace(self.whole, apart=tuple(named))
         total = merged(self.whole, cells)
-        left = pairs_of_rest(self.log, apart, cells, total, numbered)
+        left = pairs_of_rest(self.log, apart, cells, total, scores)
         left = merged(apart, left) if self.metric.pairs else left
-        return apart.beside(numbered, self._a(estimate(apart, left, self.asked)))
+        return apart.beside(scores, self._a(estimate(apart, left, self.asked)))
 
     def _to_total(self, slices: Estimate, cells: pl.LazyFrame) -> pl.LazyFrame:
         total = estimate(self.whole, merged(self.whole, cells), self.asked)

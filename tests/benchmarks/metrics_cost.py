@@ -1,4 +1,4 @@
-"""What metrics beside MCC cost: a query of `by` with more of them, beside one with MCC alone.
+"""What metrics beside MCC cost, and their intervals, beside a query of `by` with MCC alone.
 
     python tests/benchmarks/metrics_cost.py --rows 20_000_000
 
@@ -47,6 +47,9 @@ def main() -> None:
             "mcc": lambda: log.mcc.by("slice"),
             f"{len(of_classes)} metrics of classes": lambda: log.mcc.by(
                 "slice", metrics=of_classes
+            ),
+            f"{len(of_classes)} metrics of classes, with intervals": lambda: log.mcc.by(
+                "slice", metrics=of_classes, ci=0.95
             ),
             "counts of the pairs": lambda: log.mcc.counts("slice"),
             f"{len(of_classes + of_pairs)} metrics of classes and pairs": lambda: log.mcc.by(
