@@ -58,12 +58,6 @@ def by_table(log: SlicedLog) -> SlicedLog:
     return replace(log, apart=(*log.apart, TABLE))
 
 
-def check_differentiable(metrics: Sequence[Metric]) -> None:
-    """Raise a ValueError unless all metrics have derivatives."""
-    _read(_tape_of_classes(lambda one: one, None), [one for one in metrics if not one.pairs])
-    _read(_tape_of_pairs(lambda one: one), [one for one in metrics if one.pairs])
-
-
 def of_classes(
     log: SlicedLog,
     pairs: pl.LazyFrame,

@@ -40,7 +40,6 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
 
     The pairs are apart by cluster if the log has clusters; those of the estimate are not.
     """
-    kinds = [*_kinds(asked.metrics)]
     # What is asked for twice is cached: else Polars reads the log again for each time.
     cells = pairs.cache()
     pairs = cells
@@ -52,7 +51,7 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
     metrics, positive = asked.metrics, asked.positive
     scores = measure(log, classes, metrics, sums=of_slices, pairs=pairs, positive=positive)
     influences: dict[str, pl.LazyFrame] = {}
-    for kind, chosen in kinds:
+    for kind, chosen in _kinds(metrics):
         of_kind = replace(asked, metrics=chosen)
         counted = Counted(log, cells, pairs, classes, of_slices, of_kind)
         scores, of_pair = kind(counted, scores)
@@ -66,14 +65,13 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
 
 
 def _kinds(metrics: Sequence[Metric]) -> Iterator[tuple[_Kind, list[Metric]]]:
-    """The metrics, by how their intervals are made; or a ValueError if one cannot have any."""
+    """The metrics, by how their intervals are made."""
     others = [metric for metric in metrics if metric.name != MCC.name]
     if len(others) < len(metrics):
         yield of_mcc, [MCC]
     if others:
-        from polars_mcc._inference import gradients, metric_intervals  # noqa: PLC0415 - for these
+        from polars_mcc._inference import metric_intervals  # noqa: PLC0415 - for these alone
 
-        gradients.check_differentiable(others)
         kinds = {False: metric_intervals.of_classes, True: metric_intervals.of_pairs}
         for needs_pairs, kind in kinds.items():
             chosen = [metric for metric in others if bool(metric.pairs) is needs_pairs]

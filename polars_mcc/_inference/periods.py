@@ -6,42 +6,38 @@ import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked
-from polars_mcc._inference.differences import independent, limits_of
-from polars_mcc._inference.intervals import estimate
+from polars_mcc._inference.differences import independent, limits_of, with_difference
+from polars_mcc._inference.intervals import Estimate, estimate
+from polars_mcc._inference.variance import sum_of, with_influence
 
 PERIODS = pl.Enum(["before", "after"])
 _SIDES = {"before": "a", "after": "b"}
 
 
-def columns_for(metric: str) -> list[str]:
+def columns_for(metric: str, *, has_clusters: bool) -> list[str]:
     """What is told of a slice in two periods."""
-    return [
-        *("n_before", "n_after", f"{metric}_before", f"{metric}_after"),
-        *("diff", "diff_se", "diff_low", "diff_high", "p_value", "p_adjusted", "n_null"),
-    ]
+    sizes = ["n", "n_clusters"] if has_clusters else ["n"]
+    both = [f"{name}_{period}" for name in (*sizes, metric) for period in _SIDES]
+    return [*both, "diff", "diff_se", "diff_low", "diff_high", "p_value", "p_adjusted", "n_null"]
 
 
-def changes(
-    log: SlicedLog,
-    apart: SlicedLog,
-    cells: pl.LazyFrame,
-    asked: Asked,
-) -> pl.LazyFrame:
+def changes(log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, asked: Asked) -> pl.LazyFrame:
     """The difference of the scores of both periods, per slice of a log.
 
     `cells` are the pairs of the same log whose slices are `apart` by `period`.
     """
     [metric] = asked.metrics
-    scores = estimate(apart, cells, asked).scores
+    cells = cells.cache() if log.has_clusters else cells
+    found = estimate(apart, cells, asked)
+    sizes = ["n", "n_clusters"] if log.has_clusters else ["n"]
 
     def of(period: str, column: str) -> pl.Expr:
         return pl.col(column).filter(pl.col("period") == period)
 
     both = log.per_slice(
-        scores,
-        n_before=of("before", "n").sum(),
-        n_after=of("after", "n").sum(),
+        found.scores,
         n_null=pl.col("n_null").sum(),
+        **{f"{size}_{period}": of(period, size).sum() for size in sizes for period in _SIDES},
         **{
             f"{short}_{side}": of(period, column).max()
             for column, short in limits_of(metric.name).items()
@@ -49,4 +45,51 @@ def changes(
         },
     )
     names = {f"{metric.name}_{period}": f"score_{side}" for period, side in _SIDES.items()}
-    return independent(both, asked.ci).with_columns(**names)
+    both = both.with_columns(**names)
+    if not log.has_clusters:
+        return independent(both, asked.ci)
+    se_a, se_b = pl.col("se_a"), pl.col("se_b")
+    shared = log.beside(both, _covariances(log, apart, cells, found, metric.name))
+    covariance = pl.col("covariance").fill_null(0.0)
+    return with_difference(
+        shared.with_columns(
+            correlation=(covariance / (se_a * se_b)).clip(-1, 1).fill_null(0.0),
+            diff_se=(se_a.pow(2) + se_b.pow(2) - 2 * covariance).clip(0).sqrt(),
+        ),
+        asked.ci,
+    )
+
+
+def _covariances(
+    log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, found: Estimate, metric: str
+) -> pl.LazyFrame:
+    """The `covariance` of the scores of both periods, from the clusters that are in both.
+
+    With Φ, the sum of the influences φ of the rows of a cluster, it is Σ Φ_before Φ_after, divided
+    by the rows of both periods.
+    """
+    rows = with_influence(apart, cells, found.influences[metric], [metric])
+    n, unit = pl.col("n"), pl.col(f"unit:{metric}")
+    moved = sum_of(log, n * pl.col(f"phi:{metric}"), unit)
+    of_clusters = rows.group_by(*apart.slice, "cluster").agg(moved=moved, unit=unit.max())
+    in_period = {period: pl.col("period") == period for period in _SIDES}
+    of_both = of_clusters.group_by(*log.slice, "cluster").agg(
+        pl.col(column).filter(is_here).sum().alias(f"{column}_{period}")
+        for period, is_here in in_period.items()
+        for column in ("moved", "unit")
+    )
+    products, units = (
+        pl.col(f"{column}_before") * pl.col(f"{column}_after") for column in ("moved", "unit")
+    )
+    most = log.within_slice(units.max())
+    sizes = log.per_slice(
+        rows,
+        **{f"rows_{period}": n.filter(is_here).sum() for period, is_here in in_period.items()},
+    )
+    unit = pl.when(most > 0).then(most).otherwise(1.0)
+    shared = of_both.with_columns(product=products, most=unit)
+    product = sum_of(log, pl.col("product"), pl.col("most"), bits=0)
+    covariance = pl.col("product") / pl.col("rows_before") / pl.col("rows_after")
+    return log.beside(log.per_slice(shared, product=product), sizes).select(
+        *log.slice, covariance=covariance
+    )

@@ -249,7 +249,7 @@ def _compared(
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is counts, of rows that are independent and alike"
     log.meaning.check_without("check", reason, "cluster", "sample_weight")
-    columns = columns_for(metric.name)
+    columns = columns_for(metric.name, has_clusters=False)
     sliced = cut(log, keys, answers=[_FAILED, _VERDICT, *columns])
     model = ("model",) if sliced.has_models else ()
     try:

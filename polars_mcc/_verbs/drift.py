@@ -37,8 +37,9 @@ def drift(
     """Tell how the score of each slice has changed from one period to another.
 
     The rows of two periods are different ones, so their scores are independent, and the interval
-    of the difference follows from those of both (Zou 2007). Where users have many rows in both
-    periods, they are not quite independent, and the interval is not to be trusted to the digit.
+    of the difference follows from those of both (Zou 2007). With clusters, such as users, a user
+    who is in both periods is one user: what the scores share is taken into account.
+
     Rows of neither period are not looked at; nor are they read, where the scan can tell.
 
     Args:
@@ -55,7 +56,8 @@ def drift(
         A frame of the kind of the log, sorted by the keys, a row per slice that has rows in
         one of the periods, with the keys, `model` if `pred` is several, and
 
-        - `n_before`, `n_after`: the rows scored;
+        - `n_before`, `n_after`: the rows scored; then, of a log with clusters,
+          `n_clusters_before` and `n_clusters_after` (Int64);
         - `mcc_before`, `mcc_after` (Float64; called by the metric): the scores; null where there
           is no row;
         - `diff`, `diff_se`, `diff_low`, `diff_high` (Float64): after less before, with its
@@ -67,7 +69,7 @@ def drift(
         polars.exceptions.SchemaError: `before` or `after` is not Boolean.
         polars.exceptions.InvalidOperationError: On `collect`: a row is of both periods, or no row
             of the log is of one of them.
-        ValueError: The log has clusters, or a key is a window.
+        ValueError: A key is a window; the metric has no derivative.
 
     Errors of `by` are raised too.
 
@@ -94,17 +96,17 @@ def drift(
     check_choice("correction", correction, Correction)
     check_level(ci)
     check_plain(keys, "drift", "windows overlap, and two periods must not", sets=True)
-    log.meaning.check_without("drift", "it takes rows for independent", "cluster")
     [chosen] = registry.chosen(metric)
-    columns = columns_for(chosen.name)
-    sliced = cut(log, keys, answers=columns, periods={"before": before, "after": after})
+    columns = columns_for(chosen.name, has_clusters=log.meaning.cluster is not None)
+    periods: dict[str, IntoColumn] = {"before": before, "after": after}
+    sliced = cut(log, keys, answers=columns, cluster=True, periods=periods)
     positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
     if not chosen.needs_labels:
         sliced = unnamed(sliced)
     counted = pairs(sliced).cache()
-    apart = replace(sliced, extras=(), apart=("period",), has_total=False)
+    of_slices = replace(sliced, extras=("cluster",) if sliced.has_clusters else ())
+    apart = replace(of_slices, apart=("period",), has_total=False)
     cells = merged(apart, counted.with_columns(period=_period()))
-    of_slices = replace(sliced, extras=())
     compared = changes(of_slices, apart, cells, Asked(ci, method, [chosen], positive))
     found = adjusted(compared, correction)
     # From the left, so that it is looked at also if there are no slices.

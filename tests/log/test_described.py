@@ -176,7 +176,7 @@ def test_predictions_and_scores():
     ("verb", "said", "message"),
     [
         ("worst", {"cluster": "user"}, r"worst cannot .* cluster.*log\(cluster=None\).worst"),
-        ("drift", {"cluster": "user"}, r"drift cannot .* cluster.*log\(cluster=None\).drift"),
+        ("contrast", {"cluster": "user"}, r"contrast cannot .* cluster.*\(cluster=None\).contrast"),
         ("counts", {"sample_weight": "n"}, r"counts cannot .*log\(sample_weight=None\).counts"),
         ("curve", {"nulls": "label"}, r"curve cannot .*log\(nulls='drop'\).curve"),
         ("best_threshold", {"nulls": "label"}, r"best_threshold cannot .*nulls='label'"),

@@ -7,6 +7,7 @@ from collections import Counter
 from statistics import NormalDist
 
 import numpy as np
+import oracles
 import polars as pl
 import pytest
 from hypothesis import given
@@ -161,3 +162,48 @@ def test_how_often_a_change_is_found_where_there_is_none():
     found = Counter((answer["p_value"] < 0.05).to_list())[True]
     assert 8 <= found <= 34  # 20 ± 3 standard deviations
     assert (answer["p_adjusted"] < 0.05).sum() <= 1
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "mcc"])
+def test_a_user_of_both_periods_is_one_user(metric, run):
+    """The variance of the difference, from what each user moves in both periods together."""
+    rng = np.random.default_rng(2)
+    user = rng.integers(0, 40, 800)
+    skill = rng.random(40)
+    gold = rng.integers(0, 2, 800)
+    pred = np.where(rng.random(800) < 0.4 + 0.6 * skill[user], gold, 1 - gold)
+    late = rng.random(800) < 0.4
+    log = pl.DataFrame({"user": user, "gold": gold, "pred": pred, "late": late, "key": "x"})
+    found = run(
+        log,
+        lambda f: f.mcc(cluster="user").drift(
+            "key", before=~pl.col("late"), after="late", metric=metric
+        ),
+    )
+    moved = np.zeros(40)
+    for period, sign in ((False, -1), (True, 1)):
+        rows = log.filter(late=period)
+        table = Counter(rows.select("gold", "pred").iter_rows())
+        phi = oracles.moves(table, 1)[metric]
+        influence = np.array([float(phi[row]) for row in rows.select("gold", "pred").iter_rows()])
+        moved += sign * np.bincount(rows["user"], influence, minlength=40) / rows.height
+    assert found["diff_se"].item() == pytest.approx(math.sqrt((moved**2).sum()), rel=1e-9)
+    clusters = log.group_by("late").agg(pl.col("user").n_unique()).sort("late")["user"].to_list()
+    assert found.select("n_clusters_before", "n_clusters_after").row(0) == tuple(clusters)
+    apart = log.with_columns(pl.col("user") + 100 * pl.col("late"))
+    independent = apart.mcc(cluster="user").drift(
+        "key", before=~pl.col("late"), after="late", metric=metric
+    )
+    assert found["diff_se"].item() < independent["diff_se"].item(), "the same users are in both"
+
+
+def test_clusters_of_one_row_are_rows():
+    rng = np.random.default_rng(3)
+    log = pl.DataFrame({"gold": rng.integers(0, 3, 300), "pred": rng.integers(0, 3, 300)})
+    log = log.with_columns(row=pl.int_range(300), late=pl.int_range(300) % 3 == 0)
+    periods = {"before": ~pl.col("late"), "after": "late", "metric": "f1_macro"}
+    plain, clustered = log.mcc.drift(**periods), log.mcc(cluster="row").drift(**periods)
+    for name in ("f1_macro_before", "f1_macro_after", "diff"):
+        assert clustered[name].item() == pytest.approx(plain[name].item(), rel=1e-12)
+    # A cluster is not in both periods, so that there is no covariance.
+    assert clustered["diff_se"].item() == pytest.approx(plain["diff_se"].item(), rel=1e-9)
