@@ -87,7 +87,7 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
         >>> chart = polars_mcc.plot.differences(models.compare("ink_band"))
         >>> chart.save("differences.html", inline=True)  # doctest: +SKIP
     """
-    rows = _drawn(result, "compare(), drift() or worst()", "diff", interval=True)
+    rows = _drawn(result, "compare(), contrast(), drift() or worst()", "diff", interval=True)
     none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=GREY)
     layers = [none.encode(x="score"), *_forest(rows, "diff", sort=sort)]
     return _finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))

@@ -62,15 +62,17 @@ def section(
     charts: Sequence[Picture] = (),
     notes: Sequence[str] = (),
     lowest_of: str | None = None,
+    highest_of: str | None = None,
 ) -> Section:
-    """A section with the answer as its table: its first rows, or those that score lowest."""
+    """A section with the answer as its table: its first rows, or those that score worst."""
     shown = answer
     more = []
     if answer.height > _ROWS:
         what = "first"
-        if lowest_of is not None:
-            what = f"lowest by {lowest_of}"
-            places = pl.col(lowest_of).rank("ordinal").fill_null(answer.height + 1)
+        if (score := lowest_of or highest_of) is not None:
+            what = f"{'lowest' if lowest_of else 'highest'} by {score}"
+            places = pl.col(score).rank("ordinal", descending=lowest_of is None)
+            places = places.fill_null(answer.height + 1)
             shown = answer.filter(places <= _ROWS)
         shown = shown.head(_ROWS)
         more = [f"The table holds {_ROWS:,} of {answer.height:,} rows, the {what}."]

@@ -20,6 +20,9 @@ from polars_mcc._log.columns import IntoColumn, as_code, as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame, polars_frame
 from polars_mcc._log.keys import TOTAL, IntoKey, KeySets, Trailing, each
+from polars_mcc._scores import registry
+from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._show.page import Section, drawn, page, section
 from polars_mcc._show.table import is_time
 from polars_mcc._verbs.by import by
@@ -43,6 +46,7 @@ _TOP = 20  # slices and confusions that are called the worst, at most
 def report(
     log: Described[Any],
     *keys: IntoKey,
+    metric: IntoMetric = defaults.METRIC,
     ci: float = defaults.LEVEL,
     depth: int = defaults.DEPTH,
     min_n: int = defaults.MIN_N,
@@ -57,6 +61,9 @@ def report(
 
     Args:
         *keys: What makes slices; each makes slices of its own. Times are drawn as time.
+        metric: What is drawn, and what slices and models are compared by: a name of `metrics()`
+            that is not of pairs, or an expression, as in `by`. MCC, accuracy and macro F1 are
+            told beside it.
         ci: The confidence level of the intervals.
         depth: How many keys are crossed in the search for the worst slices, at most.
         min_n: Slices of fewer rows are not tested in that search.
@@ -96,7 +103,8 @@ def report(
     def collect(_: str, query: Query) -> pl.DataFrame:
         return query(rows).collect()
 
-    return written(log, keys, collect, ci=ci, depth=depth, min_n=min_n, title=title)
+    options = {"metric": metric, "ci": ci, "depth": depth, "min_n": min_n, "title": title}
+    return written(log, keys, collect, **options)  # type: ignore[arg-type]
 
 
 def written(
@@ -104,6 +112,7 @@ def written(
     keys: Sequence[IntoKey],
     collect: Collect,
     *,
+    metric: IntoMetric,
     ci: float,
     depth: int,
     min_n: int,
@@ -116,7 +125,8 @@ def written(
     from polars_mcc import plot  # noqa: PLC0415 - altair is optional
 
     check_level(ci)
-    asking = _Asking(log, collect)
+    [chosen] = registry.chosen(metric)
+    asking = _Asking(log, collect, chosen, metric)
     parts = _parts(log, keys)
     scores, query = _scores(asking, [part.key for part in parts if part.is_column], ci)
     names = {part.name for part in parts if part.is_column}
@@ -132,7 +142,7 @@ def written(
             slices = slices.filter(pl.col(SET) == part.name)
         else:
             slices, asked = asking.scores(by, part.key, ci=ci)
-        sections.append(_of_part(part, slices, total, asked, plot))
+        sections.append(_of_part(part, slices, total, _Drawing(chosen, asked, plot)))
     sections += [*_confusions(asking, plot), *_comparisons(asking, parts, plot, ci)]
     versions = {
         "polars_mcc": __version__,
@@ -154,6 +164,14 @@ class _Asking:
 
     log: Described[Any]
     collect: Collect
+    metric: Metric
+    asked: IntoMetric
+    """The metric as it was asked for."""
+
+    @property
+    def of_metric(self) -> dict[str, IntoMetric]:
+        """The option of verbs, where it is not what they take anyway."""
+        return {} if self.metric.name == defaults.METRIC else {"metric": self.asked}
 
     def ask(
         self,
@@ -176,8 +194,18 @@ class _Asking:
         self, verb: Callable[..., Any], *keys: IntoKey, ci: float
     ) -> tuple[pl.DataFrame, str]:
         """The scores of slices: the page has intervals, and no standard errors."""
-        slices, query = self.ask("scores", verb, *keys, metrics=_METRICS, ci=ci)
-        return slices.drop(f"{metric}_se" for metric in _METRICS), query
+        others = [name for name in _METRICS if name != self.metric.name]
+        slices, query = self.ask("scores", verb, *keys, metrics=[self.asked, *others], ci=ci)
+        return slices.drop(f"{name}_se" for name in (self.metric.name, *others)), query
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """What is drawn of slices, from which query, and what draws it."""
+
+    metric: Metric
+    query: str
+    plot: ModuleType
 
 
 def called(log: Described[Any], verb: Callable[..., Any], *keys: IntoKey, **options: object) -> str:
@@ -227,23 +255,23 @@ def _scores(asking: _Asking, columns: Sequence[IntoKey], ci: float) -> tuple[pl.
     return total.select(pl.lit(TOTAL).alias(SET), pl.all()), query
 
 
-def _of_part(
-    part: _Part, slices: pl.DataFrame, total: pl.DataFrame, query: str, plot: ModuleType
-) -> Section:
+def _of_part(part: _Part, slices: pl.DataFrame, total: pl.DataFrame, drawing: _Drawing) -> Section:
     """The slices of one key, drawn over time if they are that, or beside the total."""
     shown = slices.drop(SET) if part.is_column else slices
+    metric, less, plot = drawing.metric.name, drawing.metric.less_is_better, drawing.plot
     [*_, last] = part.columns
     if len(part.columns) == 1 and is_time(shown.schema[last]):
         chosen = shown.filter(as_expr(last).rank("dense", descending=True) <= _TIMES)
-        which, draw = "last", partial(plot.over_time, chosen)
+        which, draw = "last", partial(plot.over_time, chosen, metric=metric)
     else:
-        chosen = _lowest(slices, part.columns, "mcc")
+        chosen = _lowest(slices, part.columns, metric, highest=less)
         has_total = TOTAL in chosen[SET]
         beside = chosen if has_total else pl.concat([chosen, total], how="diagonal")
-        which, draw = "lowest", partial(plot.slices, beside)
-    charts = drawn(f"mcc by {part.name}", draw, chosen)
+        which, draw = _end(highest=less), partial(plot.slices, beside, metric=metric)
+    charts = drawn(f"{metric} by {part.name}", draw, chosen)
     notes = _left_out(slices, chosen, part.columns, which)
-    return section(f"By {part.name}", query, shown, charts=charts, notes=notes, lowest_of="mcc")
+    ends = {"highest_of" if less else "lowest_of": metric}
+    return section(f"By {part.name}", drawing.query, shown, charts=charts, notes=notes, **ends)
 
 
 def _not_scored(asking: _Asking, total: pl.DataFrame) -> Section:
@@ -281,7 +309,8 @@ def _worst(
     if not crossed:
         return
     log = asking.log(cluster=None)
-    options = {"depth": depth, "min_n": min_n, "top": _TOP, "ci": ci, "long": True}
+    options: dict[str, Any] = {"depth": depth, "min_n": min_n, "top": _TOP, "ci": ci, "long": True}
+    options |= asking.of_metric
     slices, query = asking.ask("worst slices", worst, *crossed.values(), log=log, **options)
     what = (
         f"Slices of up to {depth} columns and at least {min_n} rows, beside the rest of the log: "
@@ -329,24 +358,35 @@ def _comparisons(
         return
     [first, *_] = preds.names
     title = f"Models beside {first}"
-    note = f"A difference above 0: better than {first}."
-    compared, query = asking.ask(title, compare, ci=ci)
+    less = asking.metric.less_is_better
+    note = f"A difference {'below' if less else 'above'} 0: better than {first}."
+    ends = {"highest_of" if less else "lowest_of": "diff"}
+    options: dict[str, Any] = {"ci": ci, **asking.of_metric}
+    compared, query = asking.ask(title, compare, **options)
     charts = drawn(title, partial(plot.differences, compared), compared)
-    yield section(title, query, compared, charts=charts, notes=[note], lowest_of="diff")
+    yield section(title, query, compared, charts=charts, notes=[note], **ends)
     for part in parts:
         of_key = f"{title}, by {part.name}"
-        compared, query = asking.ask(of_key, compare, part.key, ci=ci)
-        lowest = _lowest(compared, part.columns, "diff")
+        compared, query = asking.ask(of_key, compare, part.key, **options)
+        lowest = _lowest(compared, part.columns, "diff", highest=less)
         charts = drawn(of_key, partial(plot.differences, lowest), lowest)
-        notes = [note, *_left_out(compared, lowest, part.columns, "lowest")]
-        yield section(of_key, query, compared, charts=charts, notes=notes, lowest_of="diff")
+        notes = [note, *_left_out(compared, lowest, part.columns, _end(highest=less))]
+        yield section(of_key, query, compared, charts=charts, notes=notes, **ends)
 
 
-def _lowest(slices: pl.DataFrame, columns: Sequence[str], score: str) -> pl.DataFrame:
-    """The slices that score lowest, of all models, as many as a chart has lines for."""
+def _end(*, highest: bool) -> str:
+    return "highest" if highest else "lowest"
+
+
+def _lowest(
+    slices: pl.DataFrame, columns: Sequence[str], score: str, *, highest: bool
+) -> pl.DataFrame:
+    """The slices that score lowest, or highest, of all models: as many as a chart has lines for."""
     keys = [as_expr(column) for column in columns]
-    least = slices.group_by(keys, maintain_order=True).agg(pl.col(score).min())
-    least = least.sort(score, maintain_order=True, nulls_last=True).head(_LINES)
+    end = pl.col(score).max() if highest else pl.col(score).min()
+    least = slices.group_by(keys, maintain_order=True).agg(end)
+    least = least.sort(score, descending=highest, maintain_order=True, nulls_last=True)
+    least = least.head(_LINES)
     return slices.join(least.select(keys), on=keys, how="semi", nulls_equal=True)
 
 

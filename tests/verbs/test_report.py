@@ -309,3 +309,15 @@ def test_refusals(tmp_path):
     assert "the name of a report must end in .html" in refusal("--out", str(tmp_path / "out/r.pdf"))
     assert "there is no folder" in refusal("--out", str(tmp_path / "away/r.html"))
     assert "no column 'yaer' for key; did you mean 'year'?" in refusal("--by", "yaer", *out)
+
+
+@pytest.mark.parametrize("metric", ["f1_macro", "fnr"])
+def test_a_report_of_another_metric(metric):
+    log = pl.read_parquet("data/digits.parquet").mcc(pred=["logistic", "knn"], positive=8)
+    page = log.report("ink_band", "confidence_band", metric=metric)
+    total, *_ = rows_of(page, "All rows")
+    expected = log.score(metrics=metric)[metric].to_list()
+    assert total[2] == f"{expected[0]:.3f}"
+    assert re.search(rf"worst\(.*metric=\S+{metric}", page)
+    above = "below" if metric == "fnr" else "above"
+    assert f"A difference {above} 0: better than logistic." in page
