@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks import interval_coverage, planted_slices, speed
+from benchmarks import every_score, few_differences, interval_coverage, planted_slices, speed
 
 
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the benchmark asks for DuckDB 2")
@@ -42,6 +42,24 @@ def test_coverage_of_the_default_interval():
     for row in settings:
         assert 0.93 <= row["coverage"] <= 0.97, row
         assert row["none"] == 0
+
+
+@pytest.mark.skipif(pl.__version__ < "2.1", reason="it is slow, and run with newer Polars")
+def test_coverage_of_every_score():
+    """Of 1000 samples a setting; scores with a kink, and means of rare classes, are told apart."""
+    found = pl.DataFrame(list(every_score.of_scores(1000, [300], np.random.default_rng(4))))
+    coverage = dict(found.group_by("score").agg(pl.col("coverage").min()).iter_rows())
+    for score in ("accuracy", "tpr", "ppv", "tnr", "f1", "f1_weighted"):
+        assert coverage[score] > 0.92, score
+    for score in ("kappa", "informedness", "f1_macro", "balanced_accuracy", "mcc_macro", "phi"):
+        assert coverage[score] > 0.88, score
+    assert (found["coverage"] < 0.995).all()
+
+
+def test_few_differences_prints_a_table(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["few_differences.py", "--samples", "20"])
+    few_differences.main()
+    assert capsys.readouterr().out.startswith("| rows that differ | settings | compare |")
 
 
 def test_coverage_of_a_difference():
