@@ -33,7 +33,7 @@ _Floats: TypeAlias = npt.NDArray[np.float64]
 _Ints: TypeAlias = npt.NDArray[np.int64]
 
 _AT_A_TIME = 2**21  # how many counts are drawn before they are scored
-_SLICE, _DRAW = "slice", "draw"
+_SLICE, _DRAW = "of:slice", "of:draw"  # names that no metric has
 
 _NORMAL = NormalDist()
 

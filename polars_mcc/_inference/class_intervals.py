@@ -59,8 +59,7 @@ def of_each(
     }
     known = observed.select(
         *key,
-        *names,
-        **{f"value:{name}": name for name in names},
+        **{f"{what}:{name}": name for name in names for what in ("score", "value")},
         **{f"end:{name}": f"end:{name}" for name in names},
         **{f"phi_phi:{name}:{OBSERVED}": f"phi_phi:{name}" for name in names},
         **ends,

@@ -15,7 +15,6 @@ from polars_mcc._inference.asked import Asked, Counted, columns_of
 from polars_mcc._inference.mcc_intervals import of_mcc
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
-from polars_mcc._scores.metrics import MCC
 from polars_mcc._scores.r_k import Summed, summed
 
 _Kind: TypeAlias = Callable[[Counted, pl.LazyFrame], tuple[pl.LazyFrame, pl.LazyFrame]]
@@ -66,9 +65,9 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
 
 def _kinds(metrics: Sequence[Metric]) -> Iterator[tuple[_Kind, list[Metric]]]:
     """The metrics, by how their intervals are made."""
-    others = [metric for metric in metrics if metric.name != MCC.name]
+    others = [metric for metric in metrics if metric.of_mcc is None]
     if len(others) < len(metrics):
-        yield of_mcc, [MCC]
+        yield of_mcc, [metric for metric in metrics if metric.of_mcc is not None]
     if others:
         from polars_mcc._inference import metric_intervals  # noqa: PLC0415 - for these alone
 

@@ -9,13 +9,13 @@ import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference import mcc_influence
-from polars_mcc._inference.asked import Counted, critical
+from polars_mcc._inference.asked import Counted, columns_of, critical
 from polars_mcc._inference.variance import NOTHING
 from polars_mcc._log.choices import Method
 
 
 def of_mcc(counted: Counted, scores: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Add the interval of R_K to scores; and the influences of pairs on it."""
+    """Add the intervals of R_K, and of what is a·R_K + b; and the influences of pairs on them."""
     log = counted.log
     margins = mcc_influence.margins(log, counted.classes, counted.sums).cache()
     of_pair = mcc_influence.influences(log, counted.pairs, margins)
@@ -26,7 +26,17 @@ def of_mcc(counted: Counted, scores: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.Laz
     found = _limits(
         log, observations.with_columns(z=critical(log, counted.asked.ci)), counted.asked.method
     )
-    return counted.beside(scores, found), of_pair
+    limits: dict[str, pl.Expr] = {}
+    moved: dict[str, pl.Expr] = {}
+    for metric in counted.asked.metrics:
+        a, b = metric.of_mcc or (1.0, 0.0)
+        of_r_k = [a * pl.col("mcc_se"), a * pl.col("mcc_low") + b, a * pl.col("mcc_high") + b]
+        limits |= dict(zip(columns_of([metric.name]), of_r_k, strict=True))
+        moved |= {f"phi:{metric.name}": a * pl.col("phi:mcc")}
+        moved |= {f"unit:{metric.name}": pl.col("unit:mcc")}
+    n_clusters = ["n_clusters"] if log.has_clusters else []
+    found = found.select(*log.slice, *n_clusters, **limits)
+    return counted.beside(scores, found), of_pair.with_columns(**moved)
 
 
 def _limits(log: SlicedLog, slices: pl.LazyFrame, method: Method) -> pl.LazyFrame:

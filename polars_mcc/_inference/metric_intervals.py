@@ -50,7 +50,9 @@ def _limited(
     observed = log.beside(squares, counted.variances(of_pair)).with_columns(
         z=critical(log, counted.asked.ci)
     )
-    of_slices = log.beside(scores.select(*log.slice, *counted.names), observed)
+    # A metric may have any name.
+    renamed = {f"score:{name}": pl.col(name) for name in counted.names}
+    of_slices = log.beside(scores.select(*log.slice, **renamed), observed)
     found = with_limits(of_slices, counted.names, counted.asked.method)
     n_clusters = ["n_clusters"] if log.has_clusters else []
     return counted.beside(scores, found.select(*log.slice, *n_clusters, *columns_of(counted.names)))
@@ -69,7 +71,7 @@ def with_limits(slices: pl.LazyFrame, names: Sequence[str], method: Method) -> p
 
 def _steps(name: str, method: Method) -> Iterator[dict[str, pl.Expr]]:
     """What to compute for the limits of a score: columns, and columns made of these."""
-    score, value, z, draws = pl.col(name), pl.col(f"value:{name}"), pl.col("z"), pl.col("draws")
+    score, value, z, draws = map(pl.col, (f"score:{name}", f"value:{name}", "z", "draws"))
     low, high, span = pl.col(f"low:{name}"), pl.col(f"high:{name}"), pl.col(f"span:{name}")
     variance, phi_phi = pl.col(f"variance:{name}"), pl.col(f"phi_phi:{name}:{OBSERVED}")
     place, se, rows = pl.col(f"place:{name}"), pl.col(f"{name}_se"), pl.col(f"rows:{name}")

@@ -171,6 +171,8 @@ class Metric:
     is_of_positive: bool = False  # whether it is of one class against the rest
     is_count: bool = False
     less_is_better: bool = False
+    of_mcc: tuple[float, float] | None = None
+    """The numbers a and b, if it is a·R_K + b, and has the interval of R_K."""
     multilabel: bool = False  # whether it is right if rows have lists of labels
 
     @property

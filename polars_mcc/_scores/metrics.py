@@ -149,6 +149,7 @@ MCC = Metric(
     _SIGNED,
     _ONE_CLASS,
     ("scikit-learn: matthews_corrcoef", "PyCM: Overall_MCC"),
+    of_mcc=(1.0, 0.0),
     multilabel=True,
 )
 
@@ -247,6 +248,7 @@ _OF_CLASSES = [
         "Chicco and Jurman 2023, BioData Mining 16",
         _RATIO,
         "R_K is",
+        of_mcc=(0.5, 0.5),
         multilabel=True,
     ),
     Metric(

@@ -297,3 +297,26 @@ def test_the_bootstrap_of_any_metric(users):
 def test_what_has_no_derivative_says_what_to_do(users):
     with pytest.raises(ValueError, match=r"'recall' has no .* Median .* method=Bootstrap\(...\)"):
         users.lazy().mcc.by(metrics=pl.col("recall").median(), ci=0.9)
+
+
+@pytest.mark.parametrize("name", ["z", "draws", "s", "value", "draw", "table", "covariance"])
+def test_a_metric_may_have_any_name(users, name):
+    expected = users.mcc.by("slice", metrics="accuracy", ci=0.9)
+    own = (pl.col("hits").sum() / pl.col("support").sum()).alias(name)
+    if name != "value":  # a column of the long form
+        for method in ("wald", polars_mcc.Bootstrap(replicates=50, seed=1)):
+            found = users.mcc.by("slice", metrics=own, ci=0.9, method=method)
+            assert found[name].to_list() == pytest.approx(expected["accuracy"].to_list())
+            assert found[f"{name}_se"].null_count() == 0
+    key = users.rename({"slice": name}).mcc.by(name, metrics="accuracy", ci=0.9)
+    assert_frame_equal(key.rename({name: "slice"}), expected)
+
+
+def test_what_is_linear_in_r_k_has_its_interval(users):
+    found = users.mcc.by("slice", metrics=["mcc_normalized", "mcc"], ci=0.9)
+    alone = users.mcc.by("slice", metrics="mcc_normalized", ci=0.9)
+    assert_frame_equal(found.select(alone.columns), alone, check_exact=True)
+    for end in ("", "_low", "_high"):
+        expected = (found[f"mcc{end}"] + 1) / 2
+        assert found[f"mcc_normalized{end}"].to_list() == pytest.approx(expected.to_list())
+    assert found["mcc_normalized_se"].to_list() == pytest.approx((found["mcc_se"] / 2).to_list())
