@@ -44,6 +44,14 @@ def cut(
         long: Whether the answer has slices in the long form.
     """
     meaning = log.meaning
+    answers = [*answers]
+    for name in answers:
+        if answers.count(name) > 1:
+            msg = (
+                f"a metric would have the name of another column of the answer, '{name}'; name it "
+                "otherwise, with .alias(...)"
+            )
+            raise ValueError(msg)
     models = _models(meaning, role)
     found = keys_of_question.found(meaning.schema, keys, long=long)
     index = None if found.windows is None else found.windows.index

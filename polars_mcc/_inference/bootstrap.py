@@ -242,8 +242,9 @@ def _interval(
 ) -> tuple[float | None, ...]:
     """What the replicates of a score say: its standard error and limits, None if unknown."""
     unknown = (None, None, None)
-    span = metric.range
-    if score is None or not math.isfinite(score) or (span and score in {span.low, span.high}):
+    ends = () if metric.range is None else (metric.range.low, metric.range.high)
+    is_end = any(score == end for end in ends if not isinstance(end, pl.Expr))
+    if score is None or not math.isfinite(score) or is_end:
         return unknown  # The rows there say nothing of others.
     replicates = replicates[np.isfinite(replicates)]
     if len(replicates) < 2 or replicates.min() == replicates.max():
@@ -262,6 +263,8 @@ def _influences(without: _Floats, weights: _Floats | _Ints) -> _Floats:
     """How far each draw moves a score, from the score without it; as often as there are such."""
     known = ~np.isnan(without)
     without, weights = without[known], weights[known]
+    if not len(without):
+        return np.zeros((2, 0))
     lead = np.average(without, weights=weights) - without
     return np.stack([lead, weights])
 

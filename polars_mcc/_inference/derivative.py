@@ -19,8 +19,9 @@ import polars as pl
 Node: TypeAlias = Any
 """A part of an expression, as Polars writes it in JSON."""
 
-_ZERO, _ONE = pl.lit(0.0), pl.lit(1.0)
+_ONE = pl.lit(1.0)
 _COUNTS = {"Count", "NUnique"}
+_FLOATS = [{"Literal": name} for name in ("Float64", "Float32")]
 
 
 class NoDerivativeError(ValueError):
@@ -121,7 +122,7 @@ class Tape:
             "Column": lambda _, name: self._column(name),
             "Agg": lambda node, _: self._column(self._aggregate(node)),
             "Alias": lambda _, parts: self._value(parts[0]),
-            "Cast": lambda node, part: self._chained(node, [part["expr"]], lambda *_: [_ONE]),
+            "Cast": self._cast,
             "Filter": self._filtered,
             "Ternary": self._either,
             "BinaryExpr": lambda node, part: self._chained(
@@ -135,6 +136,11 @@ class Tape:
 
     def _column(self, name: str) -> Value:
         return self._defined.get(name) or Value(pl.col(name), {name: _ONE})
+
+    def _cast(self, node: Node, content: Node) -> Value:
+        if content["dtype"] not in _FLOATS:  # A step has no derivative.
+            raise NoDerivativeError(_name_of({"Cast": content}))
+        return self._chained(node, [content["expr"]], lambda *_: [_ONE])
 
     def _filtered(self, node: Node, content: Node) -> Value:  # noqa: ARG002 - as of other rules
         of_all = self._value(content["input"])
@@ -171,7 +177,7 @@ class Tape:
 
     def _expression(self, node: Node) -> pl.Expr:
         """A part of an expression, with columns in place of its aggregations."""
-        return pl.Expr.deserialize(StringIO(json.dumps(self._replaced(node))), format="json")
+        return _as_it_is(self._replaced(node))
 
     def _replaced(self, node: Node) -> Node:
         if _is_aggregation(node):
@@ -241,7 +247,10 @@ def _is_aggregation(node: Node) -> bool:
 
 
 def _as_it_is(node: Node) -> pl.Expr:
-    return pl.Expr.deserialize(StringIO(json.dumps(node)), format="json")
+    try:
+        return pl.Expr.deserialize(StringIO(json.dumps(node)), format="json")
+    except pl.exceptions.ComputeError:  # JSON has no infinite numbers.
+        raise NoDerivativeError("NaN or infinity") from None  # noqa: EM101, TRY003
 
 
 def _unfiltered(node: Node) -> Node:
@@ -304,7 +313,8 @@ def _clip(limits: Mapping[str, bool]) -> _Rule:
         least = ends[:1] if limits["has_min"] else ()
         most = ends[-1:] if limits["has_max"] else ()
         is_inside = [value >= end for end in least] + [value <= end for end in most]
-        return [_Where(pl.all_horizontal(is_inside)), *(_ZERO for _ in ends)]
+        is_out = [value < end for end in least] + [value > end for end in most]
+        return [_Where(pl.all_horizontal(is_inside)), *map(_Where, is_out)]
 
     return rule
 
@@ -313,10 +323,10 @@ _FUNCTIONS: Mapping[str, _Rule] = {
     "Negate": lambda _: [pl.lit(-1.0)],
     "Abs": lambda x: [x.sign()],
     "Exp": lambda x: [x.exp()],
-    "Log": lambda x, base: [1 / x / base.log(), _ZERO],
+    "Log": lambda x, base: [1 / x / base.log(), -x.log() / base / base.log().pow(2)],
     "Log1p": lambda x: [1 / (1 + x)],
     "Sqrt": lambda x: [0.5 / x.sqrt()],
-    "Generic": lambda x, power: [power * x.pow(power - 1), _ZERO],  # of powers
+    "Generic": lambda x, power: [power * x.pow(power - 1), x.pow(power) * x.log()],  # of powers
     "ArcTanh": lambda x: [1 / (1 - x.pow(2))],
     "FillNull": _first_known,
     "Coalesce": _first_known,

@@ -8,12 +8,13 @@ function g of these, and a row of the pair (i, j) moves it by
 So three numbers per class tell the influence of every row. They are derivatives of the expression
 by which the metric is defined. A score of pairs has derivatives by the share of a pair too.
 
-Influences are taken at two tables. The observed one tells the variance of the score. In the other,
-no class is without misses, so that it tells a variance also where the observed rows have none.
+Influences are taken at two tables. The observed table tells the variance of the score. It is 0
+where all rows are right. In the other table every class has misses, so that its variance is not 0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -74,8 +75,11 @@ def of_classes(
     gold rows of a class that are not in the pool.
     """
     apart = by_table(log)
-    frame = both_tables(log, pairs, classes, positive).with_columns(**formulas(log.zero_division))
-    tape = _tape_of_classes(in_order(apart, "label"), log.zero_division)
+    undefined = log.zero_division
+    if undefined is not None and math.isnan(undefined):  # A score that is NaN has no interval.
+        undefined = None
+    frame = both_tables(log, pairs, classes, positive).with_columns(**formulas(undefined))
+    tape = _tape_of_classes(in_order(apart, "label"), undefined)
     values = _read(tape, metrics)
     shares = {name: pl.col(name) / pl.col("s") for name in _MARGINS}
     columns = _at_table(values, metrics)
@@ -204,10 +208,11 @@ def _of_pool(log: SlicedLog, gold: pl.Expr, pred: pl.Expr, hit: pl.Expr) -> pl.E
 
 
 def _at_end(log: SlicedLog, gold: pl.Expr, pred: pl.Expr, hit: pl.Expr) -> pl.Expr:
-    """The rows that a proportion would be of, per row, where no pair that occurs moves the score.
+    """The rows of a proportion like the score, per row, where no pair that occurs moves the score.
 
-    With few rows of other pairs, δ_ij of each, the score moves by Σ δφ, with the variance Σ δφ² per
-    row, as a proportion of Σ δφ / Σ δφ² rows a row does. Here δ_ij = T_i + P_j.
+    Add a share ε·δ_ij of each other pair, with a small ε. The score then moves by ε·Σ δφ, and its
+    variance per row is ε·Σ δφ². A proportion that moves by as much has this variance if it is of
+    Σ δφ / Σ δφ² rows per row. Here δ_ij = T_i + P_j.
     """
     t, p, k = pl.col("share:support"), pl.col("share:predicted"), pl.len().cast(pl.Float64)
     total = in_order(log, "label")
@@ -343,7 +348,7 @@ def _read(tape: Tape, metrics: Sequence[Metric]) -> dict[str, Value]:
         except NoDerivativeError as error:
             msg = (
                 f"metric '{metric.name}' has no standard error by a formula, for {error} in it has "
-                "no derivative; take method=Bootstrap(...), from counts that are collected"
+                "no derivative; by(..., method=Bootstrap(...)) resamples it, from a DataFrame"
             )
             raise ValueError(msg) from None
     return values

@@ -76,12 +76,12 @@ def _steps(name: str, method: Method) -> Iterator[dict[str, pl.Expr]]:
     variance, phi_phi = pl.col(f"variance:{name}"), pl.col(f"phi_phi:{name}:{OBSERVED}")
     place, se, rows = pl.col(f"place:{name}"), pl.col(f"{name}_se"), pl.col(f"rows:{name}")
     has_score = value.is_not_null() & score.is_finite() & z.is_not_null()
-    width = pl.coalesce(high - low, 1.0)
+    width = pl.coalesce(high - low, score.abs())
     varies = has_score & (phi_phi > NOTHING * width.pow(2))
     varies &= variance * draws > NOTHING * phi_phi
     yield {
         f"span:{name}": width,
-        f"place:{name}": pl.when(has_score & score.is_between(low, high)).then(
+        f"place:{name}": pl.when(has_score & (width > 0) & score.is_between(low, high)).then(
             (score - low) / width
         ),
         f"{name}_se": pl.when(varies & variance.is_finite()).then(variance.sqrt()),

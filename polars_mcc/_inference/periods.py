@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
@@ -19,6 +21,12 @@ def columns_for(metric: str, *, has_clusters: bool) -> list[str]:
     sizes = ["n", "n_clusters"] if has_clusters else ["n"]
     both = [f"{name}_{period}" for name in (*sizes, metric) for period in _SIDES]
     return [*both, "diff", "diff_se", "diff_low", "diff_high", "p_value", "p_adjusted", "n_null"]
+
+
+def columns_in_answer(metric: str, names: Sequence[str]) -> list[pl.Expr]:
+    """These columns of the answer, of `changes`: a metric may have any name."""
+    scores = {f"{metric}_{period}": f"score_{side}" for period, side in _SIDES.items()}
+    return [pl.col(scores.get(name, name)).alias(name) for name in names]
 
 
 def changes(log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, asked: Asked) -> pl.LazyFrame:
@@ -44,8 +52,6 @@ def changes(log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, asked: Asked)
             for period, side in _SIDES.items()
         },
     )
-    names = {f"{metric.name}_{period}": f"score_{side}" for period, side in _SIDES.items()}
-    both = both.with_columns(**names)
     if not log.has_clusters:
         return independent(both, asked.ci)
     se_a, se_b = pl.col("se_a"), pl.col("se_b")

@@ -23,7 +23,7 @@ def check_choice(name: str, value: object, choices: Any, *others: str) -> None: 
 
 def check_number(name: str, value: float | None) -> None:
     """Raise a TypeError unless a value is a number or None."""
-    if not (value is None or isinstance(value, (int, float))):
+    if isinstance(value, bool) or not (value is None or isinstance(value, (int, float))):
         msg = f"{name} must be a number or None, got {value!r}"
         raise TypeError(msg)
 

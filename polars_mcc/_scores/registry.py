@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -19,7 +20,7 @@ IntoMetrics: TypeAlias = IntoMetric | Sequence[IntoMetric]
 _REGISTRY = {metric.name: metric for metric in METRICS}
 _BUILT_IN = frozenset(_REGISTRY)
 _RESERVED = {
-    *("n", "n_null", "n_clusters", "diff"),
+    *("n", "n_null", "n_clusters", "diff", "period"),
     *("model", "keys", "slice", "value", "complete"),
 }
 """Columns that an answer may have beside its metrics."""
@@ -90,7 +91,8 @@ def register_metric(
         less_is_better: Whether a smaller value is better, as of an error rate.
 
     Raises:
-        ValueError: There is a metric, or another column of an answer, of this name.
+        ValueError: There is a metric, or another column of an answer, of this name; the range is
+            not two finite numbers in rising order.
         TypeError: It is no expression.
         polars.exceptions.ColumnNotFoundError: It is of a column that there is not.
         polars.exceptions.SchemaError: It is no aggregation.
@@ -105,6 +107,11 @@ def register_metric(
     """
     if name in _BUILT_IN | _RESERVED:
         msg = f"there is a metric, or another column of answers, '{name}'; take another name"
+        raise ValueError(msg)
+    if range is not None and not (
+        len(range) == 2 and all(map(math.isfinite, range)) and range[0] < range[1]
+    ):
+        msg = f"range must be the least and the largest value, such as (0, 1), got {range!r}"
         raise ValueError(msg)
     metric = replace(
         _of_expression(name, expression),
@@ -136,6 +143,15 @@ def chosen(metrics: IntoMetrics) -> list[Metric]:
                 "in an answer; name an expression with .alias(...)"
             )
             raise ValueError(msg)
+    return found
+
+
+def one(metric: IntoMetric) -> Metric:
+    """The one metric that a user asks for, or an error."""
+    if not isinstance(metric, (str, pl.Expr)):
+        msg = f"metric must be one name of metrics(), or one expression, got {metric!r}"
+        raise TypeError(msg)
+    [found] = chosen(metric)
     return found
 
 

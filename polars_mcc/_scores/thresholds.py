@@ -106,13 +106,14 @@ class Thresholds:
         at_shared = _scored(log, at_shared, [metric], None).select(
             *log.slice, "shared", pl.col(name).alias(shared_name)
         )
-        loss = pl.col(name) - pl.col(shared_name)
+        better, worse = pl.col(name), pl.col(shared_name)
+        loss = worse - better if metric.less_is_better else better - worse
         return (
             log.beside(log.beside(slices, own), at_shared)
             .with_columns(
                 threshold=self._threshold(),
                 shared_threshold=self._threshold("shared"),
-                loss=-loss if metric.less_is_better else loss,
+                loss=loss,
             )
             .select(*log.slice, *best_columns(metric))
         )

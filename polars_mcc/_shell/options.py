@@ -40,6 +40,8 @@ class Option:
     @property
     def default_in_shell(self) -> Any:  # noqa: ANN401 - of any option
         """The default, as it would be typed: where several may be, a list."""
+        if isinstance(self.default, tuple):
+            return list(self.default)
         return [self.default] if self.is_list and self.default is not None else self.default
 
     @property

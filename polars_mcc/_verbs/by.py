@@ -86,11 +86,11 @@ def by(
         there are clusters takes the place of the normal distribution.
 
         - "score" of R_K asks which scores would have made the observed one likely, with the
-          variance that they have themselves. Any other metric with a range is taken for a
-          proportion: of as many rows as make the variance of a proportion its own. Its interval
-          is Wilson's (1927). For a proportion, such as recall, these are the rows that could have
-          been wrong. The number of rows is read off a table with the same margins in which no
-          class is without misses, so that it holds where all rows are right.
+          variance that they have themselves. Any other metric with a range has Wilson's interval
+          (1927), of a proportion of m rows. m is chosen so that the proportion has the variance
+          of the metric. For recall, m is the number of gold rows of the class. Where all rows are
+          right the observed variance is 0. So m comes from a table with the same margins, in
+          which two rows of each gold class are predicted at random.
         - "fisher": symmetric in artanh of the score, scaled from -1 to 1. "wald": symmetric in the
           score, cut at the ends of its range. A metric of one's own without a range has this one.
         - `Bootstrap`: percentiles of rows drawn with replacement, or, with `bca`, corrected.
@@ -102,9 +102,9 @@ def by(
         the least was chosen.
 
         There is no interval (null) of a metric that is 0/0, or of one cluster; of R_K, also if
-        labels are never both gold and predicted. At the ends of its range, such as 1, a metric
-        has no standard error, and of the methods only "score" has an interval: rows without a
-        miss do not say that there are none. Metrics of pairs have none there.
+        labels are never both gold and predicted. Where a metric is at the end of its range, such
+        as 1, there is no standard error, and only "score" gives an interval: it says how low the
+        true score may be though no row is wrong. Metrics of pairs have no interval there.
 
     Sets and windows:
         Rows are counted once, and all streams, but for sets of two or more keys of which none is
@@ -177,7 +177,7 @@ def by(
     asked = registry.chosen(metrics)
     names = [metric.name for metric in asked]
     answers = ["n", *names, "n_null"]
-    answers += [] if ci is None else ["n_clusters", *_limits_of(names)]
+    answers += [] if ci is None else ["n_clusters", *columns_of(names)]
     sliced = cut(log, keys, answers=answers, lists=ci is None, cluster=ci is not None, long=long)
     if sliced.is_multilabel:
         registry.check_multilabel(asked)
@@ -200,16 +200,6 @@ def by(
         found = estimate(sliced, pairs(sliced), Asked(ci, method, asked, positive))
         slices = within_range(found.scores, ranges_of(asked))
     return log.in_kind(sliced.answer(slices))
-
-
-def _limits_of(names: list[str]) -> list[str]:
-    """The columns of intervals, or a ValueError if a metric is called like one."""
-    limits = columns_of(names)
-    for name in names:
-        if name in limits:
-            msg = f"metric '{name}' has the name of a limit of another one; name it otherwise"
-            raise ValueError(msg)
-    return limits
 
 
 def _check_resampling(log: Described[FrameT], sliced: SlicedLog) -> None:

@@ -13,7 +13,7 @@ from polars_mcc._counts.exact import Floats
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._inference.asked import Asked
-from polars_mcc._inference.periods import PERIODS, changes, columns_for
+from polars_mcc._inference.periods import PERIODS, changes, columns_for, columns_in_answer
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level, check_number
 from polars_mcc._log.columns import MissingColumn
@@ -93,9 +93,9 @@ def check(
         but for p-values, and
 
         - `failed` (String): the metrics that fail, "" if none does;
-        - `verdict` (Enum): "passes" or "not judged". A slice without a score, because the log's
-          `zero_division` leaves it out, is not judged; nor is one that a DataFrame of thresholds
-          does not have.
+        - `verdict` (Enum): "passes" or "not judged". A slice is not judged if it has too few rows
+          or no score, or if a DataFrame of thresholds has none for it. A threshold for a slice
+          that the log does not have is a row that is not judged.
 
     Raises:
         polars_mcc.CheckError: A slice fails, or none is judged. It is an AssertionError, whose
@@ -128,7 +128,7 @@ def check(
 
         polars-mcc check logs/ --by country --min mcc=0.5 --min recall_macro=0.6 --max fnr=0.1
     """
-    [chosen] = registry.chosen(metric)
+    chosen = registry.one(metric)
     bars = [*_bars(metric, "min", min), *_bars(metric, "max", max)]
     if bool(bars) == (no_worse_than is not None):
         msg = "check needs min=0.6 or max=0.1, say, or no_worse_than=the counts of a baseline"
@@ -136,36 +136,47 @@ def check(
     check_at_least("min_n", min_n, 1)
     if ci is not None:
         check_level(ci)
-    cut(log, keys, answers=[_FAILED, _VERDICT])
     if no_worse_than is None:
         of_bars = {bar.metric.name: bar.asked for bar in bars}
+        sliced = cut(log, keys, answers=[*of_bars, _FAILED, _VERDICT])
         found, sizes = by(log, *keys, metrics=[*of_bars.values()], ci=ci).lazy(), ["n"]
-        found = _with_own_bars(found, bars)
+        found = _with_own_bars(found, bars, [*sliced.names.values()])
     else:
         level = defaults.LEVEL if ci is None else ci
         found = _compared(log, keys, no_worse_than, level, chosen)
         sizes = ["n_before", "n_after"]
         bars = [_Bar(chosen, metric, "max" if chosen.less_is_better else "min", 0.0, "diff")]
-    is_sized = pl.all_horizontal(pl.col(size) >= min_n for size in sizes)
+    is_sized = pl.all_horizontal(pl.col(size) >= min_n for size in sizes).fill_null(value=False)
     has_score = pl.any_horizontal(bar.has_score for bar in bars)
-    fails = [bar.fails(ci) & bar.has_score & is_sized for bar in bars]
+    fails = {
+        f"fails {place}": bar.fails(ci) & bar.has_score & is_sized for place, bar in enumerate(bars)
+    }
     names = [
-        pl.when(is_failing).then(pl.lit(bar.metric.name))
-        for is_failing, bar in zip(fails, bars, strict=True)
+        pl.when(name).then(pl.lit(bar.metric.name)) for name, bar in zip(fails, bars, strict=True)
     ]
     verdict = (
         pl.when(~(is_sized & has_score))
         .then(pl.lit("not judged"))
-        .when(pl.any_horizontal(fails))
+        .when(pl.any_horizontal(*fails))
         .then(pl.lit("fails"))
         .otherwise(pl.lit("passes"))
     )
-    verdicts = found.with_columns(
-        pl.concat_str(names, separator=", ", ignore_nulls=True).alias(_FAILED),
-        verdict.cast(_VERDICTS).alias(_VERDICT),
+    judged = (
+        found.with_columns(**fails)
+        .with_columns(
+            pl.concat_str(names, separator=", ", ignore_nulls=True).alias(_FAILED),
+            verdict.cast(_VERDICTS).alias(_VERDICT),
+        )
+        .collect()
     )
-    surely = "" if ci is None else f", surely (ci={ci})"
-    return _passed(verdicts.collect(), bars, surely, min_n)
+    counted = {bar.words: judged[name].sum() for name, bar in zip(fails, bars, strict=True)}
+    failing = {words: times for words, times in counted.items() if times}
+    what = ", ".join(
+        words if len(bars) == 1 else f"{words} ({times})" for words, times in failing.items()
+    )
+    what += "" if ci is None else f", surely (ci={ci})"
+    hidden = [_VERDICT] if len(bars) > 1 else [_FAILED, _VERDICT]
+    return _passed(judged.drop(*fails), what, min_n, hidden)
 
 
 @dataclass(frozen=True)
@@ -215,30 +226,39 @@ def _bars(asked: IntoMetric, side: Literal["min", "max"], given: Bar | None) -> 
         for metric in registry.chosen(name)
     ]
     for bar in bars:
-        if isinstance(bar.at, pl.DataFrame):
-            if side not in bar.at.columns:
-                msg = f"{side} is a frame without a column '{side}'; it has {bar.at.columns}"
-                raise ValueError(msg)
-        else:
-            check_number(side, bar.at)
+        if not isinstance(bar.at, pl.DataFrame) or isinstance(given, Mapping):
+            check_number(side, bar.at)  # type: ignore[arg-type]
+        elif not bar.at.schema.get(side, pl.String()).is_numeric():
+            msg = f"{side} is a frame without a column '{side}' of numbers; it has {bar.at.schema}"
+            raise ValueError(msg)
         if side == "min" and bar.metric.less_is_better:
             msg = f"less is better of '{bar.metric.name}': say the most, as in max={bar.at!r}"
             raise ValueError(msg)
     return bars
 
 
-def _with_own_bars(found: pl.LazyFrame, bars: Sequence[_Bar]) -> pl.LazyFrame:
-    """Add the thresholds that are of slices."""
-    names = found.collect_schema().names()
+def _with_own_bars(found: pl.LazyFrame, bars: Sequence[_Bar], keys: Sequence[str]) -> pl.LazyFrame:
+    """Add the thresholds that are of slices; those of slices that are not there are rows too."""
     for bar in bars:
-        if isinstance(bar.at, pl.DataFrame):
-            keys = [name for name in bar.at.columns if name != bar.side]
-            for key in keys:
-                if key not in names:
-                    msg = f"{bar.side} has a column '{key}', which is no key of the slices"
-                    raise ValueError(msg)
-            on: list[str | pl.Expr] = [*keys] or [pl.lit(0)]
-            found = found.join(bar.at.lazy(), on=on, how="left", nulls_equal=True)
+        if not isinstance(bar.at, pl.DataFrame):
+            continue
+        named = [name for name in bar.at.columns if name != bar.side]
+        if {*named} != {*keys} or bar.side in keys:
+            msg = (
+                f"{bar.side} must have the keys of the slices, {', '.join(map(repr, keys))}, and a "
+                f"column '{bar.side}'; it has {', '.join(map(repr, bar.at.columns))}"
+            )
+            raise ValueError(msg)
+        if bar.at.select(named).is_duplicated().any():
+            msg = f"{bar.side} has several rows of one slice; leave one for each"
+            raise ValueError(msg)
+        for key, dtype in found.select(named).collect_schema().items():
+            own_dtype = bar.at.schema[key]
+            if dtype != own_dtype and not (dtype.is_integer() and own_dtype.is_integer()):
+                msg = f"{bar.side} has '{key}' as {own_dtype}, and the log as {dtype}: cast it"
+                raise ValueError(msg)
+        own = bar.at.lazy()
+        found = found.join(own, on=named, how="full", nulls_equal=True, coalesce=True)
     return found
 
 
@@ -270,7 +290,7 @@ def _compared(
     positive = registry.checked([metric], log.meaning.positive, apart.label_dtype)
     found = changes(sliced, apart, cells, Asked(ci, metrics=[metric], positive=positive))
     shown = [name for name in columns if name not in {"p_value", "p_adjusted"}]
-    return sliced.answer(found.select(*sliced.slice, *shown))
+    return sliced.answer(found.select(*sliced.slice, *columns_in_answer(metric.name, shown)))
 
 
 def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.LazyFrame]:
@@ -300,27 +320,19 @@ def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.L
     return apart, pl.concat(both, how="vertical_relaxed")
 
 
-def _passed(judged: pl.DataFrame, bars: Sequence[_Bar], surely: str, min_n: int) -> pl.DataFrame:
+def _passed(judged: pl.DataFrame, what: str, min_n: int, hidden: list[str]) -> pl.DataFrame:
     """What was judged, or a CheckError if a slice fails, or none is judged."""
     fails, _, left_out = (judged.filter(pl.col(_VERDICT) == name) for name in _VERDICTS.categories)
     number = judged.height - left_out.height
     if number and fails.is_empty():
         return judged
     verb = "fails" if fails.height == 1 else "fail"
-    failed = fails[_FAILED].str.split(", ")
-    counted = {bar.words: failed.list.contains(bar.metric.name).sum() for bar in bars}
-    what = ", ".join(
-        words if len(bars) == 1 else f"{words} ({times})"
-        for words, times in counted.items()
-        if times
-    )
-    message = f"{fails.height} of {number} slices {verb}: {what}{surely}"
+    message = f"{fails.height} of {number} slices {verb}: {what}"
     if not number:
         message = "there is no slice to judge"
     if not left_out.is_empty():
         message += f" ({left_out.height} not judged: fewer than {min_n} rows, or no score)"
     if not fails.is_empty():
-        hidden = [_VERDICT] if len(bars) > 1 else [_FAILED, _VERDICT]
         message += f"\n{_table(fails.drop(hidden))}"
     raise CheckError(message, judged)
 

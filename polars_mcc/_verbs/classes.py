@@ -89,6 +89,9 @@ def classes(
         polars-mcc classes logs/ --by country --ci 0.95 --format csv
     """
     check_choice("method", method, Method)
+    if ci is None and method != defaults.METHOD:
+        msg = f"method={method!r} makes the interval, not the score: give the level too, as ci=0.95"
+        raise ValueError(msg)
     if ci is None:
         sliced = cut(log, keys, answers=COLUMNS, lists=True)
         scores = class_scores(sliced, _with_slice(sliced, classes_of(sliced)))

@@ -115,7 +115,7 @@ def compare(
     check_choice("method", method, Method)
     check_choice("correction", correction, Correction)
     check_level(ci)
-    [chosen] = registry.chosen(metric)
+    chosen = registry.one(metric)
     columns = _columns_for(chosen.name)
     sliced = cut(log, keys, answers=columns, cluster=True, baseline=_baseline_of(log, baseline))
     positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
@@ -146,11 +146,12 @@ def compare(
     both = sliced.beside(sliced.beside(side(b, chosen.name, "b"), side_a(a, chosen.name)), moved)
     slices = with_difference(_correlated(both, ci, method), ci)
     scores = {f"{chosen.name}_{side}": f"score_{side}" for side in "ab"}
-    slices = slices.with_columns(**scores)
     shown = [name for name in columns if cluster or name != "n_clusters"]
     n_clusters = {name: pl.col(name).fill_null(0) for name in shown if name == "n_clusters"}
     found = adjusted(slices.with_columns(**n_clusters), correction)
-    return log.in_kind(sliced.answer(found.select(*sliced.slice, *shown)))
+    # A metric may have any name, so that its columns have it only here.
+    columns_of_answer = (pl.col(scores.get(name, name)).alias(name) for name in shown)
+    return log.in_kind(sliced.answer(found.select(*sliced.slice, *columns_of_answer)))
 
 
 def _baseline_of(log: Described[Any], baseline: IntoColumn | None) -> IntoColumn | None:

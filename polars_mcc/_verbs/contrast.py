@@ -30,6 +30,7 @@ from polars_mcc._log.columns import IntoColumn, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import check_plain
+from polars_mcc._log.plan_errors import Failure, unless
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
@@ -39,6 +40,7 @@ To: TypeAlias = str | Mapping[str, object]
 
 _WORDS = ("rest", "total", "best", "each")
 _TO = "_to"
+_ENDS = ("low_a", "high_a", "low_b", "high_b")
 
 
 def contrast(
@@ -73,7 +75,7 @@ def contrast(
         with the columns
 
         - those of `within`, the keys, and, of the slice that it is compared with, `<key>_to`,
-          if that is a slice, which is not compared with itself; `model` (String) if `pred` is
+          if that is a slice (no slice is compared with itself); `model` (String) if `pred` is
           several;
         - `n`, `n_to` (Int64; Float64 for float weights): the rows scored, of the slice and of what
           it is compared with;
@@ -83,17 +85,21 @@ def contrast(
         - `p_value`, of no difference, and `p_adjusted`, corrected (Float64);
         - `n_null`: the rows of the slice not scored.
 
-        Two slices have no row in common; a slice and the total have all of the slice's, which the
-        interval takes into account. It is Zou's (2007), from both scores' intervals; that of
-        a ratio is made in the same way, of logarithms: null unless both scores are above 0.
+        Two slices have no row in common. A slice and the total have all rows of the slice in
+        common, which the interval takes into account, unless one of both scores has no standard
+        error. A slice that is nearly all rows is better compared with the rest. The interval is
+        Zou's (2007), from the intervals of both scores. That of a ratio is made in the same way,
+        of logarithms; it is null unless both scores are above 0.
         With "best", the row with the lowest `diff` is the gap of the best and the worst slice.
         Neither that nor its interval knows that they were picked as best and worst: with many
         slices, a gap is found where there is none.
 
     Raises:
+        TypeError: `to` is neither text nor a mapping.
         ValueError: There are no keys; a key is also in `within`; `to` is no word that is known,
-            nor all keys of a slice; an option has no such value; the log has clusters; the
-            metric has no derivative.
+            nor all keys of a slice, or a value that the key cannot have; an option has no such
+            value; the log has clusters; the metric has no derivative.
+        polars.exceptions.InvalidOperationError: On `collect`: the log has no row of the slice `to`.
 
     Errors of `by` are raised too.
 
@@ -127,7 +133,8 @@ def contrast(
     check_level(ci)
     inside: list[IntoColumn] = []
     if within is not None:
-        inside = [within] if isinstance(within, (str, pl.Expr)) else [*within]
+        is_several = isinstance(within, Sequence) and not isinstance(within, str)
+        inside = [*within] if is_several else [within]  # type: ignore[misc, list-item]
     check_plain([*keys, *inside], "contrast", "it compares slices of columns; name these alone")
     log.meaning.check_without("contrast", "it takes rows for independent", "cluster")
     names, of_whole = (
@@ -136,8 +143,11 @@ def contrast(
     if not names:
         msg = "contrast compares slices: name the keys to slice by, as in contrast('country')"
         raise ValueError(msg)
+    for name in {*names} & {*of_whole}:
+        msg = f"'{name}' is a key and also in within: slices of one value are not compared"
+        raise ValueError(msg)
     _check_to(to, names)
-    [chosen] = registry.chosen(metric)
+    chosen = registry.one(metric)
     columns = _columns_for(chosen.name, ratio=ratio)
     to_keys = [f"{name}{_TO}" for name in names] if _is_slice(to) else []
     sliced = cut(log, [*inside, *keys], answers=[*to_keys, *columns])
@@ -145,10 +155,13 @@ def contrast(
     sliced = sliced if chosen.needs_labels else unnamed(sliced)
     asked = Asked(ci, method, [chosen], positive)
     sides = _Sides(sliced, replace(sliced.whole, keys=tuple(of_whole)), asked, chosen)
-    compared = _compared(sides.to(to), ci, chosen, ratio=ratio)
+    compared = _compared(sides.to(to), ci, ratio=ratio)
     found = adjusted(compared, correction)
+    scores = {chosen.name: "own_b", f"{chosen.name}{_TO}": "own_a"}
     renamed = {KEY + name + _TO: f"{name}{_TO}" for name in names} if to_keys else {}
-    found = found.rename(renamed).select(*sliced.slice, *to_keys, *columns)
+    # A metric may have any name, so that its columns have it only here.
+    shown = (pl.col(scores.get(name, name)).alias(name) for name in columns)
+    found = found.rename(renamed).select(*sliced.slice, *to_keys, *shown)
     return log.in_kind(_in_front(sliced.answer(found, *to_keys), [*of_whole, *names], to_keys))
 
 
@@ -164,6 +177,9 @@ def _columns_for(metric: str, *, ratio: bool) -> list[str]:
 
 
 def _check_to(to: To, keys: Sequence[str]) -> None:
+    if not isinstance(to, (str, Mapping)):
+        msg = f"to must be a word or the keys of a slice, as {{'country': 'US'}}, got {to!r}"
+        raise TypeError(msg)
     if isinstance(to, Mapping) and {*to} != {*keys}:
         named = ", ".join(map(repr, keys))
         msg = f"to={dict(to)!r} is no slice of the keys {named}: name each of them once"
@@ -214,7 +230,11 @@ class _Sides:
         shared = covariances(self.log, self.whole, slices, total, self.metric.name)
         both = self.log.beside(self.whole.beside(self._b(slices), self._a(total)), shared)
         correlation = pl.col("covariance") / (pl.col("se_a") * pl.col("se_b"))
-        return both.with_columns(correlation=correlation.clip(-1, 1).fill_null(0.0))
+        is_all = pl.col("n") == pl.col(f"n{_TO}")  # There is nothing to be sure of.
+        same = [
+            pl.when(is_all).then(f"score_{name[-1]}").otherwise(name).alias(name) for name in _ENDS
+        ]
+        return both.with_columns(*same, correlation=correlation.clip(-1, 1).fill_null(0.0))
 
     def _to_slices(self, slices: Estimate, what: To) -> pl.LazyFrame:
         log, whole = self.log, self.whole
@@ -223,10 +243,14 @@ class _Sides:
         scores = self._b(slices)
         if isinstance(what, Mapping):
             is_there = pl.all_horizontal(
-                pl.col(KEY + key).eq_missing(pl.lit(value).cast(log.key_dtypes[key]))
+                pl.col(KEY + key).eq_missing(_value(key, value, log.key_dtypes[key]))
                 for key, value in what.items()
             )
             others = others.filter(is_there)
+            message = pl.lit(f"no row of the log is of the slice to={dict(what)!r}")
+            none = Failure(pl.len() == 0, message)
+            there = others.select(is_there=unless(pl.lit(value=True), none))
+            scores = scores.join(there.head(1), how="cross")
         elif what == "best":
             score = pl.col("score_a").fill_nan(None)
             best = score.min() if self.metric.less_is_better else score.max()
@@ -244,10 +268,21 @@ class _Sides:
         return both.filter(pl.any_horizontal(is_other))
 
 
-def _compared(both: pl.LazyFrame, ci: float, metric: Metric, *, ratio: bool) -> pl.LazyFrame:
+def _value(key: str, value: object, dtype: pl.DataType) -> pl.Expr:
+    """The value of a key of a slice, or a ValueError if the key cannot have it."""
+    found = pl.Series([value])
+    try:
+        # What is typed on a command line is text.
+        found = found.cast(dtype) if isinstance(value, str) else pl.Series([value], dtype=dtype)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        msg = f"to={{{key!r}: {value!r}}}: key '{key}' is {dtype}, and has no such value"
+        raise ValueError(msg) from None
+    return pl.lit(found.first(), dtype)
+
+
+def _compared(both: pl.LazyFrame, ci: float, *, ratio: bool) -> pl.LazyFrame:
     """The difference of both sides, or the ratio: the difference of their logarithms."""
-    scores = {metric.name: pl.col("score_b"), f"{metric.name}{_TO}": pl.col("score_a")}
-    both = both.with_columns(**scores)
+    both = both.with_columns(own_a="score_a", own_b="score_b")
     if not ratio:
         se_a, se_b = pl.col("se_a"), pl.col("se_b")
         squared = se_a.pow(2) + se_b.pow(2) - 2 * pl.col("correlation") * se_a * se_b

@@ -12,7 +12,7 @@ from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.differences import adjusted
-from polars_mcc._inference.periods import PERIODS, changes, columns_for
+from polars_mcc._inference.periods import PERIODS, changes, columns_for, columns_in_answer
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method, check_choice, check_level
 from polars_mcc._log.columns import IntoColumn
@@ -96,7 +96,7 @@ def drift(
     check_choice("correction", correction, Correction)
     check_level(ci)
     check_plain(keys, "drift", "windows overlap, and two periods must not", sets=True)
-    [chosen] = registry.chosen(metric)
+    chosen = registry.one(metric)
     columns = columns_for(chosen.name, has_clusters=log.meaning.cluster is not None)
     periods: dict[str, IntoColumn] = {"before": before, "after": after}
     sliced = cut(log, keys, answers=columns, cluster=True, periods=periods)
@@ -111,7 +111,9 @@ def drift(
     found = adjusted(compared, correction)
     # From the left, so that it is looked at also if there are no slices.
     checked = _both_periods(counted).join(found, on=pl.lit(0), how="left")
-    there = checked.filter(pl.col("n_null").is_not_null()).select(*of_slices.slice, *columns)
+    there = checked.filter(pl.col("n_null").is_not_null()).select(
+        *of_slices.slice, *columns_in_answer(chosen.name, columns)
+    )
     return log.in_kind(of_slices.answer(there))
 
 

@@ -125,7 +125,7 @@ def written(
     from polars_mcc import plot  # noqa: PLC0415 - altair is optional
 
     check_level(ci)
-    [chosen] = registry.chosen(metric)
+    chosen = registry.one(metric)
     asking = _Asking(log, collect, chosen, metric)
     parts = _parts(log, keys)
     scores, query = _scores(asking, [part.key for part in parts if part.is_column], ci)

@@ -8,6 +8,7 @@ is not reported if the rest were known for sure is not reported when it is not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -163,7 +164,7 @@ def worst(
     if not resolved(log.meaning.schema, keys, "key"):
         msg = "worst looks for slices: name the keys to slice by, as in worst('country', 'device')"
         raise ValueError(msg)
-    [chosen] = registry.chosen(metric)
+    chosen = registry.one(metric)
     if chosen.pairs:
         msg = f"worst looks at metrics of classes, and '{chosen.name}' is of pairs"
         raise ValueError(msg)
@@ -175,7 +176,7 @@ def worst(
     asked = Asked(ci, metrics=[chosen], positive=positive)
     found = _Search(sliced, asked, chosen, correction, min_n).found()
     order = -pl.col("loss") if rank == "loss" else pl.col("diff_high")
-    ranked = _named(found.sort(order, *sliced.slice), chosen).select(*sliced.slice, *columns)
+    ranked = found.sort(order, *sliced.slice).select(*sliced.slice, *_answer(chosen, columns))
     answer = sliced.named(ranked)
     return log.in_kind(answer if top is None else answer.head(top))
 
@@ -209,7 +210,7 @@ class _Search:
 
     def _scores_of_rest(self, classes: pl.LazyFrame, of_total: pl.LazyFrame) -> pl.LazyFrame:
         """The `rest` of each slice, scored, more being better."""
-        if self.metric.name == MCC.name:
+        if self.metric is MCC:
             return scores_of_rest(self.log, self.log.whole, classes, of_total)
         rest = classes_of_rest(self.log, self.log.whole, classes, of_total)
         name, turn = self.metric.name, -1 if self.metric.less_is_better else 1
@@ -340,14 +341,17 @@ class _Search:
         )
 
 
-def _named(found: pl.LazyFrame, metric: Metric) -> pl.LazyFrame:
-    """The scores and differences, called by the metric, and turned back if less is better."""
-    scores = {metric.name: pl.col("score_b"), f"{metric.name}_rest": pl.col("score_a")}
-    if not metric.less_is_better:
-        return found.with_columns(**scores)
-    ends = {"diff": "diff", "diff_low": "diff_high", "diff_high": "diff_low"}
-    turned = {name: -pl.col(end) for name, end in ends.items()}
-    return found.with_columns(**{name: -one for name, one in scores.items()}, **turned)
+def _answer(metric: Metric, names: Sequence[str]) -> list[pl.Expr]:
+    """The columns of the answer, turned back if less is better: a metric may have any name."""
+    found = {metric.name: "score_b", f"{metric.name}_rest": "score_a"}
+    turned = {**found, "diff": "diff", "diff_low": "diff_low", "diff_high": "diff_high"}
+    if metric.less_is_better:
+        turned |= {"diff_low": "diff_high", "diff_high": "diff_low"}
+    sign = -1 if metric.less_is_better else 1
+    return [
+        (sign * pl.col(turned[name])).alias(name) if name in turned else pl.col(name)
+        for name in names
+    ]
 
 
 def _coarser(log: SlicedLog, slices: pl.LazyFrame) -> pl.LazyFrame:

@@ -320,3 +320,43 @@ def test_what_is_linear_in_r_k_has_its_interval(users):
         expected = (found[f"mcc{end}"] + 1) / 2
         assert found[f"mcc_normalized{end}"].to_list() == pytest.approx(expected.to_list())
     assert found["mcc_normalized_se"].to_list() == pytest.approx((found["mcc_se"] / 2).to_list())
+
+
+def test_an_expression_called_mcc_is_not_r_k(users):
+    """Its interval is that of the expression, which is `mcc_min_class` here."""
+    found = users.mcc.by("slice", metrics=pl.col("mcc").min(), ci=0.9, method="wald")
+    expected = users.mcc.by("slice", metrics="mcc_min_class", ci=0.9, method="wald")
+    assert_frame_equal(found, expected.rename(lambda name: name.replace("_min_class", "")))
+
+
+@pytest.mark.parametrize("undefined", [None, math.nan, 0.0])
+def test_whatever_stands_for_0_over_0(users, undefined):
+    """A score that is defined has its interval; one that is NaN or null has none."""
+    same = users.head(3).with_columns(slice=9, gold=0, pred=0)
+    log = pl.concat([users, same], how="vertical_relaxed")
+    names = ["accuracy", "kappa", "f1_macro"]
+    found = log.mcc(zero_division=undefined).by("slice", metrics=names, ci=0.9)
+    usual = users.mcc.by("slice", metrics=names, ci=0.9)
+    assert_frame_equal(found.filter(pl.col("slice") != 9), usual, check_dtypes=False)
+    [one] = found.filter(slice=9).to_dicts()
+    assert one["kappa_low"] is one["kappa_high"] is None
+    assert one["accuracy_low"] is not None
+
+
+def test_a_range_of_no_width_and_edges_of_the_bootstrap(users):
+    one = pl.DataFrame({"gold": ["a"] * 9, "pred": ["a"] * 9})
+    [row] = one.mcc.by(metrics=["chi2", "mutual_info"], ci=0.9).to_dicts()
+    assert row["chi2_low"] is row["mutual_info_high"] is None
+    for bca in (False, True):
+        method = polars_mcc.Bootstrap(replicates=200, seed=1, bca=bca)
+        names = ["chi2", "tp", "mcc_micro"]
+        found = users.mcc(positive=1).by("slice", metrics=names, ci=0.9, method=method)
+        assert found["chi2_low"].null_count() == 0
+        known = users.drop_nulls()
+        single = known.head(1).with_columns(slice=9)
+        log = pl.concat([known, single], how="vertical_relaxed")
+        found = log.mcc.by("slice", ci=0.9, method=method)
+        assert found["mcc_low"].null_count() == 1
+    for wrong in ((1, 0), (0,), (0, math.inf)):
+        with pytest.raises(ValueError, match="range must be the least and the largest value"):
+            polars_mcc.register_metric("odd", pl.col("recall").min(), range=wrong)

@@ -338,7 +338,7 @@ def test_a_metric_and_a_key_of_any_name():
         (
             {"metrics": ["mcc", pl.col("f1").min().alias("mcc_se")], "ci": 0.9},
             ValueError,
-            "metric 'mcc_se' has the name of a limit",
+            "the name of another column of the answer, 'mcc_se'",
         ),
         (
             {"metrics": pl.col("f1").median(), "ci": 0.9},

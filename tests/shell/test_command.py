@@ -681,7 +681,8 @@ def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
         assert argument.names == (flag,)
         default = None if parameter.kind is parameter.VAR_POSITIONAL else parameter.default
         is_list = "list" in str(argument.hint)
-        assert argument.field_info.default == ([default] if default and is_list else default)
+        listed = list(default) if isinstance(default, tuple) else [default]
+        assert argument.field_info.default == (listed if default and is_list else default)
         repeat = f" Repeat {flag} for several." if is_list else ""
         assert argument.parameter.help == words[parameter.name] + repeat
         none = {"none"} if parameter.name == "zero_division" else set()  # which is no default

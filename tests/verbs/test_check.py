@@ -200,8 +200,17 @@ def test_each_slice_has_its_own_threshold():
         polars_mcc.CheckError, match="1 of 2 slices fails: mcc below its min .1 not"
     ):
         COUNTS.mcc(weight="n").check("key", min=bars)
-    judged = COUNTS.mcc(weight="n").check("key", min=bars.with_columns(min=pl.col("min") - 0.1))
+    lower = bars.with_columns(min=pl.col("min") - 0.1)
+    judged = COUNTS.mcc(weight="n").check("key", min=lower)
     assert judged["verdict"].to_list() == ["passes", "passes", "not judged"]
+    gone = pl.concat([lower, pl.DataFrame({"key": ["gone"], "min": [0.5]})])
+    judged = COUNTS.mcc(weight="n").check("key", min=gone)
+    assert dict(judged.select("key", "verdict").iter_rows())["gone"] == "not judged"
+    of_metrics = {"mcc": bars, "accuracy": bars}
+    with pytest.raises(TypeError, match="min must be a number"):
+        COUNTS.mcc(weight="n").check("key", min=of_metrics)
+    with pytest.raises(polars_mcc.CheckError, match=r"mcc above 0.1 .3.$|mcc above 0.1 .3.\n"):
+        COUNTS.mcc(weight="n").check("key", min={"mcc": 0.2}, max={"mcc": 0.1})
 
 
 def test_a_baseline_of_any_metric_the_right_way_round():
@@ -217,7 +226,13 @@ def test_a_baseline_of_any_metric_the_right_way_round():
     [
         ({"min": 0.5, "metric": "fnr"}, "less is better of 'fnr': say the most, as in max=0.5"),
         ({"min": pl.DataFrame({"key": ["x"]})}, "min is a frame without a column 'min'"),
-        ({"min": pl.DataFrame({"kye": ["x"], "min": [0.1]})}, "'kye', which is no key"),
+        ({"min": pl.DataFrame({"key": ["x"], "min": ["0"]})}, "column 'min' of numbers"),
+        ({"min": pl.DataFrame({"kye": ["x"], "min": [0.1]})}, "keys of the slices, 'key', and a"),
+        ({"min": pl.DataFrame({"key": ["x"] * 2, "min": [0.1] * 2})}, "several rows of one slice"),
+        (
+            {"min": pl.DataFrame({"key": [1], "min": [0.1]})},
+            "'key' as Int64, and the log as String",
+        ),
         ({"min": {"nope": 0.5}}, "no metric 'nope'"),
     ],
 )

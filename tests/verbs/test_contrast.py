@@ -140,8 +140,10 @@ def test_edges(log, run):
     assert empty.is_empty()
     one = run(log.head(1), lambda f: f.mcc.contrast("country"))
     assert one.select("n", "n_to", "diff").rows() == [(1, 0, None)]
-    gone = log.mcc.contrast("country", to={"country": "XX"})
-    assert gone.is_empty() or gone["diff"].null_count() == gone.height
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="no row .* to={'country': 'XX'}"):
+        log.mcc.contrast("country", to={"country": "XX"})
+    all_rows = log.with_columns(key=1).mcc.contrast("key", to="total")
+    assert all_rows.select("diff", "diff_low", "diff_high", "p_value").rows() == [(0, 0, 0, 1)]
 
 
 def test_no_difference_is_found_at_its_rate():
@@ -174,6 +176,10 @@ def test_no_difference_is_found_at_its_rate():
         (["country"], {"metric": pl.col("recall").median()}, "has no derivative"),
         (["country"], {"cluster": "w"}, "contrast cannot take cluster into account"),
         ([polars_mcc.each("country")], {}, "contrast takes no each"),
+        (["country"], {"within": polars_mcc.each("device")}, "contrast takes no each"),
+        (["country"], {"within": "country"}, "'country' is a key and also in within"),
+        (["w"], {"to": {"w": 1.5}}, "key 'w' is Int64, and has no such value"),
+        (["w"], {"to": {"w": "x"}}, "key 'w' is Int64, and has no such value"),
     ],
 )
 def test_what_is_refused(log, keys, options, message):
