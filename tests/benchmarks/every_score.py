@@ -170,7 +170,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=4000, help="samples per setting")
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="rows of a sample")
-    parser.add_argument("--peers", action="store_true", help="beside confidenceinterval")
+    parser.add_argument("--peers", action="store_true", help="beside other packages")
     parser.add_argument("--out", type=Path, help="a folder for all results, as Parquet")
     args = parser.parse_args()
     print(f"polars-mcc {polars_mcc.__version__}, polars {pl.__version__}, {args.samples} samples\n")

@@ -360,3 +360,21 @@ def test_a_range_of_no_width_and_edges_of_the_bootstrap(users):
     for wrong in ((1, 0), (0,), (0, math.inf)):
         with pytest.raises(ValueError, match="range must be the least and the largest value"):
             polars_mcc.register_metric("odd", pl.col("recall").min(), range=wrong)
+
+
+@pytest.mark.parametrize("name", ["f1_macro", "kappa", "balanced_accuracy", "cramers_v", "phi"])
+def test_standard_errors_are_near_the_jackknife(users, name):
+    """Which leaves out a row at a time: off by about 1 / n."""
+    log = users.drop_nulls("gold")
+    table = {(g, p): n for g, p, n in log.mcc.counts().select("gold", "pred", "n").iter_rows()}
+
+    def score(cells: dict) -> float:
+        return counts_of([cells]).mcc(weight="n", positive=1).score(metrics=name)[name].item()
+
+    without = {pair: score({**table, pair: n - 1}) for pair, n in table.items()}
+    n = sum(table.values())
+    mean = sum(table[pair] * value for pair, value in without.items()) / n
+    spread = sum(table[pair] * (value - mean) ** 2 for pair, value in without.items())
+    jackknife = math.sqrt((n - 1) / n * spread)
+    found = log.mcc(positive=1).score(metrics=name, ci=0.9)[f"{name}_se"].item()
+    assert found == pytest.approx(jackknife, rel=0.02)

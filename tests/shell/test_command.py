@@ -291,6 +291,28 @@ class TestCheck:
         assert "1 of 4 slices fails: mcc below 0.6, surely (ci=0.95)" in done.stdout
         assert done.stdout.count("│ 1 ") == 1
 
+    def test_several_metrics(self, planted):
+        bars = ["--min", "mcc=0.1", "--min", "accuracy=0.9", "--max", "fnr=0.9"]
+        about = ["--by", "k", "--positive", str(planted["gold"][0])]
+        done = invoke("check", "log.parquet", *about, *bars)
+        assert done.exit_code == 1
+        assert "accuracy below 0.9 (" in done.stdout
+        judged = answered("check", "log.parquet", *about, *bars[:2], *bars[4:])
+        log = planted.mcc(positive=planted["gold"][0])
+        assert_frame_equal(judged, log.check("k", min={"mcc": 0.1}, max={"fnr": 0.9}))
+        for wrong in (["mcc=a"], ["0.5", "--min", "mcc=0.1"]):
+            done = invoke("check", "log.parquet", "--by", "k", "--min", *wrong)
+            assert (done.exit_code, done.stdout) == (2, "")
+            assert "--min is" in done.stderr
+
+    def test_contrast(self, planted):
+        for to, typed in (("each", ["each"]), ({"k": 1}, ["k=1"])):
+            found = answered("contrast", "log.parquet", "--by", "k", "--to", *typed, "--ratio")
+            assert_frame_equal(found, planted.mcc.contrast("k", to=to, ratio=True))
+        done = invoke("contrast", "log.parquet", "--by", "k", "--to", "k=x")
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "key 'k' is Int64, and has no such value" in done.stderr
+
     def test_a_baseline(self, planted):
         planted.with_columns(pred="gold").mcc.counts("k").write_parquet("counts.parquet")
         options = ["--by", "k", "--no-worse-than", "counts.parquet", "--ci", "0.99"]
