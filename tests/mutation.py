@@ -35,6 +35,7 @@ CORE = {
     "_inference/mcc_intervals": _SURE,
     "_inference/derivative": _EVERY,
     "_inference/gradients": _EVERY,
+    "_inference/tables": _EVERY,
     "_inference/metric_intervals": _EVERY,
     "_inference/class_intervals": _EVERY,
     "_inference/variance": f"{_SURE} {_EVERY}",

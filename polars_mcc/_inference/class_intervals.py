@@ -7,13 +7,17 @@ variance, and there is no sum over classes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeAlias
+
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked, columns_of, critical
-from polars_mcc._inference.gradients import OBSERVED, POOLED, TABLE, both_tables, of_each_class
+from polars_mcc._inference.gradients import of_each_class
 from polars_mcc._inference.metric_intervals import with_limits
+from polars_mcc._inference.tables import OBSERVED, POOLED, TABLE, both_tables
 from polars_mcc._inference.variance import NOTHING
 from polars_mcc._scores.class_scores import formulas
 from polars_mcc._scores.metric import CLASS_RANGES
@@ -113,25 +117,8 @@ def _variances(
         .otherwise(pl.col(f"pred:{name}"))
         for name in names
     }
-    if log.has_clusters:
-        sizes = one.group_by(*log.slice, "cluster").agg(size=n.sum())
-        sums = {name: (n * one_moved).sum() for name, one_moved in moved.items()}
-        drawn = rows.group_by(*log.slice, "label", "cluster").agg(**sums)
-        drawn = drawn.join(sizes, on=[*log.slice, "cluster"], nulls_equal=True)
-        with_mean = {f"nx:{name}": (pl.col(name) * pl.col("size")).sum() for name in names}
-        squared = {f"xx:{name}": pl.col(name).pow(2).sum() for name in names}
-        size = pl.col("size")
-        of_slice = log.per_slice(
-            sizes, n=size.sum(), nn=size.pow(2).sum(), n_clusters=size.count().cast(pl.Int64)
-        )
-    else:
-        drawn, weight = rows, pl.col("nn")
-        with_mean = {f"nx:{name}": (weight * one_moved).sum() for name, one_moved in moved.items()}
-        squared = {
-            f"xx:{name}": (weight * one_moved.pow(2)).sum() for name, one_moved in moved.items()
-        }
-        of_slice = log.per_slice(one, n=n.sum(), nn=pl.col("nn").sum())
-    sums_of_class = drawn.group_by(*log.slice, "label").agg(**with_mean, **squared)
+    of_draws = _of_clusters if log.has_clusters else _of_rows
+    sums_of_class, of_slice = of_draws(log, one, rows, moved)
     beside = classes.select(*log.slice, "label", *(f"mean:{name}" for name in names)).join(
         sums_of_class, on=[*log.slice, "label"], how="left", nulls_equal=True
     )
@@ -145,3 +132,37 @@ def _variances(
     return log.beside(beside, of_slice).select(
         *log.slice, "label", *n_clusters, draws=n.pow(2) / nn, **variances
     )
+
+
+_Moved: TypeAlias = Mapping[str, pl.Expr]
+"""For each score, how far a row with the label moves it."""
+
+
+def _of_rows(
+    log: SlicedLog, one: pl.LazyFrame, rows: pl.LazyFrame, moved: _Moved
+) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """The sums Σ x² and Σ x·n of each class, and the `n` and Σ n² of each slice: of rows."""
+    squares = pl.col("nn")
+    products = {f"nx:{name}": (squares * x).sum() for name, x in moved.items()}
+    squared = {f"xx:{name}": (squares * x.pow(2)).sum() for name, x in moved.items()}
+    of_slice = log.per_slice(one, n=pl.col("n").sum(), nn=squares.sum())
+    return rows.group_by(*log.slice, "label").agg(**products, **squared), of_slice
+
+
+def _of_clusters(
+    log: SlicedLog, one: pl.LazyFrame, rows: pl.LazyFrame, moved: _Moved
+) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """The same of clusters, of which x and n are sums."""
+    n, size = pl.col("n"), pl.col("size")
+    sizes = one.group_by(*log.slice, "cluster").agg(size=n.sum())
+    drawn = (
+        rows.group_by(*log.slice, "label", "cluster")
+        .agg(**{name: (n * x).sum() for name, x in moved.items()})
+        .join(sizes, on=[*log.slice, "cluster"], nulls_equal=True)
+    )
+    products = {f"nx:{name}": (pl.col(name) * size).sum() for name in moved}
+    squared = {f"xx:{name}": pl.col(name).pow(2).sum() for name in moved}
+    of_slice = log.per_slice(
+        sizes, n=size.sum(), nn=size.pow(2).sum(), n_clusters=size.count().cast(pl.Int64)
+    )
+    return drawn.group_by(*log.slice, "label").agg(**products, **squared), of_slice

@@ -8,32 +8,25 @@ function g of these, and a row of the pair (i, j) moves it by
 So three numbers per class tell the influence of every row. They are derivatives of the expression
 by which the metric is defined. A score of pairs has derivatives by the share of a pair too.
 
-Influences are taken at two tables. The observed table tells the variance of the score. It is 0
-where all rows are right. In the other table every class has misses, so that its variance is not 0.
+Influences are taken at two tables: see `tables`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import polars as pl
 
 from polars_mcc._counts.classes import beside_class, is_scored, with_margins
-from polars_mcc._counts.exact import power_of_two, sum_in_any_order
+from polars_mcc._counts.exact import power_of_two
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.derivative import NoDerivativeError, Tape, Value
+from polars_mcc._inference.tables import OBSERVED, TABLE, TABLES, both_tables, by_table
 from polars_mcc._inference.variance import NOTHING
 from polars_mcc._scores.class_scores import formulas
 from polars_mcc._scores.metric import Metric, OverClasses, OverPairs
 
-TABLE = "table"
-"""The column that tells which table a row is of."""
-OBSERVED, POOLED = "observed", "pooled"
-_TABLES = pl.Enum([OBSERVED, POOLED])
-
-_POOL = 2.0  # rows of each gold class
 _MARGINS = ("support", "predicted", "hits")
 _PAIR_MARGINS = ("n", "gold_t", "pred_p")
 
@@ -52,11 +45,6 @@ def in_order(log: SlicedLog, *labels: str) -> Callable[[pl.Expr], pl.Expr]:
     Polars leaves out a sort of the frame before sums.
     """
     return lambda aggregation: aggregation.over(log.slice or pl.lit(0), order_by=labels)
-
-
-def by_table(log: SlicedLog) -> SlicedLog:
-    """The log whose slices are apart by table."""
-    return replace(log, apart=(*log.apart, TABLE))
 
 
 def of_classes(
@@ -148,7 +136,7 @@ def of_pairs(
         .with_columns(**units)
         .with_columns(**sums)
         .with_columns(**phis)
-        .with_columns(pl.lit(OBSERVED, _TABLES).alias(TABLE), n="given", kept=1.0)
+        .with_columns(pl.lit(OBSERVED, TABLES).alias(TABLE), n="given", kept=1.0)
         .select(
             *(TABLE, *names, "kept"),
             *(f"{what}:{name}" for name in values for what in ("value", "low", "high")),
@@ -234,53 +222,6 @@ def _unit(log: SlicedLog, sides: Sequence[pl.Expr]) -> pl.Expr:
     return pl.when(are_finite).then(pl.when(most > 0).then(power_of_two(8 * most)).otherwise(1.0))
 
 
-def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) -> pl.LazyFrame:
-    """The classes that occur, as floats, with what `OverClasses` asks for."""
-    t, p = pl.col("gold_n"), pl.col("pred_n")
-
-    def in_slice(condition: pl.Expr) -> pl.Expr:
-        return log.within_slice(condition.cast(pl.UInt8).sum()).cast(pl.Float64)
-
-    def count(units: pl.Expr) -> pl.Expr:
-        return log.numbers.from_units(units, pl.col("unit")).cast(pl.Float64)
-
-    s = count(log.within_slice(t.sum()))
-    is_most = t == log.within_slice(t.max())
-    return classes.filter(t + p > 0).select(
-        *log.slice,
-        "label",
-        support=count(t),
-        predicted=count(p),
-        hits=count(pl.col("hit_n")),
-        s=s,
-        n=s,
-        total=s,
-        k=in_slice(t + p > 0),
-        k_gold=in_slice(t > 0),
-        k_pred=in_slice(p > 0),
-        is_most=is_most,
-        n_most=in_slice(is_most),
-        is_positive=pl.lit(value=False) if positive is None else positive,
-    )
-
-
-def both_tables(
-    log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, positive: pl.Expr | None = None
-) -> pl.LazyFrame:
-    """The classes of each slice at both tables, in floats, with what `OverClasses` asks for.
-
-    Their sums are to be `in_order`.
-    """
-    tables = pl.LazyFrame({TABLE: _TABLES.categories}, schema={TABLE: _TABLES})
-    hits, moved = pl.col("hits"), pl.col("moved")
-    return (
-        _pooled(log, pairs, _in_floats(log, classes, positive))
-        .join(tables, how="cross")
-        .with_columns(moved=pl.when(pl.col(TABLE) == POOLED).then(moved).otherwise(0.0))
-        .with_columns(hits=hits + moved * (pl.col("support") * pl.col("drawn") - hits))
-    )
-
-
 def of_each_class() -> dict[str, list[pl.Expr]]:
     """For each score of a class, how far a row moves it by its gold label, its pred, and both."""
     of_class = formulas(None)
@@ -290,43 +231,6 @@ def of_each_class() -> dict[str, list[pl.Expr]]:
         name: [by.get(column, pl.lit(0.0)) * pl.col("s") for column in _MARGINS]
         for name, by in derivatives.items()
     }
-
-
-def _pooled(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.LazyFrame:
-    """Add what a pool has of each class: `moved` of its gold rows, `drawn` of the predictions.
-
-    Two rows of each gold class go into the pool. There, the label that is predicted does not
-    depend on the gold label. So both margins stay as they are.
-    """
-    n = pl.col("n").cast(pl.Float64)
-    # Weights that are importances may add up to less than there are rows.
-    squares = n if log.is_frequency else pl.col("squares")
-    rows_per_weight = log.within_slice(n.sum()) / log.within_slice(squares.sum())
-
-    def share(support: pl.Expr) -> pl.Expr:
-        return pl.when(support > 0).then(_POOL / (support + _POOL)).otherwise(0.0)
-
-    scored = pairs.filter(is_scored(log))
-    support = n.sum().over([*log.slice, "gold"]) * rows_per_weight
-    of_pred = (
-        scored.with_columns(
-            in_pool=share(support) * n,
-            unit=log.within_slice(power_of_two(n.sum())),
-            rows_per_weight=rows_per_weight,
-        )
-        .group_by(*log.slice, "pred")
-        .agg(
-            drawn=sum_in_any_order(pl.col("in_pool"), pl.col("unit")),
-            rows_per_weight=pl.col("rows_per_weight").max(),
-        )
-        .rename({"pred": "label"})
-    )
-    drawn, support = pl.col("drawn").fill_null(0.0), pl.col("support")
-    in_pool = log.within_slice(sum_in_any_order(drawn, power_of_two(pl.col("s"))))
-    rows = support * log.within_slice(pl.col("rows_per_weight").max())
-    return beside_class(log, classes, "label", of_pred, "drawn", "rows_per_weight").with_columns(
-        drawn=drawn / in_pool, moved=share(rows)
-    )
 
 
 def _tape_of_classes(
@@ -363,7 +267,7 @@ def of_rows(
     """
     apart = by_table(log)
     gold, pred, hit = ([f"{side}:{name}" for name in names] for side in ("gold", "pred", "hit"))
-    tables = pl.LazyFrame({TABLE: _TABLES.categories}, schema={TABLE: _TABLES})
+    tables = pl.LazyFrame({TABLE: TABLES.categories}, schema={TABLE: TABLES})
     scored = pairs.filter(is_scored(log)).join(tables, how="cross")
     units = [f"unit:{name}" for name in names]
     of_gold = beside_class(apart, scored, "gold", classes, *gold, *hit, *units, "kept")

@@ -18,7 +18,7 @@ import polars as pl
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference import gradients
 from polars_mcc._inference.asked import Counted, columns_of, critical
-from polars_mcc._inference.gradients import OBSERVED, POOLED, TABLE
+from polars_mcc._inference.tables import OBSERVED, POOLED, TABLE
 from polars_mcc._inference.variance import NOTHING, sum_of
 from polars_mcc._log.choices import Method
 
@@ -30,7 +30,7 @@ def of_classes(counted: Counted, scores: pl.LazyFrame) -> tuple[pl.LazyFrame, pl
         log, counted.pairs, counted.classes, counted.asked.metrics, counted.asked.positive
     ).cache()
     rows = gradients.of_rows(log, counted.pairs, classes, names).cache()
-    of_pair = rows.filter(pl.col(gradients.TABLE) == gradients.OBSERVED)
+    of_pair = rows.filter(pl.col(TABLE) == OBSERVED)
     squares = mean_squares(log, rows, classes, names)
     return _limited(counted, scores, squares, of_pair), of_pair
 
