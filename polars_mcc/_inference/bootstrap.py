@@ -56,7 +56,8 @@ class Table:
         if "cluster" not in self.cells.columns:
             return None
         ranks = self.cells["cluster"].rank("dense").fill_null(0)  # a null is a cluster too
-        return np.unique(ranks.to_numpy(), return_inverse=True)[1]
+        numbers: _Ints = np.unique(ranks.to_numpy(), return_inverse=True)[1]
+        return numbers
 
     @cached_property
     def n_clusters(self) -> int:
