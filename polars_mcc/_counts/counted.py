@@ -62,6 +62,13 @@ def merged(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     return added_up(log, pairs, **{name: pl.col(name) for name in ("gold", "pred", *log.extras)})
 
 
+def without_clusters(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """The pairs as if the log had no clusters."""
+    if not log.has_clusters:
+        return pairs
+    return added_up(log, pairs, gold=pl.col("gold"), pred=pl.col("pred"))
+
+
 def countable(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """The pairs as a counts table, or an error if rows without a weight would be lost."""
     message = pl.format(

@@ -23,6 +23,11 @@ def columns_of(metrics: Iterable[str]) -> list[str]:
     return [f"{metric}_{what}" for metric in metrics for what in ("se", "low", "high")]
 
 
+def with_limits_of(metrics: Iterable[str]) -> list[str]:
+    """The columns of these scores, each followed by those that tell how sure it is."""
+    return [column for metric in metrics for column in (metric, *columns_of([metric]))]
+
+
 @dataclass(frozen=True)
 class Asked:
     """Which scores are asked for, and how sure of them: a level, and how intervals are made."""
@@ -58,7 +63,7 @@ class Counted:
         return variances(self.log, rows, parts)
 
     def beside(self, scores: pl.LazyFrame, known: pl.LazyFrame) -> pl.LazyFrame:
-        """Add columns to scores, but for those that are there."""
+        """Add columns to scores. The scores keep their own `n_clusters`."""
         if "n_clusters" in scores.collect_schema():
             known = known.drop("n_clusters", strict=False)
         return self.log.beside(scores, known)

@@ -24,7 +24,7 @@ from polars_mcc._counts.classes import is_scored, of_pairs
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.asked import Asked, columns_of
+from polars_mcc._inference.asked import Asked, columns_of, with_limits_of
 from polars_mcc._inference.methods import Bootstrap
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
@@ -182,10 +182,9 @@ def resampled(log: SlicedLog, asked: Asked, method: Bootstrap) -> pl.DataFrame:
     names = [metric.name for metric in metrics]
     schema = {**dict.fromkeys(columns_of(names), pl.Float64()), "n_clusters": pl.Int64()}
     n_clusters = ["n_clusters"] if log.extras else []
-    with_limits = [column for name in names for column in (name, *columns_of([name]))]
     limits_of_slices = pl.DataFrame(known, schema=schema)
     return pl.concat([slices, limits_of_slices], how="horizontal").select(
-        *log.slice, "n", *n_clusters, *with_limits, "n_null"
+        *log.slice, "n", *n_clusters, *with_limits_of(names), "n_null"
     )
 
 

@@ -15,14 +15,12 @@ import polars as pl
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked, columns_of, critical
-from polars_mcc._inference.gradients import of_each_class
+from polars_mcc._inference.gradients import of_each_class, sides_of
 from polars_mcc._inference.metric_intervals import with_limits
 from polars_mcc._inference.tables import OBSERVED, POOLED, TABLE, both_tables
 from polars_mcc._inference.variance import NOTHING
 from polars_mcc._scores.class_scores import formulas
 from polars_mcc._scores.metric import CLASS_RANGES
-
-_SIDES = ("gold", "pred", "hit")
 
 
 def of_each(
@@ -38,7 +36,7 @@ def of_each(
     columns: dict[str, pl.Expr] = {}
     for name, (gold, pred, hit) in moves.items():
         mean = t * gold + p * pred + c * hit
-        columns |= {f"{side}:{name}": one for side, one in zip(_SIDES, moves[name], strict=True)}
+        columns |= dict(zip(sides_of(name), (gold, pred, hit), strict=True))
         columns[f"mean:{name}"] = mean
         columns[f"phi_phi:{name}"] = (
             c * (gold + pred + hit - mean).pow(2)
@@ -104,7 +102,7 @@ def _variances(
         pl.all().exclude("gold", "pred"), label="pred", is_gold=False
     )
     rows = pl.concat([of_gold, of_pred]).join(
-        classes.select(*log.slice, "label", pl.col(f"^({'|'.join(_SIDES)}):.*$")),
+        classes.select(*log.slice, "label", *(side for name in names for side in sides_of(name))),
         on=[*log.slice, "label"],
         nulls_equal=True,
     )
@@ -152,7 +150,7 @@ def _of_rows(
 def _of_clusters(
     log: SlicedLog, one: pl.LazyFrame, rows: pl.LazyFrame, moved: _Moved
 ) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """The same of clusters, of which x and n are sums."""
+    """The same sums over clusters: x and n are then sums over the rows of a cluster."""
     n, size = pl.col("n"), pl.col("size")
     sizes = one.group_by(*log.slice, "cluster").agg(size=n.sum())
     drawn = (

@@ -40,7 +40,7 @@ _Step: TypeAlias = "pl.Expr | _Where"
 
 @dataclass(frozen=True)
 class Value:
-    """An expression of a row, and its derivatives by columns; those that are not there are 0."""
+    """An expression of a row, and its derivative by each column. A missing derivative is 0."""
 
     value: pl.Expr
     by: Mapping[str, pl.Expr]
@@ -63,7 +63,7 @@ class Tape:
     Sums are taken in the order of the rows: a frame that is sorted has the same ones each time.
 
     Args:
-        by: The columns by which derivatives are taken.
+        by: Derivatives are taken by these columns.
         within_slice: What makes an aggregation a column.
         definitions: Columns that are expressions over those.
     """
@@ -187,7 +187,7 @@ class Tape:
         return [self._replaced(part) for part in node] if isinstance(node, list) else node
 
     def _depends(self, node: Node) -> bool:
-        """Whether a part of an expression is of columns by which derivatives are taken."""
+        """Whether a part of an expression has a derivative: whether it uses a column of `by`."""
         if isinstance(node, dict) and isinstance(column := node.get("Column"), str):
             return column in self._by or column in self._defined
         if _is_aggregation(node) and (node == "Len" or _COUNTS & {*node["Agg"]}):
@@ -303,7 +303,7 @@ def _first_known(*parts: pl.Expr) -> Sequence[_Step]:
 
 
 def _ends(end: pl.Expr, parts: Sequence[pl.Expr]) -> Sequence[_Step]:
-    """Of the least or the largest: parts that are equal share the derivative."""
+    """The derivative of a minimum or a maximum. Equal parts share the derivative."""
     are_ends = [(part == end).fill_null(value=False).cast(pl.Float64) for part in parts]
     return [is_end / pl.sum_horizontal(are_ends) for is_end in are_ends]
 

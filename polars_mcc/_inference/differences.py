@@ -38,7 +38,7 @@ def side_a(estimate: Estimate, metric: str) -> pl.LazyFrame:
 def covariances(
     log: SlicedLog, whole: SlicedLog, slices: Estimate, total: Estimate, metric: str
 ) -> pl.LazyFrame:
-    """The `covariance` of the score of each slice and that of all rows, from those they share.
+    """The `covariance` of the score of a slice with the score of all rows, for each slice.
 
     With the influence φ of a row on either, it is Σ φ_slice φ_total / (n N), over the rows of the
     slice; with sample weights w, Σ w² φ_slice φ_total / (Σ w of the slice · Σ w of all).

@@ -22,7 +22,15 @@ from polars_mcc._counts.classes import beside_class, is_scored, with_margins
 from polars_mcc._counts.exact import power_of_two
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.derivative import NoDerivativeError, Tape, Value
-from polars_mcc._inference.tables import OBSERVED, TABLE, TABLES, both_tables, by_table
+from polars_mcc._inference.tables import (
+    OBSERVED,
+    TABLE,
+    TABLES,
+    as_float,
+    at_each_table,
+    both_tables,
+    by_table,
+)
 from polars_mcc._inference.variance import NOTHING
 from polars_mcc._scores.class_scores import formulas
 from polars_mcc._scores.metric import Metric, OverClasses, OverPairs
@@ -72,9 +80,8 @@ def of_classes(
     shares = {name: pl.col(name) / pl.col("s") for name in _MARGINS}
     columns = _at_table(values, metrics)
     for name, value in values.items():
-        gradient = tape.gradient(value)
-        moves = [gradient.get(column, pl.lit(0.0)) * pl.col("s") for column in _MARGINS]
-        columns |= dict(zip(_sides(name), moves, strict=True))
+        moves = _moves(tape.gradient(value), _MARGINS)
+        columns |= dict(zip(sides_of(name), moves, strict=True))
     found = tape.with_aggregates(frame).select(
         *apart.slice,
         "label",
@@ -94,16 +101,13 @@ def of_pairs(
     scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
     names = scored.collect_schema().names()
 
-    def count(units: pl.Expr) -> pl.Expr:
-        return log.numbers.from_units(units, pl.col("unit")).cast(pl.Float64)
-
     def in_slice(label: str) -> pl.Expr:
         return log.within_slice(pl.col(label).n_unique()).cast(pl.Float64)
 
     s = log.within_slice(pl.col("n").cast(pl.Float64).sum())
     frame = with_margins(log, scored, classes).with_columns(
-        gold_t=count(pl.col("gold_t")),
-        pred_p=count(pl.col("pred_p")),
+        gold_t=as_float(log, "gold_t"),
+        pred_p=as_float(log, "pred_p"),
         s=s,
         total=s,
         k_gold=in_slice("gold"),
@@ -117,11 +121,10 @@ def of_pairs(
     columns = _at_table(values, metrics)
     units, sums, phis = {}, {}, {}
     for name, value in values.items():
-        gradient = tape.gradient(value)
-        moves = [gradient.get(column, pl.lit(0.0)) * pl.col("s") for column in _PAIR_MARGINS]
-        columns |= dict(zip(_sides(name), moves, strict=True))
-        units[f"unit:{name}"] = _unit(log, [pl.col(side) * pl.len() for side in _sides(name)])
-        hit, gold, pred = (pl.col(side) for side in _sides(name))
+        moves = _moves(tape.gradient(value), _PAIR_MARGINS)
+        columns |= dict(zip(sides_of(name), moves, strict=True))
+        units[f"unit:{name}"] = _unit(log, [pl.col(side) * pl.len() for side in sides_of(name)])
+        hit, gold, pred = (pl.col(side) for side in sides_of(name))
         moved = (
             side.sum().over([*log.slice, label], order_by=["gold", "pred"])
             for side, label in ((gold, "gold"), (pred, "pred"))
@@ -157,8 +160,14 @@ def _at_table(values: Mapping[str, Value], metrics: Sequence[Metric]) -> dict[st
     return columns
 
 
-def _sides(name: str) -> list[str]:
+def sides_of(name: str) -> list[str]:
+    """The columns of how far a row moves a score: by its gold label, its prediction, and both."""
     return [f"gold:{name}", f"pred:{name}", f"hit:{name}"]
+
+
+def _moves(derivatives: Mapping[str, pl.Expr], margins: Sequence[str]) -> list[pl.Expr]:
+    """How far a row moves a score, per share of the rows, from derivatives by counts."""
+    return [derivatives.get(column, pl.lit(0.0)) * pl.col("s") for column in margins]
 
 
 def _centred(log: SlicedLog, classes: pl.LazyFrame, names: Sequence[str]) -> pl.LazyFrame:
@@ -167,7 +176,7 @@ def _centred(log: SlicedLog, classes: pl.LazyFrame, names: Sequence[str]) -> pl.
     units: dict[str, pl.Expr] = {"in_pool": in_order(log, "label")(pl.col("weight").sum())}
     means, sums = {}, {}
     for name in names:
-        sides = [pl.col(side) for side in _sides(name)]
+        sides = [pl.col(side) for side in sides_of(name)]
         units[f"unit:{name}"] = _unit(log, sides)
         moved = (share * side for share, side in zip(shares, sides, strict=True))
         means[f"gold:{name}"] = sides[0] - in_order(log, "label")(pl.sum_horizontal(moved).sum())
@@ -227,10 +236,7 @@ def of_each_class() -> dict[str, list[pl.Expr]]:
     of_class = formulas(None)
     tape = Tape(_MARGINS, lambda one: one, of_class)
     derivatives = {name: tape.read(pl.col(name)).by for name in of_class}
-    return {
-        name: [by.get(column, pl.lit(0.0)) * pl.col("s") for column in _MARGINS]
-        for name, by in derivatives.items()
-    }
+    return {name: _moves(by, _MARGINS) for name, by in derivatives.items()}
 
 
 def _tape_of_classes(
@@ -266,9 +272,8 @@ def of_rows(
     `phi:` is the influence of one of their rows, `kept` the share of them that is not in the pool.
     """
     apart = by_table(log)
-    gold, pred, hit = ([f"{side}:{name}" for name in names] for side in ("gold", "pred", "hit"))
-    tables = pl.LazyFrame({TABLE: TABLES.categories}, schema={TABLE: TABLES})
-    scored = pairs.filter(is_scored(log)).join(tables, how="cross")
+    gold, pred, hit = ([sides_of(name)[place] for name in names] for place in range(3))
+    scored = at_each_table(pairs.filter(is_scored(log)))
     units = [f"unit:{name}" for name in names]
     of_gold = beside_class(apart, scored, "gold", classes, *gold, *hit, *units, "kept")
     is_hit = pl.col("gold").eq_missing(pl.col("pred"))

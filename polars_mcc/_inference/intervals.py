@@ -9,9 +9,9 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_mcc._counts.classes import of_pairs
-from polars_mcc._counts.counted import added_up
+from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.asked import Asked, Counted, columns_of
+from polars_mcc._inference.asked import Asked, Counted, columns_of, with_limits_of
 from polars_mcc._inference.mcc_intervals import of_mcc
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
@@ -41,9 +41,7 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
     """
     # What is asked for twice is cached: else Polars reads the log again for each time.
     cells = pairs.cache()
-    pairs = cells
-    if log.has_clusters:
-        pairs = added_up(log, cells, gold=pl.col("gold"), pred=pl.col("pred"))
+    pairs = without_clusters(log, cells)
     classes = of_pairs(log, pairs).cache()
     slices, sums = summed(log, classes, asked.positive)
     of_slices = Summed(slices.cache(), sums)
@@ -56,9 +54,7 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
         scores, of_pair = kind(counted, scores)
         influences |= {metric.name: of_pair for metric in chosen}
     n_clusters = [pl.col("n_clusters").fill_null(0)] if log.has_clusters else []
-    with_limits = (
-        column for metric in metrics for column in (metric.name, *columns_of([metric.name]))
-    )
+    with_limits = with_limits_of(metric.name for metric in metrics)
     scores = scores.select(*log.slice, "n", *n_clusters, *with_limits, "n_null")
     return Estimate(log, pairs, classes, scores, influences)
 

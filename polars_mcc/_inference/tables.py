@@ -27,6 +27,17 @@ def by_table(log: SlicedLog) -> SlicedLog:
     return replace(log, apart=(*log.apart, TABLE))
 
 
+def at_each_table(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Repeat the rows of a frame for each table."""
+    tables = pl.LazyFrame({TABLE: TABLES.categories}, schema={TABLE: TABLES})
+    return frame.join(tables, how="cross")
+
+
+def as_float(log: SlicedLog, units: str) -> pl.Expr:
+    """A column of units as a float."""
+    return log.numbers.from_units(pl.col(units), pl.col("unit")).cast(pl.Float64)
+
+
 def both_tables(
     log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, positive: pl.Expr | None = None
 ) -> pl.LazyFrame:
@@ -34,11 +45,9 @@ def both_tables(
 
     Their sums are to be `in_order`.
     """
-    tables = pl.LazyFrame({TABLE: TABLES.categories}, schema={TABLE: TABLES})
     hits, moved = pl.col("hits"), pl.col("moved")
     return (
-        _pooled(log, pairs, _in_floats(log, classes, positive))
-        .join(tables, how="cross")
+        at_each_table(_pooled(log, pairs, _in_floats(log, classes, positive)))
         .with_columns(moved=pl.when(pl.col(TABLE) == POOLED).then(moved).otherwise(0.0))
         .with_columns(hits=hits + moved * (pl.col("support") * pl.col("drawn") - hits))
     )
@@ -51,17 +60,14 @@ def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) 
     def in_slice(condition: pl.Expr) -> pl.Expr:
         return log.within_slice(condition.cast(pl.UInt8).sum()).cast(pl.Float64)
 
-    def count(units: pl.Expr) -> pl.Expr:
-        return log.numbers.from_units(units, pl.col("unit")).cast(pl.Float64)
-
-    s = count(log.within_slice(t.sum()))
+    s = log.numbers.from_units(log.within_slice(t.sum()), pl.col("unit")).cast(pl.Float64)
     is_most = t == log.within_slice(t.max())
     return classes.filter(t + p > 0).select(
         *log.slice,
         "label",
-        support=count(t),
-        predicted=count(p),
-        hits=count(pl.col("hit_n")),
+        support=as_float(log, "gold_n"),
+        predicted=as_float(log, "pred_n"),
+        hits=as_float(log, "hit_n"),
         s=s,
         n=s,
         total=s,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, get_args
 
+from polars_mcc._log import defaults
+
 Nulls: TypeAlias = Literal["drop", "label"]
 Method: TypeAlias = Literal["score", "fisher", "wald"]
 Correction: TypeAlias = Literal["bh", "by", "holm", "bonferroni"]
@@ -32,6 +34,15 @@ def check_level(ci: float) -> None:
     """Raise a ValueError unless a confidence level is between 0 and 1."""
     if not (isinstance(ci, (int, float)) and 0 < ci < 1):
         msg = f"ci must be a confidence level between 0 and 1, such as 0.95, got {ci!r}"
+        raise ValueError(msg)
+
+
+def check_interval(ci: float | None, method: object) -> None:
+    """Raise a ValueError if a confidence level is none, or is missing where a method is given."""
+    if ci is not None:
+        check_level(ci)
+    elif method != defaults.METHOD:
+        msg = f"method={method!r} makes the interval, not the score: give the level too, as ci=0.95"
         raise ValueError(msg)
 
 

@@ -13,7 +13,7 @@ from polars_mcc._inference.asked import Asked, columns_of
 from polars_mcc._inference.intervals import estimate, ranges_of, within_range
 from polars_mcc._inference.methods import Bootstrap, Resampling
 from polars_mcc._log import defaults
-from polars_mcc._log.choices import Method, check_choice, check_level
+from polars_mcc._log.choices import Method, check_choice, check_interval
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
@@ -169,11 +169,7 @@ def by(
     """
     if not isinstance(method, Bootstrap):
         check_choice("method", method, Method, "Bootstrap(...)")
-    if ci is not None:
-        check_level(ci)
-    elif method != defaults.METHOD:
-        msg = f"method={method!r} makes the interval, not the score: give the level too, as ci=0.95"
-        raise ValueError(msg)
+    check_interval(ci, method)
     asked = registry.chosen(metrics)
     names = [metric.name for metric in asked]
     answers = ["n", *names, "n_null"]

@@ -6,14 +6,14 @@ import polars as pl
 
 from polars_mcc._counts.classes import classes as classes_of
 from polars_mcc._counts.classes import of_pairs
-from polars_mcc._counts.counted import added_up
+from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked, columns_of
 from polars_mcc._inference.intervals import within_range
 from polars_mcc._log import defaults
-from polars_mcc._log.choices import Method, check_choice, check_level
+from polars_mcc._log.choices import Method, check_choice, check_interval
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
@@ -89,20 +89,16 @@ def classes(
         polars-mcc classes logs/ --by country --ci 0.95 --format csv
     """
     check_choice("method", method, Method)
-    if ci is None and method != defaults.METHOD:
-        msg = f"method={method!r} makes the interval, not the score: give the level too, as ci=0.95"
-        raise ValueError(msg)
+    check_interval(ci, method)
     if ci is None:
         sliced = cut(log, keys, answers=COLUMNS, lists=True)
         scores = class_scores(sliced, _with_slice(sliced, classes_of(sliced)))
         return log.in_kind(sliced.answer(scores, "label"))
-    check_level(ci)
     limits = columns_of(CLASS_RANGES)
     sliced = cut(log, keys, answers=[*COLUMNS, "n_clusters", *limits], cluster=True)
     # What is asked for twice is cached: else Polars reads the log again for each time.
-    cells = counted = pairs(sliced).cache()
-    if sliced.has_clusters:
-        counted = added_up(sliced, cells, gold=pl.col("gold"), pred=pl.col("pred"))
+    cells = pairs(sliced).cache()
+    counted = without_clusters(sliced, cells)
     reduced = of_pairs(sliced, counted).cache()
     scores = class_scores(sliced, _with_slice(sliced, reduced))
     from polars_mcc._inference import class_intervals  # noqa: PLC0415 - for intervals alone

@@ -87,14 +87,22 @@ def samples(shares: np.ndarray, n: int, size: int, rng: np.random.Generator) -> 
     return rng.multinomial(n, shares.ravel(), size=size).reshape(size, *shares.shape)
 
 
-def of_scores(size: int, sizes: Sequence[int], rng: np.random.Generator) -> Iterator[dict]:
-    names = list(SCORES)
+def drawn(
+    names: list[str], size: int, sizes: Sequence[int], rng: np.random.Generator
+) -> Iterator[tuple[dict, np.ndarray, dict[str, float]]]:
+    """Samples of each setting, and the true scores. Most samples must have every class."""
     for about, shares in settings(sizes):
         draws = samples(shares, about["n"], size, rng)
         is_whole = (draws.sum(axis=1) > 0).all(axis=1) & (draws.sum(axis=2) > 0).all(axis=1)
         if is_whole.mean() < 0.95:
             continue
         true = truths(shares, names)
+        yield about, draws, true
+
+
+def of_scores(size: int, sizes: Sequence[int], rng: np.random.Generator) -> Iterator[dict]:
+    names = list(SCORES)
+    for about, draws, true in drawn(names, size, sizes, rng):
         asked = [name for name in names if 0.3 <= true[name] <= 0.97]
         log = counts(draws, "gold", "pred").mcc(weight="n", positive=about["classes"] - 1)
         found = log.by("sample", metrics=asked, ci=CI) if asked else pl.DataFrame()
@@ -112,12 +120,7 @@ def of_peers(size: int, sizes: Sequence[int], rng: np.random.Generator) -> Itera
         "balanced_accuracy": confidenceinterval.recall_score,
     }
     names = list(PEERS)
-    for about, shares in settings(sizes):
-        draws = samples(shares, about["n"], size, rng)
-        is_whole = (draws.sum(axis=1) > 0).all(axis=1) & (draws.sum(axis=2) > 0).all(axis=1)
-        if is_whole.mean() < 0.95:
-            continue
-        true = truths(shares, names)
+    for about, draws, true in drawn(names, size, sizes, rng):
         log = counts(draws, "gold", "pred").mcc(weight="n")
         answers = {
             "ours": log.by("sample", metrics=names, ci=CI),
