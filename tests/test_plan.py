@@ -41,7 +41,6 @@ VERBS = {
     "each": lambda lf: lf.mcc.by(each("key", "w", "ms", total=True)),
     "cube": lambda lf: lf.mcc.by(cube("key", "w"), ci=0.95, long=True),
     "windows": lambda lf: lf.mcc.by("key", trailing("day", "7d", every="1d")),
-    "worst": lambda lf: lf.mcc.worst("key", "w", min_n=1),
     "contrast": lambda lf: lf.mcc.contrast("key", metric="f1_macro"),
     "contrast of total": lambda lf: lf.mcc.contrast("key", to="total", within="w"),
     "drift": lambda lf: lf.mcc.drift("key", before=pl.col("ms") < 2, after=pl.col("ms") > 1),
@@ -175,10 +174,7 @@ DISTRIBUTED = {
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 def test_every_node_can_be_distributed(log, verb):
-    others = {"DataFrameScan"}  # names of models and keys
-    if verb is VERBS["worst"]:
-        others.add("MapFunction row_index")  # of the slices that are behind the rest
-    assert nodes_of(verb(log)) <= DISTRIBUTED | others
+    assert nodes_of(verb(log)) <= DISTRIBUTED | {"DataFrameScan"}  # names of models and keys
 
 
 def test_a_node_that_cannot_be_distributed_is_seen(log):
@@ -203,6 +199,36 @@ def test_a_gpu_gives_the_same_answer(log, verb):
     pytest.importorskip("cudf_polars")
     query = verb(log)
     assert_frame_equal(query.collect(engine="gpu"), query.collect(), rel_tol=1e-12)
+
+
+def test_a_search_is_several_queries_of_native_nodes(log, monkeypatch):
+    """What `worst` counts next depends on what it found: no plan knows it beforehand."""
+    plans = []
+    collect = pl.LazyFrame.collect
+
+    def noted(self, *args, **options):
+        plans.append(self.explain())
+        return collect(self, *args, **options)
+
+    query = log.mcc.worst("key", "w", "ms", min_n=1)
+    monkeypatch.setattr(pl.LazyFrame, "collect", noted)
+    assert query.collect().is_empty()
+    asked, *plans = plans
+    assert "PYTHON SCAN" in asked
+    of_log = [plan for plan in plans if "Parquet SCAN" in plan]
+    assert len(of_log) >= 5
+    assert all("python" not in plan.lower() for plan in plans)
+    assert any("PROJECT 1/7 COLUMNS" in plan for plan in of_log), "the values of one key"
+
+
+def test_nothing_is_read_before_it_is_asked(tmp_path):
+    rows = log_of([("x", 0, 0), ("x", 1, 0)])
+    rows.write_parquet(tmp_path / "log.parquet")
+    query = pl.scan_parquet(tmp_path / "log.parquet").mcc.worst("key")
+    (tmp_path / "log.parquet").unlink()
+    assert query.collect_schema()["key"] == pl.String
+    with pytest.raises(FileNotFoundError):
+        query.collect()
 
 
 def test_an_expression_can_be_serialised(log):

@@ -16,6 +16,7 @@ FLOORS = [
     {"_counts"},
     {"_scores"},
     {"_inference"},
+    {"_search"},
     {"_show", "plot"},
     {"_verbs"},
     {"prediction_log"},

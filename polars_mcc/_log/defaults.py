@@ -18,6 +18,7 @@ CORRECTION: Final = "bh"
 
 TO: Final = "rest"  # what a slice is compared with
 DEPTH: Final = 2
+BINS: Final = 10  # parts that a key of numbers is cut into
 MIN_N: Final = 30  # rows that a slice has to be tested
 CHECKED_N: Final = 1  # rows that a slice has to be judged
 RANK: Final = "loss"

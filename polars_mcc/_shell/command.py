@@ -17,7 +17,8 @@ from rich.console import Console
 
 from polars_mcc._log.columns import MissingColumn
 from polars_mcc._log.plan_errors import reason
-from polars_mcc._scores.registry import metrics as known_metrics
+from polars_mcc._scores import registry
+from polars_mcc._search.words import summed_up
 from polars_mcc._shell import inputs, outputs, store
 from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.options import Option, docstring_of, examples_of, options_of
@@ -103,16 +104,18 @@ def _asked(
     out: Out = None,
     form: Form = "table",
     as_text: Callable[[pl.DataFrame], str] | None = None,
+    shown: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
 ) -> None:
-    """Write the answer of a verb to a file, or show it."""
+    """Write the answer of a verb to a file, or show it: all of it, or what is to be shown."""
+    shown = shown or (lambda answer: answer)
     if out is None:
-        answer = asked.collect("", asked.answer)
+        answer = shown(asked.collect("", asked.answer))
         _say_what_is_not_read(asked.found)
         _print(answer, form, as_text or table)
         return
     form = outputs.form_of(out, form)
     outputs.check_place(out)
-    answer = asked.collect("", asked.answer)
+    answer = shown(asked.collect("", asked.answer))
     outputs.write_whole(out, lambda: outputs.encoded(answer, form))
     _say_what_is_not_read(asked.found)
     say(f"{answer.height} rows written to {out}")
@@ -129,6 +132,19 @@ def _check(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
     except CheckError as error:
         show(visible_lines(str(error)))
         raise SystemExit(1) from None
+
+
+def _worst(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
+    """Say what was looked at, also where nothing was found."""
+
+    def shown(answer: pl.DataFrame) -> pl.DataFrame:
+        found, looked = summed_up(answer, registry.one(asked.options["metric"]).name)
+        say(looked)
+        return answer if has_verdicts else found
+
+    has_verdicts = asked.options["verdicts"]
+    asked.options["verdicts"] = True
+    _asked(asked, out=out, form=form, shown=shown)
 
 
 def _counts(
@@ -213,7 +229,7 @@ def _made(name: str, run: Callable[..., None]) -> None:
     app.command(command, name=name.replace("_", "-"))
 
 
-_SPECIAL = {"counts": _counts, "check": _check, "report": _report}
+_SPECIAL = {"counts": _counts, "check": _check, "report": _report, "worst": _worst}
 for _name in VERBS:
     _made(_name, _SPECIAL.get(_name, _asked))
 
@@ -224,7 +240,7 @@ def metrics() -> None:
 
     What is from "positive" is of one class against the rest (--positive).
     """
-    show(table(known_metrics().select("metric", "from", "range", "formula")))
+    show(table(registry.metrics().select("metric", "from", "range", "formula")))
 
 
 def _passed(judged: pl.DataFrame) -> str:

@@ -305,23 +305,22 @@ def _worst(
     asking: _Asking, parts: Sequence[_Part], plot: ModuleType, *, ci: float, depth: int, min_n: int
 ) -> Iterator[Section]:
     """The slices that fall behind the rest."""
+    from polars_mcc._search.words import summed_up  # noqa: PLC0415 - as the search is
+
     crossed = {name: column for part in parts for name, column in part.crossed.items()}
     if not crossed:
         return
-    log = asking.log(cluster=None)
     options: dict[str, Any] = {"depth": depth, "min_n": min_n, "top": _TOP, "ci": ci, "long": True}
     options |= asking.of_metric
-    slices, query = asking.ask("worst slices", worst, *crossed.values(), log=log, **options)
+    query = called(asking.log, worst, *crossed.values(), **options)
+    answer, _ = asking.ask("worst slices", worst, *crossed.values(), verdicts=True, **options)
+    slices, looked = summed_up(answer, asking.metric.name)
     what = (
         f"Slices of up to {depth} columns and at least {min_n} rows, beside the rest of the log: "
         f"those whose corrected p-value is below {round(1 - ci, 10)}, by what the log would gain "
         "without them (loss)."
     )
-    notes = [what]
-    if asking.log.meaning.cluster is not None:
-        notes.append("Here rows are taken for independent, though the log has clusters.")
-    if slices.is_empty():
-        notes.append("No slice falls behind the rest.")
+    notes = [what, looked]
     charts = drawn("worst slices", partial(plot.differences, slices, sort=False), slices)
     yield section("Worst slices", query, slices, charts=charts, notes=notes)
 

@@ -1,111 +1,234 @@
-"""How many planted bad slices `worst` finds, and how many of those that it reports are not bad.
+"""How many planted bad slices `worst` lists, how often each, and how many that are not bad.
 
-A log has keys that are independent of each other and of the labels, so which slices fall behind
-the rest is known: those with a larger expected rate of misses. Three slices are planted, of one
-key or two, in which misses are more frequent; or none.
+A log has eight keys of six values. Which slices fall behind the rest is known: those with a larger
+expected rate of misses. Four slices are planted, of one key to three, in which misses are more
+frequent; or none. SliceLine looks at the same logs, with errors as what it is to find.
 
-    python tests/benchmarks/planted_slices.py [--logs 100]
+    python tests/benchmarks/planted_slices.py [--logs 100] [--only TEXT] [--peers 2]
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-from dataclasses import dataclass
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
-KEYS = [f"key{place}" for place in range(5)]
+import polars_mcc  # noqa: F401 - registers the namespace
+
 VALUES = 6
-ROWS = 20_000
-MIXES = {"4 classes, balanced": [0.25] * 4, "2 classes, 95:5": [0.95, 0.05]}
-USUAL, PLANTED = 0.1, 0.25
+KEYS = [f"key{place}" for place in range(8)]
+USUAL = 0.1
 
 Slice = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
-class Planted:
-    """A log, the slices planted in it, and all slices that are behind the rest."""
+class Setting:
+    """A kind of log, and how it is searched."""
 
-    log: pl.DataFrame
-    planted: set[Slice]
-    behind: set[Slice]
+    depth: int = 3
+    rows: int = 200_000
+    classes: int = 4
+    is_balanced: bool = True
+    keys: str = "independent"
+    planted: str = "apart"
+    correction: str = "bh"
 
+    def __str__(self) -> str:
+        mix = "balanced" if self.is_balanced else "95:5"
+        return (
+            f"{self.depth} | {self.rows:,} | {self.classes}, {mix} | {self.keys} | "
+            f"{self.planted} | {self.correction}"
+        )
 
-def generate(seed: int, mix: list[float], bad: int) -> Planted:
-    rng = np.random.default_rng(seed)
-    planted: set[Slice] = set()
-    for depth in (1, 2, 2)[:bad]:
-        names = sorted(rng.choice(KEYS, depth, replace=False).tolist())
-        planted.add(tuple((name, int(rng.integers(VALUES))) for name in names))
-
-    def misses(columns: dict[str, np.ndarray], rows: int) -> np.ndarray:
-        rate = np.full(rows, USUAL)
-        for slice_ in planted:
-            inside = np.all([columns[name] == value for name, value in slice_], axis=0)
-            rate[inside] = PLANTED + 0.2 * (len(slice_) - 1)
-        return rate
-
-    grid = np.indices([VALUES] * len(KEYS)).reshape(len(KEYS), -1)
-    every = dict(zip(KEYS, grid, strict=True))
-    expected = misses(every, grid.shape[1])
-    behind = set()
-    for depth in (1, 2):
-        for names in itertools.combinations(KEYS, depth):
-            for values in itertools.product(range(VALUES), repeat=depth):
-                pairs = list(zip(names, values, strict=True))
-                inside = np.all([every[name] == value for name, value in pairs], axis=0)
-                if expected[inside].mean() > expected[~inside].mean() + 1e-9:
-                    behind.add(tuple(pairs))
-
-    columns = {name: rng.integers(0, VALUES, ROWS) for name in KEYS}
-    gold = rng.choice(len(mix), ROWS, p=mix)
-    wrong = (gold + rng.integers(1, len(mix), ROWS)) % len(mix)
-    pred = np.where(rng.random(ROWS) < misses(columns, ROWS), wrong, gold)
-    return Planted(pl.DataFrame({**columns, "gold": gold, "pred": pred}), planted, behind)
+    @property
+    def mix(self) -> list[float]:
+        if self.is_balanced:
+            return [1 / self.classes] * self.classes
+        return [0.95, *[0.05 / (self.classes - 1)] * (self.classes - 1)]
 
 
-def reported(log: pl.DataFrame, correction: str) -> set[Slice]:
-    found = log.mcc.worst(*KEYS, correction=correction).rows(named=True)
-    return {tuple((key, row[key]) for key in row["keys"].split(", ")) for row in found}
+def settings() -> Iterator[Setting]:
+    """One thing after another is changed."""
+    usual = Setting()
+    for depth in (1, 2, 3):
+        for rows in (20_000, 200_000):
+            yield replace(usual, depth=depth, rows=rows)
+            yield replace(usual, depth=depth, rows=rows, planted="none")
+    for classes, is_balanced in ((2, True), (2, False), (10, True)):
+        yield replace(usual, classes=classes, is_balanced=is_balanced)
+        yield replace(usual, classes=classes, is_balanced=is_balanced, planted="none")
+    for keys, planted in itertools.product(("nested", "nearly equal"), ("apart", "none")):
+        yield replace(usual, keys=keys, planted=planted)
+    for depth, keys in ((2, "independent"), (3, "independent"), (3, "nested")):
+        yield replace(usual, depth=depth, keys=keys, planted="overlapping")
+    yield replace(usual, correction="by")
 
 
-def measure(logs: int, mix: str, bad: int, correction: str) -> dict[str, object]:
-    shares, recalls, others, with_false = [], [], [], 0
-    for seed in range(logs):
-        truth = generate(seed, MIXES[mix], bad)
-        found = reported(truth.log, correction)
-        false = found - truth.behind
-        shares.append(len(false) / max(len(found), 1))
-        with_false += bool(false)
-        if bad:
-            recalls.append(len(found & truth.planted) / len(truth.planted))
-            others.append(len((found & truth.behind) - truth.planted))
-    return {
-        "labels": mix,
-        "planted": bad,
-        "correction": correction,
-        "recall": f"{np.mean(recalls):.1%}" if bad else "",
-        "false discovery rate": f"{np.mean(shares):.2%}",
-        "logs with a false one": f"{with_false / logs:.0%}",
-        "others behind, per log": f"{np.mean(others):.2f}" if bad else "",
-    }
+def population(keys: str) -> tuple[np.ndarray, np.ndarray]:
+    """Every row that a log may have, values × keys, and how likely each is.
+
+    The last key is nested in the first: each of its values is two of that. Or it is nearly equal:
+    other than the first in 2 % of the rows.
+    """
+    if keys == "nested":
+        grid = np.indices([VALUES] * 7, dtype=np.uint8).reshape(7, -1).T
+        return np.column_stack([grid, grid[:, 0] // 2]), np.full(len(grid), 1 / len(grid))
+    grid = np.indices([VALUES] * 8, dtype=np.uint8).reshape(8, -1).T
+    share = np.full(len(grid), 1 / len(grid))
+    if keys == "nearly equal":
+        share *= np.where(grid[:, 7] == grid[:, 0], 0.98 * VALUES, 0) + 0.02
+    return grid, share
+
+
+def planted_in(setting: Setting, rng: np.random.Generator) -> dict[Slice, float]:
+    """The planted slices, of one key to three, and how often their rows are misses."""
+    if setting.planted == "none":
+        return {}
+    last = 7 if setting.keys == "independent" else 6  # the others hang on the first
+    names = KEYS[:7] if last == 6 else KEYS
+    sizes = [size for size in (1, 2, 3, 3) if size <= setting.depth]
+    rates = {1: 0.22, 2: 0.26, 3: 0.30} if setting.rows > 100_000 else {1: 0.25, 2: 0.35, 3: 0.5}
+    if setting.planted == "overlapping":
+        key, other, *_ = rng.permutation(names).tolist()
+        value = int(rng.integers(VALUES))
+        third = [name for name in names if name not in {key, other}]
+        parts = [
+            ((key, value), (other, 1)),
+            ((key, value), (third[0], 2)),
+            ((other, 1), (third[0], 2)),
+        ]
+        return {tuple(sorted(part)): rates[2] for part in parts}
+    found: dict[Slice, float] = {}
+    while len(found) < len(sizes):
+        size = sizes[len(found)]
+        chosen = sorted(rng.choice(names, size, replace=False).tolist())
+        slice_ = tuple((name, int(rng.integers(VALUES))) for name in chosen)
+        is_nested = any({*slice_} <= {*one} or {*one} <= {*slice_} for one in found)
+        if not is_nested:
+            found[slice_] = rates[size]
+    return found
+
+
+def inside(columns: np.ndarray, slice_: Slice) -> np.ndarray:
+    places = [(KEYS.index(name), value) for name, value in slice_]
+    return np.all([columns[:, place] == value for place, value in places], axis=0)
+
+
+def rates_of(columns: np.ndarray, planted: dict[Slice, float]) -> np.ndarray:
+    rate = np.full(len(columns), USUAL)
+    for slice_, misses in planted.items():
+        rate = np.where(inside(columns, slice_), np.maximum(rate, misses), rate)
+    return rate
+
+
+def log_of(setting: Setting, planted: dict[Slice, float], rng: np.random.Generator) -> pl.DataFrame:
+    grid = rng.integers(0, VALUES, (setting.rows, len(KEYS)), dtype=np.uint8)
+    if setting.keys == "nested":
+        grid[:, 7] = grid[:, 0] // 2
+    elif setting.keys == "nearly equal":
+        grid[:, 7] = np.where(rng.random(setting.rows) < 0.98, grid[:, 0], grid[:, 7])
+    gold = rng.choice(setting.classes, setting.rows, p=setting.mix)
+    wrong = (gold + rng.integers(1, setting.classes, setting.rows)) % setting.classes
+    is_wrong = rng.random(setting.rows) < rates_of(grid, planted)
+    columns = {name: pl.Series(grid[:, place]).cast(pl.String) for place, name in enumerate(KEYS)}
+    return pl.DataFrame({**columns, "gold": gold, "pred": np.where(is_wrong, wrong, gold)})
+
+
+def ours(log: pl.DataFrame, setting: Setting) -> list[Slice]:
+    found = log.mcc.worst(*KEYS, depth=setting.depth, correction=setting.correction)
+    return [
+        tuple((key, int(row[key])) for key in row["keys"].split(", "))
+        for row in found.rows(named=True)
+    ]
+
+
+def of_sliceline(log: pl.DataFrame, setting: Setting) -> list[Slice]:
+    """Its best slices, as many as are planted in the fullest log."""
+    from sliceline.slicefinder import Slicefinder  # noqa: PLC0415 - it is optional
+
+    errors = (log["gold"] != log["pred"]).cast(pl.Int8).to_numpy()
+    finder = Slicefinder(alpha=0.95, k=4, max_l=setting.depth, min_sup=30, verbose=False)
+    finder.fit(log.select(KEYS).to_numpy(), errors)
+    return [
+        tuple((key, int(value)) for key, value in zip(KEYS, row, strict=True) if value is not None)
+        for row in finder.top_slices_
+    ]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found in one log."""
+
+    planted: int
+    recalled: int
+    listed: int
+    false: int
+    seconds: float
+
+
+def look(setting: Setting, seed: int, finder: str) -> Found:
+    rng = np.random.default_rng([seed, setting.rows])
+    planted = planted_in(setting, rng)
+    log = log_of(setting, planted, rng)
+    start = time.perf_counter()
+    found = (of_sliceline if finder == "SliceLine" else ours)(log, setting)
+    seconds = time.perf_counter() - start
+    every, share = population(setting.keys)
+    rate = rates_of(every, planted)
+    false = 0
+    for slice_ in found if planted else ():
+        is_in = inside(every, slice_)
+        there, elsewhere = (np.average(rate[one], weights=share[one]) for one in (is_in, ~is_in))
+        false += there <= elsewhere + 1e-9
+    recalled = len({*found} & {*planted})
+    return Found(len(planted), recalled, len(found), false if planted else len(found), seconds)
+
+
+def row_of(setting: Setting, finder: str, found: Sequence[Found]) -> str:
+    planted = sum(one.planted for one in found)
+    listed = [one.listed - one.false for one in found]
+    shares = [one.false / max(one.listed, 1) for one in found]
+    recall = f"{sum(one.recalled for one in found) / planted:.1%}" if planted else ""
+    times = f"{sum(listed) / planted:.2f}" if planted else ""
+    error = np.std(shares) / np.sqrt(len(shares))
+    seconds = np.median([one.seconds for one in found])
+    return (
+        f"| {setting} | {finder} | {recall} | {np.mean(shares):.1%} ± {error:.1%} | {times} "
+        f"| {seconds:.2f} |"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--logs", type=int, default=100)
+    parser.add_argument("--only", default="", help="rows whose text has this")
+    parser.add_argument("--peers", type=int, default=0, help="logs that SliceLine looks at")
+    parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    columns = None
-    for mix, bad, correction in itertools.product(MIXES, (3, 0), ("bh", "by")):
-        row = measure(options.logs, mix, bad, correction)
-        if columns is None:
-            columns = list(row)
-            print("| " + " | ".join(columns) + " |")
-            print("| " + " | ".join("---" for _ in columns) + " |")
-        print("| " + " | ".join(map(str, row.values())) + " |", flush=True)
+    chosen = [setting for setting in settings() if options.only in str(setting)]
+    print(
+        "| depth | rows | classes | keys | planted | correction | by | recall "
+        "| false discoveries | rows per planted | seconds |"
+    )
+    print("| --: | --: | --- | --- | --- | --- | --- | --: | --: | --: | --: |", flush=True)
+    os.environ["POLARS_MAX_THREADS"] = "1"  # of the processes below
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        for setting in chosen:
+            finders = {"polars_mcc": options.logs, "SliceLine": options.peers}
+            for finder, logs in finders.items():
+                if logs and (finder == "polars_mcc" or setting.planted != "none"):
+                    seeds = range(logs)
+                    found = pool.map(look, [setting] * logs, seeds, [finder] * logs)
+                    print(row_of(setting, finder, [*found]), flush=True)
 
 
 if __name__ == "__main__":

@@ -175,7 +175,6 @@ def test_predictions_and_scores():
 @pytest.mark.parametrize(
     ("verb", "said", "message"),
     [
-        ("worst", {"cluster": "user"}, r"worst cannot .* cluster.*log\(cluster=None\).worst"),
         ("contrast", {"cluster": "user"}, r"contrast cannot .* cluster.*\(cluster=None\).contrast"),
         ("counts", {"sample_weight": "n"}, r"counts cannot .*log\(sample_weight=None\).counts"),
         ("curve", {"nulls": "label"}, r"curve cannot .*log\(nulls='drop'\).curve"),

@@ -239,6 +239,17 @@ def test_worst(planted):
     found = answered("worst", "log.parquet", *options)
     assert_frame_equal(found, planted.mcc.worst("k", "j", top=1, rank="gap", long=True))
     assert found.select("slice", "value").rows() == [("k", "1")]
+    found = answered("worst", "log.parquet", "--by", "k", "--bins", "none", "--verdicts")
+    assert_frame_equal(found, planted.mcc.worst("k", bins=None, verdicts=True))
+    done = invoke("worst", "log.parquet", "--by", "k", "--by", "j", "--long")
+    assert (
+        "slices were looked at, and 0 had too few rows or no interval; 1 is listed." in done.stderr
+    )
+    done = invoke("worst", "log.parquet", "--by", "k", "--filter", "k <> 1")
+    assert "shape: (0, " in done.stdout
+    assert re.search(r"none is listed\. Nearest: k = \d \(n 100, mcc 0\.\d+ beside", done.stderr)
+    done = invoke("worst", "log.parquet", "--by", "k", "--filter", "k = 9")
+    assert "none was looked at" in done.stderr
     done = invoke("worst", "log.parquet", "--by", "k", "--depth", "0")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "depth must be an integer of at least 1, got 0" in done.stderr
@@ -707,7 +718,7 @@ def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
         assert argument.field_info.default == (listed if default and is_list else default)
         repeat = f" Repeat {flag} for several." if is_list else ""
         assert argument.parameter.help == words[parameter.name] + repeat
-        none = {"none"} if parameter.name == "zero_division" else set()  # which is no default
+        none = {"none"} if parameter.name in {"zero_division", "bins"} else set()  # no default
         assert choices_of(argument.hint) == choices_of(hints[parameter.name]) | none
         plain = words[parameter.name].replace("`", "")
         assert plain[:40] in shown
@@ -728,9 +739,6 @@ def test_every_option_of_a_log_reaches_every_command(planted):
         "by", "log.parquet", "--by", "k", "--filter", "k = 9", "--zero-division", "none"
     )
     assert found.is_empty()
-    done = invoke("worst", "log.parquet", "--by", "k", "--cluster", "j")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "worst cannot take cluster into account: it takes rows for independent" in done.stderr
 
 
 IS_POLARS_2_0 = pl.__version__.startswith("2.0.")

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import exact, score_interval
 from polars.testing import assert_frame_equal
-from scipy.stats import false_discovery_control
+from scipy.special import xlogy
 from support import ask
 
 from polars_mcc import each, sets
@@ -45,113 +45,202 @@ def table_of(rows) -> Counter:
     return Counter((row["gold"], row["pred"]) for row in rows if None not in row.values())
 
 
-def behind(part: Counter, rest: Counter) -> tuple[float, float, float] | None:
-    """The difference, the upper end of Zou's interval, and the p-value (1 if it is not behind)."""
-    ends = []
-    for table in (part, rest):
-        sides = [{pair[side] for pair in table} for side in (0, 1)]
-        if min(map(len, sides)) < 2 or not sides[0] & sides[1]:
-            return None
-        ends.append((float(exact(table)), *score_interval(table, Z)))
-    (b, low_b, high_b), (a, low_a, high_a) = ends
-    down, up = math.hypot(b - low_b, high_a - a), math.hypot(high_b - b, a - low_a)
-    z = Z * abs(b - a) / (down if b > a else up)
-    return b - a, b - a + up, 2 * NormalDist().cdf(-z) if b < a else 1.0
-
-
-def rejected(tests: list, method: str) -> list[bool]:
-    """Which of the differences are below 0, after a correction for those that are known."""
-    adjusted = iter(
-        false_discovery_control([test[2] for test in tests if test is not None], method=method)
+def proportion(table: Counter, labels: int, end: int) -> tuple[float, float] | None:
+    """A score as a proportion of so many rows, by its limit: 1 is the upper one."""
+    sides = [{pair[side] for pair in table} for side in (0, 1)]
+    if min(map(len, sides)) < 2 or not sides[0] & sides[1]:
+        return None
+    low = -1 / (labels - 1)
+    score, limit = (
+        max((number - low) / (1 - low), 0)
+        for number in (float(exact(table)), score_interval(table, Z)[end])
     )
-    return [test is not None and next(adjusted) < 0.05 for test in tests]
+    return score, 0.0 if limit == score else Z**2 * limit * (1 - limit) / (limit - score) ** 2
 
 
-def folds(bad: list, tables: dict, everything: Counter, method: str) -> list[tuple]:
-    """Which of the bad slices are told by which other."""
-    pairs = [(fine, coarse) for fine in bad for coarse in bad if {*coarse} < {*fine}]
-    within = [behind(tables[fine], tables[coarse] - tables[fine]) for fine, coarse in pairs]
-    adds = dict(zip(pairs, rejected(within, method), strict=True))
-    folded = [pair for pair in pairs if not adds[pair]]
-    for fine, coarse in pairs:
-        if adds[fine, coarse] and fine not in {
-            one for one, other in folded if len(one) > len(other)
-        }:
-            left = behind(tables[coarse] - tables[fine], everything - tables[coarse])
-            if left[1] >= 0:
-                folded.append((coarse, fine))
-    return folded
+def p_of(part: Counter, rest: Counter, labels: int) -> float | None:
+    """The p-value of the ratio of likelihoods; 1 if the part is not behind, None if unknown."""
+    both = proportion(part, labels, 1), proportion(rest, labels, 0)
+    if None in both:
+        return None
+    (v, m), (w, k) = both
+    if v >= w:
+        return 1.0
+    pooled = (m * v + k * w) / (m + k)
+    g = 2 * sum(
+        rows * (xlogy(one, one / pooled) + xlogy(1 - one, (1 - one) / (1 - pooled)))
+        for one, rows in ((v, m), (w, k))
+    )
+    return math.erfc(math.sqrt(max(g, 0) / 2))
+
+
+class Search:
+    """The same by its definition: every slice is a set of rows, and nothing is left out early."""
+
+    def __init__(self, log: pl.DataFrame, method: str, depth: int, min_n: int) -> None:
+        self.rows = log.rows(named=True)
+        self.labels = len({*log["gold"], *log["pred"]} - {None})
+        self.method = method
+        slices = {}
+        for size in range(1, depth + 1):
+            for keys in itertools.combinations(KEYS, size):
+                for place, row in enumerate(self.rows):
+                    slice_ = tuple((key, row[key]) for key in keys)
+                    slices.setdefault(slice_, set()).add(place)
+        large = {one: places for one, places in slices.items() if len(places) >= min_n}
+        self.slices = {
+            one: places
+            for one, places in large.items()
+            if not any({*other} < {*one} and large[other] == places for other in large)
+        }
+        self.everything = {*range(len(self.rows))}
+        self.p = {one: self.behind(places, self.everything) for one, places in self.slices.items()}
+        self.tests = sum(p is not None for p in self.p.values())
+        self.untested = len(slices) - len(large) + len(self.slices) - self.tests
+
+    def table(self, places) -> Counter:
+        return table_of(self.rows[place] for place in places)
+
+    def behind(self, part: set, whole: set) -> float | None:
+        return p_of(self.table(part), self.table(whole - part), self.labels)
+
+    def bar(self, listed: int) -> float:
+        harmonic = sum(1 / k for k in range(1, self.tests + 1)) if self.method == "by" else 1
+        return 0.05 * listed / self.tests / harmonic
+
+    def left(self, one, others) -> float:
+        """The p-value of what is left of a slice without some others, or within those it is of."""
+        part, whole = self.slices[one], self.everything
+        for other in others:
+            if part <= self.slices[other]:
+                whole = whole & self.slices[other]
+        gone = set().union(
+            *(self.slices[other] for other in others if not part <= self.slices[other])
+        )
+        p = self.behind(part - gone, whole - gone)
+        return 1.0 if p is None else p
+
+    def at(self, bar: float) -> dict:
+        order = sorted((p, len(one), one) for one, p in self.p.items() if p is not None)
+        taken_off = set()
+        while True:
+            listed = {}
+            for p, _, one in order:
+                worse = max(p, self.left(one, listed))
+                if worse <= bar and one not in taken_off:
+                    listed[one] = worse
+            told = {}
+            for place, one in enumerate(listed):
+                parts = [x for x in [*listed][place + 1 :] if self.slices[x] <= self.slices[one]]
+                if parts:
+                    told[one] = self.left(one, [*[*listed][:place], *parts])
+            worst = max(told, key=told.get, default=None)
+            if worst is None or told[worst] <= bar:
+                return listed
+            taken_off.add(worst)
+
+    def listed(self) -> dict:
+        for number in range(len(self.slices), 0, -1):
+            found = self.at(self.bar(number))
+            if found and max(found.values()) <= self.bar(len(found)):
+                return found
+        return {}
 
 
 def worst_of(log: pl.DataFrame, method: str, depth: int = 2, min_n: int = 30) -> dict:
-    """{slice: (n, score, score of the rest, loss, n_folded)} of those that are reported."""
-    rows = log.rows(named=True)
-    everything = table_of(rows)
-    tables = {}
-    for size in range(1, depth + 1):
-        for keys in itertools.combinations(KEYS, size):
-            for row in rows:
-                slice_ = tuple((key, row[key]) for key in keys)
-                tables.setdefault(slice_, Counter()).update(table_of([row]))
-    tests = {
-        slice_: behind(table, everything - table) if table.total() >= min_n else None
-        for slice_, table in tables.items()
-    }
-    bad = list(itertools.compress(tests, rejected([*tests.values()], method)))
-    folded = folds(bad, tables, everything, method)
-    kept = [slice_ for slice_ in bad if slice_ not in {one for one, _ in folded}]
-    number = sum(test is not None for test in tests.values())
-    overall = float(exact(everything))
-    return {
-        slice_: (
-            tables[slice_].total(),
-            float(exact(tables[slice_])),
-            float(exact(everything - tables[slice_])),
-            float(exact(everything - tables[slice_])) - overall,
-            sum(into == slice_ for _, into in folded),
-            number,
-            len(tables) - number,
-        )
-        for slice_ in kept
-    }
+    """{slice: numbers} of those that are listed."""
+    search = Search(log, method, depth, min_n)
+    found = search.listed()
+    overall = float(exact(search.table(search.everything)))
+    ranked = sorted(found.values())
+    adjusted = {}
+    for p in found.values():
+        # The least level at which a list as long as the rank of any larger one holds.
+        ranks = [(other, rank) for rank, other in enumerate(ranked, 1) if other >= p]
+        adjusted[p] = min(other * 0.05 / search.bar(rank) for other, rank in ranks)
+    numbers = {}
+    for slice_, worse in found.items():
+        part = search.slices[slice_]
+        rest = float(exact(search.table(search.everything - part)))
+        numbers[slice_] = {
+            "n": search.table(part).total(),
+            "mcc": float(exact(search.table(part))),
+            "mcc_rest": rest,
+            "loss": rest - overall,
+            "p_value": search.p[slice_],
+            "p_adjusted": adjusted[worse],
+            "n_tested": search.tests,
+            "n_untested": search.untested,
+        }
+    return numbers
 
 
 def slice_of(row: dict) -> tuple:
     return tuple((key, row[key]) for key in row["keys"].split(", "))
 
 
-NUMBERS = ("n", "mcc", "mcc_rest", "loss", "n_folded", "n_tested", "n_untested")
-
-
 @pytest.mark.parametrize("method", ["bh", "by"])
 @pytest.mark.parametrize("seed", range(4))
 def test_it_is_what_looking_at_each_slice_finds(run, seed, method):
     log = log_of(seed, rows=1500)
-    answer = run(log, lambda log: log.mcc.worst(*KEYS, correction=method, min_n=60))
+    answer = run(log, lambda log: log.mcc.worst(*KEYS, correction=method, min_n=60, bins=None))
     wanted = worst_of(log, method, min_n=60)
-    assert len(wanted) >= 2
+    assert {(("a", 1),), (("b", 2), ("c", 3))} <= {*wanted}
     found = {slice_of(row): row for row in answer.rows(named=True)}
     assert found.keys() == wanted.keys()
     for slice_, numbers in wanted.items():
-        assert [found[slice_][name] for name in NUMBERS] == pytest.approx(list(numbers), abs=1e-14)
+        for name, number in numbers.items():
+            assert found[slice_][name] == pytest.approx(number, rel=1e-7, abs=1e-14), name
     assert answer["loss"].is_sorted(descending=True)
+
+
+def overlapping(seed: int, rows: int = 3000) -> pl.DataFrame:
+    """Three bad slices of two keys that overlap, and a worse part of a bad one."""
+    rng = np.random.default_rng(seed)
+    keys = {name: rng.integers(0, 4, rows) for name in KEYS}
+    a, b, c = keys.values()
+    misses = np.full(rows, 0.08)
+    for is_in in ((a == 1) & (b == 1), (b == 1) & (c == 1), (a == 1) & (c == 1)):
+        misses[is_in] = 0.45
+    misses[b == 2] = 0.3
+    misses[(b == 2) & (c == 0)] = 0.75
+    gold = rng.integers(0, 3, rows)
+    pred = np.where(rng.random(rows) < misses, (gold + rng.integers(1, 3, rows)) % 3, gold)
+    return pl.DataFrame({**keys, "gold": gold, "pred": pred})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_slice_is_listed_once_by_its_reason(seed):
+    """Slices that overlap are each a row, and their parts and wholes are none."""
+    log = overlapping(seed)
+    planted = {
+        (("a", 1), ("b", 1)),
+        (("a", 1), ("c", 1)),
+        (("b", 1), ("c", 1)),
+        (("b", 2),),
+        (("b", 2), ("c", 0)),
+    }
+    found = {slice_of(row) for row in log.mcc.worst(*KEYS, bins=None).rows(named=True)}
+    assert found == worst_of(log, "bh").keys()
+    assert len(found & planted) >= 4
+    assert len(found) <= len(planted) + 1
 
 
 def test_three_keys_are_crossed_if_asked_for():
     log = log_of(5, rows=2500)
-    answer = log.mcc.worst(*KEYS, depth=3)
+    answer = log.mcc.worst(*KEYS, depth=3, bins=None)
     assert {slice_of(row) for row in answer.rows(named=True)} == worst_of(log, "bh", 3).keys()
 
 
 def test_the_difference_is_that_of_by(run):
     """Of each slice with its rest, both counted by a filter."""
     log = log_of(1)
-    answer = run(log, lambda log: log.mcc.worst(*KEYS, ci=0.9, rank="gap"))
+    answer = run(log, lambda log: log.mcc.worst(*KEYS, ci=0.9, rank="gap", bins=None))
     assert answer["diff_high"].is_sorted()
     for row in answer.rows(named=True):
         inside = pl.all_horizontal(pl.col(key) == value for key, value in slice_of(row))
         change = log.mcc.drift(ci=0.9, before=~inside, after=inside).rows(named=True)[0]
-        for column in ("diff", "diff_low", "diff_high", "p_value"):
+        for column in ("diff", "diff_low", "diff_high"):
             assert row[column] == pytest.approx(change[column], rel=1e-9), column
         assert (row["mcc"], row["mcc_rest"]) == (change["mcc_after"], change["mcc_before"])
 
@@ -166,10 +255,9 @@ def test_counts_models_and_weights_are_as_rows(engine):
     assert_frame_equal(from_counts, alone, rel_tol=1e-9)
     models = log.lazy().mcc(pred=["other", "pred"]).worst(*KEYS).collect(engine=engine)
     assert models["model"].unique().to_list() == ["pred"]
-    # The tests are twice as many, if a model that does not err has an interval for each.
-    assert_frame_equal(models.head(1)[alone.columns[:12]], alone.head(1)[alone.columns[:12]])
+    assert_frame_equal(models.drop("model"), alone)
     weighted = log.lazy().mcc(sample_weight="half").worst(*KEYS).collect(engine=engine)
-    same = ["keys", *KEYS, "mcc", "mcc_rest", "diff_low", "n_folded"]
+    same = ["keys", *KEYS, "mcc", "mcc_rest", "diff_low", "p_adjusted", "confused"]
     in_halves = log.mcc.worst(*KEYS, min_n=60).select(same)
     assert_frame_equal(weighted.select(same), in_halves, rel_tol=1e-9)
     floats = log.lazy().mcc(weight="one").worst(*KEYS).collect(engine=engine)
@@ -252,7 +340,7 @@ rows = st.lists(
 
 @given(rows=rows, times=st.integers(1, 30))
 def test_it_holds_on_any_log(rows, times):
-    """What is reported is behind, and together with what is not, all slices are looked at."""
+    """What is reported is behind; no slice is looked at twice."""
     schema = {"a": pl.String, "b": pl.String, "gold": pl.Int8, "pred": pl.Int8}
     log = pl.DataFrame(rows * times, schema=schema, orient="row")
     answer = log.mcc.worst("a", "b", min_n=1, correction="bonferroni")
@@ -261,7 +349,7 @@ def test_it_holds_on_any_log(rows, times):
         assert row["mcc"] < row["mcc_rest"]
         assert row["diff_high"] < 0
         assert row["p_value"] <= row["p_adjusted"] < 0.05
-        assert row["n_tested"] + row["n_untested"] == slices.height
+        assert row["n_tested"] + row["n_untested"] <= slices.height
 
 
 @pytest.mark.parametrize(
@@ -311,13 +399,13 @@ def test_the_slices_that_fall_behind_in_any_metric(metric):
     labels = {"gold": gold, "pred": np.where(wrong, 1 - gold, gold)}
     log = pl.DataFrame({"country": country, "device": device, **labels})
     described = log.mcc(positive=1)
-    found = described.worst("country", "device", metric=metric)
+    found = described.worst("country", "device", metric=metric, bins=None)
     [row, *_] = found.to_dicts()
     assert (row["country"], row["device"]) == (3, None)
     is_slice = pl.col("country") == 3
     [expected] = described.drift(before=~is_slice, after=is_slice, metric=metric).to_dicts()
     same = {metric: f"{metric}_after", f"{metric}_rest": f"{metric}_before", "diff": "diff"}
-    same |= {"diff_low": "diff_low", "diff_high": "diff_high", "p_value": "p_value"}
+    same |= {"diff_low": "diff_low", "diff_high": "diff_high"}
     for ours, theirs in same.items():
         assert row[ours] == pytest.approx(expected[theirs], rel=1e-9), ours
     overall = described.score(metrics=metric)[metric].item()
@@ -328,3 +416,134 @@ def test_metrics_of_pairs_are_refused():
     log = pl.DataFrame({"key": [1], "gold": ["a"], "pred": ["a"]})
     with pytest.raises(ValueError, match="'chi2' is of pairs"):
         log.mcc.worst("key", metric="chi2")
+
+
+def test_rows_of_one_cluster_are_as_good_as_one():
+    """A log written four times over, each row a cluster, says no more than the log."""
+    log = overlapping(2, rows=1600).with_row_index("id")
+    alone = log.mcc.worst(*KEYS, min_n=25, correction="by")
+    copies = pl.concat([log] * 4)
+    clustered = copies.mcc(cluster="id").worst(*KEYS, min_n=100, correction="by")
+    assert not alone.is_empty()
+    same = ["keys", *KEYS, "mcc", "mcc_rest", "confused", "n_tested"]
+    assert_frame_equal(clustered.select(same), alone.select(same))
+    # The limits of four times the rows are nearer, so the rows of a proportion are a little others.
+    for name in ("p_value", "p_adjusted"):
+        assert clustered[name].to_list() == pytest.approx(alone[name].to_list(), rel=0.05)
+    assert clustered["diff_high"].to_list() == pytest.approx(alone["diff_high"].to_list(), rel=0.02)
+    assert copies.mcc.worst(*KEYS, min_n=100, correction="by").height > clustered.height
+    for row in clustered.rows(named=True):
+        inside = pl.all_horizontal(pl.col(key).cast(str) == value for key, value in slice_of(row))
+        change = copies.mcc(cluster="id").drift(before=~inside, after=inside)
+        for column in ("diff", "diff_low", "diff_high"):
+            assert row[column] == pytest.approx(change[column].item(), rel=1e-9), column
+
+
+@pytest.mark.parametrize("metric", ["mcc", "f1_macro"])
+def test_clusters_that_are_bad_by_themselves_make_no_bad_slice(metric):
+    """A few users are bad; rows would say that any slice in which they are many is."""
+    rng = np.random.default_rng(7)
+    user = rng.integers(0, 60, 6000)
+    country = (user * 7) % 11
+    gold = rng.integers(0, 2, 6000)
+    wrong = rng.random(6000) < np.where(rng.random(60) < 0.25, 0.5, 0.05)[user]
+    labels = {"gold": gold, "pred": np.where(wrong, 1 - gold, gold)}
+    log = pl.DataFrame({"user": user, "country": country, **labels})
+    assert log.mcc.worst("country", metric=metric).height >= 3
+    assert log.mcc(cluster="user").worst("country", metric=metric).height <= 1
+
+
+def test_every_slice_that_was_looked_at_has_a_verdict(run):
+    log = log_of(2)
+    answer = run(log, lambda log: log.mcc.worst(*KEYS, verdicts=True, min_n=100))
+    listed = log.mcc.worst(*KEYS, min_n=100)
+    assert_frame_equal(answer.filter(pl.col("verdict") == "listed").drop("verdict"), listed)
+    assert (
+        answer["verdict"]
+        .cast(pl.Enum(["listed", "not behind", "told by those listed", "no interval"]))
+        .is_sorted()
+    )
+    [tested] = answer["n_tested"].unique()
+    assert answer.filter(pl.col("verdict") != "no interval").height == tested
+    assert answer.select("keys", *KEYS).n_unique() == answer.height
+    slices = log.mcc.by(sets("a", "b", "c", ("a", "b"), ("a", "c"), ("b", "c")))
+    n = {slice_of(row): (row["n"], row["mcc"]) for row in slices.rows(named=True)}
+    for row in answer.rows(named=True):
+        key = tuple((key, int(value)) for key, value in slice_of(row))
+        assert (row["n"], row["mcc"]) == pytest.approx(n[key])
+    bar = 0.05 * listed.height / tested
+    others = answer.filter(pl.col("verdict") == "not behind")
+    assert others["p_value"].is_sorted()
+    assert others["p_value"].min() > bar
+    expected = (others["p_value"] * tested / (listed.height + 1)).clip(upper_bound=1)
+    assert others["p_adjusted"].to_list() == pytest.approx(expected.to_list())
+    told = answer.filter(pl.col("verdict") == "told by those listed")
+    assert told["p_value"].max() <= bar
+    assert told["p_adjusted"].null_count() == told.height > 0
+
+
+def test_numbers_and_times_are_found_without_preparation(run):
+    rng = np.random.default_rng(3)
+    rows = 8000
+    days = rng.integers(0, 100, rows)
+    columns = {
+        "age": rng.integers(18, 90, rows),
+        "income": rng.lognormal(3, 1, rows),
+        "at": pl.Series(days).cast(pl.Int32).cast(pl.Date) + pl.duration(days=20_500),
+        "country": rng.choice(["DE", "FR", "IT"], rows),
+    }
+    gold = rng.integers(0, 2, rows)
+    is_bad = (columns["age"] > 63) | ((days >= 60) & (columns["country"] == "FR"))
+    wrong = rng.random(rows) < np.where(is_bad, 0.3, 0.08)
+    frame = {**columns, "gold": gold, "pred": np.where(wrong, 1 - gold, gold)}
+    frame["at"] = pl.select(pl.date(2026, 1, 5) + pl.duration(days=pl.Series(days))).to_series()
+    log = pl.DataFrame(frame)
+    answer = run(log, lambda log: log.mcc.worst("age", "income", "at", "country"))
+    found = {row["keys"]: row for row in answer.rows(named=True)}
+    assert answer.height <= 3
+    above = int(found["age"]["age"].removeprefix("above "))
+    assert 58 <= above <= 69  # the tenths next to 63
+    assert found["age"]["n"] == (log["age"] > above).sum()
+    both = found["at, country"]
+    assert (both["at"].split()[0], both["country"]) == ("from", "FR")
+    assert "2026-03-02" <= both["at"].split()[1] <= "2026-03-16"
+    assert answer.schema["age"] == answer.schema["at"] == pl.String
+
+
+def test_the_confusion_that_costs_most():
+    rng = np.random.default_rng(0)
+    gold = rng.choice(["cat", "dog", "fox"], 3000, p=[0.6, 0.3, 0.1])
+    place = rng.choice(["in", "out"], 3000)
+    is_wrong = rng.random(3000) < np.where((place == "out") & (gold == "dog"), 0.5, 0.05)
+    pred = np.where(is_wrong, np.where(gold == "dog", "fox", "dog"), gold)
+    log = pl.DataFrame({"place": place, "gold": gold, "pred": pred})
+    [row] = log.mcc.worst("place").rows(named=True)
+    assert (row["place"], row["confused_gold"], row["confused_pred"]) == ("out", "dog", "fox")
+    for is_out, share in ((True, row["confused"]), (False, row["confused_rest"])):
+        dogs = log.filter((pl.col("place") == "out") == is_out, gold="dog")
+        assert share == pytest.approx((dogs["pred"] == "fox").mean())
+
+
+def test_a_key_that_another_one_tells_adds_nothing():
+    """A city is of one country, and a code is one of names: each slice is looked at once."""
+    log = log_of(0).with_columns(half=pl.col("a") // 2, name="v" + pl.col("a").cast(str))
+    answer = log.mcc.worst("a", "half", depth=2, bins=None, verdicts=True)
+    assert answer.height == answer["n_tested"][0] == 4 + 2
+    [row, *_] = log.mcc.worst("a", "half", "name", depth=3).rows(named=True)
+    assert row["keys"] in {"a", "name"}
+    assert (
+        log.mcc.worst("a", "half", "name", depth=3).filter(pl.col("keys") != row["keys"]).is_empty()
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"long": True}, {"bins": None, "verdicts": True}], ids=str)
+def test_the_schema_is_known_before_anything_is_read(options):
+    log = log_of(0).with_columns(at=pl.date(2026, 1, 1), x=pl.col("a") / 2)
+    for described in (log.lazy().mcc, log.lazy().mcc(pred=["pred", "gold"], sample_weight="x")):
+        answer = described.worst("a", "x", "at", **options)
+        assert answer.collect_schema() == answer.collect().schema
+
+
+def test_a_log_of_no_labels_has_no_slices():
+    log = pl.DataFrame({"key": ["x", "y"], "gold": [None, None], "pred": [None, None]})
+    assert log.mcc.worst("key", verdicts=True, min_n=1).height == 0

@@ -1,0 +1,1 @@
+"""The search for slices that fall behind: counted in steps, weighed, and listed once each."""

@@ -1,0 +1,149 @@
+"""Which keys are counted together, so that few passes over the rows count every set of keys.
+
+Counts add up: a block of five keys gives all its sets of three. A block is as large as a table of
+its groups is quick to fill; then fewer blocks than sets do. Rows that are right are grouped apart
+from those that are wrong, which are few and have all the pairs of labels: two small tables.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from polars_mcc._counts.counted import counted, merged
+from polars_mcc._log.keys import KeySet
+from polars_mcc._search.codes import Coded
+
+_QUICK = 2**17  # groups of a table that is filled from the caches of a processor
+_MOST = 2**22  # groups that are in memory at once
+_KEPT = 2**29  # bytes of codes that are kept in memory between passes
+
+
+@dataclass(frozen=True)
+class Block:
+    """Keys that are counted together, and the sets of keys that are summed up from them."""
+
+    keys: KeySet
+    sets: Sequence[KeySet]
+    apart: str | None = None
+    """The key by whose values several passes are told apart, if there are several: it is of all
+    sets."""
+
+
+def blocks(
+    sizes: Mapping[str, int], depth: int, labels: int, cut: Collection[str] = ()
+) -> list[Block]:
+    """Blocks that have every set of up to `depth` keys, of so many values each.
+
+    Slices of keys that are `cut` have several values, so that these cannot tell passes apart.
+    """
+
+    def groups(keys: Sequence[str]) -> int:
+        return math.prod(sizes[key] for key in keys) * max(labels, 1)
+
+    names = [*sizes]
+    every = [set_ for size in range(1, depth + 1) for set_ in itertools.combinations(names, size)]
+    largest = [set_ for set_ in every if len(set_) == min(depth, len(names))]
+    left = dict.fromkeys(sorted(largest, key=groups, reverse=True))
+    found: list[KeySet] = []
+    while left:
+        block = {*next(iter(left))}
+        while True:
+            fits = [key for key in names if key not in block and groups([*block, key]) <= _QUICK]
+            new = {key: sum({*set_} <= block | {key} for set_ in left) for key in fits}
+            if not new:
+                break
+            block.add(max(new, key=lambda key: (new[key], -sizes[key])))
+        found.append(tuple(key for key in names if key in block))
+        left = {set_: None for set_ in left if not {*set_} <= block}
+    of_block: dict[KeySet, list[KeySet]] = {block: [] for block in found}
+    for set_ in every:
+        holds = [block for block in found if {*set_} <= {*block}]
+        of_block[min(holds, key=groups)].append(set_)
+    return [
+        part
+        for keys, sets in of_block.items()
+        for part in _in_passes(
+            Block(keys, sets), {key: sizes[key] for key in sizes if key not in cut}, groups
+        )
+    ]
+
+
+def _in_passes(
+    block: Block, sizes: Mapping[str, int], groups: Callable[[KeySet], int]
+) -> Iterator[Block]:
+    """The block, or, if it is large, several: one of the sets with its largest key, and others."""
+    largest = max(
+        (key for key in block.keys if key in sizes), key=lambda key: sizes[key], default=None
+    )
+    if not block.sets:
+        return
+    if largest is None or groups(block.keys) <= _MOST:
+        yield block
+        return
+    yield Block(block.keys, [set_ for set_ in block.sets if largest in set_], largest)
+    others = [set_ for set_ in block.sets if largest not in set_]
+    keys = tuple(key for key in block.keys if key != largest)
+    yield from _in_passes(Block(keys, others), sizes, groups)
+
+
+def kept(coded: Coded) -> Coded:
+    """The same log in memory, if its codes are small enough to be read again and again."""
+    log = coded.log
+    is_alone = log.weight_name is None
+    columns = log.frame.drop("weight") if is_alone else log.frame
+    bytes_of_row = sum(_bytes(dtype) for dtype in columns.collect_schema().values())
+    if bytes_of_row * coded.rows > _KEPT:
+        return coded
+    frame = columns.collect().lazy()
+    weight = [pl.lit(1, pl.Int64).alias("weight")] if is_alone else []
+    return replace(coded, log=replace(log, frame=frame.with_columns(weight)))
+
+
+def _bytes(dtype: pl.DataType) -> int:
+    if isinstance(dtype, pl.Enum):
+        return 1 if len(dtype.categories) < 2**8 else 2 if len(dtype.categories) < 2**16 else 4
+    return 8
+
+
+def counted_blocks(coded: Coded, chosen: Sequence[Block]) -> Iterator[tuple[Block, pl.DataFrame]]:
+    """For each block, the pairs of its slices; in several passes if it is large."""
+    log = replace(coded.log, extras=(), sets=None)
+    is_hit = pl.col("gold").eq_missing(pl.col("pred"))
+    for block in chosen:
+        of_block = replace(log, keys=block.keys)
+        most = math.prod(coded.keys[key].size + 1 for key in block.keys) * len(coded.labels) * 2
+        passes = math.ceil(min(most, coded.rows) / _MOST) if block.apart else 1
+        for place in range(passes):
+            rows = of_block.rows
+            if block.apart and passes > 1:
+                code = pl.col(coded.keys[block.apart].column).to_physical()
+                rows = rows.filter(code % passes == place)
+            sides = (counted(of_block, rows.filter(side)) for side in (is_hit, ~is_hit))
+            yield block, pl.concat([side.collect() for side in sides])
+
+
+def of_set(coded: Coded, block: KeySet, keys: KeySet, cells: pl.LazyFrame) -> pl.LazyFrame:
+    """The pairs of the slices of a set of keys, from those of a block that has it.
+
+    Columns of keys are the values that slices have, by place, and no codes any more.
+    """
+    log = replace(coded.log, keys=keys, extras=(), sets=None)
+    columns = [coded.keys[key].column for key in keys]
+    pairs = cells.filter(pl.all_horizontal(pl.col(columns).is_not_null()))
+    pairs = pairs if keys == block else merged(log, pairs)
+    pairs = pairs.with_columns(pl.col(columns).to_physical().cast(pl.UInt32))
+    for name in keys:
+        key = coded.keys[name]
+        if key.is_cut:
+            place = pl.int_range(pl.len(), dtype=pl.UInt32).alias("place")
+            spans = key.values.lazy().select(
+                place, pl.int_ranges("first", pl.col("last") + 1, dtype=pl.UInt32).alias(key.column)
+            )
+            of_code = pairs.join(spans.explode(key.column), on=key.column)
+            pairs = merged(log, of_code.drop(key.column).rename({"place": key.column}))
+    return pairs

@@ -1,0 +1,103 @@
+"""The slices that are listed → what is said of each: its scores, and the confusion that costs most.
+
+Scores and intervals are those of two logs, the rows of the slice and all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from polars_mcc._counts.classes import is_scored
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.periods import PERIODS, changes
+from polars_mcc._search.codes import Coded
+from polars_mcc._search.overlaps import Overlaps
+from polars_mcc._search.slices import SLICE, Sought, with_labels
+
+CONFUSION = ["confused_gold", "confused_pred", "confused", "confused_rest"]
+"""The confusion that costs a slice most: `gold → pred`, its share of the rows of that gold label
+there, and elsewhere."""
+SCORES = ["score_b", "score_a", "diff", "diff_low", "diff_high"]
+
+
+def described(sought: Sought, slices: pl.DataFrame, ci: float) -> pl.DataFrame:
+    """The `SCORES` and the `CONFUSION` of each slice, by its number.
+
+    Side b is the slice, side a the rest of the log.
+    """
+    if slices.is_empty():
+        return pl.DataFrame(schema=_schema(sought))
+    cells = _cells(sought, slices)
+    log = replace(sought.whole, extras=sought.coded.log.extras, apart=(SLICE,))
+    apart = replace(log, apart=(SLICE, "period"))
+    asked = replace(sought.asked, ci=ci)
+    # Of clusters there are many: then the rest of one slice is as much as fits.
+    parts = cells.partition_by(SLICE) if log.has_clusters else [cells]
+    compared = [
+        changes(log, apart, sought.named(part.lazy()), asked).select(SLICE, *SCORES).collect()
+        for part in parts
+    ]
+    confusions = _confusions(sought.coded, log, cells)
+    return pl.concat(compared).join(confusions, on=SLICE, how="left").select(*_schema(sought))
+
+
+def _schema(sought: Sought) -> dict[str, pl.DataType]:
+    labels = dict.fromkeys(CONFUSION[:2], sought.coded.labels.dtype)
+    numbers = dict.fromkeys([*SCORES, *CONFUSION[2:]], pl.Float64())
+    return {SLICE: pl.UInt32(), **numbers, **labels}
+
+
+def _cells(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:
+    """The pairs of each slice, `after`, and of its rest, `before`; apart by cluster."""
+    overlaps = Overlaps.of(sought, slices)
+    kinds = [
+        pl.DataFrame(
+            {
+                SLICE: pl.repeat(slice_, len(is_in), dtype=pl.UInt32, eager=True),
+                "kind": pl.int_range(len(is_in), dtype=pl.UInt32, eager=True),
+                "period": pl.Series(is_in).replace_strict(
+                    [False, True], ["before", "after"], return_dtype=PERIODS
+                ),
+            }
+        )
+        for slice_, is_in in zip(slices[SLICE], overlaps.is_in, strict=True)
+    ]
+    return pl.concat(kinds).join(overlaps.cells, on="kind").drop("kind", "pair")
+
+
+def _confusions(coded: Coded, log: SlicedLog, cells: pl.DataFrame) -> pl.DataFrame:
+    """The confusion by which a slice has most misses more than it would have as elsewhere."""
+    of_slice, of_rest = (
+        pl.col("n").filter(pl.col("period") == period).sum().cast(pl.Float64)
+        for period in ("after", "before")
+    )
+    pairs = (
+        cells.lazy()
+        .filter(is_scored(log))
+        .group_by(SLICE, "gold", "pred")
+        .agg(here=of_slice, there=of_rest)
+    )
+    here, there = pl.col("here"), pl.col("there")
+    rows_here, rows_there = (rows.sum().over(SLICE, "gold") for rows in (here, there))
+    shares = pairs.with_columns(
+        confused=here / rows_here, confused_rest=there / rows_there, rows=rows_here
+    )
+    excess = pl.col("rows") * (pl.col("confused") - pl.col("confused_rest").fill_nan(0.0))
+    worst = (
+        shares.filter(pl.col("gold").ne_missing(pl.col("pred")))
+        .with_columns(excess=excess)
+        .filter(pl.col("excess") > 0)
+        .sort("excess", "gold", "pred", descending=[True, False, False])
+        .group_by(SLICE, maintain_order=True)
+        .first()
+    )
+    named = with_labels(worst, coded.labels, "gold", "pred")
+    return named.select(
+        SLICE,
+        pl.col("gold").alias("confused_gold"),
+        pl.col("pred").alias("confused_pred"),
+        "confused",
+        pl.col("confused_rest").fill_nan(None),
+    ).collect()

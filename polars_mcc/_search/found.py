@@ -1,0 +1,170 @@
+"""A sliced log → the slices that fall behind, as a table: the steps of the search, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import polars as pl
+
+from polars_mcc._counts.sliced import LONG, SET, SlicedLog
+from polars_mcc._inference.differences import adjusted
+from polars_mcc._log.choices import Correction, Rank
+from polars_mcc._scores.metric import Metric
+from polars_mcc._search.blocks import kept
+from polars_mcc._search.codes import Coded, Key, coded, is_ordered
+from polars_mcc._search.described import CONFUSION, described
+from polars_mcc._search.evidence import p_value
+from polars_mcc._search.listed import Bar, listed
+from polars_mcc._search.slices import SLICE, Looked, Sought, looked_at
+
+VERDICTS = pl.Enum(["listed", "not behind", "told by those listed", "no interval"])
+LISTED, NOT_BEHIND, TOLD, NO_INTERVAL = (pl.lit(name, VERDICTS) for name in VERDICTS.categories)
+
+_BY = "by:"  # before the names of columns that rows are sorted by
+
+_Schema: TypeAlias = dict[str, pl.DataType]
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is asked: in which metric, how deep, and how sure."""
+
+    metric: Metric
+    positive: pl.Expr | None
+    depth: int
+    min_n: int
+    bins: int | None
+    top: int | None
+    rank: Rank
+    ci: float
+    correction: Correction
+    verdicts: bool
+
+    def columns(self) -> list[str]:
+        """What the answer tells of a slice."""
+        name = self.metric.name
+        return [
+            *("n", name, f"{name}_rest", "diff", "diff_low", "diff_high"),
+            *("p_value", "p_adjusted", "loss", *CONFUSION),
+            *(["verdict"] if self.verdicts else []),
+            *("n_tested", "n_untested", "n_null"),
+        ]
+
+    def key_dtype(self, dtype: pl.DataType) -> pl.DataType:
+        """The dtype of a key in the answer: text, where it may be cut."""
+        return pl.String() if self.bins is not None and is_ordered(dtype) else dtype
+
+    def schema(self, log: SlicedLog) -> _Schema:
+        """The columns of the answer, and their dtypes."""
+        slices: dict[str, pl.DataType] = dict.fromkeys(LONG, pl.String())
+        if not log.is_long:
+            slices = {SET: pl.String()}
+            slices |= {key: self.key_dtype(log.key_dtypes[key]) for key in log.keys}
+        known: dict[str, pl.DataType] = dict.fromkeys(CONFUSION[:2], log.label_dtype)
+        known |= {"verdict": VERDICTS, "n": log.numbers.count, "n_null": log.numbers.count}
+        known |= dict.fromkeys(("n_tested", "n_untested"), pl.Int64())
+        columns = {name: known.get(name, pl.Float64()) for name in self.columns()}
+        return slices | ({"model": pl.String()} if log.has_models else {}) | columns
+
+    def found(self, log: SlicedLog) -> pl.DataFrame:
+        """The answer."""
+        schema = self.schema(log)
+        every = kept(coded(log, bins=self.bins, least=self.min_n))
+        found = [self._of_model(every, model, schema) for model in log.models]
+        by = [f"{_BY}verdict", f"{_BY}order"]
+        ranked = pl.concat(found).sort(by, maintain_order=True).drop(by)
+        return ranked if self.top is None else ranked.head(self.top)
+
+    def _of_model(self, every: Coded, model: str, schema: _Schema) -> pl.DataFrame:
+        """The answer of one model, which is compared with itself elsewhere."""
+        log = replace(every.log, models=(model,), has_models=False, sets=None)
+        one = replace(every, log=log)
+        sought = Sought(one, self.metric, self.positive, self.depth, self.min_n)
+        looked = looked_at(sought)
+        n_tested = looked.slices["evidence"].drop_nulls().len()
+        bar = Bar(self.correction, 1 - self.ci, n_tested)
+        chosen = listed(sought, looked.slices, bar, self.top or 0)
+        rows = self._listed(sought, chosen, looked, bar)
+        if self.verdicts:
+            others = looked.slices.join(rows, on=SLICE, how="anti")
+            rows = pl.concat(
+                [rows, self._others(sought, others, chosen.height, bar)], how="diagonal_relaxed"
+            )
+        rows = rows.with_columns(
+            n_tested=pl.lit(n_tested, pl.Int64),
+            n_untested=pl.lit(looked.n_small + looked.slices.height - n_tested, pl.Int64),
+            loss=pl.col("rest") - pl.lit(looked.overall, pl.Float64),
+            model=pl.lit(model),
+        )
+        return self._named(one, rows, schema)
+
+    def _listed(
+        self, sought: Sought, chosen: pl.DataFrame, looked: Looked, bar: Bar
+    ) -> pl.DataFrame:
+        """The slices that are listed, with their exact scores."""
+        tests = pl.lit(bar.tests, pl.Int64)
+        decisive = chosen.lazy().with_columns(own=p_value(pl.col("evidence")))
+        sure = adjusted(decisive, self.correction, tests).with_columns(p_value="own").collect()
+        told = described(sought, chosen, self.ci)
+        rows = sure.drop("score").join(told, on=SLICE)
+        scale, end = sought.scale, "diff_low" if sought.scale.turn < 0 else "diff_high"
+        loss = scale.turned(pl.col("score_a")) - pl.lit(looked.overall, pl.Float64)
+        order = -loss if self.rank == "loss" else scale.turned(pl.col(end))
+        return rows.with_columns(rest=scale.turned(pl.col("score_a")), order=order, verdict=LISTED)
+
+    def _others(
+        self, sought: Sought, slices: pl.DataFrame, n_listed: int, bar: Bar
+    ) -> pl.DataFrame:
+        """The slices that are not listed; `p_adjusted` is what it would be of the next one."""
+        p = pl.when(pl.col("evidence").is_not_null()).then(p_value(pl.col("evidence")))
+        is_told = (p <= bar.at(n_listed)) if n_listed else pl.lit(value=False)
+        one_more = bar.at(n_listed + 1) / bar.level
+        scale = sought.scale
+        scores = [scale.turned(pl.col(name)) for name in ("score", "rest")]
+        return slices.with_columns(
+            p_value=p,
+            p_adjusted=pl.when(~is_told).then((p / one_more).clip(upper_bound=1.0)),
+            score_b=scores[0],
+            score_a=scores[1],
+            diff=scores[0] - scores[1],
+            order=p,
+            verdict=pl.when(is_told)
+            .then(TOLD)
+            .when(p.is_null())
+            .then(NO_INTERVAL)
+            .otherwise(NOT_BEHIND),
+        )
+
+    def _named(self, coded: Coded, rows: pl.DataFrame, schema: _Schema) -> pl.DataFrame:
+        """The columns of the answer, with their names; and by what its rows are sorted."""
+        keys = coded.keys.values()
+        is_of = [pl.col(key.column).is_not_null() for key in keys]
+        has_one = pl.sum_horizontal(is_of) == 1
+        sets = [
+            pl.when(is_here).then(pl.lit(key.name))
+            for key, is_here in zip(keys, is_of, strict=True)
+        ]
+        texts = [
+            pl.when(is_here).then(pl.coalesce(_known(key, "text"), pl.lit("null")))
+            for key, is_here in zip(keys, is_of, strict=True)
+        ]
+        set_, value = (pl.concat_str(of, separator=", ", ignore_nulls=True) for of in (sets, texts))
+        first = pl.coalesce(_known(key, "text") for key in keys)
+        metric = self.metric.name
+        values = {key.name: _known(key, "value") for key in keys}
+        values |= {metric: pl.col("score_b"), f"{metric}_rest": pl.col("score_a"), SET: set_}
+        if SET not in schema:
+            values |= {LONG[0]: set_, LONG[1]: pl.when(has_one).then(first).otherwise(value)}
+        return rows.select(
+            *(
+                values.get(name, pl.col(name)).cast(dtype).alias(name)
+                for name, dtype in schema.items()
+            ),
+            pl.col("verdict", "order").name.prefix(_BY),
+        )
+
+
+def _known(key: Key, column: str) -> pl.Expr:
+    """What is known of the value that a slice has, from its place."""
+    return pl.lit(key.values[column]).gather(pl.col(key.column))

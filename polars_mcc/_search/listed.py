@@ -1,0 +1,216 @@
+"""Which slices are listed: each by its own reason, and few that are not behind.
+
+In the order of evidence, a slice is listed if it is behind the rest of the log, and so is what is
+left of it: without the rows of slices listed before it, behind what is left of the log; or, if it
+is part of a listed slice, behind the rest of that. A slice whose listed parts leave nothing that
+is behind is taken off again.
+
+Of thousands of slices that are behind by themselves few are listed. So the rate of false ones must
+hold for the list, not for all that are rejected. Focused Benjamini-Hochberg (Katsevich, Sabatti
+and Bogomolov 2023) takes the largest bar t for which m·t / |the list at t| is at most the rate,
+of m slices looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_mcc._log.choices import Correction
+from polars_mcc._search.codes import Key
+from polars_mcc._search.evidence import p_value
+from polars_mcc._search.overlaps import Overlaps, Parts
+from polars_mcc._search.slices import Sought
+
+_AT_ONCE = 60  # slices whose overlaps are counted at once
+_MOST = 100  # slices that are listed, unless more are asked for
+_LEFT = 1.0  # standard errors that what is left is behind, roughly, of a slice that is looked into
+_LENIENT = 2.0  # times the bar: a first p-value takes the rest of the log for all of it
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How small a p-value must be."""
+
+    correction: Correction
+    level: float
+    tests: int
+
+    def at(self, listed: int) -> float:
+        """The largest p-value of a list of so many."""
+        tests: float = max(self.tests, 1)
+        if self.correction == "bonferroni":
+            return self.level / tests
+        if self.correction == "holm":
+            return self.level / max(tests - listed + 1, 1)
+        if self.correction == "by":
+            tests *= sum(1 / place for place in range(1, self.tests + 1))
+        return self.level * listed / tests
+
+
+def listed(sought: Sought, slices: pl.DataFrame, bar: Bar, most: int) -> pl.DataFrame:
+    """The slices that are listed: `p_value` is the larger one, of all of it or of what is left.
+
+    There are no more than so many, or 100 if that is more: those of most evidence.
+    """
+    rest = _worth_a_look(sought.coded.keys, candidates(sought, slices, bar))
+    columns, chosen = rest.columns, rest[:0].with_columns(p_value=pl.lit(1.0))
+    while rest.height and chosen.height < max(most, _MOST):
+        room = max(_AT_ONCE - chosen.height, _AT_ONCE // 2)
+        chosen = _Pool.of(sought, pl.concat([chosen.select(columns), rest[:room]]), bar).listed()
+        rest = rest[room:]
+    return chosen
+
+
+def candidates(sought: Sought, slices: pl.DataFrame, bar: Bar) -> pl.DataFrame:
+    """The slices that may be behind, in the order of evidence."""
+    # Of rows in clusters the p-values are not known yet: they may be surer than rows alone.
+    surer = math.sqrt(2) if sought.coded.log.has_clusters else 1.0
+    columns = [key.column for key in sought.coded.keys.values()]
+    n_keys = pl.sum_horizontal(pl.col(columns).is_not_null())
+    ranked = slices.filter(pl.col("evidence") > 0).sort(
+        -pl.col("evidence"), n_keys, -pl.col("n"), "slice", *columns
+    )
+    p = ranked.select(p_value(pl.col("evidence") * surer)).to_series().to_numpy()
+    bars = np.array([bar.at(place + 1) for place in range(len(p))])
+    below = np.flatnonzero(p <= _LENIENT * bars)
+    return ranked[: below[-1] + 1] if len(below) else ranked[:0]
+
+
+def _worth_a_look(keys: Mapping[str, Key], ranked: pl.DataFrame) -> pl.DataFrame:
+    """The slices but for parts and wholes of surer ones that leave next to nothing.
+
+    Scores are mixed as if they were means: what is left of a slice is told by its size and score.
+    It is only roughly so; what may be listed is counted.
+    """
+    first, last = _spans(keys, ranked)
+    n, score, rest, spread = (
+        ranked[name].cast(pl.Float64).to_numpy() for name in ("n", "score", "rest", "spread")
+    )
+    variance = (spread / 2) ** 2
+    per_row = n * variance
+    is_left, kept = np.ones(ranked.height, dtype=bool), []
+    for one in range(ranked.height):
+        if not is_left[one]:
+            continue
+        kept.append(one)
+        is_left[one] = False
+        is_part = is_left & (first >= first[one]).all(axis=1) & (last <= last[one]).all(axis=1)
+        is_whole = is_left & (first <= first[one]).all(axis=1) & (last >= last[one]).all(axis=1)
+        with np.errstate(all="ignore"):
+            n_left = np.abs(n - n[one])
+            left = (n * score - n[one] * score[one]) / (n - n[one])
+            behind_rest_of_one = (left - score) / np.sqrt(variance + per_row[one] / n_left)
+            behind_all = (rest - left) / np.sqrt(per_row / n_left)
+        is_left &= ~(is_part & ~(behind_rest_of_one >= _LEFT))
+        is_left &= ~(is_whole & ~(behind_all >= _LEFT))
+    return ranked[kept]
+
+
+def _spans(
+    keys: Mapping[str, Key], slices: pl.DataFrame
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The first and the last code of each slice in each key: all codes if it is not of the key."""
+    ends = []
+    for end, of_all in (("first", -1), ("last", np.iinfo(np.int64).max)):
+        columns = [
+            pl.lit(key.values[end].cast(pl.Int64))
+            .gather(pl.col(key.column))
+            .fill_null(of_all)
+            .alias(key.column)
+            for key in keys.values()
+        ]
+        ends.append(slices.select(columns).to_numpy().reshape(slices.height, len(keys)))
+    return ends[0], ends[1]
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """Slices in the order of evidence, of which some are listed."""
+
+    slices: pl.DataFrame
+    overlaps: Overlaps
+    bar: Bar
+    known: dict[tuple[int, Parts], float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, sought: Sought, slices: pl.DataFrame, bar: Bar) -> _Pool:
+        """Count the slices, and put them in the order of their exact evidence."""
+        found = Overlaps.of(sought, slices)
+        alone = found.evidence({place: Parts() for place in range(slices.height)})
+        order = sorted(range(slices.height), key=lambda place: (-alone[place], place))
+        exact = pl.Series("evidence", [alone[place] for place in order], dtype=pl.Float64)
+        known = {(place, Parts()): alone[at] for place, at in enumerate(order)}
+        return cls(slices[order].with_columns(exact), found.in_order(order), bar, known)
+
+    def listed(self) -> pl.DataFrame:
+        """Those that are listed, at the largest bar that holds for the list."""
+        number = self.slices.height
+        while number:
+            p = self._at(self.bar.at(number))
+            if not p or max(p.values()) <= self.bar.at(len(p)):
+                break
+            number = len(p) if len(p) < number else number - 1
+        else:
+            p = {}
+        rows = self.slices[[*p]]
+        return rows.with_columns(p_value=pl.Series([*p.values()], dtype=pl.Float64))
+
+    def _at(self, bar: float) -> dict[int, float]:
+        """The slices that are listed at a bar, with the larger p-value: its own, or of the rest."""
+        taken_off: frozenset[int] = frozenset()
+        while True:
+            p = self._forward(bar, taken_off)
+            whole = self._told_by_its_parts([*p], bar)
+            if whole is None:
+                return p
+            taken_off |= {whole}
+
+    def _forward(self, bar: float, taken_off: frozenset[int]) -> dict[int, float]:
+        """Each that is behind without those listed before it: as they turn out to be."""
+        every = [place for place in range(self.slices.height) if place not in taken_off]
+        alone = self._p({place: Parts() for place in every})
+        listed = [place for place in every if alone[place] <= bar]
+        while True:
+            left = self._p({place: self._parts(place, listed) for place in every})
+            p = {place: max(alone[place], left[place]) for place in every}
+            now = [place for place in every if p[place] <= bar]
+            if now == listed:
+                return {place: p[place] for place in now}
+            listed = now
+
+    def _parts(
+        self, place: int, listed: Sequence[int], parts: frozenset[int] = frozenset()
+    ) -> Parts:
+        """What of a slice is compared with what, given what is listed before it."""
+        before = frozenset(other for other in listed if other < place)
+        within = frozenset(other for other in before if self.overlaps.has(other, place))
+        return Parts(without=(before - within) | parts, within=within)
+
+    def _told_by_its_parts(self, listed: Sequence[int], bar: float) -> int | None:
+        """The slice whose listed parts leave least of it, if that is not behind."""
+        asked = {}
+        for place in listed:
+            parts = frozenset(
+                other for other in listed if other > place and self.overlaps.has(place, other)
+            )
+            if parts:
+                asked[place] = self._parts(place, listed, parts)
+        p = self._p(asked)
+        told = max(p, key=lambda place: p[place], default=None)
+        return told if told is not None and p[told] > bar else None
+
+    def _p(self, asked: Mapping[int, Parts]) -> dict[int, float]:
+        """The p-values of what is compared; 1 where it is not behind."""
+        new = {place: parts for place, parts in asked.items() if (place, parts) not in self.known}
+        for place, evidence in self.overlaps.evidence(new).items():
+            self.known[place, new[place]] = evidence
+        return {
+            place: math.erfc(self.known[place, parts] / math.sqrt(2))
+            for place, parts in asked.items()
+        }

@@ -1,0 +1,192 @@
+"""Slices that overlap: counted once for each way in which rows are in them, then taken apart.
+
+A row is in some of the slices, which bits of an integer tell. There are few such integers, so the
+pairs of what is in one slice, and in another not, are sums over a small table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_mcc._counts.counted import counted
+from polars_mcc._counts.sliced import KEY
+from polars_mcc._inference.intervals import estimate
+from polars_mcc._search.codes import Coded
+from polars_mcc._search.slices import SLICE, Sought
+
+SIDE = "where"
+IN, OUT = "in", "out"
+_SIDES = pl.Enum([IN, OUT])
+_WORD = 63  # slices whose bits are in one integer
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What of a slice is compared with what: rows in it with rows that are not, of these."""
+
+    without: frozenset[int] = frozenset()
+    """The slices whose rows are taken away from both."""
+    within: frozenset[int] = frozenset()
+    """The slices that have the rows of both."""
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """The rows of some slices, by which of these they are in."""
+
+    sought: Sought
+    is_in: Mask
+    """For each slice, whether rows of a kind are in it: slices × kinds."""
+    cells: pl.DataFrame
+    """A row per `kind`, pair and cluster: `pair`, `n`, `squares` of sample weights."""
+    pairs: pl.DataFrame
+    """The labels of each pair."""
+
+    @classmethod
+    def of(cls, sought: Sought, slices: pl.DataFrame) -> Overlaps:
+        """Count the rows of slices."""
+        coded = sought.coded
+        log = replace(coded.log, sets=None)
+        words = [slices[first : first + _WORD] for first in range(0, slices.height, _WORD)]
+        names = tuple(f"word:{place}" for place in range(len(words)))
+        bits = {KEY + name: _bits(coded, word) for name, word in zip(names, words, strict=True)}
+        extras = [name for name in log.frame.collect_schema() if not name.startswith(KEY)]
+        of_words = replace(
+            log, frame=log.frame.select(*extras, **bits), keys=names, key_dtypes=pl.Schema()
+        )
+        cells = counted(of_words, of_words.rows).collect()
+        kinds = cells.select(KEY + name for name in names).unique(maintain_order=True)
+        kinds = kinds.with_row_index("kind")
+        pairs = cells.select("gold", "pred").unique(maintain_order=True).with_row_index("pair")
+        cells = cells.join(kinds, on=[KEY + name for name in names]).join(
+            pairs, on=["gold", "pred"], nulls_equal=True
+        )
+        is_in = [
+            (
+                kinds[KEY + name].to_numpy()[None, :]
+                >> np.arange(word.height, dtype=np.uint64)[:, None]
+            )
+            & np.uint64(1)
+            for name, word in zip(names, words, strict=True)
+        ]
+        return cls(
+            sought,
+            (np.concatenate(is_in) & np.uint64(1)).astype(bool),
+            cells.drop(KEY + name for name in names),
+            sought.named(pairs.lazy()).collect(),
+        )
+
+    def in_order(self, order: Sequence[int]) -> Overlaps:
+        """The same of slices in another order."""
+        return replace(self, is_in=self.is_in[[*order]])
+
+    def has(self, one: int, other: int) -> bool:
+        """Whether all rows of another slice are in this one."""
+        return not np.any(self.is_in[other] & ~self.is_in[one])
+
+    def _sides(self, slice_: int, parts: Parts) -> dict[str, Mask]:
+        """The kinds of rows that are compared."""
+        here = self.is_in[slice_]
+        rows = ~self.is_in[[*parts.without]].any(axis=0) & self.is_in[[*parts.within]].all(axis=0)
+        return {IN: here & rows, OUT: ~here & rows}
+
+    def evidence(self, asked: Mapping[int, Parts]) -> dict[int, float]:
+        """How many standard errors each slice is behind; 0 if it is not, or nothing is left."""
+        if not asked:
+            return {}
+        sides = {slice_: self._sides(slice_, parts) for slice_, parts in asked.items()}
+        log = replace(self.sought.whole, apart=(SLICE, SIDE))
+        found = estimate(log, self._pairs(sides), self.sought.asked)
+        sure, moved = pl.collect_all(
+            [self.sought.limits(found), found.influences[self.sought.metric.name]]
+        )
+        both = sure.filter(pl.col(SIDE) == IN).join(
+            sure.filter(pl.col(SIDE) == OUT), on=SLICE, suffix="_out"
+        )
+        evidence = self.sought.scale.evidence(
+            pl.col("place"), pl.col("rows_up"), pl.col("place_out"), pl.col("rows_down_out")
+        )
+        numbers = both.select(SLICE, evidence.fill_nan(None).fill_null(0.0).clip(0)).rows()
+        evidence_of = dict.fromkeys(asked, 0.0) | dict(numbers)
+        if not self.sought.coded.log.has_clusters:
+            return evidence_of
+        effects = self._design_effects(sides, moved)
+        return {
+            slice_: value / effects.get(slice_, 1.0) ** 0.5 for slice_, value in evidence_of.items()
+        }
+
+    def _pairs(self, sides: Mapping[int, Mapping[str, Mask]]) -> pl.LazyFrame:
+        """The pairs of each side of each slice."""
+        counts = ["n", *([] if self.sought.whole.is_frequency else ["squares"])]
+        kind, pair = self.cells["kind"].to_numpy(), self.cells["pair"].to_numpy()
+        weights = [self.cells[name].cast(pl.Float64).to_numpy() for name in counts]
+        frames = []
+        for slice_, masks in sides.items():
+            for side, mask in masks.items():
+                cells = mask[kind]
+                of_side = {
+                    name: np.bincount(pair[cells], weight[cells], len(self.pairs))
+                    for name, weight in zip(counts, weights, strict=True)
+                }
+                frame = self.pairs.select("gold", "pred").with_columns(
+                    pl.lit(slice_, pl.UInt32).alias(SLICE),
+                    pl.lit(side, _SIDES).alias(SIDE),
+                    *(
+                        pl.Series(name, values, dtype=pl.Float64)
+                        for name, values in of_side.items()
+                    ),
+                )
+                frames.append(frame.filter(pl.col("n") > 0))
+        none = pl.lit(0, self.sought.whole.numbers.count)
+        n = pl.col("n").cast(self.sought.whole.numbers.count)
+        return pl.concat(frames).lazy().with_columns(n, n_null=none)
+
+    def _design_effects(
+        self, sides: Mapping[int, Mapping[str, Mask]], moved: pl.DataFrame
+    ) -> dict[int, float]:
+        """How much clusters change the variance of each difference."""
+        phi = f"phi:{self.sought.metric.name}"
+        of_pair = moved.join(self.pairs, on=["gold", "pred"], nulls_equal=True)
+        kind, pair = self.cells["kind"].to_numpy(), self.cells["pair"].to_numpy()
+        cluster = self.cells["cluster"].rank("dense").to_numpy() - 1
+        n = self.cells["n"].cast(pl.Float64).to_numpy()
+        rows = n if self.sought.whole.is_frequency else self.cells["squares"].to_numpy()
+        effects = {}
+        for slice_, masks in sides.items():
+            of_clusters, of_rows = np.zeros(int(cluster.max()) + 1), 0.0
+            for side, mask in masks.items():
+                known = of_pair.filter((pl.col(SLICE) == slice_) & (pl.col(SIDE) == side))
+                moves = np.zeros(len(self.pairs))
+                moves[known["pair"].to_numpy()] = known[phi].to_numpy()
+                cells = mask[kind]
+                sign = (1 if side == IN else -1) / max(n[cells].sum(), 1e-300)
+                shares = moves[pair[cells]] * sign
+                of_rows += float(np.sum(rows[cells] * shares**2))
+                of_clusters += np.bincount(cluster[cells], n[cells] * shares, len(of_clusters))
+            effects[slice_] = float(np.sum(of_clusters**2)) / of_rows if of_rows > 0 else 1.0
+        return {slice_: effect for slice_, effect in effects.items() if effect > 0}
+
+
+def _bits(coded: Coded, slices: pl.DataFrame) -> pl.Expr:
+    """Which of these slices a row is in: a bit for each."""
+    bits = []
+    for place, row in enumerate(slices.iter_rows(named=True)):
+        conditions = []
+        for key in coded.keys.values():
+            if (value := row[key.column]) is not None:
+                first, last = key.values["first"][value], key.values["last"][value]
+                code = pl.col(key.column).to_physical()
+                conditions.append(code == first if first == last else code.is_between(first, last))
+        is_in = pl.all_horizontal(conditions).fill_null(value=False)
+        bits.append(
+            pl.when(is_in).then(pl.lit(1 << place, pl.UInt64)).otherwise(pl.lit(0, pl.UInt64))
+        )
+    return pl.sum_horizontal(bits)

@@ -1,0 +1,288 @@
+"""Every slice of up to so many keys, beside the rest of the log: how good, how large, how sure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from polars_mcc._counts.classes import is_scored, not_scored, of_pairs
+from polars_mcc._counts.counted import count_columns, counted
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.asked import Asked, columns_of
+from polars_mcc._inference.intervals import Estimate, estimate
+from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest
+from polars_mcc._log.keys import KeySet
+from polars_mcc._scores.measure import measure
+from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.metrics import MCC
+from polars_mcc._search.blocks import Block, blocks, counted_blocks, of_set
+from polars_mcc._search.codes import Coded
+from polars_mcc._search.evidence import LEVEL, Scale
+
+SLICE = "slice"
+
+
+@dataclass(frozen=True)
+class Sought:
+    """In which metric slices are sought that fall behind, and which are large enough."""
+
+    coded: Coded
+    metric: Metric
+    positive: pl.Expr | None
+    depth: int
+    min_n: int
+
+    @property
+    def scale(self) -> Scale:
+        """The metric as a proportion."""
+        return Scale.of(self.metric, len(self.coded.labels))
+
+    @property
+    def whole(self) -> SlicedLog:
+        """The log as one slice, without clusters."""
+        log = replace(self.coded.log.whole, extras=())
+        return replace(log, label_dtype=self.coded.labels.dtype) if self._is_named else log
+
+    @property
+    def numbered(self) -> SlicedLog:
+        """The log whose slices are numbers."""
+        return replace(self.whole, apart=(SLICE,))
+
+    @property
+    def asked(self) -> Asked:
+        """The limits from which it is found how sure a score is."""
+        return Asked(LEVEL, metrics=[self.metric], positive=self.positive)
+
+    @property
+    def _is_named(self) -> bool:
+        return self.metric.needs_labels
+
+    def named(self, pairs: pl.LazyFrame) -> pl.LazyFrame:
+        """The pairs with their labels, where the metric asks for them."""
+        return with_labels(pairs, self.coded.labels, "gold", "pred") if self._is_named else pairs
+
+    def limits(self, found: Estimate) -> pl.LazyFrame:
+        """The `score` of each slice, turned so that more is better, and how sure it is.
+
+        `place` is the proportion that it is; `rows_up` and `rows_down` are those of it, from
+        either limit; `spread` is the distance to the upper limit.
+        """
+        name, scale = self.metric.name, self.scale
+        _, low, high = columns_of([name])
+        ends = [scale.turned(pl.col(end)) for end in (low, high)]
+        low_end, high_end = ends if scale.turn > 0 else ends[::-1]
+        score = scale.turned(pl.col(name))
+        return found.scores.select(
+            *found.log.slice,
+            score=score,
+            place=scale.place(score),
+            rows_up=scale.worth(score, high_end),
+            rows_down=scale.worth(score, low_end),
+            spread=high_end - score,
+        )
+
+    def sure(self, log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
+        """The limits of the slices of these pairs."""
+        return self.limits(estimate(log, pairs, self.asked))
+
+
+def with_labels(pairs: pl.LazyFrame, labels: pl.Series, *columns: str) -> pl.LazyFrame:
+    """The pairs with labels in place of their codes."""
+    codes = pl.Series(range(len(labels)), dtype=pl.UInt32)
+    return pairs.with_columns(
+        pl.col(column)
+        .to_physical()
+        .cast(pl.UInt32)
+        .replace_strict(codes, labels, default=None, return_dtype=labels.dtype)
+        for column in columns
+    )
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The slices that were looked at."""
+
+    slices: pl.DataFrame
+    """A row per slice: the place of its value for each key, null if it is not of the slice; `n`,
+    `n_null`, `score` and `rest` (more is better), `evidence`, `spread`."""
+    overall: float | None
+    """The score of the log."""
+    n_small: int
+
+
+def looked_at(sought: Sought) -> Looked:
+    """Count every slice, and compare those that are large enough with the rest of the log."""
+    coded = sought.coded
+    sizes = {name: key.size for name, key in coded.keys.items() if key.size}
+    n_small = sum(key.n_small for key in coded.keys.values())
+    log = replace(sought.whole, label_dtype=coded.log.label_dtype)
+    all_rows = _AllRows.of(sought, sought.named(counted(log, log.rows)).collect())
+    found: list[pl.DataFrame] = []
+    cut = [name for name, key in coded.keys.items() if key.is_cut]
+    chosen = blocks(sizes, sought.depth, len(coded.labels), cut)
+    for block, cells in counted_blocks(coded, chosen):
+        numbering = _Numbering(coded, block)
+        slices, pairs = _large_enough(sought, numbering.pairs(cells))
+        n_small += slices.filter(pl.col(SLICE).is_null()).height
+        slices = numbering.decoded(slices.drop_nulls(SLICE))
+        found.append(slices.join(all_rows.compared(pairs), on=SLICE).drop(SLICE))
+    slices = pl.concat([_none(coded), *found], how="diagonal").with_row_index(SLICE)
+    return Looked(_distinct(coded, slices), all_rows.overall, n_small)
+
+
+def _none(coded: Coded) -> pl.DataFrame:
+    """No slice, with the columns of slices."""
+    columns: dict[str, pl.DataType] = {key.column: pl.UInt32() for key in coded.keys.values()}
+    columns |= {"n": coded.log.numbers.count, "n_null": coded.log.numbers.count}
+    scores = ("score", "rest", "spread", "evidence")
+    return pl.DataFrame(schema=columns | dict.fromkeys(scores, pl.Float64()))
+
+
+@dataclass(frozen=True)
+class _Numbering:
+    """The slices of all sets of a block as numbers: those of a set follow those of another."""
+
+    coded: Coded
+    block: Block
+
+    def _sets(self) -> Iterator[tuple[KeySet, int, int]]:
+        """Each set, the number of its first slice, and how many it may have."""
+        first = 0
+        for keys in self.block.sets:
+            size = math.prod(self._size(key) for key in keys)
+            yield keys, first, size
+            first += size
+
+    def _size(self, key: str) -> int:
+        return self.coded.keys[key].values.height
+
+    @property
+    def _dtype(self) -> pl.DataType:
+        most = sum(size for _, _, size in self._sets())
+        return pl.Int64() if most < 2**63 else pl.Int128()
+
+    def pairs(self, cells: pl.DataFrame) -> pl.DataFrame:
+        """The pairs of all slices, which are told by their `number`."""
+        dtype = self._dtype
+        frames = []
+        for keys, first, _ in self._sets():
+            number = pl.lit(0, dtype)
+            for key in keys:
+                number = number * self._size(key) + pl.col(self.coded.keys[key].column).cast(dtype)
+            pairs = of_set(self.coded, self.block.keys, keys, cells.lazy())
+            columns = ["gold", "pred", *count_columns(self.coded.log)]
+            frames.append(pairs.select(*columns, number=number + first))
+        return pl.concat(pl.collect_all(frames))
+
+    def decoded(self, slices: pl.DataFrame) -> pl.DataFrame:
+        """The slices, with the place of the value of each key in place of their number."""
+        found = []
+        for keys, first, size in self._sets():
+            left, values = pl.col("number") - first, {}
+            for key in reversed(keys):
+                values[self.coded.keys[key].column] = (left % self._size(key)).cast(pl.UInt32)
+                left //= self._size(key)
+            of_set_ = slices.filter(pl.col("number").is_between(first, first + size - 1))
+            found.append(of_set_.with_columns(**values).drop("number"))
+        return pl.concat(found, how="diagonal")
+
+
+def _large_enough(sought: Sought, pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """All slices, of which those that have enough rows have a number more; and their pairs."""
+    log = sought.whole
+    scored = pl.when(is_scored(log)).then("n").otherwise(0)
+    sizes = pairs.group_by("number").agg(
+        n=scored.sum(), n_null=log.numbers.as_count(not_scored(log).sum())
+    )
+    is_large = pl.col("n") >= sought.min_n
+    place = is_large.cast(pl.UInt32).cum_sum() - 1
+    sizes = sizes.with_columns(pl.when(is_large).then(place).alias(SLICE))
+    return sizes, pairs.join(sizes.drop_nulls(SLICE).select("number", SLICE), on="number")
+
+
+@dataclass(frozen=True)
+class _AllRows:
+    """All rows of the log: what a slice and its rest add up to."""
+
+    sought: Sought
+    classes: pl.LazyFrame
+    n: float
+    overall: float | None
+    rows: float | None
+    """The rows of the proportion that the score of the log is."""
+
+    @classmethod
+    def of(cls, sought: Sought, pairs: pl.DataFrame) -> _AllRows:
+        """All rows, from their pairs."""
+        log, metric = sought.whole, sought.metric
+        classes = of_pairs(log, pairs.lazy()).collect().lazy()
+        scores = measure(log, classes, [metric], positive=sought.positive)
+        score = sought.scale.turned(pl.col(metric.name).fill_nan(None))
+        sure = sought.sure(log, pairs.lazy()).select(pl.col("rows_down").fill_nan(None))
+        (n, overall), (rows,) = (
+            frame.row(0) for frame in pl.collect_all([scores.select("n", score), sure])
+        )
+        return cls(sought, classes, n, overall, rows)
+
+    def compared(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """The `score` of each slice, that of the `rest` of the log, and the `evidence`.
+
+        The evidence is how many standard errors the slice is behind, 0 if it is not; `spread` is
+        the distance of its score to the upper limit.
+        """
+        sought, log = self.sought, self.sought.numbered
+        named = sought.named(pairs.lazy())
+        classes = of_pairs(log, named).collect().lazy()
+        scores = self._turned(measure(log, classes, [sought.metric], positive=sought.positive))
+        both = pl.collect_all([scores, self._rest(classes)])
+        compared = both[0].join(both[1], on=SLICE, how="left")
+        is_behind = pl.col("score") < pl.col("rest")
+        behind = compared.filter(is_behind).select(SLICE)
+        sure = sought.sure(log, sought.named(pairs.join(behind, on=SLICE).lazy())).collect()
+        scale = sought.scale
+        of_rest = (1 - pl.col("n") / self.n) * (0.0 if self.rows is None else self.rows)
+        evidence = scale.evidence(
+            pl.col("place"), pl.col("rows_up"), scale.place(pl.col("rest")), of_rest
+        )
+        return compared.join(sure.drop("score"), on=SLICE, how="left").select(
+            SLICE,
+            "score",
+            "rest",
+            "spread",
+            evidence=pl.when(is_behind).then(evidence.fill_nan(None)).when(~is_behind).then(0.0),
+        )
+
+    def _turned(self, scores: pl.LazyFrame) -> pl.LazyFrame:
+        name = self.sought.metric.name
+        score = self.sought.scale.turned(pl.col(name).fill_nan(None))
+        return scores.select(SLICE, "n", score=score)
+
+    def _rest(self, classes: pl.LazyFrame) -> pl.LazyFrame:
+        log, whole, metric = self.sought.numbered, self.sought.whole, self.sought.metric
+        if metric is MCC:
+            return scores_of_rest(log, whole, classes, self.classes)
+        rest = classes_of_rest(log, whole, classes, self.classes)
+        scores = self._turned(measure(log, rest, [metric], positive=self.sought.positive))
+        return scores.select(SLICE, rest="score")
+
+
+def _distinct(coded: Coded, slices: pl.DataFrame) -> pl.DataFrame:
+    """The slices without those that have all rows of a coarser one: a key that adds nothing."""
+    columns = [key.column for key in coded.keys.values()]
+    sizes = slices.select(*columns, n_coarser="n")
+    for column in columns:
+        coarser = sizes.filter(pl.col(column).is_null())
+        on = [other for other in columns if other != column]
+        if not on:
+            return slices
+        found = slices.filter(
+            pl.col(column).is_not_null() & pl.any_horizontal(pl.col(on).is_not_null())
+        )
+        same = found.join(coarser, on=on, nulls_equal=True).filter(
+            pl.col("n") == pl.col("n_coarser")
+        )
+        slices = slices.join(same.select(SLICE), on=SLICE, how="anti")
+    return slices

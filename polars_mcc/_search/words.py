@@ -1,0 +1,35 @@
+"""What a search has looked at, in a sentence: an answer of no rows is an answer too."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_mcc._counts.sliced import LONG, SET
+
+
+def summed_up(answer: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, str]:
+    """The slices that are listed, of an answer with verdicts; and what was looked at."""
+    listed = answer.filter(pl.col("verdict") == "listed").drop("verdict")
+    models = answer.unique("model") if "model" in answer.columns else answer.head(1)
+    if models.is_empty():
+        return listed, "No slice has enough rows and two labels: none was looked at."
+    tested, untested = models.select(pl.col("n_tested", "n_untested").sum()).row(0)
+    looked = (
+        f"{tested:,} slices were looked at, and {untested:,} had too few rows or no interval; "
+        f"{listed.height or 'none'} {'is' if listed.height <= 1 else 'are'} listed"
+    )
+    nearest = answer.filter(pl.col("verdict") == "not behind").head(1)
+    if listed.height or nearest.is_empty():
+        return listed, f"{looked}."
+    row = nearest.row(0, named=True)
+    what = f"n {row['n']:,}, {metric} {row[metric]:.3f} beside {row[f'{metric}_rest']:.3f}"
+    return listed, f"{looked}. Nearest: {_slice(row)} ({what}, p_adjusted {row['p_adjusted']:.2g})."
+
+
+def _slice(row: dict[str, object]) -> str:
+    """A slice as one would say it."""
+    model = [f"{row['model']}, "] if "model" in row else []
+    if LONG[0] in row and SET not in row:
+        return "".join([*model, f"{row[LONG[0]]} = {row[LONG[1]]}"])
+    keys = str(row[SET]).split(", ")
+    return "".join([*model, ", ".join(f"{key} = {row.get(key)}" for key in keys)])

@@ -1,0 +1,124 @@
+"""The values of keys as codes: every row is in the slices that its words tell, and in no other."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+from polars_mcc._counts.cut import cut
+from polars_mcc._search.codes import Key, coded
+
+ROWS = 3000
+
+
+def codes_of(column: pl.Series, *, bins: int | None = 10, least: float = 1) -> tuple[Key, list]:
+    """The key, and the code of each row."""
+    log = pl.DataFrame({"key": column}).with_columns(gold=1, pred=1)
+    found = coded(cut(log.mcc(), ["key"], answers=()), bins=bins, least=least)
+    codes = found.log.frame.select(pl.col("key:key").to_physical()).collect().to_series()
+    return found.keys["key"], codes.to_list()
+
+
+def values_of(key: Key, code: int) -> set:
+    return {
+        row["value"]
+        for row in key.values.rows(named=True)
+        if code is not None and row["first"] <= code <= row["last"]
+    }
+
+
+def is_in(number: float | None, words: str) -> bool:
+    """Whether a number is what the words say."""
+    if number is None or math.isnan(number):
+        return words == "NaN" and number is not None
+    above, up_to = (re.search(rf"{word} (\S+)", words) for word in ("above", "up to"))
+    return (
+        words != "NaN"
+        and (above is None or number > float(above[1]))
+        and (up_to is None or number <= float(up_to[1]))
+    )
+
+
+@pytest.mark.parametrize("kind", ["integers", "floats", "few at once", "decimals"])
+def test_numbers_are_cut_where_their_words_say(kind):
+    rng = np.random.default_rng(1)
+    numbers = {
+        "integers": pl.Series(rng.integers(-50, 1000, ROWS)),
+        "floats": pl.Series([*rng.lognormal(0, 2, ROWS - 3), math.nan, math.inf, None]),
+        "few at once": pl.Series(np.where(rng.random(ROWS) < 0.7, 0.0, rng.random(ROWS))),
+        "decimals": pl.Series(rng.integers(0, 10**5, ROWS)).cast(pl.Decimal(12, 2)) / 100,
+    }[kind]
+    key, codes = codes_of(numbers)
+    assert key.is_cut
+    words = [word for word in key.values["value"] if word is not None]
+    assert len({*words}) == len(words)
+    for number, code in zip(numbers.cast(pl.Float64), codes, strict=True):
+        expected = {word for word in words if is_in(number, word)}
+        assert values_of(key, code) == (expected if number is not None else {None}), number
+
+
+def test_numbers_of_few_values_are_left_alone():
+    numbers = pl.Series([*range(30)] * 5)
+    key, codes = codes_of(numbers)
+    assert not key.is_cut
+    assert [values_of(key, code) for code in codes] == [{str(number)} for number in numbers]
+    key, codes = codes_of(pl.Series(range(1000)), bins=None)
+    assert [values_of(key, code) for code in codes] == [{number} for number in range(1000)]
+
+
+@pytest.mark.parametrize(("days", "unit"), [(10, "day"), (100, "week"), (700, "month")])
+def test_times_are_cut_by_the_calendar(days, unit):
+    first = dt.date(2026, 3, 4)
+    dates = [first + dt.timedelta(days=place % days) for place in range(ROWS)]
+    key, codes = codes_of(pl.Series([*dates, None]))
+    assert values_of(key, codes[-1]) == {None}
+
+    def starts(day: dt.date) -> dt.date:
+        start = {"day": day, "week": day - dt.timedelta(days=day.weekday())}
+        return start.get(unit, day.replace(day=1))
+
+    form = "%Y-%m" if unit == "month" else "%Y-%m-%d"
+    for day, code in zip(dates, codes, strict=False):
+        start = starts(day).strftime(form)
+        for word in values_of(key, code):
+            [edge] = re.findall(r"[\d-]+", word)
+            is_here = {"before": start < edge, "from": start >= edge}.get(word.split()[0])
+            assert start == edge if is_here is None else is_here
+        assert sum(word.endswith(start) for word in values_of(key, code)) >= 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["a", "b", None, "null", "null'"],
+        [True, False, None],
+        [dt.timedelta(1), dt.timedelta(2), None],
+        [{"x": 1, "y": None}, {"x": 1, "y": "null"}, None],
+        [[1, 2], [], None, [None]],
+        [b"a", b"", None],
+    ],
+    ids=str,
+)
+def test_each_value_is_a_slice_of_its_own(values):
+    """Whatever the dtype; also null, whatever it would be called."""
+    column = pl.Series(values * 3 + values[:1])
+    key, codes = codes_of(column, least=4)
+    assert key.values["value"].to_list() == values[:1]
+    assert key.n_small == len(values) - 1
+    assert codes == [0 if value == values[0] else None for value in column.to_list()]
+    key, codes = codes_of(column)
+    found = [key.values["value"].to_list()[code] for code in codes]
+    assert found == column.to_list()
+
+
+def test_values_of_no_rows():
+    for column in (pl.Series([], dtype=pl.String), pl.Series([], dtype=pl.Float64)):
+        key, codes = codes_of(column)
+        assert (key.size, codes) == (0, [])
+    key, codes = codes_of(pl.Series(["a", "b"]), least=2)
+    assert (key.size, key.n_small, codes) == (0, 2, [None, None])

@@ -1,0 +1,56 @@
+"""How sure it is that one score is below another: exact for proportions, near it for others."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+import pytest
+from scipy.stats import binom, chi2_contingency
+
+from polars_mcc._scores import registry
+from polars_mcc._search.evidence import Scale, p_value
+
+
+def accuracy_log(sides: dict[str, tuple[int, int]]) -> pl.DataFrame:
+    """Counts of (right, wrong) rows for each side."""
+    rows = []
+    for side, (right, wrong) in sides.items():
+        rows += [(side, 0, 0, right - right // 2), (side, 1, 1, right // 2), (side, 0, 1, wrong)]
+    return pl.DataFrame(rows, schema=["side", "gold", "pred", "n"], orient="row")
+
+
+def p_of(here: tuple[int, int], there: tuple[int, int]) -> float:
+    log = accuracy_log({"here": here, "there": there}).mcc(weight="n")
+    found = log.worst("side", metric="accuracy", min_n=1, correction="bonferroni", ci=0.001)
+    return found.filter(pl.col("side") == "here")["p_value"].item()
+
+
+@pytest.mark.parametrize(
+    ("here", "there"), [((60, 40), (900, 100)), ((5, 9), (40, 12)), ((0, 12), (5000, 500))]
+)
+def test_of_two_proportions_it_is_the_likelihood_ratio(here, there):
+    """As SciPy has it for a table of two by two."""
+    expected = chi2_contingency([here, there], correction=False, lambda_="log-likelihood")
+    assert p_of(here, there) == pytest.approx(expected.pvalue, rel=1e-6)
+
+
+def test_far_out_in_the_tail_it_is_near_the_exact_probability():
+    """Of 92 rows, where 10 % are wrong elsewhere: a normal test would be off by 20 or 30 times."""
+    n, rate = 92, 0.1
+    scale = Scale.of(registry.one("accuracy"), 2)
+    for wrong in range(16, 32):
+        v = pl.lit(1 - wrong / n)
+        z = scale.evidence(v, pl.lit(float(n)), pl.lit(1 - rate), pl.lit(1e12))
+        [p] = pl.select(p_value(z)).to_series()
+        exact = (binom.sf(wrong - 1, n, rate) + binom.sf(wrong, n, rate)) / 2
+        assert 0.6 < p / 2 / exact < 1.4
+        normal = (wrong / n - rate) / math.sqrt(rate * (1 - rate) / n)
+        if wrong >= 25:
+            assert math.erfc(normal / math.sqrt(2)) / 2 < exact / 10
+
+
+def test_the_scale_of_metrics():
+    assert Scale.of(registry.one("mcc"), 3) == Scale(1, -0.5, 1.0)
+    assert Scale.of(registry.one("mcc_normalized"), 2) == Scale(1, 0.0, 1.0)
+    assert Scale.of(registry.one("fnr"), 2) == Scale(-1, -1.0, 0.0)
