@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -130,17 +131,17 @@ def test_what_metrics_cost():
     assert "lists: 18 metrics" in done
 
 
-def test_planted_slices_are_found_and_few_others():
-    """The truth is known from the rates of misses; a log of each mix."""
-    for mix in planted_slices.MIXES.values():
-        truth = planted_slices.generate(1, mix, 3)
-        assert truth.planted <= truth.behind
-        found = planted_slices.reported(truth.log, "bh")
-        assert truth.planted <= found
-        assert len(found - truth.behind) <= 1
-    clean = planted_slices.generate(0, [0.5, 0.5], 0)
-    assert clean.behind == set()
-    assert planted_slices.reported(clean.log, "by") == set()
+@pytest.mark.parametrize("keys", ["independent", "nested", "nearly equal"])
+def test_planted_slices_are_found_and_few_others(keys):
+    """The truth is known from the rates of misses."""
+    setting = planted_slices.Setting(depth=2, rows=20_000, keys=keys)
+    for planted in ("apart", "overlapping"):
+        found = planted_slices.look(replace(setting, planted=planted), 1, "polars_mcc")
+        assert found.recalled == found.planted >= 2
+        assert found.false == 0
+        assert found.listed <= found.planted + 1
+    nothing = planted_slices.look(replace(setting, planted="none"), 1, "polars_mcc")
+    assert (nothing.planted, nothing.listed) == (0, 0)
 
 
 def run(benchmark: str, *arguments: str) -> str:

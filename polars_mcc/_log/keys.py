@@ -34,7 +34,6 @@ class KeySets:
     word: Literal["each", "rollup", "cube", "sets"]
     columns: tuple[IntoColumn | tuple[IntoColumn, ...], ...]
     total: bool
-    depth: int | None = None  # how many columns a cube crosses, at most; None for all
 
     def __repr__(self) -> str:
         """The call that makes it."""
@@ -327,7 +326,7 @@ def _sets(schema: pl.Schema, key: KeySets) -> list[KeySet]:
             raise ValueError(msg)
     else:
         names = (*resolved(schema, key.columns, "key"),)  # type: ignore[arg-type]
-        depth = 1 if key.word == "each" else min(len(names), key.depth or len(names))
+        depth = 1 if key.word == "each" else len(names)
         sizes = range(depth if names else 0, 0, -1)
         listed = [one for size in sizes for one in itertools.combinations(names, size)]
         if key.word == "rollup":

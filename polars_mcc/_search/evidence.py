@@ -20,6 +20,8 @@ from polars_mcc._scores.metric import Metric
 LEVEL = 0.95
 """The level of the limits from which the rows are found; another would do as well."""
 
+_MOST = 20  # rows of a proportion that a row of the log is worth
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -58,13 +60,18 @@ class Scale:
             return score
         return ((score - self.low) / (self.high - self.low)).clip(0, 1)
 
-    def worth(self, score: pl.Expr, limit: pl.Expr) -> pl.Expr:
-        """The rows of a proportion that has this limit; without ends, 1 / variance."""
+    def worth(self, score: pl.Expr, limit: pl.Expr, n: pl.Expr) -> pl.Expr:
+        """The rows of a proportion that has this limit; without ends, 1 / variance.
+
+        Where the variance all but vanishes, as that of kappa does if one label is predicted
+        throughout, one of the `n` rows of the log is worth no more than so many.
+        """
         z2 = normal_critical(LEVEL) ** 2
         if self.low is None:
             return z2 / (limit - score).pow(2)
         v, end = self.place(score), self.place(limit)
-        return pl.when(end != v).then(z2 * end * (1 - end) / (end - v).pow(2))
+        rows = z2 * end * (1 - end) / (end - v).pow(2)
+        return pl.when(end != v).then(rows.clip(upper_bound=_MOST * n))
 
     def evidence(self, v_b: pl.Expr, rows_b: pl.Expr, v_a: pl.Expr, rows_a: pl.Expr) -> pl.Expr:
         """How many standard errors b is below a, from their proportions and rows."""

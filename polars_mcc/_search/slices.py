@@ -70,6 +70,7 @@ class Sought:
         `place` is the proportion that it is; `rows_up` and `rows_down` are those of it, from
         either limit; `spread` is the distance to the upper limit.
         """
+        n = pl.col("n").cast(pl.Float64)
         name, scale = self.metric.name, self.scale
         _, low, high = columns_of([name])
         ends = [scale.turned(pl.col(end)) for end in (low, high)]
@@ -79,8 +80,8 @@ class Sought:
             *found.log.slice,
             score=score,
             place=scale.place(score),
-            rows_up=scale.worth(score, high_end),
-            rows_down=scale.worth(score, low_end),
+            rows_up=scale.worth(score, high_end, n),
+            rows_down=scale.worth(score, low_end, n),
             spread=high_end - score,
         )
 
@@ -125,10 +126,14 @@ def looked_at(sought: Sought) -> Looked:
     chosen = blocks(sizes, sought.depth, len(coded.labels), cut)
     for block, cells in counted_blocks(coded, chosen):
         numbering = _Numbering(coded, block)
-        slices, pairs = _large_enough(sought, numbering.pairs(cells))
-        n_small += slices.filter(pl.col(SLICE).is_null()).height
-        slices = numbering.decoded(slices.drop_nulls(SLICE))
-        found.append(slices.join(all_rows.compared(pairs), on=SLICE).drop(SLICE))
+        pairs = numbering.pairs(cells)
+        of_slices = _sizes_of(sought, pairs)
+        large = of_slices.filter(pl.col("n") >= sought.min_n)
+        if large.height < of_slices.height:
+            n_small += of_slices.height - large.height
+            pairs = pairs.join(large, on=SLICE, how="semi")
+        beside = all_rows.compared(pairs)
+        found.append(numbering.decoded(large.join(beside, on=SLICE)))
     slices = pl.concat([_none(coded), *found], how="diagonal").with_row_index(SLICE)
     return Looked(_distinct(coded, slices), all_rows.overall, n_small)
 
@@ -165,7 +170,7 @@ class _Numbering:
         return pl.Int64() if most < 2**63 else pl.Int128()
 
     def pairs(self, cells: pl.DataFrame) -> pl.DataFrame:
-        """The pairs of all slices, which are told by their `number`."""
+        """The pairs of all slices, which are told by their numbers."""
         dtype = self._dtype
         frames = []
         for keys, first, _ in self._sets():
@@ -174,33 +179,28 @@ class _Numbering:
                 number = number * self._size(key) + pl.col(self.coded.keys[key].column).cast(dtype)
             pairs = of_set(self.coded, self.block.keys, keys, cells.lazy())
             columns = ["gold", "pred", *count_columns(self.coded.log)]
-            frames.append(pairs.select(*columns, number=number + first))
+            frames.append(pairs.select(*columns, (number + first).alias(SLICE)))
         return pl.concat(pl.collect_all(frames))
 
     def decoded(self, slices: pl.DataFrame) -> pl.DataFrame:
         """The slices, with the place of the value of each key in place of their number."""
         found = []
         for keys, first, size in self._sets():
-            left, values = pl.col("number") - first, {}
+            left, values = pl.col(SLICE) - first, {}
             for key in reversed(keys):
                 values[self.coded.keys[key].column] = (left % self._size(key)).cast(pl.UInt32)
                 left //= self._size(key)
-            of_set_ = slices.filter(pl.col("number").is_between(first, first + size - 1))
-            found.append(of_set_.with_columns(**values).drop("number"))
+            of_set_ = slices.filter(pl.col(SLICE).is_between(first, first + size - 1))
+            found.append(of_set_.with_columns(**values).drop(SLICE))
         return pl.concat(found, how="diagonal")
 
 
-def _large_enough(sought: Sought, pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """All slices, of which those that have enough rows have a number more; and their pairs."""
+def _sizes_of(sought: Sought, pairs: pl.DataFrame) -> pl.DataFrame:
+    """The rows of each slice that are scored, `n`, and that are not, `n_null`."""
     log = sought.whole
     scored = pl.when(is_scored(log)).then("n").otherwise(0)
-    sizes = pairs.group_by("number").agg(
-        n=scored.sum(), n_null=log.numbers.as_count(not_scored(log).sum())
-    )
-    is_large = pl.col("n") >= sought.min_n
-    place = is_large.cast(pl.UInt32).cum_sum() - 1
-    sizes = sizes.with_columns(pl.when(is_large).then(place).alias(SLICE))
-    return sizes, pairs.join(sizes.drop_nulls(SLICE).select("number", SLICE), on="number")
+    not_scored_n = log.numbers.as_count(not_scored(log).sum())
+    return pairs.group_by(SLICE).agg(n=scored.sum(), n_null=not_scored_n)
 
 
 @dataclass(frozen=True)

@@ -194,8 +194,9 @@ def worst(
         correction=correction,
         verdicts=verdicts,
     )
-    up_to_depth = KeySets("cube", keys, total=False, depth=depth)
-    sliced = cut(log, [up_to_depth], answers=search.columns(), cluster=True, long=long)
+    sliced = cut(
+        log, [KeySets("each", keys, total=False)], answers=search.columns(), cluster=True, long=long
+    )
     positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
     search = replace(search, positive=positive)
     is_of_polars = isinstance(log.meaning.source, Frame)
