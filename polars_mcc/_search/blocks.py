@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -46,40 +46,51 @@ def blocks(
         return math.prod(sizes[key] for key in keys) * max(labels, 1)
 
     names = [*sizes]
-    every = [set_ for size in range(1, depth + 1) for set_ in itertools.combinations(names, size)]
-    largest = [set_ for set_ in every if len(set_) == min(depth, len(names))]
+    most = min(depth, len(names))
+    largest = itertools.combinations(names, most) if names else ()
     left = dict.fromkeys(sorted(largest, key=groups, reverse=True))
+    place = {key: at for at, key in enumerate(names)}
+
+    def in_order(keys: Iterable[str]) -> KeySet:
+        return tuple(sorted(keys, key=place.__getitem__))
+
+    def new_with(key: str, block: set[str]) -> int:
+        """How many sets are left that a block has with one key more."""
+        return sum(
+            in_order([*part, key]) in left for part in itertools.combinations(block, most - 1)
+        )
+
     found: list[KeySet] = []
     while left:
         block = {*next(iter(left))}
         while True:
             fits = [key for key in names if key not in block and groups([*block, key]) <= _QUICK]
-            new = {key: sum({*set_} <= block | {key} for set_ in left) for key in fits}
-            if not new:
+            new = {key: new_with(key, block) for key in fits}
+            best = max(fits, key=lambda key: (new[key], -sizes[key]), default=None)
+            if best is None or not new[best]:
                 break
-            block.add(max(new, key=lambda key: (new[key], -sizes[key])))
-        found.append(tuple(key for key in names if key in block))
-        left = {set_: None for set_ in left if not {*set_} <= block}
-    of_block: dict[KeySet, list[KeySet]] = {block: [] for block in found}
-    for set_ in every:
-        holds = [block for block in found if {*set_} <= {*block}]
-        of_block[min(holds, key=groups)].append(set_)
-    return [
-        part
-        for keys, sets in of_block.items()
-        for part in _in_passes(
-            Block(keys, sets), {key: sizes[key] for key in sizes if key not in cut}, groups
+            block.add(best)
+        found.append(in_order(block))
+        for set_ in itertools.combinations(found[-1], most):
+            left.pop(set_, None)
+    whole = {key: size for key, size in sizes.items() if key not in cut}
+    given: set[KeySet] = set()
+    parts: list[Block] = []
+    for keys in sorted(found, key=groups):  # A set is summed up from the smallest block.
+        sets = [set_ for size in range(1, most + 1) for set_ in itertools.combinations(keys, size)]
+        parts += _in_passes(
+            Block(keys, [set_ for set_ in sets if set_ not in given]), whole, groups
         )
-    ]
+        given.update(sets)
+    return parts
 
 
 def _in_passes(
     block: Block, sizes: Mapping[str, int], groups: Callable[[KeySet], int]
 ) -> Iterator[Block]:
     """The block, or, if it is large, several: one of the sets with its largest key, and others."""
-    largest = max(
-        (key for key in block.keys if key in sizes), key=lambda key: sizes[key], default=None
-    )
+    whole = [key for key in block.keys if key in sizes]
+    largest = max(whole, key=lambda key: sizes[key], default=None)
     if not block.sets:
         return
     if largest is None or groups(block.keys) <= _MOST:

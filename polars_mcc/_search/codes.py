@@ -119,12 +119,18 @@ def _sizes(log: SlicedLog, column: pl.Expr) -> pl.DataFrame:
     return rows.group_by("value").agg(n=pl.col("weight").sum()).collect()
 
 
-def _coder(values: pl.Series) -> tuple[pl.Enum, Callable[[pl.Expr], pl.Expr]]:
-    """The codes of these values, and what gives each of a column its code; others are null."""
+def _coder(
+    values: pl.Series, every: pl.Series | None = None
+) -> tuple[pl.Enum, Callable[[pl.Expr], pl.Expr]]:
+    """The codes of these values, and what gives each of a column its code; others are null.
+
+    `every` are all values that a column has, if they are more.
+    """
     if isinstance(values.dtype, _TEXTS):
         names = values.cast(pl.String)
+        taken = {*(names if every is None else every.cast(pl.String))}
         missing = "null"
-        while missing in names:
+        while missing in taken:
             missing += "'"
         codes = pl.Enum(names.fill_null(missing))
         has_null = names.has_nulls()
@@ -152,22 +158,26 @@ def _of_values(
     """A key whose values are slices as they are."""
     texts = sizes.with_columns(text=as_text(pl.col("value"), sizes.schema["value"]))
     kept = texts.filter(pl.col("n") >= least).sort("text", "n", nulls_last=True)
-    codes, code = _coder(kept["value"])
+    codes, code = _coder(kept["value"], sizes["value"])
     values = kept.select(pl.col("text").alias("value") if as_words else "value", "text")
     place = pl.int_range(pl.len(), dtype=pl.UInt32)
     values = values.with_columns(first=place, last=place)
     return Key(name, code(column), codes, values, sizes.height - kept.height)
 
 
-def _of_numbers(name: str, column: pl.Expr, dtype: pl.DataType, breaks: Sequence[float]) -> Key:
+def _of_numbers(
+    name: str, column: pl.Expr, dtype: pl.DataType, breaks: Sequence[float | int]
+) -> Key:
     """A key of numbers that is cut."""
-    ends = [f"{end:.15g}" for end in breaks]
+    ends = [repr(end).removesuffix(".0") for end in breaks]
     between = [f"above {low} up to {high}" for low, high in itertools.pairwise(ends)]
     parts = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
     to = [f"up to {end}" for end in ends]
     after = ["", *(f"above {end}" for end in ends)]
     others = ["NaN", None] if dtype.is_float() else [None]
-    part = pl.sum_horizontal((column > end).cast(pl.UInt32) for end in breaks)
+    wide = pl.Int128() if dtype.is_integer() else pl.Float64()
+    is_above = [column.cast(wide) > pl.lit(end, wide) for end in breaks]
+    part = pl.sum_horizontal(above.cast(pl.UInt32) for above in is_above)
     part = pl.when(column.is_null()).then(len(parts) + len(others) - 1).otherwise(part)
     if dtype.is_float():
         part = pl.when(column.is_nan().fill_null(value=False)).then(len(parts)).otherwise(part)
@@ -205,21 +215,50 @@ def _unit(span: dt.timedelta | None) -> str:
     return "1d" if days < 14 else "1w" if days < 26 * 7 else "1mo"
 
 
-def _breaks(log: SlicedLog, names: Sequence[str], rows: int, bins: int) -> dict[str, list[float]]:
+def _breaks(
+    log: SlicedLog, names: Sequence[str], rows: int, bins: int
+) -> dict[str, list[float | int]]:
     """Where numbers are cut, of which there are many: near their quantiles, at round numbers."""
     if not names or not rows:
         return {}
     every = math.ceil(rows / _SAMPLED)
-    sampled = log.frame.select(KEY + name for name in names).gather_every(every).collect()
+    # Not every so many rows: a log may repeat itself.
+    is_sampled = pl.int_range(pl.len(), dtype=pl.UInt64).hash(1) % every == 0
+    frame = log.frame.select(*(KEY + name for name in names), "weight")
+    sampled = (frame.filter(is_sampled) if every > 1 else frame).collect()
     found = {}
     for name in names:
-        values = sampled[KEY + name].drop_nulls().cast(pl.Float64).drop_nans()
-        values = values.filter(values.is_finite())
-        if values.n_unique() <= _FEW * bins:
-            continue
-        ends = [values.quantile(place / bins) or 0.0 for place in range(1, bins)]
-        least, most = values.to_frame().select(pl.first().min(), most=pl.first().max()).row(0)
-        digits = 2 - math.floor(math.log10(max(ends[-1] - ends[0], (most - least) / 1e3)))
-        ends = sorted({round(end, digits) for end in ends})
-        found[name] = [end for end in ends if least <= end < most]
+        column, is_integer = pl.col(KEY + name), log.key_dtypes[name].is_integer()
+        column = column if is_integer else column.cast(pl.Float64)
+        is_number = column.is_not_null() if is_integer else column.is_finite()
+        values = sampled.filter(is_number & (pl.col("weight") > 0)).select(
+            value=column, weight=pl.col("weight").cast(pl.Float64)
+        )
+        if values["value"].n_unique() > _FEW * bins:
+            found[name] = _rounded(_quantiles(values.sort("value"), bins))
     return {name: ends for name, ends in found.items() if ends}
+
+
+def _quantiles(values: pl.DataFrame, bins: int) -> list[float | int]:
+    """The values up to which there is a tenth of the weight, two tenths …, below the largest."""
+    upto = values["weight"].cum_sum()
+    places = [int(upto.search_sorted(upto[-1] * part / bins)) for part in range(1, bins)]
+    ends = sorted({values["value"][min(place, len(upto) - 1)] for place in places})
+    return [end for end in ends if end < values["value"][-1]]
+
+
+def _rounded(ends: list[float | int]) -> list[float | int]:
+    """Numbers rounded to about a tenth of how far they are apart."""
+    gaps = [high - low for low, high in itertools.pairwise(ends)]
+    rounded: list[float | int] = []
+    for at, end in enumerate(ends):
+        gap = min(gaps[max(at - 1, 0) : at + 1], default=abs(end) or 1)
+        digits = 1 - math.floor(math.log10(gap)) if 0 < gap < math.inf else None
+        if digits is None:
+            rounded.append(end)
+        elif isinstance(end, int):
+            step = 10 ** max(-digits, 0)
+            rounded.append(end // step * step)
+        else:
+            rounded.append(round(end, min(digits, 300)))
+    return sorted({*rounded}) if len({*rounded}) == len(ends) else ends

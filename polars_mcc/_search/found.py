@@ -15,11 +15,15 @@ from polars_mcc._search.blocks import kept
 from polars_mcc._search.codes import Coded, Key, coded, is_ordered
 from polars_mcc._search.described import CONFUSION, described
 from polars_mcc._search.evidence import p_value
-from polars_mcc._search.listed import Bar, listed
+from polars_mcc._search.listed import Bar, Listed, listed
 from polars_mcc._search.slices import SLICE, Looked, Sought, looked_at
 
-VERDICTS = pl.Enum(["listed", "not behind", "told by those listed", "no interval"])
-LISTED, NOT_BEHIND, TOLD, NO_INTERVAL = (pl.lit(name, VERDICTS) for name in VERDICTS.categories)
+VERDICTS = pl.Enum(
+    ["listed", "beyond the list", "not behind", "explained by those listed", "no interval"]
+)
+LISTED, BEYOND, NOT_BEHIND, EXPLAINED, NO_INTERVAL = (
+    pl.lit(name, VERDICTS) for name in VERDICTS.categories
+)
 
 _BY = "by:"  # before the names of columns that rows are sorted by
 
@@ -73,7 +77,7 @@ class Search:
         every = kept(coded(log, bins=self.bins, least=self.min_n))
         found = [self._of_model(every, model, schema) for model in log.models]
         by = [f"{_BY}verdict", f"{_BY}order"]
-        ranked = pl.concat(found).sort(by, maintain_order=True).drop(by)
+        ranked = pl.concat(found).sort(by, maintain_order=True, nulls_last=True).drop(by)
         return ranked if self.top is None else ranked.head(self.top)
 
     def _of_model(self, every: Coded, model: str, schema: _Schema) -> pl.DataFrame:
@@ -85,12 +89,10 @@ class Search:
         n_tested = looked.slices["evidence"].drop_nulls().len()
         bar = Bar(self.correction, 1 - self.ci, n_tested)
         chosen = listed(sought, looked.slices, bar, self.top or 0)
-        rows = self._listed(sought, chosen, looked, bar)
+        rows = self._listed(sought, chosen.slices, looked, bar)
         if self.verdicts:
-            others = looked.slices.join(rows, on=SLICE, how="anti")
-            rows = pl.concat(
-                [rows, self._others(sought, others, chosen.height, bar)], how="diagonal_relaxed"
-            )
+            others = self._others(sought, looked.slices, chosen, bar)
+            rows = pl.concat([rows, others], how="diagonal_relaxed")
         rows = rows.with_columns(
             n_tested=pl.lit(n_tested, pl.Int64),
             n_untested=pl.lit(looked.n_small + looked.slices.height - n_tested, pl.Int64),
@@ -114,26 +116,45 @@ class Search:
         return rows.with_columns(rest=scale.turned(pl.col("score_a")), order=order, verdict=LISTED)
 
     def _others(
-        self, sought: Sought, slices: pl.DataFrame, n_listed: int, bar: Bar
+        self, sought: Sought, slices: pl.DataFrame, chosen: Listed, bar: Bar
     ) -> pl.DataFrame:
         """The slices that are not listed; `p_adjusted` is what it would be of the next one."""
-        p = pl.when(pl.col("evidence").is_not_null()).then(p_value(pl.col("evidence")))
-        is_told = (p <= bar.at(n_listed)) if n_listed else pl.lit(value=False)
-        one_more = bar.at(n_listed + 1) / bar.level
-        scale = sought.scale
-        scores = [scale.turned(pl.col(name)) for name in ("score", "rest")]
-        return slices.with_columns(
-            p_value=p,
-            p_adjusted=pl.when(~is_told).then((p / one_more).clip(upper_bound=1.0)),
-            score_b=scores[0],
-            score_a=scores[1],
-            diff=scores[0] - scores[1],
-            order=p,
-            verdict=pl.when(is_told)
-            .then(TOLD)
-            .when(p.is_null())
+        n_listed, evidence = chosen.slices.height, pl.col("evidence")
+        others = slices.join(chosen.slices, on=SLICE, how="anti", maintain_order="left")
+        others = others.join(
+            chosen.exact, on=SLICE, how="left", suffix="_exact", maintain_order="left"
+        )
+        exact = pl.coalesce("evidence_exact", "evidence")
+        p = pl.when(exact.is_not_null()).then(p_value(exact))
+        if sought.coded.log.has_clusters:  # Of those that are not counted by cluster, only rows.
+            is_known = (evidence == 0) | pl.col("evidence_exact").is_not_null()
+            shown = pl.when(is_known).then(p)
+        else:
+            shown = p
+        bar_of_next = bar.at(n_listed + 1)
+        is_explained = (p <= bar_of_next) if n_listed else pl.lit(value=False)
+        is_beyond = pl.col(SLICE).is_in(chosen.beyond[SLICE].implode())
+        verdict = (
+            pl.when(evidence.is_null())
             .then(NO_INTERVAL)
-            .otherwise(NOT_BEHIND),
+            .when(is_beyond)
+            .then(BEYOND)
+            .when(is_explained)
+            .then(EXPLAINED)
+            .otherwise(NOT_BEHIND)
+        )
+        scale = sought.scale
+        score, rest = (scale.turned(pl.col(name)) for name in ("score", "rest"))
+        return others.with_columns(
+            p_value=shown,
+            p_adjusted=pl.when(verdict == NOT_BEHIND).then(
+                (shown / bar_of_next * bar.level).clip(upper_bound=1.0)
+            ),
+            score_b=score,
+            score_a=rest,
+            diff=score - rest,
+            order=p,
+            verdict=verdict,
         )
 
     def _named(self, coded: Coded, rows: pl.DataFrame, schema: _Schema) -> pl.DataFrame:
@@ -152,9 +173,10 @@ class Search:
         set_, value = (pl.concat_str(of, separator=", ", ignore_nulls=True) for of in (sets, texts))
         first = pl.coalesce(_known(key, "text") for key in keys)
         metric = self.metric.name
-        values = {key.name: _known(key, "value") for key in keys}
-        values |= {metric: pl.col("score_b"), f"{metric}_rest": pl.col("score_a"), SET: set_}
-        if SET not in schema:
+        values = {metric: pl.col("score_b"), f"{metric}_rest": pl.col("score_a")}
+        if SET in schema:
+            values |= {SET: set_, **{key.name: _known(key, "value") for key in keys}}
+        else:
             values |= {LONG[0]: set_, LONG[1]: pl.when(has_one).then(first).otherwise(value)}
         return rows.select(
             *(

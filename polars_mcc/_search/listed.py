@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from polars_mcc._log.choices import Correction
 from polars_mcc._search.codes import Key
 from polars_mcc._search.evidence import p_value
 from polars_mcc._search.overlaps import Overlaps, Parts
-from polars_mcc._search.slices import Sought
+from polars_mcc._search.slices import SLICE, Sought
 
 _AT_ONCE = 60  # slices whose overlaps are counted at once
 _MOST = 100  # slices that are listed, unless more are asked for
@@ -43,28 +44,47 @@ class Bar:
 
     def at(self, listed: int) -> float:
         """The largest p-value of a list of so many."""
-        tests: float = max(self.tests, 1)
+        tests = max(self.tests, 1)
         if self.correction == "bonferroni":
             return self.level / tests
         if self.correction == "holm":
             return self.level / max(tests - listed + 1, 1)
-        if self.correction == "by":
-            tests *= sum(1 / place for place in range(1, self.tests + 1))
-        return self.level * listed / tests
+        return self.level * listed / (tests * self._harmonic)
+
+    @cached_property
+    def _harmonic(self) -> float:
+        if self.correction != "by":
+            return 1.0
+        return sum(1 / place for place in range(1, max(self.tests, 1) + 1))
 
 
-def listed(sought: Sought, slices: pl.DataFrame, bar: Bar, most: int) -> pl.DataFrame:
-    """The slices that are listed: `p_value` is the larger one, of all of it or of what is left.
+@dataclass(frozen=True)
+class Listed:
+    """The slices that are listed, and what else was found on the way."""
 
-    There are no more than so many, or 100 if that is more: those of most evidence.
-    """
-    rest = _worth_a_look(sought.coded.keys, candidates(sought, slices, bar))
+    slices: pl.DataFrame
+    """Those that are listed, in the order of evidence; `p_value` is the larger one, of all of a
+    slice or of what is left of it."""
+    exact: pl.DataFrame
+    """The exact `evidence` of all slices that were looked into."""
+    beyond: pl.DataFrame
+    """Those that no look was taken into, as the list was full."""
+
+
+def listed(sought: Sought, slices: pl.DataFrame, bar: Bar, most: int) -> Listed:
+    """Find the slices to be listed: so many, or 100 if that is more; those of most evidence."""
+    most = max(most, _MOST)
+    rest, beyond = _worth_a_look(sought, candidates(sought, slices, bar), 10 * most)
     columns, chosen = rest.columns, rest[:0].with_columns(p_value=pl.lit(1.0))
-    while rest.height and chosen.height < max(most, _MOST):
+    exact = [rest[:0].select(SLICE, "evidence")]
+    while rest.height and chosen.height < most:
         room = max(_AT_ONCE - chosen.height, _AT_ONCE // 2)
-        chosen = _Pool.of(sought, pl.concat([chosen.select(columns), rest[:room]]), bar).listed()
-        rest = rest[room:]
-    return chosen
+        pool = _Pool.of(sought, pl.concat([chosen.select(columns), rest[:room]]), bar)
+        exact.append(pool.slices.select(SLICE, "evidence"))
+        chosen, rest = pool.listed(), rest[room:]
+    beyond = pl.concat([chosen[most:].select(columns), rest, beyond])
+    known = pl.concat(exact).unique(SLICE, keep="last")
+    return Listed(chosen[:most], known, beyond)
 
 
 def candidates(sought: Sought, slices: pl.DataFrame, bar: Bar) -> pl.DataFrame:
@@ -73,31 +93,36 @@ def candidates(sought: Sought, slices: pl.DataFrame, bar: Bar) -> pl.DataFrame:
     surer = math.sqrt(2) if sought.coded.log.has_clusters else 1.0
     columns = [key.column for key in sought.coded.keys.values()]
     n_keys = pl.sum_horizontal(pl.col(columns).is_not_null())
-    ranked = slices.filter(pl.col("evidence") > 0).sort(
-        -pl.col("evidence"), n_keys, -pl.col("n"), "slice", *columns
-    )
-    p = ranked.select(p_value(pl.col("evidence") * surer)).to_series().to_numpy()
-    bars = np.array([bar.at(place + 1) for place in range(len(p))])
-    below = np.flatnonzero(p <= _LENIENT * bars)
+    p = p_value(pl.col("evidence") * surer)
+    near = slices.filter((pl.col("evidence") > 0) & (p <= _LENIENT * bar.level))
+    ranked = near.sort(-pl.col("evidence"), n_keys, -pl.col("n"), SLICE)
+    bars = np.array([bar.at(place + 1) for place in range(ranked.height)])
+    below = np.flatnonzero(ranked.select(p).to_series().to_numpy() <= _LENIENT * bars)
     return ranked[: below[-1] + 1] if len(below) else ranked[:0]
 
 
-def _worth_a_look(keys: Mapping[str, Key], ranked: pl.DataFrame) -> pl.DataFrame:
+def _worth_a_look(
+    sought: Sought, ranked: pl.DataFrame, most: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The slices but for parts and wholes of surer ones that leave next to nothing.
 
     Scores are mixed as if they were means: what is left of a slice is told by its size and score.
-    It is only roughly so; what may be listed is counted.
+    It is only roughly so; what may be listed is counted. There are no more than so many; the
+    others are given too.
     """
-    first, last = _spans(keys, ranked)
+    first, last = _spans(sought.coded.keys, ranked)
     n, score, rest, spread = (
         ranked[name].cast(pl.Float64).to_numpy() for name in ("n", "score", "rest", "spread")
     )
     variance = (spread / 2) ** 2
     per_row = n * variance
-    is_left, kept = np.ones(ranked.height, dtype=bool), []
+    is_left = np.ones(ranked.height, dtype=bool)
+    kept: list[int] = []
     for one in range(ranked.height):
         if not is_left[one]:
             continue
+        if len(kept) == most:
+            break
         kept.append(one)
         is_left[one] = False
         is_part = is_left & (first >= first[one]).all(axis=1) & (last <= last[one]).all(axis=1)
@@ -109,7 +134,7 @@ def _worth_a_look(keys: Mapping[str, Key], ranked: pl.DataFrame) -> pl.DataFrame
             behind_all = (rest - left) / np.sqrt(per_row / n_left)
         is_left &= ~(is_part & ~(behind_rest_of_one >= _LEFT))
         is_left &= ~(is_whole & ~(behind_all >= _LEFT))
-    return ranked[kept]
+    return ranked[kept], ranked.filter(is_left)
 
 
 def _spans(

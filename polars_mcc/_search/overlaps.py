@@ -6,9 +6,10 @@ pairs of what is in one slice, and in another not, are sums over a small table.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from polars_mcc._search.slices import SLICE, Sought
 SIDE = "where"
 IN, OUT = "in", "out"
 _SIDES = pl.Enum([IN, OUT])
+_NOTHING = 1e-9  # of a variance, if influences cancel out in each cluster
 _WORD = 63  # slices whose bits are in one integer
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -66,6 +68,8 @@ class Overlaps:
         kinds = cells.select(KEY + name for name in names).unique(maintain_order=True)
         kinds = kinds.with_row_index("kind")
         pairs = cells.select("gold", "pred").unique(maintain_order=True).with_row_index("pair")
+        if log.has_clusters:
+            cells = cells.with_columns(pl.col("cluster").rank("dense"))
         cells = cells.join(kinds, on=[KEY + name for name in names]).join(
             pairs, on=["gold", "pred"], nulls_equal=True
         )
@@ -118,9 +122,10 @@ class Overlaps:
         evidence_of = dict.fromkeys(asked, 0.0) | dict(numbers)
         if not self.sought.coded.log.has_clusters:
             return evidence_of
-        effects = self._design_effects(sides, moved)
+        clustered = self._clustered(sides, moved)
         return {
-            slice_: value / effects.get(slice_, 1.0) ** 0.5 for slice_, value in evidence_of.items()
+            slice_: clustered[slice_].normal(value) if slice_ in clustered else 0.0
+            for slice_, value in evidence_of.items()
         }
 
     def _pairs(self, sides: Mapping[int, Mapping[str, Mask]]) -> pl.LazyFrame:
@@ -149,30 +154,47 @@ class Overlaps:
         n = pl.col("n").cast(self.sought.whole.numbers.count)
         return pl.concat(frames).lazy().with_columns(n, n_null=none)
 
-    def _design_effects(
+    def _clustered(
         self, sides: Mapping[int, Mapping[str, Mask]], moved: pl.DataFrame
-    ) -> dict[int, float]:
-        """How much clusters change the variance of each difference."""
+    ) -> dict[int, _Clustered]:
+        """What clusters change; of the slices that are of two clusters or more."""
         phi = f"phi:{self.sought.metric.name}"
         of_pair = moved.join(self.pairs, on=["gold", "pred"], nulls_equal=True)
-        kind, pair = self.cells["kind"].to_numpy(), self.cells["pair"].to_numpy()
-        cluster = self.cells["cluster"].rank("dense").to_numpy() - 1
+        kind, pair, cluster = (self.cells[name].to_numpy() for name in ("kind", "pair", "cluster"))
         n = self.cells["n"].cast(pl.Float64).to_numpy()
         rows = n if self.sought.whole.is_frequency else self.cells["squares"].to_numpy()
-        effects = {}
+        found = {}
         for slice_, masks in sides.items():
-            of_clusters, of_rows = np.zeros(int(cluster.max()) + 1), 0.0
+            of_clusters, of_rows, fewest = np.zeros(int(cluster.max()) + 1), 0.0, len(cluster)
             for side, mask in masks.items():
                 known = of_pair.filter((pl.col(SLICE) == slice_) & (pl.col(SIDE) == side))
                 moves = np.zeros(len(self.pairs))
                 moves[known["pair"].to_numpy()] = known[phi].to_numpy()
-                cells = mask[kind]
+                cells = mask[kind] & (n > 0)
                 sign = (1 if side == IN else -1) / max(n[cells].sum(), 1e-300)
                 shares = moves[pair[cells]] * sign
                 of_rows += float(np.sum(rows[cells] * shares**2))
                 of_clusters += np.bincount(cluster[cells], n[cells] * shares, len(of_clusters))
-            effects[slice_] = float(np.sum(of_clusters**2)) / of_rows if of_rows > 0 else 1.0
-        return {slice_: effect for slice_, effect in effects.items() if effect > 0}
+                fewest = min(fewest, len(np.unique(cluster[cells])))
+            effect = float(np.sum(of_clusters**2)) / of_rows if of_rows > 0 else 0.0
+            if fewest > 1 and effect > _NOTHING:
+                found[slice_] = _Clustered(effect, fewest)
+        return found
+
+
+class _Clustered(NamedTuple):
+    """How much clusters change the variance of a difference, and how many the fewer side has."""
+
+    effect: float
+    clusters: int
+
+    def normal(self, evidence: float) -> float:
+        """The evidence of rows as that of clusters: Student's t as a normal deviate.
+
+        D. L. Wallace, Annals of Mathematical Statistics 30 (1959) 1121-1123.
+        """
+        t2, df = evidence**2 / self.effect, self.clusters - 1
+        return (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
 
 
 def _bits(coded: Coded, slices: pl.DataFrame) -> pl.Expr:

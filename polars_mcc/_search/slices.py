@@ -128,12 +128,12 @@ def looked_at(sought: Sought) -> Looked:
         numbering = _Numbering(coded, block)
         pairs = numbering.pairs(cells)
         of_slices = _sizes_of(sought, pairs)
-        large = of_slices.filter(pl.col("n") >= sought.min_n)
+        large = of_slices.filter(pl.col("n") >= sought.min_n).sort(SLICE)
         if large.height < of_slices.height:
             n_small += of_slices.height - large.height
             pairs = pairs.join(large, on=SLICE, how="semi")
         beside = all_rows.compared(pairs)
-        found.append(numbering.decoded(large.join(beside, on=SLICE)))
+        found.append(numbering.decoded(large.join(beside, on=SLICE, maintain_order="left")))
     slices = pl.concat([_none(coded), *found], how="diagonal").with_row_index(SLICE)
     return Looked(_distinct(coded, slices), all_rows.overall, n_small)
 
@@ -257,7 +257,7 @@ class _AllRows:
 
     def _turned(self, scores: pl.LazyFrame) -> pl.LazyFrame:
         name = self.sought.metric.name
-        score = self.sought.scale.turned(pl.col(name).fill_nan(None))
+        score = self.sought.scale.turned(pl.col(name).cast(pl.Float64).fill_nan(None))
         return scores.select(SLICE, "n", score=score)
 
     def _rest(self, classes: pl.LazyFrame) -> pl.LazyFrame:
@@ -284,5 +284,5 @@ def _distinct(coded: Coded, slices: pl.DataFrame) -> pl.DataFrame:
         same = found.join(coarser, on=on, nulls_equal=True).filter(
             pl.col("n") == pl.col("n_coarser")
         )
-        slices = slices.join(same.select(SLICE), on=SLICE, how="anti")
+        slices = slices.join(same.select(SLICE), on=SLICE, how="anti", maintain_order="left")
     return slices

@@ -31,5 +31,7 @@ def _slice(row: dict[str, object]) -> str:
     model = [f"{row['model']}, "] if "model" in row else []
     if LONG[0] in row and SET not in row:
         return "".join([*model, f"{row[LONG[0]]} = {row[LONG[1]]}"])
-    keys = str(row[SET]).split(", ")
-    return "".join([*model, ", ".join(f"{key} = {row.get(key)}" for key in keys)])
+    set_ = f", {row[SET]}, "
+    after = [*row][[*row].index(SET) + 1 : [*row].index("n")]
+    keys = [name for name in after if f", {name}, " in set_]
+    return "".join([*model, ", ".join(f"{key} = {row[key]}" for key in keys)])

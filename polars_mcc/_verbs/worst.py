@@ -61,17 +61,17 @@ def worst(
             with more of it fall behind.
         depth: How many keys are crossed, at most. With k keys of v values there are about
             (k·v)² / 2 slices at a depth of 2, all of them counted.
-        min_n: Slices of fewer rows are not looked at, nor what lies under them.
+        min_n: Slices of fewer rows, or of a smaller sum of weights, are not looked at. Parts of a
+            value that has too few are not even counted.
         bins: Numbers of more than three times so many values are cut into so many parts, at
             round numbers near their quantiles; their slices are these parts, all numbers up to
             one, and all above one. Dates and times are cut by day, week or month, whichever
             makes few enough: their slices are parts, all before one, all from one on. None:
             each number and time is a value by itself.
-        top: How many slices to report, at most. None: all, but no more than the 100 of most
-            evidence.
+        top: How many rows the answer has, at most: of all models together, and with `verdicts`
+            of all slices. None: all, but a list has no more than the 100 slices of most evidence.
         rank: Which slice comes first. "loss": the one without which the score of the log would be
-            best. "gap": the one whose difference is surely largest (by `diff_high`, or
-            `diff_low` where less is better).
+            best. "gap": the one whose interval is farthest from 0.
         ci: The confidence level: of the intervals; and 1 - ci is the rate of slices that are
             listed, but not behind, that is accepted. p-values do not depend on it.
         correction: How many false slices a list may have. "bh" (Benjamini and Hochberg, focused
@@ -80,7 +80,7 @@ def worst(
             "holm", "bonferroni": the probability of a single one.
         verdicts: Give every slice that was looked at, with its verdict: the listed ones, then
             those that are "not behind", the nearest first. What is known of the listed slices
-            alone is null: limits, confusions.
+            alone is null: limits, confusions, and with clusters some p-values.
         long: Show a slice as two columns, `slice` (names of keys) and `value` (as text), in place
             of a column per key.
 
@@ -96,23 +96,27 @@ def worst(
         - `mcc_rest` (Float64): of all other rows; `diff`, `diff_low`, `diff_high`: the
           slice less the rest, and its interval;
         - `p_value` (Float64): of no difference, two-sided, from the ratio of the likelihoods of
-          two proportions;
-        - `p_adjusted` (Float64): the least 1 - ci at which the slice is listed. It is made from
-          the larger of `p_value` and the p-value of what is left of the slice, and from
-          `n_tested`: slices that are better than the rest count as tests that found nothing.
-          With `verdicts`, of a slice that is not behind: what it would be as the next one listed;
+          two proportions; 1 if the slice is not below the rest;
+        - `p_adjusted` (Float64): the least 1 - ci for which this list holds down to this slice.
+          It is made from the larger of `p_value` and the p-value of what is left of the slice,
+          and from `n_tested`: slices that are better than the rest count as tests that found
+          nothing. With `verdicts`, of a slice that is not behind: what it would be as the next one
+          listed;
         - `loss` (Float64): how much better the log would score without the slice;
         - `confused_gold`, `confused_pred` (as the labels): the confusion of which the slice has
           most rows more than it would have at the rate of the rest; `confused` and
           `confused_rest` (Float64): its share of the rows of that gold label, there and elsewhere;
-        - `verdict` (Enum), with `verdicts`: "listed", "not behind", "told by those listed" (behind
-          by itself, for reasons that are listed), "no interval";
-        - `n_tested`, `n_untested` (Int64; the same in all rows): the slices looked at; and those
-          met that have too few rows, or no interval. A slice with all rows of a coarser one is
-          that one, and counted once;
+        - `verdict` (Enum), with `verdicts`: "listed"; "beyond the list" (behind, and the list is
+          full); "not behind"; "explained by those listed" (behind by itself, for reasons that are
+          listed); "no interval";
+        - `n_tested`, `n_untested` (Int64; the same in all rows of a model): the slices looked at;
+          and those that were counted and have too few rows, or no interval. A slice with all
+          scored rows of a coarser one is that one, and counted once;
         - `n_null`: rows of the slice not scored.
 
-        If no slice is behind, no row: `verdicts=True` then tells what was looked at.
+        If no slice is behind, no row: `verdicts=True` then tells what was looked at. A slice in
+        which one label alone occurs, or is predicted, has no interval of MCC, and is not listed:
+        `metric="accuracy"` finds it.
 
     How many planted slices are found, and how many false ones: README, *Which slices fail*.
     Memory does not grow with the rows, but for 1 to 4 bytes a row and key up to 512 MB in all,
@@ -177,6 +181,9 @@ def worst(
         msg = "worst looks for slices: name the keys to slice by, as in worst('country', 'device')"
         raise ValueError(msg)
     chosen = registry.one(metric)
+    if chosen.is_count:
+        msg = f"worst compares rates, and '{chosen.name}' is a count, which is smaller in any slice"
+        raise ValueError(msg)
     if chosen.pairs:
         msg = f"worst looks at metrics of classes, and '{chosen.name}' is of pairs"
         raise ValueError(msg)

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from polars_mcc._counts.cut import cut
+from polars_mcc._search import codes as codes_module
 from polars_mcc._search.codes import Key, coded
 
 ROWS = 3000
@@ -122,3 +123,39 @@ def test_values_of_no_rows():
         assert (key.size, codes) == (0, [])
     key, codes = codes_of(pl.Series(["a", "b"]), least=2)
     assert (key.size, key.n_small, codes) == (0, 2, [None, None])
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [2**60 + place for place in range(1000)],
+        [2**64 - 1 - place * 7 for place in range(1000)],
+        [-(2**63) + place for place in range(1000)],
+    ],
+    ids=["large", "unsigned", "least"],
+)
+def test_large_integers_are_cut(numbers):
+    dtype = pl.UInt64 if max(numbers) >= 2**63 else pl.Int64
+    key, codes = codes_of(pl.Series(numbers, dtype=dtype))
+    assert key.size == 11
+    for number, code in zip(numbers, codes, strict=True):
+        for words in values_of(key, code):
+            above, up_to = (re.search(rf"{word} (-?\d+)", words) for word in ("above", "up to"))
+            assert above is None or number > int(above[1])
+            assert up_to is None or number <= int(up_to[1])
+
+
+def test_parts_have_about_as_many_rows_whatever_the_spread():
+    rng = np.random.default_rng(0)
+    for numbers in (10 ** rng.uniform(0, 9, ROWS), 1.7e308 * rng.uniform(-1, 1, ROWS)):
+        key, codes = codes_of(pl.Series(numbers))
+        sizes = pl.Series(codes).value_counts()["count"]
+        assert key.size == 10 + 2
+        assert sizes.min() > ROWS / 20
+        assert sizes.max() < ROWS / 6
+
+
+def test_a_log_that_repeats_itself_is_sampled_fairly(monkeypatch):
+    monkeypatch.setattr(codes_module, "_SAMPLED", ROWS // 50)
+    key, _ = codes_of(pl.Series([float(place % 50) for place in range(ROWS)]))
+    assert key.size >= 8
