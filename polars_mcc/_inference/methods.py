@@ -15,9 +15,14 @@ FrameT_co = TypeVar("FrameT_co", covariant=True)
 
 def normal_critical(ci: float) -> float:
     """How many standard errors an interval of the normal distribution reaches to each side."""
+    return normal_quantile((1 + ci) / 2)
+
+
+def normal_quantile(share: float) -> float:
+    """The standard normal deviate that is exceeded by all but this share."""
     from statistics import NormalDist  # noqa: PLC0415 - it takes a fifth of all that is loaded
 
-    return NormalDist().inv_cdf((1 + ci) / 2)
+    return NormalDist().inv_cdf(share)
 
 
 class Resampling(Generic[FrameT_co]):

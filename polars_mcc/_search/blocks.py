@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from polars_mcc._counts.counted import counted, merged
+from polars_mcc._counts.sliced import PRED
 from polars_mcc._log.keys import KeySet
 from polars_mcc._search.codes import Coded
 
@@ -105,14 +106,21 @@ def _in_passes(
 def kept(coded: Coded) -> Coded:
     """The same log in memory, if its codes are small enough to be read again and again."""
     log = coded.log
-    is_alone = log.weight_name is None
+    is_alone = log.weight_name is None  # a weight of 1 takes no memory
     columns = log.frame.drop("weight") if is_alone else log.frame
-    bytes_of_row = sum(_bytes(dtype) for dtype in columns.collect_schema().values())
-    if bytes_of_row * coded.rows > _KEPT:
+    if sum(map(_bytes, columns.collect_schema().values())) * coded.rows > _KEPT:
         return coded
-    frame = columns.collect().lazy()
     weight = [pl.lit(1, pl.Int64).alias("weight")] if is_alone else []
-    return replace(coded, log=replace(log, frame=frame.with_columns(weight)))
+    frame = columns.collect()
+    if len(log.models) > 1:  # What is right is another matter for each.
+        return replace(coded, log=replace(log, frame=frame.lazy().with_columns(weight)))
+    is_hit = frame.select(_is_hit(PRED + log.models[0])).to_series()
+    sides = [frame.filter(side).lazy().with_columns(weight) for side in (is_hit, ~is_hit)]
+    return replace(coded, log=replace(log, frame=pl.concat(sides)), sides=sides)
+
+
+def _is_hit(pred: str) -> pl.Expr:
+    return pl.col("gold").eq_missing(pl.col(pred))
 
 
 def _bytes(dtype: pl.DataType) -> int:
@@ -124,18 +132,18 @@ def _bytes(dtype: pl.DataType) -> int:
 def counted_blocks(coded: Coded, chosen: Sequence[Block]) -> Iterator[tuple[Block, pl.DataFrame]]:
     """For each block, the pairs of its slices; in several passes if it is large."""
     log = replace(coded.log, extras=(), sets=None)
-    is_hit = pl.col("gold").eq_missing(pl.col("pred"))
+    is_hit = _is_hit(PRED + log.models[0])
+    sides = coded.sides or [log.frame.filter(side) for side in (is_hit, ~is_hit)]
     for block in chosen:
-        of_block = replace(log, keys=block.keys)
         most = math.prod(coded.keys[key].size + 1 for key in block.keys) * len(coded.labels) * 2
         passes = math.ceil(min(most, coded.rows) / _MOST) if block.apart else 1
         for place in range(passes):
-            rows = of_block.rows
+            rows = sides
             if block.apart and passes > 1:
                 code = pl.col(coded.keys[block.apart].column).to_physical()
-                rows = rows.filter(code % passes == place)
-            sides = (counted(of_block, rows.filter(side)) for side in (is_hit, ~is_hit))
-            yield block, pl.concat([side.collect() for side in sides])
+                rows = [side.filter(code % passes == place) for side in sides]
+            of_sides = [replace(log, keys=block.keys, frame=side) for side in rows]
+            yield block, pl.concat([counted(side).collect() for side in of_sides])
 
 
 def of_set(coded: Coded, block: KeySet, keys: KeySet, cells: pl.LazyFrame) -> pl.LazyFrame:

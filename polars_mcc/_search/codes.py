@@ -61,6 +61,8 @@ class Coded:
     labels: pl.Series
     """The labels, by their code."""
     rows: int
+    sides: Sequence[pl.LazyFrame] | None = None
+    """The rows that are right, and those that are wrong, if they are apart in memory."""
 
 
 def is_ordered(dtype: pl.DataType) -> bool:

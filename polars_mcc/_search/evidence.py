@@ -14,13 +14,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_mcc._inference.methods import normal_critical
+from polars_mcc._inference.methods import normal_critical, normal_quantile
 from polars_mcc._scores.metric import Metric
 
 LEVEL = 0.95
 """The level of the limits from which the rows are found; another would do as well."""
 
-_MOST = 20  # rows of a proportion that a row of the log is worth
+MOST = 10.0
+"""The rows of a proportion that a row of the log is worth, at most."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,13 @@ class Scale:
             return z2 / (limit - score).pow(2)
         v, end = self.place(score), self.place(limit)
         rows = z2 * end * (1 - end) / (end - v).pow(2)
-        return pl.when(end != v).then(rows.clip(upper_bound=_MOST * n))
+        return pl.when(end != v).then(rows.clip(upper_bound=MOST * n))
+
+    def at_most(self, score: pl.Expr, n: pl.Expr, v_a: pl.Expr, rows_a: pl.Expr) -> pl.Expr:
+        """What the evidence cannot exceed, whatever the limits of a score of `n` rows."""
+        if self.low is None:
+            return pl.lit(math.inf)
+        return self.evidence(self.place(score), MOST * n, v_a, rows_a)
 
     def evidence(self, v_b: pl.Expr, rows_b: pl.Expr, v_a: pl.Expr, rows_a: pl.Expr) -> pl.Expr:
         """How many standard errors b is below a, from their proportions and rows."""
@@ -87,6 +94,11 @@ class Scale:
             return hit + miss
 
         return sign * (2 * (rows_b * far(v_b) + rows_a * far(v_a))).clip(0).sqrt()
+
+
+def evidence_of(p: float) -> float:
+    """The evidence that has a p-value, two-sided."""
+    return -normal_quantile(min(p, 1.0) / 2)
 
 
 def p_value(evidence: pl.Expr) -> pl.Expr:

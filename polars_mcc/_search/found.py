@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -85,7 +86,7 @@ class Search:
         log = replace(every.log, models=(model,), has_models=False, sets=None)
         one = replace(every, log=log)
         sought = Sought(one, self.metric, self.positive, self.depth, self.min_n)
-        looked = looked_at(sought)
+        looked = looked_at(sought, self._needed(one))
         n_tested = looked.slices["evidence"].drop_nulls().len()
         bar = Bar(self.correction, 1 - self.ci, n_tested)
         chosen = listed(sought, looked.slices, bar, self.top or 0)
@@ -100,6 +101,14 @@ class Search:
             model=pl.lit(model),
         )
         return self._named(one, rows, schema)
+
+    def _needed(self, coded: Coded) -> Callable[[int], float]:
+        """The evidence that a slice must have to be listed, among so many."""
+        if self.verdicts:
+            return lambda _: 0.0
+        return lambda tests: Bar(self.correction, 1 - self.ci, tests).needed(
+            self.top or 0, has_clusters=coded.log.has_clusters
+        )
 
     def _listed(
         self, sought: Sought, chosen: pl.DataFrame, looked: Looked, bar: Bar
@@ -144,7 +153,9 @@ class Search:
             .otherwise(NOT_BEHIND)
         )
         scale = sought.scale
-        score, rest = (scale.turned(pl.col(name)) for name in ("score", "rest"))
+        zero_division = sought.coded.log.zero_division
+        score = scale.turned(pl.col("score")).fill_null(zero_division)
+        rest = scale.turned(pl.col("rest"))
         return others.with_columns(
             p_value=shown,
             p_adjusted=pl.when(verdict == NOT_BEHIND).then(

@@ -24,13 +24,14 @@ import polars as pl
 
 from polars_mcc._log.choices import Correction
 from polars_mcc._search.codes import Key
-from polars_mcc._search.evidence import p_value
+from polars_mcc._search.evidence import evidence_of, p_value
 from polars_mcc._search.overlaps import Overlaps, Parts
 from polars_mcc._search.slices import SLICE, Sought
 
 _AT_ONCE = 60  # slices whose overlaps are counted at once
 _MOST = 100  # slices that are listed, unless more are asked for
 _LEFT = 1.0  # standard errors that what is left is behind, roughly, of a slice that is looked into
+_SURER = math.sqrt(2)  # times the evidence of rows: clusters may be surer, where rows make up
 _LENIENT = 2.0  # times the bar: a first p-value takes the rest of the log for all of it
 
 
@@ -50,6 +51,11 @@ class Bar:
         if self.correction == "holm":
             return self.level / max(tests - listed + 1, 1)
         return self.level * listed / (tests * self._harmonic)
+
+    def needed(self, most: int, *, has_clusters: bool) -> float:
+        """The least evidence that a slice has to be looked into, if so many may be listed."""
+        p = _LENIENT * self.at(max(most, _MOST))
+        return evidence_of(p) / (_SURER if has_clusters else 1.0) if p < 1 else 0.0
 
     @cached_property
     def _harmonic(self) -> float:
@@ -89,8 +95,7 @@ def listed(sought: Sought, slices: pl.DataFrame, bar: Bar, most: int) -> Listed:
 
 def candidates(sought: Sought, slices: pl.DataFrame, bar: Bar) -> pl.DataFrame:
     """The slices that may be behind, in the order of evidence."""
-    # Of rows in clusters the p-values are not known yet: they may be surer than rows alone.
-    surer = math.sqrt(2) if sought.coded.log.has_clusters else 1.0
+    surer = _SURER if sought.coded.log.has_clusters else 1.0
     columns = [key.column for key in sought.coded.keys.values()]
     n_keys = pl.sum_horizontal(pl.col(columns).is_not_null())
     p = p_value(pl.col("evidence") * surer)

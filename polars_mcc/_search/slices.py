@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -43,7 +43,7 @@ class Sought:
     @property
     def whole(self) -> SlicedLog:
         """The log as one slice, without clusters."""
-        log = replace(self.coded.log.whole, extras=())
+        log = replace(self.coded.log.whole, extras=(), zero_division=None)
         return replace(log, label_dtype=self.coded.labels.dtype) if self._is_named else log
 
     @property
@@ -114,14 +114,19 @@ class Looked:
     n_small: int
 
 
-def looked_at(sought: Sought) -> Looked:
-    """Count every slice, and compare those that are large enough with the rest of the log."""
+def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
+    """Count every slice, and compare those that are large enough with the rest of the log.
+
+    `needed` tells the evidence that a slice must have to be listed, among so many. Of those that
+    cannot have it, whatever their limits, no limits are made: their evidence is 0.
+    """
     coded = sought.coded
     sizes = {name: key.size for name, key in coded.keys.items() if key.size}
     n_small = sum(key.n_small for key in coded.keys.values())
     log = replace(sought.whole, label_dtype=coded.log.label_dtype)
     all_rows = _AllRows.of(sought, sought.named(counted(log, log.rows)).collect())
     found: list[pl.DataFrame] = []
+    n_tested = 0
     cut = [name for name, key in coded.keys.items() if key.is_cut]
     chosen = blocks(sizes, sought.depth, len(coded.labels), cut)
     for block, cells in counted_blocks(coded, chosen):
@@ -132,7 +137,8 @@ def looked_at(sought: Sought) -> Looked:
         if large.height < of_slices.height:
             n_small += of_slices.height - large.height
             pairs = pairs.join(large, on=SLICE, how="semi")
-        beside = all_rows.compared(pairs)
+        n_tested += large.height
+        beside = all_rows.compared(pairs, needed(n_tested))
         found.append(numbering.decoded(large.join(beside, on=SLICE, maintain_order="left")))
     slices = pl.concat([_none(coded), *found], how="diagonal").with_row_index(SLICE)
     return Looked(_distinct(coded, slices), all_rows.overall, n_small)
@@ -227,7 +233,7 @@ class _AllRows:
         )
         return cls(sought, classes, n, overall, rows)
 
-    def compared(self, pairs: pl.DataFrame) -> pl.DataFrame:
+    def compared(self, pairs: pl.DataFrame, needed: float) -> pl.DataFrame:
         """The `score` of each slice, that of the `rest` of the log, and the `evidence`.
 
         The evidence is how many standard errors the slice is behind, 0 if it is not; `spread` is
@@ -239,20 +245,25 @@ class _AllRows:
         scores = self._turned(measure(log, classes, [sought.metric], positive=sought.positive))
         both = pl.collect_all([scores, self._rest(classes)])
         compared = both[0].join(both[1], on=SLICE, how="left")
-        is_behind = pl.col("score") < pl.col("rest")
-        behind = compared.filter(is_behind).select(SLICE)
-        sure = sought.sure(log, sought.named(pairs.join(behind, on=SLICE).lazy())).collect()
         scale = sought.scale
         of_rest = (1 - pl.col("n") / self.n) * (0.0 if self.rows is None else self.rows)
-        evidence = scale.evidence(
-            pl.col("place"), pl.col("rows_up"), scale.place(pl.col("rest")), of_rest
-        )
+        rest = scale.place(pl.col("rest")), of_rest
+        at_most = scale.at_most(pl.col("score"), pl.col("n").cast(pl.Float64), *rest)
+        may_be_listed = (pl.col("score") < pl.col("rest")) & (at_most >= needed)
+        compared = compared.with_columns(may_be_listed=may_be_listed)
+        behind = compared.filter("may_be_listed").select(SLICE)
+        of_behind = pairs.join(behind, on=SLICE, how="semi").lazy()
+        sure = sought.sure(log, sought.named(of_behind)).collect()
+        evidence = scale.evidence(pl.col("place"), pl.col("rows_up"), *rest).fill_nan(None)
         return compared.join(sure.drop("score"), on=SLICE, how="left").select(
             SLICE,
             "score",
             "rest",
             "spread",
-            evidence=pl.when(is_behind).then(evidence.fill_nan(None)).when(~is_behind).then(0.0),
+            evidence=pl.when("may_be_listed")
+            .then(evidence)
+            .when(~pl.col("may_be_listed"))
+            .then(0.0),
         )
 
     def _turned(self, scores: pl.LazyFrame) -> pl.LazyFrame:

@@ -65,7 +65,9 @@ QUERIES: dict[str, Callable[[pl.LazyFrame, str], object]] = {
     "by, each of ten keys": lambda log, _: log.mcc.by(each(*KEYS)).collect(),
     "by, ten keys, one by one": lambda log, _: each_alone(log),
     "DuckDB, pairs of ten grouping sets": lambda _, logs: of_duckdb(logs),
+    "worst, ten keys, depth 1": lambda log, _: log.mcc.worst(*KEYS, depth=1).collect(),
     "worst, ten keys, depth 2": lambda log, _: log.mcc.worst(*KEYS).collect(),
+    "worst, ten keys, depth 3": lambda log, _: log.mcc.worst(*KEYS, depth=3).collect(),
 }
 
 

@@ -66,7 +66,7 @@ def test_counts_are_those_of_each_slice(monkeypatch, in_passes, are_kept):
         monkeypatch.setattr(blocks_module, "_KEPT", 0)
     log = log_of(900)
     every = kept(coded(cut(log.mcc(weight="w"), KEYS, answers=()), bins=4, least=20))
-    looked = looked_at(Sought(every, registry.one("mcc"), None, 3, 20))
+    looked = looked_at(Sought(every, registry.one("mcc"), None, 3, 20), lambda _: 0.0)
     keys = every.keys
     codes = every.log.frame.with_columns(pl.col("^key:.*$").to_physical()).collect()
     rows = codes.rows(named=True)
