@@ -89,11 +89,12 @@ def test_stored_and_new_counts_give_the_scores_of_the_rows(monkeypatch, capsys):
 def test_what_is_planted_is_found(monkeypatch, capsys):
     with pl.Config(tbl_width_chars=200):
         run("find_bad_slices.py", monkeypatch=monkeypatch)
-    _, ranked, digits = capsys.readouterr().out.split("shape:")[1:]
+    _, ranked, digits, looked = capsys.readouterr().out.split("shape:")[1:]
     assert "┆ BR, tablet ┆" in ranked
     assert "│ version         ┆ 1.9 " in ranked
-    assert "(2, 8)" in ranked, "and all other slices are folded into these"
-    assert "│ confidence_band ┆ low " in digits
+    assert "(2, 7)" in ranked, "and no other slice"
+    assert "│ ink, day ┆ up to 4.17, week of 2026-03-23 " in digits
+    assert looked.count("not behind") == 3
 
 
 def test_the_data_are_what_the_script_makes(tmp_path, monkeypatch, capsys):
