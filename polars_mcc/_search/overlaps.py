@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_mcc._counts.counted import counted
+from polars_mcc._counts.classes import is_scored
+from polars_mcc._counts.counted import count_columns, counted
 from polars_mcc._counts.sliced import KEY
 from polars_mcc._inference.intervals import estimate
 from polars_mcc._search.codes import Coded
@@ -64,7 +65,7 @@ class Overlaps:
         of_words = replace(
             log, frame=log.frame.select(*extras, **bits), keys=names, key_dtypes=pl.Schema()
         )
-        cells = counted(of_words, of_words.rows).collect()
+        cells = counted(of_words).filter(is_scored(log)).collect()
         kinds = cells.select(KEY + name for name in names).unique(maintain_order=True)
         kinds = kinds.with_row_index("kind")
         pairs = cells.select("gold", "pred").unique(maintain_order=True).with_row_index("pair")
@@ -73,17 +74,13 @@ class Overlaps:
         cells = cells.join(kinds, on=[KEY + name for name in names]).join(
             pairs, on=["gold", "pred"], nulls_equal=True
         )
-        is_in = [
-            (
-                kinds[KEY + name].to_numpy()[None, :]
-                >> np.arange(word.height, dtype=np.uint64)[:, None]
-            )
-            & np.uint64(1)
+        shifted = [
+            kinds[KEY + name].to_numpy() >> np.arange(word.height, dtype=np.uint64)[:, None]
             for name, word in zip(names, words, strict=True)
         ]
         return cls(
             sought,
-            (np.concatenate(is_in) & np.uint64(1)).astype(bool),
+            (np.concatenate(shifted) & np.uint64(1)).astype(bool),
             cells.drop(KEY + name for name in names),
             sought.named(pairs.lazy()).collect(),
         )
@@ -130,7 +127,7 @@ class Overlaps:
 
     def _pairs(self, sides: Mapping[int, Mapping[str, Mask]]) -> pl.LazyFrame:
         """The pairs of each side of each slice."""
-        counts = ["n", *([] if self.sought.whole.is_frequency else ["squares"])]
+        counts = [name for name in count_columns(self.sought.whole) if name != "n_null"]
         kind, pair = self.cells["kind"].to_numpy(), self.cells["pair"].to_numpy()
         weights = [self.cells[name].cast(pl.Float64).to_numpy() for name in counts]
         frames = []

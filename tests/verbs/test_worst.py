@@ -649,3 +649,16 @@ def test_counts_are_no_rates():
     log = pl.DataFrame({"key": ["x"], "gold": [True], "pred": [True]})
     with pytest.raises(ValueError, match="worst compares rates, and 'tp' is a count"):
         log.mcc(positive=True).worst("key", metric="tp")
+
+
+def test_rows_that_are_not_scored_change_nothing():
+    log = overlapping(1).with_columns(cluster=pl.int_range(pl.len()) // 3)
+    none = pl.lit(None, pl.Int64)
+    nothing = log.head(600).with_columns(gold=none, cluster=pl.int_range(pl.len()) % 5)
+    both = pl.concat([log, nothing, log.head(300).with_columns(pred=none)])
+    for columns in ({}, {"cluster": "cluster"}):
+        alone = log.mcc(**columns).worst(*KEYS)
+        with_nulls = both.mcc(**columns).worst(*KEYS)
+        assert alone.height >= 3
+        assert_frame_equal(with_nulls.drop("n_null"), alone.drop("n_null"), rel_tol=1e-9)
+        assert with_nulls["n_null"].sum() > 0
