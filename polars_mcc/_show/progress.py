@@ -159,11 +159,21 @@ class Bar:
     def read(self) -> str:
         """What has been read, and how fast."""
         seconds = max(time.monotonic() - self._starts, 1e-3)
+        passes, rows = self._of_pass
         of = f" of {self._ends[-1] / 1e6:.1f}" if self._ends else ""
-        text = f"{self._rows / 1e6:.1f}{of} M rows"
+        text = f"pass {passes + 1}, " if passes else ""
+        text += f"{rows / 1e6:.1f}{of} M rows"
         if len(self._ends) > 1:
-            text += f", {bisect.bisect_right(self._ends, self._rows)} of {len(self._ends)} files"
+            text += f", {bisect.bisect_right(self._ends, rows)} of {len(self._ends)} files"
         return f"{text}, {self._rows / seconds / 1e6:.1f} M/s"
+
+    @property
+    def _of_pass(self) -> tuple[int, int]:
+        """How often all rows have been read before, as several queries do, and the rows since."""
+        if not self._rows or not self._ends or not self._ends[-1]:
+            return 0, self._rows
+        passes = (self._rows - 1) // self._ends[-1]
+        return passes, self._rows - passes * self._ends[-1]
 
     def advance(self, rows: int) -> None:
         """Note that so many more rows have been read."""
@@ -171,7 +181,7 @@ class Bar:
         if not self._is_shown and time.monotonic() - self._starts > _PATIENCE:
             self._is_shown = True
             self._bars.start()
-        self._bars.update(self._task, completed=self._rows, read=self.read)
+        self._bars.update(self._task, completed=self._of_pass[1], read=self.read)
 
     def close(self) -> None:
         """Take the bar away."""

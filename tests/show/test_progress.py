@@ -137,6 +137,10 @@ def test_rows_and_files_done(monkeypatch):
         assert bar.read == "3.0 of 8.0 M rows, 1 of 3 files, 12.0 M/s"
         bar.advance(5_000_000)
         assert bar.read == "8.0 of 8.0 M rows, 3 of 3 files, 32.0 M/s"
+        bar.advance(4_000_000)
+        assert bar.read == "pass 2, 4.0 of 8.0 M rows, 2 of 3 files, 48.0 M/s"
+        bar.advance(12_000_000)
+        assert bar.read == "pass 3, 8.0 of 8.0 M rows, 3 of 3 files, 96.0 M/s"
     with closing(_progress.Bar([1, None])) as bar:
         bar.advance(100_000)
         assert bar.read.startswith("0.1 M rows, ")
