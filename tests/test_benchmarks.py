@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks import every_score, few_differences, interval_coverage, planted_slices, speed
+from benchmarks import every_score, few_differences, interval_coverage, planted_slices, speed, tails
 
 
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the benchmark asks for DuckDB 2")
@@ -142,6 +142,12 @@ def test_planted_slices_are_found_and_few_others(keys):
         assert found.listed <= found.planted + 1
     nothing = planted_slices.look(replace(setting, planted="none"), 1, "polars_mcc")
     assert (nothing.planted, nothing.listed) == (0, 0)
+
+
+def test_small_p_values_are_as_rare_as_they_should_be():
+    p = tails.p_values("mcc", tails.MIXES["4"], 100, tails.AT_ONCE)
+    assert np.mean(p["likelihood ratio"] <= 0.01) == pytest.approx(0.005, rel=0.3)
+    assert np.mean(p["Wald"] <= 0.01) < 0.002
 
 
 def run(benchmark: str, *arguments: str) -> str:
