@@ -23,6 +23,7 @@ from polars_mcc._search.codes import Coded
 from polars_mcc._search.evidence import LEVEL, Scale
 
 SLICE = "slice"
+_SAME = 100  # slices that are one, as keys tell each other, at most on average
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,8 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
             n_small += of_slices.height - large.height
             pairs = pairs.join(large, on=SLICE, how="semi")
         n_tested += large.height
-        beside = all_rows.compared(pairs, needed(n_tested))
+        # Some of these turn out to be the same: what is needed is then less.
+        beside = all_rows.compared(pairs, needed(n_tested // _SAME))
         found.append(numbering.decoded(large.join(beside, on=SLICE, maintain_order="left")))
     slices = pl.concat([_none(coded), *found], how="diagonal").with_row_index(SLICE)
     return Looked(_distinct(coded, slices), all_rows.overall, n_small)
