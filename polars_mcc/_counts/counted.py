@@ -63,7 +63,7 @@ def merged(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def without_clusters(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """The pairs as if the log had no clusters."""
+    """Add up the pairs of all clusters. Without clusters, the pairs stay as they are."""
     if not log.has_clusters:
         return pairs
     return added_up(log, pairs, gold=pl.col("gold"), pred=pl.col("pred"))

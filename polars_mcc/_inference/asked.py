@@ -24,7 +24,7 @@ def columns_of(metrics: Iterable[str]) -> list[str]:
 
 
 def with_limits_of(metrics: Iterable[str]) -> list[str]:
-    """The columns of these scores, each followed by those that tell how sure it is."""
+    """For each metric: its score, its standard error and both limits."""
     return [column for metric in metrics for column in (metric, *columns_of([metric]))]
 
 

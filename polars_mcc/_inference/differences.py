@@ -9,7 +9,7 @@ import polars as pl
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import columns_of
 from polars_mcc._inference.intervals import Estimate
-from polars_mcc._inference.methods import normal_critical
+from polars_mcc._inference.methods import normal_critical, two_sided
 from polars_mcc._inference.variance import sum_of
 from polars_mcc._inference.variance import total as total_of
 from polars_mcc._log.choices import Correction
@@ -87,7 +87,7 @@ def with_difference(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
     return slices.with_columns(diff=b - a, down=down, up=up).with_columns(
         diff_low=diff - pl.col("down"),
         diff_high=diff + pl.col("up"),
-        p_value=pl.when(to_zero.is_not_null()).then((errors / math.sqrt(2)).erfc()),
+        p_value=pl.when(to_zero.is_not_null()).then(two_sided(errors)),
     )
 
 

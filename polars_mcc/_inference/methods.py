@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -27,6 +28,11 @@ def normal_quantile(share: float) -> float:
 
 class Resampling(Generic[FrameT_co]):
     """A method that is no query: it takes only frames of this kind."""
+
+
+def two_sided(errors: pl.Expr) -> pl.Expr:
+    """The p-value of a difference of so many standard errors, of the normal distribution."""
+    return (errors.abs() / math.sqrt(2)).erfc()
 
 
 @dataclass(frozen=True)

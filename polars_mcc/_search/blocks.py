@@ -1,8 +1,9 @@
 """Which keys are counted together, so that few passes over the rows count every set of keys.
 
-Counts add up: a block of five keys gives all its sets of three. A block is as large as a table of
-its groups is quick to fill; then fewer blocks than sets do. Rows that are right are grouped apart
-from those that are wrong, which are few and have all the pairs of labels: two small tables.
+Counts add up: one grouping by five keys gives the counts of every three of them. A block has as
+many keys as a quick table has room for, so there are fewer blocks than sets. Hits and misses are
+grouped apart: hits are many and have few pairs of labels, misses have many pairs and are few. Both
+tables stay small.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def _bytes(dtype: pl.DataType) -> int:
 
 def counted_blocks(coded: Coded, chosen: Sequence[Block]) -> Iterator[tuple[Block, pl.DataFrame]]:
     """For each block, the pairs of its slices; in several passes if it is large."""
-    log = replace(coded.log, extras=(), sets=None)
+    log = replace(coded.log, extras=())
     is_hit = _is_hit(PRED + log.models[0])
     sides = coded.sides or [log.frame.filter(side) for side in (is_hit, ~is_hit)]
     for block in chosen:
@@ -151,7 +152,7 @@ def of_set(coded: Coded, block: KeySet, keys: KeySet, cells: pl.LazyFrame) -> pl
 
     Columns of keys are the values that slices have, by place, and no codes any more.
     """
-    log = replace(coded.log, keys=keys, extras=(), sets=None)
+    log = replace(coded.log, keys=keys, extras=())
     columns = [coded.keys[key].column for key in keys]
     pairs = cells.filter(pl.all_horizontal(pl.col(columns).is_not_null()))
     pairs = pairs if keys == block else merged(log, pairs)

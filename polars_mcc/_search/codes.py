@@ -41,6 +41,10 @@ class Key:
         """The column of the log."""
         return KEY + self.name
 
+    def known(self, what: str) -> pl.Expr:
+        """What is known of the value that a slice has, from its place: a column of `values`."""
+        return pl.lit(self.values[what]).gather(pl.col(self.column))
+
     @property
     def size(self) -> int:
         """How many codes there are."""
@@ -111,7 +115,7 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
         *log.weight_sums,
         *(pl.col(name).hash() if name == "cluster" else name for name in log.extras),
     )
-    as_codes = replace(log, frame=frame, label_dtype=label_codes, pred_dtype=label_codes)
+    as_codes = replace(log, frame=frame, sets=None, label_dtype=label_codes, pred_dtype=label_codes)
     return Coded(as_codes, keys, found_labels, rows)
 
 

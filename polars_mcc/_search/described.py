@@ -9,8 +9,6 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._counts.classes import is_scored
-from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.periods import PERIODS, changes
 from polars_mcc._search.codes import Coded
 from polars_mcc._search.overlaps import Overlaps
@@ -39,7 +37,7 @@ def described(sought: Sought, slices: pl.DataFrame, ci: float) -> pl.DataFrame:
         changes(log, apart, sought.named(part.lazy()), asked).select(SLICE, *SCORES).collect()
         for part in parts
     ]
-    confusions = _confusions(sought.coded, log, cells)
+    confusions = _confusions(sought.coded, cells)
     return pl.concat(compared).join(confusions, on=SLICE, how="left").select(*_schema(sought))
 
 
@@ -67,18 +65,13 @@ def _cells(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(kinds).join(overlaps.cells, on="kind").drop("kind", "pair")
 
 
-def _confusions(coded: Coded, log: SlicedLog, cells: pl.DataFrame) -> pl.DataFrame:
+def _confusions(coded: Coded, cells: pl.DataFrame) -> pl.DataFrame:
     """The confusion by which a slice has most misses more than it would have as elsewhere."""
     of_slice, of_rest = (
         pl.col("n").filter(pl.col("period") == period).sum().cast(pl.Float64)
         for period in ("after", "before")
     )
-    pairs = (
-        cells.lazy()
-        .filter(is_scored(log))
-        .group_by(SLICE, "gold", "pred")
-        .agg(here=of_slice, there=of_rest)
-    )
+    pairs = cells.lazy().group_by(SLICE, "gold", "pred").agg(here=of_slice, there=of_rest)
     here, there = pl.col("here"), pl.col("there")
     rows_here, rows_there = (rows.sum().over(SLICE, "gold") for rows in (here, there))
     shares = pairs.with_columns(

@@ -99,8 +99,3 @@ class Scale:
 def evidence_of(p: float) -> float:
     """The evidence that has a p-value, two-sided."""
     return -normal_quantile(min(p, 1.0) / 2)
-
-
-def p_value(evidence: pl.Expr) -> pl.Expr:
-    """Of no difference, two-sided."""
-    return (evidence.abs() / math.sqrt(2)).erfc()

@@ -10,12 +10,12 @@ import polars as pl
 
 from polars_mcc._counts.sliced import LONG, SET, SlicedLog
 from polars_mcc._inference.differences import adjusted
+from polars_mcc._inference.methods import two_sided
 from polars_mcc._log.choices import Correction, Rank
 from polars_mcc._scores.metric import Metric
 from polars_mcc._search.blocks import kept
-from polars_mcc._search.codes import Coded, Key, coded, is_ordered
+from polars_mcc._search.codes import Coded, coded, is_ordered
 from polars_mcc._search.described import CONFUSION, described
-from polars_mcc._search.evidence import p_value
 from polars_mcc._search.listed import Bar, Listed, listed
 from polars_mcc._search.slices import SLICE, Looked, Sought, looked_at
 
@@ -83,7 +83,7 @@ class Search:
 
     def _of_model(self, every: Coded, model: str, schema: _Schema) -> pl.DataFrame:
         """The answer of one model, which is compared with itself elsewhere."""
-        log = replace(every.log, models=(model,), has_models=False, sets=None)
+        log = replace(every.log, models=(model,), has_models=False)
         one = replace(every, log=log)
         sought = Sought(one, self.metric, self.positive, self.depth, self.min_n)
         looked = looked_at(sought, self._needed(one))
@@ -115,10 +115,9 @@ class Search:
     ) -> pl.DataFrame:
         """The slices that are listed, with their exact scores."""
         tests = pl.lit(bar.tests, pl.Int64)
-        decisive = chosen.lazy().with_columns(own=p_value(pl.col("evidence")))
+        decisive = chosen.lazy().with_columns(own=two_sided(pl.col("evidence")))
         sure = adjusted(decisive, self.correction, tests).with_columns(p_value="own").collect()
-        told = described(sought, chosen, self.ci)
-        rows = sure.drop("score").join(told, on=SLICE)
+        rows = sure.drop("score").join(described(sought, chosen, self.ci), on=SLICE)
         scale, end = sought.scale, "diff_low" if sought.scale.turn < 0 else "diff_high"
         loss = scale.turned(pl.col("score_a")) - pl.lit(looked.overall, pl.Float64)
         order = -loss if self.rank == "loss" else scale.turned(pl.col(end))
@@ -134,7 +133,7 @@ class Search:
             chosen.exact, on=SLICE, how="left", suffix="_exact", maintain_order="left"
         )
         exact = pl.coalesce("evidence_exact", "evidence")
-        p = pl.when(exact.is_not_null()).then(p_value(exact))
+        p = pl.when(exact.is_not_null()).then(two_sided(exact))
         if sought.coded.log.has_clusters:  # Of those that are not counted by cluster, only rows.
             is_known = (evidence == 0) | pl.col("evidence_exact").is_not_null()
             shown = pl.when(is_known).then(p)
@@ -178,15 +177,15 @@ class Search:
             for key, is_here in zip(keys, is_of, strict=True)
         ]
         texts = [
-            pl.when(is_here).then(pl.coalesce(_known(key, "text"), pl.lit("null")))
+            pl.when(is_here).then(pl.coalesce(key.known("text"), pl.lit("null")))
             for key, is_here in zip(keys, is_of, strict=True)
         ]
         set_, value = (pl.concat_str(of, separator=", ", ignore_nulls=True) for of in (sets, texts))
-        first = pl.coalesce(_known(key, "text") for key in keys)
+        first = pl.coalesce(key.known("text") for key in keys)
         metric = self.metric.name
         values = {metric: pl.col("score_b"), f"{metric}_rest": pl.col("score_a")}
         if SET in schema:
-            values |= {SET: set_, **{key.name: _known(key, "value") for key in keys}}
+            values |= {SET: set_, **{key.name: key.known("value") for key in keys}}
         else:
             values |= {LONG[0]: set_, LONG[1]: pl.when(has_one).then(first).otherwise(value)}
         return rows.select(
@@ -196,8 +195,3 @@ class Search:
             ),
             pl.col("verdict", "order").name.prefix(_BY),
         )
-
-
-def _known(key: Key, column: str) -> pl.Expr:
-    """What is known of the value that a slice has, from its place."""
-    return pl.lit(key.values[column]).gather(pl.col(key.column))

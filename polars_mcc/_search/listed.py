@@ -1,14 +1,13 @@
 """Which slices are listed: each by its own reason, and few that are not behind.
 
-In the order of evidence, a slice is listed if it is behind the rest of the log, and so is what is
-left of it: without the rows of slices listed before it, behind what is left of the log; or, if it
-is part of a listed slice, behind the rest of that. A slice whose listed parts leave nothing that
-is behind is taken off again.
+Slices come in the order of evidence. A slice is listed if it is behind the rest of the log, and its
+remaining rows are behind too: without the rows of slices listed before, beside the remaining log. A
+part of a listed slice must be behind the rest of that slice. A slice is removed again if its rows
+are not behind without its listed parts.
 
-Of thousands of slices that are behind by themselves few are listed. So the rate of false ones must
-hold for the list, not for all that are rejected. Focused Benjamini-Hochberg (Katsevich, Sabatti
-and Bogomolov 2023) takes the largest bar t for which m·t / |the list at t| is at most the rate,
-of m slices looked at.
+Thousands of slices may be behind, and few are listed. The false discovery rate must hold for the
+listed slices. Focused Benjamini-Hochberg (Katsevich, Sabatti and Bogomolov 2023) takes the largest
+bar t for which m·t / |the list at t| is at most the rate, of m slices looked at.
 """
 
 from __future__ import annotations
@@ -22,9 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from polars_mcc._inference.methods import two_sided
 from polars_mcc._log.choices import Correction
 from polars_mcc._search.codes import Key
-from polars_mcc._search.evidence import evidence_of, p_value
+from polars_mcc._search.evidence import evidence_of
 from polars_mcc._search.overlaps import Overlaps, Parts
 from polars_mcc._search.slices import SLICE, Sought
 
@@ -98,7 +98,7 @@ def candidates(sought: Sought, slices: pl.DataFrame, bar: Bar) -> pl.DataFrame:
     surer = _SURER if sought.coded.log.has_clusters else 1.0
     columns = [key.column for key in sought.coded.keys.values()]
     n_keys = pl.sum_horizontal(pl.col(columns).is_not_null())
-    p = p_value(pl.col("evidence") * surer)
+    p = two_sided(pl.col("evidence") * surer)
     near = slices.filter((pl.col("evidence") > 0) & (p <= _LENIENT * bar.level))
     ranked = near.sort(-pl.col("evidence"), n_keys, -pl.col("n"), SLICE)
     bars = np.array([bar.at(place + 1) for place in range(ranked.height)])
@@ -149,10 +149,7 @@ def _spans(
     ends = []
     for end, of_all in (("first", -1), ("last", np.iinfo(np.int64).max)):
         columns = [
-            pl.lit(key.values[end].cast(pl.Int64))
-            .gather(pl.col(key.column))
-            .fill_null(of_all)
-            .alias(key.column)
+            key.known(end).cast(pl.Int64).fill_null(of_all).alias(key.column)
             for key in keys.values()
         ]
         ends.append(slices.select(columns).to_numpy().reshape(slices.height, len(keys)))
@@ -196,7 +193,7 @@ class _Pool:
         taken_off: frozenset[int] = frozenset()
         while True:
             p = self._forward(bar, taken_off)
-            whole = self._told_by_its_parts([*p], bar)
+            whole = self._explained_by_its_parts([*p], bar)
             if whole is None:
                 return p
             taken_off |= {whole}
@@ -222,7 +219,7 @@ class _Pool:
         within = frozenset(other for other in before if self.overlaps.has(other, place))
         return Parts(without=(before - within) | parts, within=within)
 
-    def _told_by_its_parts(self, listed: Sequence[int], bar: float) -> int | None:
+    def _explained_by_its_parts(self, listed: Sequence[int], bar: float) -> int | None:
         """The slice whose listed parts leave least of it, if that is not behind."""
         asked = {}
         for place in listed:
@@ -232,8 +229,8 @@ class _Pool:
             if parts:
                 asked[place] = self._parts(place, listed, parts)
         p = self._p(asked)
-        told = max(p, key=lambda place: p[place], default=None)
-        return told if told is not None and p[told] > bar else None
+        weakest = max(p, key=lambda place: p[place], default=None)
+        return weakest if weakest is not None and p[weakest] > bar else None
 
     def _p(self, asked: Mapping[int, Parts]) -> dict[int, float]:
         """The p-values of what is compared; 1 where it is not behind."""

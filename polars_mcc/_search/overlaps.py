@@ -57,7 +57,7 @@ class Overlaps:
     def of(cls, sought: Sought, slices: pl.DataFrame) -> Overlaps:
         """Count the rows of slices."""
         coded = sought.coded
-        log = replace(coded.log, sets=None)
+        log = coded.log
         words = [slices[first : first + _WORD] for first in range(0, slices.height, _WORD)]
         names = tuple(f"word:{place}" for place in range(len(words)))
         bits = {KEY + name: _bits(coded, word) for name, word in zip(names, words, strict=True)}

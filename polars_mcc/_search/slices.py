@@ -42,6 +42,11 @@ class Sought:
         return Scale.of(self.metric, len(self.coded.labels))
 
     @property
+    def score(self) -> pl.Expr:
+        """The metric, turned so that more is better, from the column that has its name."""
+        return self.scale.turned(pl.col(self.metric.name).fill_nan(None))
+
+    @property
     def whole(self) -> SlicedLog:
         """The log as one slice, without clusters."""
         log = replace(self.coded.log.whole, extras=(), zero_division=None)
@@ -228,10 +233,9 @@ class _AllRows:
         log, metric = sought.whole, sought.metric
         classes = of_pairs(log, pairs.lazy()).collect().lazy()
         scores = measure(log, classes, [metric], positive=sought.positive)
-        score = sought.scale.turned(pl.col(metric.name).fill_nan(None))
         sure = sought.sure(log, pairs.lazy()).select(pl.col("rows_down").fill_nan(None))
         (n, overall), (rows,) = (
-            frame.row(0) for frame in pl.collect_all([scores.select("n", score), sure])
+            frame.row(0) for frame in pl.collect_all([scores.select("n", sought.score), sure])
         )
         return cls(sought, classes, n, overall, rows)
 
@@ -244,9 +248,11 @@ class _AllRows:
         sought, log = self.sought, self.sought.numbered
         named = sought.named(pairs.lazy())
         classes = of_pairs(log, named).collect().lazy()
-        scores = self._turned(measure(log, classes, [sought.metric], positive=sought.positive))
-        both = pl.collect_all([scores, self._rest(classes)])
-        compared = both[0].join(both[1], on=SLICE, how="left")
+        scores = measure(log, classes, [sought.metric], positive=sought.positive)
+        here, elsewhere = pl.collect_all(
+            [scores.select(SLICE, "n", score=sought.score), self._rest(classes)]
+        )
+        compared = here.join(elsewhere, on=SLICE, how="left")
         scale = sought.scale
         of_rest = (1 - pl.col("n") / self.n) * (0.0 if self.rows is None else self.rows)
         rest = scale.place(pl.col("rest")), of_rest
@@ -268,18 +274,13 @@ class _AllRows:
             .then(0.0),
         )
 
-    def _turned(self, scores: pl.LazyFrame) -> pl.LazyFrame:
-        name = self.sought.metric.name
-        score = self.sought.scale.turned(pl.col(name).cast(pl.Float64).fill_nan(None))
-        return scores.select(SLICE, "n", score=score)
-
     def _rest(self, classes: pl.LazyFrame) -> pl.LazyFrame:
         log, whole, metric = self.sought.numbered, self.sought.whole, self.sought.metric
         if metric is MCC:
             return scores_of_rest(log, whole, classes, self.classes)
         rest = classes_of_rest(log, whole, classes, self.classes)
-        scores = self._turned(measure(log, rest, [metric], positive=self.sought.positive))
-        return scores.select(SLICE, rest="score")
+        scores = measure(log, rest, [metric], positive=self.sought.positive)
+        return scores.select(SLICE, rest=self.sought.score)
 
 
 def _distinct(coded: Coded, slices: pl.DataFrame) -> pl.DataFrame:

@@ -40,19 +40,21 @@ def worst(
 ) -> FrameT:
     """Find the slices that fall behind the rest of the log, without naming them beforehand.
 
-    Every slice of up to `depth` keys is compared with the rest of the log: with all rows that
-    are not of it. Of those that are behind, a slice is listed if it has a reason of its own. In
-    the order of their p-values:
+    Every slice of up to `depth` keys is compared with the rest of the log: with all rows outside
+    the slice. A slice is listed if it is behind and has a reason of its own. The slice with the
+    smallest p-value comes first:
 
-    - what is left of a slice, without the rows of slices listed before it, must be behind what is
-      left of the log (phones in BR are bad; so all phones are, until BR is taken away);
-    - a part of a listed slice must be behind the rest of that slice (all of DE is bad, so phones
-      in DE are; they are listed only if they are worse);
-    - a slice of which nothing bad is left without its listed parts is taken off again.
+    - Take the rows of all slices listed before out of the log. The remaining rows of the slice
+      must be behind the remaining log. If phones in BR are bad, all phones are behind; without
+      BR they are not, so they are not listed.
+    - A part of a listed slice must be behind the rest of that slice. If all of DE is bad, phones
+      in DE are listed only if they are worse.
+    - Take the listed parts out of a slice. If its remaining rows are not behind, the slice is
+      removed from the list.
 
-    A log is read several times, as what is counted next depends on what was found: first the
-    values of each key, then the sets of keys, then the slices that may be listed. So a lazy log
-    is asked when the answer is collected, by several queries; each of them streams.
+    The log is read several times: for the values of each key, for the slices, and for the slices
+    that may be listed. Each query depends on the answer of the one before. So a lazy log is read
+    when the answer is collected, by several queries that stream.
 
     Args:
         *keys: The columns to look at: names, expressions, selectors.
@@ -168,14 +170,12 @@ def worst(
     check_choice("rank", rank, Rank)
     check_choice("correction", correction, Correction)
     check_level(ci)
-    for name, value, least in (
-        ("depth", depth, 1),
-        ("min_n", min_n, 1),
-        ("top", top, 1),
-        ("bins", bins, 2),
-    ):
-        if value is not None:
-            check_at_least(name, value, least)
+    check_at_least("depth", depth, 1)
+    check_at_least("min_n", min_n, 1)
+    if top is not None:
+        check_at_least("top", top, 1)
+    if bins is not None:
+        check_at_least("bins", bins, 2)
     check_plain(keys, "worst", "it crosses the columns itself, up to depth; name the columns alone")
     if not resolved(log.meaning.schema, keys, "key"):
         msg = "worst looks for slices: name the keys to slice by, as in worst('country', 'device')"

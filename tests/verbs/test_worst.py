@@ -358,7 +358,10 @@ def test_it_holds_on_any_log(rows, times):
     [
         ((), {}, "name the keys to slice by"),
         (("a",), {"depth": 0}, "depth must be an integer of at least 1, got 0"),
+        (("a",), {"depth": None}, "depth must be an integer of at least 1, got None"),
         (("a",), {"min_n": 0}, "min_n must be an integer of at least 1"),
+        (("a",), {"min_n": None}, "min_n must be an integer of at least 1, got None"),
+        (("a",), {"bins": 1}, "bins must be an integer of at least 2"),
         (("a",), {"top": 0.5}, "top must be an integer"),
         (("a",), {"rank": "n"}, "rank must be one of 'loss', 'gap'"),
         (("a",), {"ci": 95}, "ci must be a confidence level"),
