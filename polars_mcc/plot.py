@@ -7,28 +7,16 @@ contrast to both. Colours are those of Okabe and Ito, which the colour-blind tel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import polars as pl
 
-from polars_mcc._counts.sliced import LONG, SET
-from polars_mcc._log.extras import missing
-from polars_mcc._log.frames import check_collected
-from polars_mcc._log.keys import TOTAL
-from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of, windows_of, with_texts
+from polars_mcc._show import chart
+from polars_mcc._show.chart import Chart, alt
+from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of
 
-try:
-    import altair as alt
-except ModuleNotFoundError as error:
-    raise missing(subject="a chart", package="altair", extra="plot") from error
-
-Chart: TypeAlias = alt.LayerChart
-
-_COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _STEP = 16  # pixels of a line of a chart with a line per slice
 _WIDTH = 400  # pixels of that line
-_LABEL_LIMIT = 320  # pixels of the name of a slice
 _TEXTS = 30  # labels up to which the cells of a matrix show their numbers
 
 
@@ -56,15 +44,18 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
         >>> chart = polars_mcc.plot.slices(log.mcc.by(each("ink_band", total=True), ci=0.95))
         >>> chart.save("slices.svg")  # doctest: +SKIP
     """
-    _check(result, "by()", "n", metric)
-    rows = _drawn(result, "by()", metric, interval=f"{metric}_low" in result.columns)
+    chart.check(result, "by()", "n", metric)
+    rows = chart.drawn(result, "by()", metric, interval=f"{metric}_low" in result.columns)
     total, rows = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
     layers = _forest(rows, metric, sort=sort)
     if not total.is_empty():
         line = alt.Chart(total).mark_rule(strokeDash=[4, 3], strokeWidth=1.5)
-        colour = _colour("model", rows) if "model" in rows.columns else alt.value(GREY)
-        layers = [line.encode(x="score", color=colour, tooltip=_tooltip(total, metric)), *layers]
-    return _finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
+        colour = chart.colour("model", rows) if "model" in rows.columns else alt.value(GREY)
+        layers = [
+            line.encode(x="score", color=colour, tooltip=chart.tooltip(total, metric)),
+            *layers,
+        ]
+    return chart.finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
 
 
 def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
@@ -87,10 +78,10 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
         >>> chart = polars_mcc.plot.differences(models.compare("ink_band"))
         >>> chart.save("differences.html", inline=True)  # doctest: +SKIP
     """
-    rows = _drawn(result, "compare(), contrast(), drift() or worst()", "diff", interval=True)
+    rows = chart.drawn(result, "compare(), contrast(), drift() or worst()", "diff", interval=True)
     none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=GREY)
     layers = [none.encode(x="score"), *_forest(rows, "diff", sort=sort)]
-    return _finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
+    return chart.finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
 
 
 def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "mcc") -> Chart:
@@ -118,7 +109,7 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         >>> chart = polars_mcc.plot.over_time(weeks)
         >>> chart.save("weeks.png")  # doctest: +SKIP
     """
-    _check(result, "by()", "n", metric)
+    chart.check(result, "by()", "n", metric)
     keys = keys_of(result)
     times = [name for name in keys if is_time(result.schema[name])]
     if time is None:
@@ -130,14 +121,16 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         msg = f"time='{time}' is no key of the result that is a date or a time; these are {times}"
         raise ValueError(msg)
     has_band = f"{metric}_low" in result.columns
-    rows = _drawn(result, "by()", metric, interval=has_band, at=time)
-    base = alt.Chart(rows).encode(x=alt.X("at", title=time, type="temporal"), color=_lines(rows))
+    rows = chart.drawn(result, "by()", metric, interval=has_band, at=time)
+    base = alt.Chart(rows).encode(
+        x=alt.X("at", title=time, type="temporal"), color=chart.lines(rows)
+    )
     y = alt.Y("score", title=metric, type="quantitative").scale(zero=False)
-    layers = [base.mark_line(point=True).encode(y=y, tooltip=_tooltip(rows, metric, at=time))]
+    layers = [base.mark_line(point=True).encode(y=y, tooltip=chart.tooltip(rows, metric, at=time))]
     if has_band:
         low = alt.Y("low", title=metric, type="quantitative").scale(zero=False)
         layers = [base.mark_area(opacity=0.2).encode(y=low, y2="high"), *layers]
-    return _finished(layers, width=520, height=260)
+    return chart.finished(layers, width=520, height=260)
 
 
 def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
@@ -159,20 +152,20 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
         >>> chart = polars_mcc.plot.curve(tumours.mcc(score="radius").curve(thresholds=100))
         >>> chart.save("curve.svg")  # doctest: +SKIP
     """
-    rows = _drawn(result, "curve()", metric, at="threshold")
+    rows = chart.drawn(result, "curve()", metric, at="threshold")
     best = rows.filter(pl.col("score") == pl.col("score").max().over("line"))
     best = best.unique("line", keep="first", maintain_order=True)
     x = alt.X("at", title="threshold", type="quantitative").scale(zero=False)
     y = alt.Y("score", title=metric, type="quantitative")
-    encoding = {"x": x, "y": y, "color": _lines(rows)}
-    tooltip = _tooltip(rows, metric, at="threshold")
+    encoding = {"x": x, "y": y, "color": chart.lines(rows)}
+    tooltip = chart.tooltip(rows, metric, at="threshold")
     layers = [
         alt.Chart(rows).mark_line().encode(**encoding, tooltip=tooltip),
         alt.Chart(best)
         .mark_point(filled=True, size=70, opacity=1)
         .encode(**encoding, tooltip=tooltip),
     ]
-    return _finished(layers, width=520, height=260)
+    return chart.finished(layers, width=520, height=260)
 
 
 def confusion(result: pl.DataFrame) -> Chart:
@@ -196,7 +189,7 @@ def confusion(result: pl.DataFrame) -> Chart:
         >>> chart = polars_mcc.plot.confusion(log.mcc.confusion())
         >>> chart.save("confusion.svg")  # doctest: +SKIP
     """
-    _check(result, "confusion()", "gold", "n_null")
+    chart.check(result, "confusion()", "gold", "n_null")
     keys = keys_of(result)
     if result.select(keys).unique().height > 1:
         msg = f"the result has several slices, of {keys}: filter one, as in result.filter(...)"
@@ -224,88 +217,21 @@ def confusion(result: pl.DataFrame) -> Chart:
         contrast = alt.condition("datum.share > 0.5", alt.value("black"), alt.value("white"))
         layers.append(base.mark_text(fontSize=10).encode(text=text, color=contrast))
     size = alt.Step(28 if len(order) <= _TEXTS else 12)
-    return _finished(layers, labels=order, width=size, height=size)
-
-
-def _check(result: pl.DataFrame, source: str, *columns: str) -> None:
-    check_collected(result, "a chart needs")
-    for column in columns:
-        if column not in result.columns:
-            msg = (
-                f"a chart of what {source} gives needs a column '{column}', but the columns are "
-                f"{result.columns}"
-            )
-            raise ValueError(msg)
-    if result.is_empty():
-        msg = f"there is nothing to draw: what {source} gave has no rows"
-        raise ValueError(msg)
-
-
-def _drawn(
-    result: pl.DataFrame, source: str, score: str, *, interval: bool = False, at: str | None = None
-) -> pl.DataFrame:
-    """The rows that have a score, in columns whose names are no user's.
-
-    `slice` is the text of a slice, with `model` that of a line, and `is_total` tells the total;
-    `score` is what is drawn, from `low` to `high`, and `at` where.
-    """
-    columns = {"score": score}
-    columns |= {side: f"{score}_{side}" for side in ("low", "high") if interval}
-    columns |= {name: name for name in ("model", "n") if name in result.columns}
-    columns |= {} if at is None else {"at": at}
-    _check(result, source, *columns.values())
-    keys = [name for name in keys_of(result) if name not in {"model", at}]
-    windows = [name for name in windows_of(result) if name != at]
-    if keys[:2] == [*LONG]:
-        has_sets = True
-        is_slice = pl.col("slice") != TOTAL
-        text: pl.Expr = pl.when(is_slice).then(
-            pl.concat_str("slice", pl.lit(" = "), pl.col("value").fill_null("null"))
-        )
-    else:
-        has_sets = keys[:1] == [SET] and len(keys) > 1
-        text = _text(keys[1:], pl.col(SET).str.split(", ")) if has_sets else _text(keys)
-    named = text.fill_null("total" if has_sets else "all rows")
-    if has_sets:  # A window is of all sets.
-        named = pl.concat_str(named, *(pl.lit(f", {key} = ") + pl.col(key) for key in windows))
-    rows = with_texts(result, keys).select(
-        named.alias("slice"),
-        (text.is_null() & has_sets & (not windows)).alias("is_total"),
-        **{name: pl.col(column) for name, column in columns.items()},
-    )
-    parts = ["slice", "model"] if "model" in columns else ["slice"]
-    rows = rows.with_columns(line=pl.concat_str(parts if keys else parts[-1], separator=", "))
-    return rows.drop_nulls(["score", *(["at"] if at is not None else [])])
-
-
-def _text(keys: Sequence[str], active: pl.Expr | None = None) -> pl.Expr:
-    """The values of the keys that are active, as text; with their names, if there are several."""
-    if not keys:
-        return pl.lit(None, pl.String)
-    values = {key: pl.col(key).fill_null("null") for key in keys}
-    if active is None and len(keys) == 1:
-        return values[keys[0]]
-    named = {key: pl.lit(f"{key} = ") + value for key, value in values.items()}
-    parts = [
-        part if active is None else pl.when(active.list.contains(key)).then(part)
-        for key, part in named.items()
-    ]
-    has_any = pl.any_horizontal(part.is_not_null() for part in parts)
-    return pl.when(has_any).then(pl.concat_str(parts, separator=", ", ignore_nulls=True))
+    return chart.finished(layers, labels=order, width=size, height=size)
 
 
 def _forest(rows: pl.DataFrame, title: str, *, sort: bool) -> list[alt.Chart]:
     """A line per slice, with a point, and its interval; in it, a place for each of the models."""
     order = rows.sort("score") if sort else rows
     names = order["slice"].unique(maintain_order=True).to_list()
-    axis = alt.Axis(title=None, labelLimit=_LABEL_LIMIT, labelOverlap=False)
+    axis = alt.Axis(title=None, labelLimit=chart.LABEL_LIMIT, labelOverlap=False)
     encoding: dict[str, Any] = {
         "y": alt.Y("slice", type="nominal", sort=names, axis=axis),
         "color": alt.value(COLOUR),
-        "tooltip": _tooltip(rows, title),
+        "tooltip": chart.tooltip(rows, title),
     }
     if "model" in rows.columns:
-        encoding |= {"color": _colour("model", rows), "yOffset": alt.YOffset("model")}
+        encoding |= {"color": chart.colour("model", rows), "yOffset": alt.YOffset("model")}
     base = alt.Chart(rows).encode(**encoding)
     x = alt.X("score", title=title, type="quantitative").scale(zero=False)
     points = base.mark_point(filled=True, size=50, opacity=1).encode(x=x)
@@ -313,37 +239,3 @@ def _forest(rows: pl.DataFrame, title: str, *, sort: bool) -> list[alt.Chart]:
         return [points]
     low = alt.X("low", title=title, type="quantitative").scale(zero=False)
     return [base.mark_rule(strokeWidth=2).encode(x=low, x2="high"), points]
-
-
-def _tooltip(rows: pl.DataFrame, title: str, at: str | None = None) -> list[alt.Tooltip]:
-    titles = {"slice": "slice", "model": "model", "at": at, "score": title}
-    titles |= {"low": f"{title}_low", "high": f"{title}_high", "n": "n"}
-    return [alt.Tooltip(name, title=titles[name]) for name in titles if name in rows.columns]
-
-
-def _lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
-    """A colour per line, if there are several."""
-    return _colour("line", rows) if rows["line"].n_unique() > 1 else alt.value(COLOUR)
-
-
-def _colour(column: str, rows: pl.DataFrame) -> alt.Color:
-    names = rows[column].unique(maintain_order=True).to_list()
-    colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(names))]
-    return alt.Color(column, type="nominal", title=None).scale(domain=names, range=colours)
-
-
-def _finished(
-    layers: Sequence[alt.Chart],
-    *,
-    labels: Iterable[str] = (),
-    **size: Any,  # noqa: ANN401 - altair's own
-) -> Chart:
-    """The chart, with room on the left for labels in a wider font than they were measured in."""
-    text = {"labelColor": GREY, "titleColor": GREY}
-    lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
-    room = 5 + min(1.5 * max(map(len, labels), default=0), _LABEL_LIMIT / 5)
-    padding = {"left": room, "top": 5, "right": 5, "bottom": 5}
-    chart = alt.LayerChart(layer=list(layers)).properties(padding=padding, **size)
-    chart = chart.configure(background="transparent").configure_axis(**text, **lines)
-    finished: Chart = chart.configure_legend(**text, symbolOpacity=1).configure_view(stroke=None)
-    return finished

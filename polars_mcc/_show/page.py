@@ -13,7 +13,7 @@ import polars as pl
 from polars_mcc._show.table import keys_of
 
 if TYPE_CHECKING:
-    from polars_mcc.plot import Chart
+    from polars_mcc._show.chart import Chart
 
 _ROWS = 1000  # rows of a table, at most
 _SCALE = 2  # pixels of a chart for each of the page, so that it is sharp when printed

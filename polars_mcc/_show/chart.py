@@ -1,0 +1,137 @@
+"""What all charts share: the rows that are drawn, their colours and tooltips, and the frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from polars_mcc._counts.sliced import LONG, SET
+from polars_mcc._log.extras import missing
+from polars_mcc._log.frames import check_collected
+from polars_mcc._log.keys import TOTAL
+from polars_mcc._show.table import COLOUR, GREY, keys_of, windows_of, with_texts
+
+try:
+    import altair as alt
+except ModuleNotFoundError as error:
+    raise missing(subject="a chart", package="altair", extra="plot") from error
+
+__all__ = [
+    "LABEL_LIMIT",
+    "Chart",
+    "alt",
+    "check",
+    "colour",
+    "drawn",
+    "finished",
+    "lines",
+    "tooltip",
+]
+
+Chart: TypeAlias = alt.LayerChart
+
+LABEL_LIMIT = 320  # pixels of the name of a slice
+_COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+
+def check(result: pl.DataFrame, source: str, *columns: str) -> None:
+    check_collected(result, "a chart needs")
+    for column in columns:
+        if column not in result.columns:
+            msg = (
+                f"a chart of what {source} gives needs a column '{column}', but the columns are "
+                f"{result.columns}"
+            )
+            raise ValueError(msg)
+    if result.is_empty():
+        msg = f"there is nothing to draw: what {source} gave has no rows"
+        raise ValueError(msg)
+
+
+def drawn(
+    result: pl.DataFrame, source: str, score: str, *, interval: bool = False, at: str | None = None
+) -> pl.DataFrame:
+    """The rows that have a score, in columns whose names are no user's.
+
+    `slice` is the text of a slice, with `model` that of a line, and `is_total` tells the total;
+    `score` is what is drawn, from `low` to `high`, and `at` where.
+    """
+    columns = {"score": score}
+    columns |= {side: f"{score}_{side}" for side in ("low", "high") if interval}
+    columns |= {name: name for name in ("model", "n") if name in result.columns}
+    columns |= {} if at is None else {"at": at}
+    check(result, source, *columns.values())
+    keys = [name for name in keys_of(result) if name not in {"model", at}]
+    windows = [name for name in windows_of(result) if name != at]
+    if keys[:2] == [*LONG]:
+        has_sets = True
+        is_slice = pl.col("slice") != TOTAL
+        text: pl.Expr = pl.when(is_slice).then(
+            pl.concat_str("slice", pl.lit(" = "), pl.col("value").fill_null("null"))
+        )
+    else:
+        has_sets = keys[:1] == [SET] and len(keys) > 1
+        text = _text(keys[1:], pl.col(SET).str.split(", ")) if has_sets else _text(keys)
+    named = text.fill_null("total" if has_sets else "all rows")
+    if has_sets:  # A window is of all sets.
+        named = pl.concat_str(named, *(pl.lit(f", {key} = ") + pl.col(key) for key in windows))
+    rows = with_texts(result, keys).select(
+        named.alias("slice"),
+        (text.is_null() & has_sets & (not windows)).alias("is_total"),
+        **{name: pl.col(column) for name, column in columns.items()},
+    )
+    parts = ["slice", "model"] if "model" in columns else ["slice"]
+    rows = rows.with_columns(line=pl.concat_str(parts if keys else parts[-1], separator=", "))
+    return rows.drop_nulls(["score", *(["at"] if at is not None else [])])
+
+
+def _text(keys: Sequence[str], active: pl.Expr | None = None) -> pl.Expr:
+    """The values of the keys that are active, as text; with their names, if there are several."""
+    if not keys:
+        return pl.lit(None, pl.String)
+    values = {key: pl.col(key).fill_null("null") for key in keys}
+    if active is None and len(keys) == 1:
+        return values[keys[0]]
+    named = {key: pl.lit(f"{key} = ") + value for key, value in values.items()}
+    parts = [
+        part if active is None else pl.when(active.list.contains(key)).then(part)
+        for key, part in named.items()
+    ]
+    has_any = pl.any_horizontal(part.is_not_null() for part in parts)
+    return pl.when(has_any).then(pl.concat_str(parts, separator=", ", ignore_nulls=True))
+
+
+def tooltip(rows: pl.DataFrame, title: str, at: str | None = None) -> list[alt.Tooltip]:
+    titles = {"slice": "slice", "model": "model", "at": at, "score": title}
+    titles |= {"low": f"{title}_low", "high": f"{title}_high", "n": "n"}
+    return [alt.Tooltip(name, title=titles[name]) for name in titles if name in rows.columns]
+
+
+def lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
+    """A colour per line, if there are several."""
+    return colour("line", rows) if rows["line"].n_unique() > 1 else alt.value(COLOUR)
+
+
+def colour(column: str, rows: pl.DataFrame) -> alt.Color:
+    names = rows[column].unique(maintain_order=True).to_list()
+    colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(names))]
+    return alt.Color(column, type="nominal", title=None).scale(domain=names, range=colours)
+
+
+def finished(
+    layers: Sequence[alt.Chart],
+    *,
+    labels: Iterable[str] = (),
+    **size: Any,  # noqa: ANN401 - altair's own
+) -> Chart:
+    """The chart, with room on the left for labels in a wider font than they were measured in."""
+    text = {"labelColor": GREY, "titleColor": GREY}
+    lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
+    room = 5 + min(1.5 * max(map(len, labels), default=0), LABEL_LIMIT / 5)
+    padding = {"left": room, "top": 5, "right": 5, "bottom": 5}
+    chart = alt.LayerChart(layer=list(layers)).properties(padding=padding, **size)
+    chart = chart.configure(background="transparent").configure_axis(**text, **lines)
+    finished: Chart = chart.configure_legend(**text, symbolOpacity=1).configure_view(stroke=None)
+    return finished
