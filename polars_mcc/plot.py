@@ -13,7 +13,11 @@ import polars as pl
 
 from polars_mcc._show import chart
 from polars_mcc._show.chart import Chart, alt
+from polars_mcc._show.explore import explore
+from polars_mcc._show.funnel import funnel
 from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of
+
+__all__ = ["confusion", "curve", "differences", "explore", "funnel", "over_time", "slices"]
 
 _STEP = 16  # pixels of a line of a chart with a line per slice
 _WIDTH = 400  # pixels of that line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
+from polars_mcc._report.report import report as _report
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
 from polars_mcc._verbs.by import by as _by
 from polars_mcc._verbs.check import check as _check
@@ -15,7 +16,6 @@ from polars_mcc._verbs.counts import counts as _counts
 from polars_mcc._verbs.curve import curve as _curve
 from polars_mcc._verbs.drift import drift as _drift
 from polars_mcc._verbs.engine_counts import engine_counts as _engine_counts
-from polars_mcc._verbs.report import report as _report
 from polars_mcc._verbs.score import score as _score
 from polars_mcc._verbs.worst import worst as _worst
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import polars as pl
 import pytest
@@ -49,3 +50,26 @@ def run(request):
         return answer.collect(engine=request.param)
 
     return ask
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, headless, driven by its own driver; its log of errors is kept."""
+    from selenium import webdriver  # noqa: PLC0415 - for few tests
+
+    binary = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if binary is None or driver is None:
+        if os.environ.get("POLARS_MCC_BROWSER") == "required":
+            pytest.fail("chromium and chromedriver must be here: .ci/run installs them")
+        pytest.skip("no chromium and chromedriver here")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    quiet = ["no-first-run", "disable-background-networking", "disable-sync", "disable-quic"]
+    for flag in ["headless", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", *quiet]:
+        options.add_argument(f"--{flag}")
+    options.add_argument("--window-size=1200,1600")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(executable_path=driver)
+    with webdriver.Chrome(options=options, service=service) as chrome:
+        yield chrome

@@ -24,3 +24,5 @@ CHECKED_N: Final = 1  # rows that a slice has to be judged
 RANK: Final = "loss"
 REPLICATES: Final = 2000
 TITLE: Final = "How good is each slice?"
+EXPLORED: Final = 50_000  # counts that a page holds, at most
+REPORT: Final = "html"

@@ -117,9 +117,9 @@ class Described(Generic[FrameT]):
         """The same frame, described otherwise: takes what the class takes, but the frame."""
         return type(self)(self.frame, **{**self._options, **columns})
 
-    def with_frame(self, frame: FrameT) -> Self:
-        """The same description of another frame."""
-        return type(self)(frame, **self._options)
+    def with_frame(self, frame: FrameT, **columns: Any) -> Self:  # noqa: ANN401 - as they take
+        """The same description of another frame, but for these columns."""
+        return type(self)(frame, **{**self._options, **columns})
 
     def in_kind(self, answer: pl.LazyFrame) -> FrameT:
         """An answer of the kind of the frame: lazy if that is, else collected."""

@@ -16,19 +16,19 @@ def summed_up(answer: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, str]:
     tested, untested = models.select(pl.col("n_tested", "n_untested").sum()).row(0)
     looked = (
         f"{tested:,} slices were looked at, and {untested:,} had too few rows or no interval; "
-        f"{listed.height or 'none'} {'is' if listed.height <= 1 else 'are'} listed"
+        f"{listed.height or 'none'} {'is' if listed.height <= 1 else 'are'} behind"
     )
     nearest = answer.filter(pl.col("verdict") == "not behind").head(1)
     if listed.height or nearest.is_empty():
         return listed, f"{looked}."
     row = nearest.row(0, named=True)
     what = f"n {row['n']:,}, {metric} {row[metric]:.3f} beside {row[f'{metric}_rest']:.3f}"
-    return listed, f"{looked}. Nearest: {_slice(row)} ({what}, p_adjusted {row['p_adjusted']:.2g})."
+    return listed, f"{looked}. Nearest: {said(row)} ({what}, p_adjusted {row['p_adjusted']:.2g})."
 
 
-def _slice(row: dict[str, object]) -> str:
-    """A slice as one would say it."""
-    model = [f"{row['model']}, "] if "model" in row else []
+def said(row: dict[str, object], *, with_model: bool = True) -> str:
+    """A slice as one would say it, from a row of the answer."""
+    model = [f"{row['model']}, "] if "model" in row and with_model else []
     if LONG[0] in row and SET not in row:
         return "".join([*model, f"{row[LONG[0]]} = {row[LONG[1]]}"])
     set_ = f", {row[SET]}, "

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import cyclopts
 import polars as pl
@@ -17,6 +17,7 @@ from rich.console import Console
 
 from polars_mcc._log.columns import MissingColumn
 from polars_mcc._log.plan_errors import reason
+from polars_mcc._report.report import Format, written
 from polars_mcc._scores import registry
 from polars_mcc._search.words import summed_up
 from polars_mcc._shell import inputs, outputs, store
@@ -25,7 +26,6 @@ from polars_mcc._shell.options import Option, docstring_of, examples_of, options
 from polars_mcc._shell.terminal import say, show, table, visible_lines
 from polars_mcc._show.progress import Bar
 from polars_mcc._verbs.check import CheckError
-from polars_mcc._verbs.report import written
 from polars_mcc._version import __version__
 from polars_mcc.prediction_log import PredictionLog
 
@@ -59,7 +59,10 @@ OutOrStore = Annotated[
         "each row is counted once."
     ),
 ]
-OutPage = Annotated[Path, Parameter(help="Write the page to a file (.html), whole or not.")]
+OutReport = Annotated[
+    Path,
+    Parameter(help="Write a page (.html), or its text (.md, .json), to a file, whole or not."),
+]
 Form = Annotated[
     outputs.Format, Parameter(help="Write in this format; a table is for reading.", name="--format")
 ]
@@ -170,11 +173,14 @@ def _counts(
     say(f"{out}: {', '.join(f'{number.get(status, 0)} {status}' for status in store.STATUSES)}")
 
 
-def _report(asked: Asked, *, out: OutPage) -> None:
-    """Write a page."""
-    if out.suffix != ".html":
-        msg = f"cannot write '{out}': the name of a report must end in .html"
+def _report(asked: Asked, *, out: OutReport) -> None:
+    """Write a page, or its text: the name of the file tells."""
+    form = out.suffix.removeprefix(".")
+    if form not in get_args(Format):
+        endings = ", ".join(f".{one}" for one in get_args(Format))
+        msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
         raise ValueError(msg)
+    asked.options["format"] = form
     outputs.check_place(out)
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
@@ -220,6 +226,7 @@ def _made(name: str, run: Callable[..., None]) -> None:
             annotation=Annotated[option.hint, _parameter(option)],
         )
         for option in (*options_of(verb), *options_of(PredictionLog.__init__))
+        if option.name != "format"  # which the name of the file tells
     ]
     parameters = [logs, *options, of_log, *of_shell]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -27,6 +27,7 @@ __all__ = [
     "drawn",
     "finished",
     "lines",
+    "styled",
     "tooltip",
 ]
 
@@ -127,11 +128,16 @@ def finished(
     **size: Any,  # noqa: ANN401 - altair's own
 ) -> Chart:
     """The chart, with room on the left for labels in a wider font than they were measured in."""
-    text = {"labelColor": GREY, "titleColor": GREY}
-    lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
     room = 5 + min(1.5 * max(map(len, labels), default=0), LABEL_LIMIT / 5)
     padding = {"left": room, "top": 5, "right": 5, "bottom": 5}
     chart = alt.LayerChart(layer=list(layers)).properties(padding=padding, **size)
-    chart = chart.configure(background="transparent").configure_axis(**text, **lines)
-    finished: Chart = chart.configure_legend(**text, symbolOpacity=1).configure_view(stroke=None)
+    finished: Chart = styled(chart)
     return finished
+
+
+def styled(chart: Any) -> Any:  # noqa: ANN401 - a chart of any kind
+    """The chart, legible on light and dark pages."""
+    text = {"labelColor": GREY, "titleColor": GREY}
+    lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
+    chart = chart.configure(background="transparent").configure_axis(**text, **lines)
+    return chart.configure_legend(**text, symbolOpacity=1).configure_view(stroke=None)

@@ -125,6 +125,19 @@ def with_texts(answer: pl.DataFrame, columns: Iterable[str]) -> pl.DataFrame:
     )
 
 
+def shown(name: str, value: object, *, is_key: bool) -> str:
+    """A value as it is read: rounded, and without thousands separators if it may be a year."""
+    if value is None:
+        return "null" if is_key else "–"
+    if is_key or isinstance(value, (bool, str)):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.2g}" if name.startswith("p_") else f"{value:.3f}"
+    return str(value)
+
+
 def _pictures(result: pl.DataFrame, score: str) -> list[str]:
     """A small picture of each score and interval, all on one scale."""
     ends = [score, *(name for name in (f"{score}_low", f"{score}_high") if name in result.columns)]

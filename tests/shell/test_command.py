@@ -243,11 +243,11 @@ def test_worst(planted):
     assert_frame_equal(found, planted.mcc.worst("k", bins=None, verdicts=True))
     done = invoke("worst", "log.parquet", "--by", "k", "--by", "j", "--long")
     assert (
-        "slices were looked at, and 0 had too few rows or no interval; 1 is listed." in done.stderr
+        "slices were looked at, and 0 had too few rows or no interval; 1 is behind." in done.stderr
     )
     done = invoke("worst", "log.parquet", "--by", "k", "--filter", "k <> 1")
     assert "shape: (0, " in done.stdout
-    assert re.search(r"none is listed\. Nearest: k = \d \(n 100, mcc 0\.\d+ beside", done.stderr)
+    assert re.search(r"none is behind\. Nearest: k = \d \(n 100, mcc 0\.\d+ beside", done.stderr)
     done = invoke("worst", "log.parquet", "--by", "k", "--filter", "k = 9")
     assert "none was looked at" in done.stderr
     done = invoke("worst", "log.parquet", "--by", "k", "--depth", "0")
@@ -641,6 +641,7 @@ def test_help_has_an_example(verb):
 
 NO_COMMANDS = {"engine_counts": "it gives a frame of another engine, and a command reads files"}
 NO_OPTIONS = {
+    "format": "the name of the file tells",
     "self": "the log of a method",
     "log": "it is the files that are named, and what is said of them",
     "frame": "it is the files that are named",

@@ -1,0 +1,256 @@
+"""What a report asks of a log, and the answers: frames, each with the call that gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from polars_mcc._counts.sliced import SET
+from polars_mcc._log import defaults
+from polars_mcc._log.columns import as_code
+from polars_mcc._log.described import Described
+from polars_mcc._log.keys import TOTAL, IntoKey, KeySets, each
+from polars_mcc._report.once import Collect, Once, counted_once
+from polars_mcc._report.parts import Part
+from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.registry import IntoMetric
+from polars_mcc._verbs.by import by
+from polars_mcc._verbs.compare import compare
+from polars_mcc._verbs.confusion import confusion
+from polars_mcc._verbs.worst import worst
+
+_METRICS = ["mcc", "accuracy", "f1_macro"]
+TOP = 20  # slices and confusions that are called the worst, at most
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a report."""
+
+    metric: Metric
+    given: IntoMetric
+    """The metric as it was asked for."""
+    ci: float
+    depth: int
+    min_n: int
+
+    @property
+    def of_metric(self) -> dict[str, Any]:
+        """The option of verbs, where it is not what they take anyway."""
+        return {} if self.metric.name == defaults.METRIC else {"metric": self.given}
+
+
+class AskedKey(NamedTuple):
+    """A key of the log, and the same key of its counts."""
+
+    of_rows: IntoKey
+    of_counts: IntoKey
+
+
+class Answer(NamedTuple):
+    """A frame, and the call that gives it, as a user would write it."""
+
+    rows: pl.DataFrame
+    query: str
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All that a report knows of its log."""
+
+    models: Sequence[str]
+    total: Answer
+    unscored: pl.DataFrame
+    """A row per model and reason: `pred`, `reason`, `n_null`."""
+    parts: Sequence[tuple[Part, Answer]]
+    worst: Answer | None
+    """With the verdicts of all slices; None without keys."""
+    cells: pl.DataFrame
+    costliest: Answer
+    compared: Answer | None
+    """The other models beside the first, if there are several."""
+    compared_by: Sequence[tuple[Part, Answer]]
+    counts: pl.DataFrame
+    """The counts by all keys that the log is counted by."""
+    has_units: bool
+    keys: Sequence[str]
+    """The names of all keys."""
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """The log, counted once, and who is asked."""
+
+    once: Once
+    asked: Asked
+
+    def ask(
+        self,
+        about: str,
+        verb: Callable[..., Any],
+        keys: Sequence[AskedKey],
+        needed: Sequence[str],
+        *,
+        needs_units: bool = True,
+        **options: Any,  # noqa: ANN401 - of any verb
+    ) -> Answer:
+        """The answer of a verb: from the counts, if these tell it, else from the rows.
+
+        `needed` are the names of the columns that the keys are made of.
+        """
+        once, of_rows = self.once, [key.of_rows for key in keys]
+        query = called(once.log, verb, *of_rows, **options)
+        if once.answers(needed, needs_units=needs_units):
+            assert once.counts is not None  # noqa: S101 - for the type checker
+            return Answer(verb(once.counts, *(key.of_counts for key in keys), **options), query)
+
+        def asked(rows: pl.LazyFrame) -> pl.LazyFrame:
+            answer: pl.LazyFrame = verb(once.log.with_frame(rows), *of_rows, **options)
+            return answer
+
+        return Answer(once.collect(about, asked), query)
+
+    def scores(self, keys: Sequence[AskedKey], needed: Sequence[str]) -> Answer:
+        """The scores of slices; with the intervals of the metric alone."""
+        name = self.asked.metric.name
+        others = [other for other in _METRICS if other != name]
+        metrics = [self.asked.given, *others]
+        slices, query = self.ask("scores", by, keys, needed, metrics=metrics, ci=self.asked.ci)
+        limits = (f"{other}_{end}" for other in others for end in ("se", "low", "high"))
+        return Answer(slices.drop(limits), query)
+
+
+def called(log: Described[Any], verb: Callable[..., Any], *keys: IntoKey, **options: object) -> str:
+    """The call of a verb, as a user would write it."""
+    described = f"({log.said})" if log.said else ""
+    shown = [*map(as_code, keys), *(f"{name}={value!r}" for name, value in options.items())]
+    return f"log.mcc{described}.{verb.__name__}({', '.join(shown)})"
+
+
+def answers(log: Described[Any], parts: Sequence[Part], collect: Collect, asked: Asked) -> Answers:
+    """Ask a log all that a report tells."""
+    needed = {name: column for part in parts for name, column in part.needed.items()}
+    once = counted_once(log, needed, collect)
+    asking = _Asking(once, asked)
+    total, slices = _slices(asking, parts)
+    models = [] if log.meaning.preds is None else [*log.meaning.preds.names]
+    cells = _cells(asking, models)
+    several = len(models) > 1
+    return Answers(
+        models=models,
+        total=total,
+        unscored=_unscored(asking, total.rows),
+        parts=slices,
+        worst=_worst(asking, parts),
+        cells=cells,
+        costliest=_costliest(asking, cells),
+        compared=_compared(asking, None) if several else None,
+        compared_by=[(part, _compared(asking, part)) for part in parts] if several else [],
+        counts=once.explorable(),
+        has_units=once.has_units,
+        keys=[*needed],
+    )
+
+
+def _slices(asking: _Asking, parts: Sequence[Part]) -> tuple[Answer, list[tuple[Part, Answer]]]:
+    """The total, and the slices of each part: of all columns from one query."""
+    columns = [part for part in parts if part.is_column]
+    names = [part.name for part in columns]
+    if columns:
+        of_rows = each(*(part.key for part in columns), total=True)  # type: ignore[arg-type]
+        of_counts = KeySets("each", (*names,), total=True)
+        rows, query = asking.scores([AskedKey(of_rows, of_counts)], names)
+    else:
+        rows, query = asking.scores([], [])
+        rows = rows.select(pl.lit(TOTAL).alias(SET), pl.all())
+    total = Answer(rows.filter(pl.col(SET) == TOTAL).drop(SET, *names), query)
+    found = []
+    for part in parts:
+        if part.is_column:
+            of_part = rows.filter(pl.col(SET) == part.name)
+            others = {SET, *names} - {part.name}
+            found.append((part, Answer(of_part.drop(others), query)))
+        else:
+            found.append((part, asking.scores([_key(part)], [*part.needed])))
+    return total, found
+
+
+def _key(part: Part) -> AskedKey:
+    return AskedKey(part.key, part.by_name)
+
+
+def _unscored(asking: _Asking, total: pl.DataFrame) -> pl.DataFrame:
+    """How many rows are not scored, and why."""
+    once = asking.once
+    found = [pl.DataFrame(schema={"pred": pl.String, "reason": pl.String, "n_null": pl.Int64})]
+    for place, left_out in enumerate(total["n_null"]):
+        if left_out:
+            question = partial(_reasons, once=once, place=place)
+            reasons = once.asked_of("rows not scored", question)
+            found.append(reasons.filter(pl.col("n_null") > 0).select("pred", "reason", "n_null"))
+    return pl.concat(found, how="vertical_relaxed")
+
+
+def _reasons(log: Described[Any], once: Once, place: int) -> Any:  # noqa: ANN401 - of its kind
+    """The rows of a model that are not scored, by reason."""
+    assert log.meaning.preds is not None  # noqa: S101 - for the type checker
+    name, column = log.meaning.preds.each[place]
+    of_model = log(pred=column)
+    reasons = by(of_model, _reason(of_model, once.log))
+    return reasons.with_columns(pl.lit(name).alias("pred"))
+
+
+def _reason(log: Described[Any], named: Described[Any]) -> pl.Expr:
+    """Why a row is not scored: which of its columns are null, by their names in another log."""
+    meaning = log.meaning
+    labels = [] if meaning.nulls == "label" else [meaning.gold, meaning.preds]
+    parts = [
+        pl.when(column.expr.is_null()).then(pl.lit(f"{column.name} is null"))
+        for column in labels
+        if column is not None
+    ]
+    weight = named.meaning.weight
+    if weight is not None and meaning.weight is not None:
+        is_missing = meaning.weight.expr.is_null()
+        parts.append(pl.when(is_missing).then(pl.lit(f"{weight.name} is null")))
+    return pl.concat_str(parts, separator=", ", ignore_nulls=True).alias("reason")
+
+
+def _worst(asking: _Asking, parts: Sequence[Part]) -> Answer | None:
+    """The slices that fall behind the rest."""
+    crossed = {name: column for part in parts for name, column in part.crossed.items()}
+    if not crossed:
+        return None
+    asked = asking.asked
+    options: dict[str, Any] = {"depth": asked.depth, "min_n": asked.min_n, "top": TOP}
+    options |= {"ci": asked.ci, **asked.of_metric}
+    keys = [AskedKey(as_key, name) for name, as_key in crossed.items()]
+    found, _ = asking.ask("worst slices", worst, keys, [*crossed], verdicts=True, **options)
+    return Answer(found, called(asking.once.log, worst, *crossed.values(), **options))
+
+
+def _cells(asking: _Asking, models: Sequence[str]) -> pl.DataFrame:
+    """The confusion matrix of each model, long."""
+    cells, _ = asking.ask("confusions", confusion, [], [], needs_units=False, long=True)
+    has_models = [name for name in ("model",) if name in cells.columns]
+    return cells.with_columns(pl.col(has_models).cast(pl.Enum(models)))  # in this order
+
+
+def _costliest(asking: _Asking, cells: pl.DataFrame) -> Answer:
+    """The confusions that cost most."""
+    has_models = [name for name in ("model",) if name in cells.columns]
+    counted = Described(cells.filter(pl.col("n") > 0), weight="n", nulls="label")
+    rows = confusion(counted, *has_models, top=TOP)
+    # What is null is of the cells, none of which is.
+    return Answer(rows.drop("n_null"), called(asking.once.log, confusion, top=TOP))
+
+
+def _compared(asking: _Asking, part: Part | None) -> Answer:
+    """The other models beside the first: of all rows, or of the slices of a key."""
+    asked = asking.asked
+    keys, needed = ([], []) if part is None else ([_key(part)], [*part.needed])
+    return asking.ask("models", compare, keys, needed, ci=asked.ci, **asked.of_metric)

@@ -1,0 +1,162 @@
+"""A log → its counts by all keys, made once; what a report asks is answered from these.
+
+Counts are a log of fewer rows. They answer all that is asked, but for clusters and sample weights,
+whose intervals need the rows; and for keys of so many values that counts by them would be as long
+as the log.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_mcc._counts.cut import cut
+from polars_mcc._counts.exact import weight_failures
+from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
+from polars_mcc._log.columns import IntoColumn
+from polars_mcc._log.described import Described
+from polars_mcc._verbs.counts import counts
+
+Query: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
+Collect: TypeAlias = Callable[[str, Query], pl.DataFrame]
+"""What collects the answer of a query about the log; it is told what that is about."""
+
+_MOST = 2**22  # counts that are in memory at once
+_SAMPLED = 2**20  # hashes that tell how many counts there would be
+
+_TAKEN = {"model", "gold", "pred", "n"}  # names that a counts table has for itself
+_GOLD, _N, _TIMES = "polars_mcc:gold", "polars_mcc:n", "polars_mcc:times"
+
+
+@dataclass(frozen=True)
+class Once:
+    """A log, and its counts by those of its keys that have few enough values."""
+
+    log: Described[Any]
+    collect: Collect
+    counts: Described[Any] | None
+    keys: Sequence[str]
+    """The names of the keys that the counts are by."""
+    has_units: bool
+    """Whether a row of the log is a unit: neither part of a cluster, nor a sample with a weight."""
+
+    def answers(self, keys: Iterable[str], *, needs_units: bool) -> bool:
+        """Whether the counts tell what is asked of these keys."""
+        has_keys = self.counts is not None and {*self.keys} >= {*keys}
+        return has_keys and (self.has_units or not needs_units)
+
+    def asked_of(self, about: str, question: Callable[[Described[Any]], Any]) -> pl.DataFrame:
+        """The answer to a question without keys, for which rows need not be units."""
+        if self.counts is not None:
+            answer: pl.DataFrame = question(self.counts)
+            return answer
+        return self.collect(about, lambda rows: question(self.log.with_frame(rows)))
+
+    def explorable(self) -> pl.DataFrame:
+        """The counts of rows that have a weight, by all keys; none if the log is not counted."""
+        if self.counts is None:
+            return pl.DataFrame()
+        rows = self.counts.frame.filter(pl.col(_N).is_not_null())  # type: ignore[union-attr]
+        keys = [name for name in self.keys if name not in _TAKEN]
+        found: pl.DataFrame = counts(self.counts.with_frame(rows), *keys)
+        return found
+
+
+def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect: Collect) -> Once:
+    """Count a log by as many of these columns as make few enough counts, by name."""
+    meaning = log.meaning
+    has_units = meaning.is_frequency and meaning.cluster is None
+    plain = log
+    if not has_units:
+        weight = None if meaning.weight is None else meaning.weight.expr
+        plain = log(weight=weight, sample_weight=None, cluster=None)
+
+    def sliced(rows: pl.LazyFrame, names: Iterable[str]) -> SlicedLog:
+        given: Sequence[Any] = [columns[name] for name in names]
+        return cut(plain.with_frame(rows), given, answers=[])
+
+    chosen = _few_enough([*columns], sliced, collect)
+    if chosen is None:
+        return Once(log, collect, None, [], has_units)
+    table = collect("counts", lambda rows: _counts(sliced(rows, chosen)))
+    preds = [] if meaning.preds is None else [*meaning.preds.names]
+    models = [pl.col(PRED + name).alias(name) for name in preds]
+    as_log = plain.with_frame(
+        _as_rows(table),
+        gold=pl.col(_GOLD).alias(meaning.gold.name),
+        pred=models if meaning.preds is not None and meaning.preds.is_several else models[0],
+        score=None,
+        weight=_N,
+    )
+    return Once(log, collect, as_log, chosen, has_units)
+
+
+def _few_enough(
+    names: Sequence[str],
+    sliced: Callable[[pl.LazyFrame, Iterable[str]], SlicedLog],
+    collect: Collect,
+) -> Sequence[str] | None:
+    """The keys that the log is counted by: all, or those of fewest values; None if not even none.
+
+    A log of no more rows than that is not looked at first.
+    """
+    rows: int = collect("rows", lambda rows: rows.select(pl.len())).item()
+    if rows <= _MOST:
+        return names
+    every = math.ceil(rows / _SAMPLED)
+
+    def number(keys: Sequence[str], *, labels: bool = True) -> int:
+        """About how many groups there are: their hashes are counted, of one group in `every`."""
+
+        def query(frame: pl.LazyFrame) -> pl.LazyFrame:
+            log = sliced(frame, keys)
+            sides = ["gold", *(PRED + name for name in log.models)] if labels else []
+            hashed = pl.struct(*(KEY + name for name in log.keys), *sides).hash().alias("hash")
+            few = log.frame.select(hashed).filter(pl.col("hash") % every == 0)
+            return few.select(pl.col("hash").n_unique())
+
+        groups: int = collect("number of counts", query).item()
+        return every * groups
+
+    if number(names) <= _MOST:
+        return names
+    sizes = {name: number([name], labels=False) for name in names}
+    by_size = sorted(names, key=sizes.__getitem__)
+    for many in range(len(names) - 1, -1, -1):
+        if number(by_size[:many]) <= _MOST:
+            return [name for name in names if name in by_size[:many]]
+    return None
+
+
+def _counts(log: SlicedLog) -> pl.LazyFrame:
+    """How many rows are alike: in keys, gold, all predictions, and in having a weight."""
+    alike: list[pl.Expr] = [
+        *(pl.col(KEY + name).alias(name) for name in log.keys),
+        pl.col("gold").alias(_GOLD),
+        *(pl.col(PRED + name) for name in log.models),
+    ]
+    if log.weight_name is None:
+        return log.frame.group_by(alike).agg(pl.len().cast(pl.Int64).alias(_N))
+    weight = pl.col("weight")
+    total = log.numbers.total(log.numbers.widen(weight))
+    failures = weight_failures(weight.min(), total, log.weight_name)
+    found = log.frame.group_by(*alike, weight.is_null().alias(_TIMES)).agg(
+        log.numbers.as_count(total, *failures).alias(_N), pl.len().alias("rows")
+    )
+    has_none = pl.col(_TIMES)
+    return found.with_columns(
+        pl.when(~has_none).then(_N).alias(_N), pl.when(has_none).then("rows").alias(_TIMES)
+    ).drop("rows")
+
+
+def _as_rows(table: pl.DataFrame) -> pl.DataFrame:
+    """The counts as a log: rows without a weight do not add up, and are as many as there were."""
+    if _TIMES not in table.columns:
+        return table
+    times = pl.col(_TIMES).fill_null(1)
+    return table.select(pl.exclude(_TIMES).repeat_by(times)).explode(cs.all())

@@ -1,0 +1,184 @@
+"""A report as a page of HTML that needs no network: tables, charts, and a chart to explore.
+
+Charts are Vega-Lite, drawn by the reader's browser, so that their text is set in its fonts and
+they are as wide as the page. The libraries that draw them are in the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from polars_mcc import plot
+from polars_mcc._report.sections import Drawing
+from polars_mcc._report.verdict import Report, Sentence
+from polars_mcc._show.chart import alt
+from polars_mcc._show.explore import Explorer
+from polars_mcc._show.table import keys_of, shown
+
+ALTAIR: str = alt.__version__
+_FONT = "system-ui, sans-serif"
+_FONT_SIZE = 12
+_KINDS = ("html", "css", "js")
+
+
+class _Cell(NamedTuple):
+    """What is shown, all its digits, and its place in the order of its column."""
+
+    text: str
+    full: str
+    rank: int | None
+
+
+class _Figure(NamedTuple):
+    """A chart, by the place of its specification, and what it shows in words."""
+
+    place: int
+    alt: str
+
+
+def page(
+    report: Report,
+    pictures: Sequence[Drawing],
+    explorer: Explorer | None,
+    notes: Sequence[str],
+) -> str:
+    """The page: every text escaped, and a policy that lets only its own scripts run.
+
+    `notes` are what is said of the explorer, or why there is none.
+    """
+    from importlib.resources import files  # noqa: PLC0415 - these take long to load
+
+    import jinja2  # noqa: PLC0415 - altair, which is optional, needs and brings it
+    import vl_convert  # noqa: PLC0415 - as altair does
+
+    here = files("polars_mcc._report")
+    html, css, js = (here.joinpath(f"page.{kind}").read_text("utf-8") for kind in _KINDS)
+    version = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
+    bundle = vl_convert.javascript_bundle(None, vl_version=version)  # type: ignore[arg-type]
+    scripts = [_script(bundle), _script(js)]
+    specs: list[dict[str, Any]] = []
+
+    def figures(drawings: Sequence[Drawing]) -> list[_Figure]:
+        found = []
+        for drawing in drawings:
+            specs.append(_spec(getattr(plot, drawing.draw)(drawing.rows, **drawing.options)))
+            found.append(_Figure(len(specs) - 1, drawing.alt))
+        return found
+
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.globals.update(
+        figures=figures,
+        table=_table,
+        id_of={s.title: f"s{i}" for i, s in enumerate(report.sections)},
+    )
+    if explorer is not None:
+        specs.append(_styled(explorer.to_dict(validate=False)))
+    body = environment.from_string(html)
+    return body.render(
+        title=report.title,
+        verdict=_nested(report.verdict),
+        pictures=pictures,
+        sections=report.sections,
+        explorer=None if explorer is None else len(specs) - 1,
+        notes=notes,
+        made=report.made,
+        style=css,
+        scripts=scripts,
+        digests=[*map(_digest, scripts)],
+        # Figures are drawn while the template is rendered.
+        specs=lambda: _script(json.dumps(_plain(specs), default=str).replace("<", "\\u003c")),
+    )
+
+
+def _digest(script: str) -> str:
+    """What the policy of a page knows a script by."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _script(text: str) -> str:
+    """A text that stands in a script, and does not end it."""
+    return text.replace("</script", "<\\/script")
+
+
+def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]]:
+    """The sentences, each with its details."""
+    found: list[tuple[Sentence, list[Sentence]]] = []
+    for sentence in verdict:
+        if sentence.is_detail and found:
+            found[-1][1].append(sentence)
+        else:
+            found.append((sentence, []))
+    return found
+
+
+def _spec(drawn: Any) -> dict[str, Any]:  # noqa: ANN401 - a chart of altair
+    """A chart as wide as the page lets it be."""
+    spec = _styled(drawn.to_dict(validate=False))
+    spec["padding"] = 5
+    if isinstance(spec.get("width"), (int, float)):
+        spec["width"] = "container"
+        if isinstance(spec["height"], dict):
+            spec["height"] = spec["height"]["step"] * _lines(spec)
+    return spec
+
+
+def _lines(spec: Mapping[str, Any]) -> int:
+    """How many lines a chart has: Vega-Lite has no steps beside a width that fits the page."""
+    encodings = [layer["encoding"] for layer in spec["layer"]]
+    slices = [len(one["y"]["sort"]) for one in encodings if "y" in one]
+    models = [len(one["color"]["scale"]["domain"]) for one in encodings if "yOffset" in one]
+    return max(slices) * (max(models, default=0) + 1 if models else 1)
+
+
+def _styled(spec: dict[str, Any]) -> dict[str, Any]:
+    """A chart in the fonts of the page."""
+    config = spec.setdefault("config", {})
+    config |= {"font": _FONT, "text": {"fontSize": _FONT_SIZE, **config.get("text", {})}}
+    for name in ("axis", "legend"):
+        sizes = {"labelFontSize": _FONT_SIZE, "titleFontSize": _FONT_SIZE}
+        config[name] = {**config.get(name, {}), **sizes, "titleFontWeight": "normal"}
+    config["legend"]["orient"] = "top"
+    return spec
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - of JSON
+    """The same without NaN, which JSON has not."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not abs(value) < float("inf") else value
+
+
+class _Table(NamedTuple):
+    """The cells of an answer, by row and column, and which columns are numbers."""
+
+    columns: list[str]
+    numbers: set[str]
+    rows: list[dict[str, _Cell]]
+
+
+def _table(answer: pl.DataFrame) -> _Table:
+    keys = keys_of(answer)
+    numbers = {name for name, dtype in answer.schema.items() if dtype.is_numeric()}
+    columns: dict[str, list[_Cell]] = {}
+    for column in answer.iter_columns():
+        ranks = column.rank("dense") if not column.dtype.is_nested() else [None] * len(column)
+        columns[column.name] = [
+            _Cell(
+                shown(column.name, value, is_key=column.name in keys),
+                "null" if value is None else str(value),
+                rank,
+            )
+            for value, rank in zip(column, ranks, strict=True)
+        ]
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return _Table(answer.columns, numbers, rows)

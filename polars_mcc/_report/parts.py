@@ -1,0 +1,57 @@
+"""The keys of a report: each makes slices of its own, and has a section."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polars_mcc._counts.sliced import SET
+from polars_mcc._log import keys as keys_of_question
+from polars_mcc._log.columns import IntoColumn
+from polars_mcc._log.described import Described
+from polars_mcc._log.keys import IntoKey, KeySets, Trailing
+
+
+@dataclass(frozen=True)
+class Part:
+    """A key of the report: a column, sets of columns, or windows."""
+
+    key: IntoKey
+    by_name: IntoKey
+    """The same key of a log whose columns have the names of the keys."""
+    name: str
+    columns: list[str]  # the columns of the answer that make its slices
+    needed: dict[str, IntoColumn]  # the columns that it is made of, by name
+    crossed: dict[str, IntoColumn]  # those that the search for the worst slices crosses
+
+    @property
+    def is_column(self) -> bool:
+        """Whether it is a column alone."""
+        return not isinstance(self.key, (KeySets, Trailing))
+
+
+def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
+    """What makes slices: each column alone, each word for sets of columns, each window."""
+    schema = log.meaning.schema
+    parts: list[Part] = []
+    for key in keys:
+        found = keys_of_question.found(schema, [key], long=False)
+        columns = dict(found.columns.each)
+        if isinstance(key, Trailing) and found.windows is not None:
+            index = found.windows.index
+            [column] = index.given
+            name = f"{index.name}, {key.window}"
+            by_name: IntoKey = replace(key, index=index.name)
+            parts.append(Part(key, by_name, name, [index.name], {index.name: column}, columns))
+        elif isinstance(key, KeySets):
+            sets = found.sets or ()
+            by_name = KeySets("sets", sets, total=() in sets)
+            name = f"{key.word}({', '.join(columns)})"
+            parts.append(Part(key, by_name, name, [SET, *columns], columns, columns))
+        else:
+            parts += [
+                Part(one, name, name, [name], {name: one}, {name: one})
+                for name, one in columns.items()
+            ]
+    return list({part.name: part for part in parts}.values())

@@ -1,0 +1,155 @@
+"""`report`: a page on a log, to be mailed, and opened without a network; or its text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+
+from polars_mcc._log import defaults
+from polars_mcc._log.choices import check_at_least, check_choice, check_level
+from polars_mcc._log.described import Described
+from polars_mcc._log.frames import Frame, polars_frame
+from polars_mcc._log.keys import IntoKey
+from polars_mcc._report.answers import Asked, answers
+from polars_mcc._report.once import Collect, Query
+from polars_mcc._report.parts import parts_of
+from polars_mcc._report.sections import sections
+from polars_mcc._report.text import as_json, markdown
+from polars_mcc._report.verdict import Report, picture, verdict
+from polars_mcc._scores import registry
+from polars_mcc._scores.registry import IntoMetric
+from polars_mcc._version import __version__
+
+Format: TypeAlias = Literal["html", "md", "json"]
+
+
+def report(
+    log: Described[Any],
+    *keys: IntoKey,
+    metric: IntoMetric = defaults.METRIC,
+    ci: float = defaults.LEVEL,
+    depth: int = defaults.DEPTH,
+    min_n: int = defaults.MIN_N,
+    title: str = defaults.TITLE,
+    format: Format = defaults.REPORT,  # noqa: A002 - as in `open`
+    explored: int = defaults.EXPLORED,
+) -> str:
+    """Write a report on a log as one page of HTML, which needs no network.
+
+    The verdict comes first, in sentences: how good each model is and how sure that is, how many
+    slices were looked at and which are behind, whether the second model is better and where it is
+    not, which rows are not scored. Then come the numbers: a chart and a table per key, the
+    confusions, the comparison of models, each with the query that made it. At the end the reader
+    makes slices of any keys, filters them, and opens their confusion matrix, in the page.
+
+    Args:
+        *keys: What makes slices; each makes slices of its own. Times are drawn as time.
+        metric: What is drawn, and what slices and models are compared by: a name of `metrics()`
+            that is not of pairs, or an expression, as in `by`. MCC, accuracy and macro F1 are
+            told beside it.
+        ci: The confidence level of the intervals.
+        depth: How many keys are crossed in the search for the worst slices, at most.
+        min_n: Slices of fewer rows are not tested in that search.
+        title: What stands above the page.
+        format: "html": the page. "md": the verdict and the tables as Markdown, such as for the
+            comment of a pull request, with 20 rows of each table. "json": the same for a tracker,
+            with all digits and the rows of the page.
+        explored: How many counts the page holds for the reader to explore, at most: 20 to 40 bytes
+            each. Keys of many values are left out until the rest fit; the page names them. 0: the
+            page has nothing to explore.
+
+    Returns:
+        The text of the file. What comes from the log is escaped, and no script runs in the page but
+        its own. A table holds 1000 rows at most. Up to 60 slices are drawn a line each; more are a
+        funnel (see `plot.funnel`).
+
+        The log is counted once, by all keys together, and all answers come from these counts. They
+        are in memory: 4 million at most. If there would be more, the keys with most values are
+        asked of the rows, in a query each; so are all intervals if the log has clusters or sample
+        weights. A log of more than 4 million rows is read once before, to see how many counts
+        there would be.
+
+    Raises:
+        ModuleNotFoundError: altair is not installed; the extra `plot` has it. Only "html" needs it.
+        TypeError: The log is of another engine.
+        ValueError: An option has no such value.
+
+    Errors of `by`, `worst`, `confusion` and `compare` are raised as they are; lists of labels are
+    refused, as `worst` and `confusion` do.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.scan_parquet("data/digits.parquet")
+        >>> page = log.mcc(pred=["logistic", "knn"]).report("ink_band", "fold")
+        >>> page.splitlines()[0]
+        '<!doctype html>'
+
+    Command line:
+        polars-mcc report logs/ --by country --by device --by day --out report.html
+        polars-mcc report logs/ --by country --pred old --pred new --out comment.md
+    """
+    source = log.meaning.source
+    of_polars = source if isinstance(source, Frame) else log.frame
+    rows = polars_frame(of_polars, "a report is of").lazy()
+
+    def collect(_: str, query: Query) -> pl.DataFrame:
+        return query(rows).collect()
+
+    return written(
+        log,
+        keys,
+        collect,
+        metric=metric,
+        ci=ci,
+        depth=depth,
+        min_n=min_n,
+        title=title,
+        format=format,
+        explored=explored,
+    )
+
+
+def written(
+    log: Described[Any],
+    keys: Sequence[IntoKey],
+    collect: Collect,
+    *,
+    metric: IntoMetric,
+    ci: float,
+    depth: int,
+    min_n: int,
+    title: str,
+    format: Format,  # noqa: A002 - as above
+    explored: int,
+    made_by: Mapping[str, str] | None = None,
+) -> str:
+    """The text of `report`; `made_by` adds lines to its last part, by what they are."""
+    check_level(ci)
+    check_choice("format", format, Format)
+    check_at_least("explored", explored, 0)
+    asked = Asked(registry.one(metric), metric, ci, depth, min_n)
+    versions = {"polars_mcc": __version__, "Polars": pl.__version__}
+    if format == "html":
+        from polars_mcc._report import explorer, page  # noqa: PLC0415 - altair is optional
+
+        versions["altair"] = page.ALTAIR
+    found = answers(log, parts_of(log, keys), collect, asked)
+    said, shown = verdict(found, asked), [*sections(found, asked)]
+    versions["Python"] = platform.python_version()
+    made = {
+        **(made_by or {}),
+        "made": f"{dt.datetime.now(dt.timezone.utc):%Y-%m-%d %H:%M} UTC",
+        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
+    }
+    report = Report(title, said, shown, made)
+    if format == "md":
+        return markdown(report)
+    if format == "json":
+        return as_json(report)
+    chart, notes = explorer.explorer(found, asked, log.meaning.nulls, explored)
+    return page.page(report, picture(found, asked), chart, notes)

@@ -1,0 +1,309 @@
+"""Counts → a chart that scores any cut of them in the browser, by Vega's transforms alone.
+
+Only codes and counts travel: a key's value and a label are numbers, and their texts are listed
+once. No text of a log is part of an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from polars_mcc._inference.methods import normal_critical
+from polars_mcc._log import defaults
+from polars_mcc._log.choices import Nulls, check_at_least, check_choice, check_level
+from polars_mcc._log.columns import as_expr, quoted
+from polars_mcc._log.text import as_text
+from polars_mcc._show import chart
+from polars_mcc._show.chart import alt
+from polars_mcc._show.in_browser import (
+    ALL,
+    LINES,
+    METRICS,
+    PAIR,
+    Chart,
+    named,
+    of_slices,
+    ranked,
+    with_interval,
+)
+from polars_mcc._show.table import COLOUR, GREY
+
+Explorer: TypeAlias = alt.VConcatChart
+
+_PAGES = 40
+_LABELS = 30  # labels up to which a matrix is drawn; of more, the pairs with most misses
+_PAIRS = 25  # of these, so many
+_STEP = 20  # pixels of a line
+_CELL = 36  # pixels that a cell of the matrix is wide
+_WIDTH = 400  # pixels of the points, beside the names and the figures
+_NAMES = 200  # pixels of the name of a slice
+_CHOSEN = "#D55E00"
+
+
+def explore(
+    counts: pl.DataFrame,
+    *,
+    metric: str = defaults.METRIC,
+    ci: float | None = defaults.LEVEL,
+    nulls: Nulls = defaults.NULLS,
+    rows: int = defaults.EXPLORED,
+) -> Explorer:
+    """Draw counts so that slices are chosen, scored and opened in the browser.
+
+    The chart asks which keys make slices, for which values of each key, of which model, in which
+    metric. It shows the slices from the lowest score up, with n, score and interval, and the
+    confusion matrix of one of them: click its point, or move the slider. All is computed in the
+    browser from the counts in the chart; nothing is sent.
+
+    Args:
+        counts: What `counts` gives: keys, `model` if there are several, `gold`, `pred`, `n`.
+        metric: What is shown first: "mcc", "accuracy", "balanced_accuracy", "f1_macro" or "kappa".
+        ci: The confidence level of the intervals. None: no intervals, as of counts whose rows are
+            not independent.
+        nulls: What a null label is, as in `PredictionLog`: "drop" or "label".
+        rows: How many counts the chart holds, at most: 20 to 40 bytes each. Of more, the keys with
+            most values are left out; the title of the chart names them.
+
+    Returns:
+        An altair chart. Scores are those of `by`, as a browser computes them: to 12 digits or
+        more. The interval is Wilson's (1927), of a proportion with the variance of the score (the
+        delta method): a little simpler than those of `by`. A slice of one gold or one predicted
+        label has MCC 0 and no interval.
+
+    Raises:
+        TypeError: The counts are no DataFrame.
+        ValueError: They have no such columns, or no rows; or an option has no such value.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.read_parquet("data/digits.parquet")
+        >>> counts = log.mcc(pred=["logistic", "knn"]).counts("ink_band", "fold")
+        >>> chart = polars_mcc.plot.explore(counts)
+        >>> chart.save("explore.html", inline=True)  # doctest: +SKIP
+    """
+    chart.check(counts, "counts()", "gold", "pred", "n")
+    if metric not in METRICS:
+        msg = f"metric must be one of {quoted(METRICS)}, got {metric!r}"
+        raise ValueError(msg)
+    if ci is not None:
+        check_level(ci)
+    check_at_least("rows", rows, 1)
+    given = [name for name in counts.columns if name not in {"model", "gold", "pred", "n"}]
+    check_choice("nulls", nulls, Nulls)
+    if nulls == "drop":
+        counts = counts.filter(pl.all_horizontal(pl.col("gold", "pred").is_not_null()))
+    if counts.is_empty():
+        msg = "there is nothing to explore: the counts have no row with two labels"
+        raise ValueError(msg)
+    cells, keys = within(counts, given, rows)
+    left_out = [key for key in given if key not in keys]
+    columns, texts = _coded(_with_hits(cells, keys), keys)
+    asking = _asking(keys, texts, metric)
+    title = alt.TitleParams(
+        f"left out, as they have too many values: {', '.join(left_out)}" if left_out else "",
+        anchor="start",
+        color=GREY,
+        fontWeight="normal",
+    )
+    names = [alt.param(name=f"texts_{name}", value=values) for name, values in texts.items()]
+    shown = alt.selection_point(
+        name="shown",
+        fields=["line"],
+        on="click",
+        value=[{"line": 1}],
+        empty=False,
+        bind=alt.binding_range(name="open line ", min=1, max=LINES, step=1),
+    )
+    views: Chart = alt.vconcat(
+        _list(shown, has_interval=ci is not None),
+        _matrix(shown, len(texts["gold"])),
+    )
+    of = [f"of_{place}" for place, _ in enumerate(keys)]
+    pairs = named(ranked(of_slices(alt.Chart(), [*columns], of), of), of)
+    pairs = pairs if ci is None else with_interval(pairs, normal_critical(ci))
+    views = views.add_params(*asking, *names).properties(title=title, padding=5)
+    finished: Explorer = chart.styled(views.resolve_scale(color="independent"))
+    # At last, as each step above copies its chart.
+    finished.transform, finished.data = pairs.transform, alt.InlineData(values=[columns])
+    return finished
+
+
+def within(
+    counts: pl.DataFrame, keys: Sequence[str], rows: int
+) -> tuple[pl.DataFrame, Sequence[str]]:
+    """The counts by as many keys as make no more than so many rows: those of fewest values."""
+    by_size = sorted(keys, key=lambda key: counts[key].n_unique())
+    models = [name for name in ("model",) if name in counts.columns]
+    for many in range(len(keys), -1, -1):
+        kept = [key for key in keys if key in by_size[:many]]
+        by = [*map(as_expr, kept), *models, "gold", "pred"]
+        cells = counts.group_by(by, maintain_order=True).agg(pl.col("n").sum())
+        if cells.height <= rows:
+            break
+    return cells, kept
+
+
+def _with_hits(cells: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Add a row of 0 for the hits of each label that a cell of the keys has, but no hit of it."""
+    cell = [name for name in (*keys, "model") if name in cells.columns]
+    sides = [
+        cells.select(*map(as_expr, cell), pl.col(side).alias("gold"), pl.col(side).alias("pred"))
+        for side in ("gold", "pred")
+    ]
+    none = pl.lit(0, cells.schema["n"]).alias("n")
+    possible = pl.concat(sides).unique(maintain_order=True).with_columns(none)
+    on = [*cell, "gold", "pred"]
+    return pl.concat([cells, possible.join(cells, on=on, how="anti", nulls_equal=True)])
+
+
+def _coded(
+    cells: pl.DataFrame, keys: Sequence[str]
+) -> tuple[dict[str, list[Any]], dict[str, list[str]]]:
+    """The columns of the data, as codes; and the texts that they stand for, in order."""
+    columns: dict[str, list[Any]] = {"n": cells["n"].to_list()}
+    texts: dict[str, list[str]] = {}
+
+    def code(name: str, values: pl.Series) -> None:
+        places = pl.DataFrame({"value": values}).with_row_index("code")
+        found = pl.DataFrame({"value": cells[name]}).join(
+            places, on="value", how="left", nulls_equal=True, maintain_order="left"
+        )
+        columns[coded[name]] = found["code"].to_list()
+
+    coded = {key: f"key_{place}" for place, key in enumerate(keys)}
+    coded |= {name: name for name in ("model", "gold", "pred") if name in cells.columns}
+    labels = pl.concat([cells["gold"], cells["pred"]]).unique().sort()
+    for name, column in coded.items():
+        is_label = column in {"gold", "pred"}
+        values = labels if is_label else cells[name].unique(maintain_order=name == "model")
+        values = values if is_label or name == "model" else values.sort()
+        code(name, values)
+        text = values.to_frame("text").select(text=as_text(pl.col("text"), values.dtype))
+        texts["gold" if is_label else column] = text.to_series().fill_null("null").to_list()
+    return columns, texts
+
+
+def _asking(
+    keys: Sequence[str], texts: Mapping[str, Sequence[str]], metric: str
+) -> list[alt.Parameter]:
+    """What the reader chooses."""
+    asked = []
+    for place, key in enumerate(keys):
+        box = alt.binding_checkbox(name=f"slice by {key} ")
+        values = texts[f"key_{place}"]
+        codes, named = [ALL, *range(len(values))], ["all", *values]
+        only = alt.binding_select(options=codes, labels=named, name=f"only {key} ")
+        asked += [
+            alt.param(name=f"by_{place}", value=place == 0, bind=box),
+            alt.param(name=f"only_{place}", value=ALL, bind=only),
+        ]
+    if models := texts.get("model", ()):
+        model = alt.binding_select(options=[*range(len(models))], labels=models, name="model ")
+        asked.append(alt.param(name="model", value=0, bind=model))
+    metrics = alt.binding_select(options=[*METRICS], name="metric ")
+    least = alt.BindInput(input="number", name="at least n ")
+    pages = alt.binding_range(name=f"{LINES} slices, page ", min=1, max=_PAGES, step=1)
+    return [
+        *asked,
+        alt.param(name="metric", value=metric, bind=metrics),
+        alt.param(name="least", value=1, bind=least),
+        alt.param(name="page", value=1, bind=pages),
+    ]
+
+
+def _list(shown: alt.Parameter, *, has_interval: bool) -> Chart:
+    """A line per slice: its point and interval, its n and score in figures."""
+    ends = ["low", "high"] if has_interval else []
+    rows = alt.Chart().transform_aggregate(
+        pairs="count()", groupby=["line", "slice", "score", "s", *ends]
+    )
+    y = alt.Y("line", type="ordinal").axis(
+        title=None,
+        labelExpr="''",
+        ticks=False,
+        domain=False,
+        grid=False,
+    )
+    tooltip = [
+        alt.Tooltip("slice", type="nominal"),
+        alt.Tooltip("s", type="quantitative", title="n"),
+    ]
+    tooltip += [alt.Tooltip(name, type="quantitative", format=".3f") for name in ("score", *ends)]
+    base = rows.encode(y=y, tooltip=tooltip)
+    x = alt.X("score", type="quantitative").scale(zero=False).title("score")
+    chosen = alt.condition(shown, alt.value(_CHOSEN), alt.value(COLOUR))
+    points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").encode(
+        x=x, color=chosen
+    )
+    layers = [points.add_params(shown)]
+    if has_interval:
+        low = alt.X("low", type="quantitative").scale(zero=False).title("score")
+        layers = [base.mark_rule(strokeWidth=2).encode(x=low, x2="high", color=chosen), *layers]
+    named = base.mark_text(align="right", limit=_NAMES, color=GREY, cursor="pointer").encode(
+        x=alt.value(-10), text="slice:N"
+    )
+    figures = [
+        base.mark_text(align="right", color=GREY).encode(x=alt.value(_WIDTH + at), text=text)
+        for at, text in (
+            (70, alt.Text("s", type="quantitative", format=",~r")),
+            (120, alt.Text("score", type="quantitative", format=".3f")),
+        )
+    ]
+    layers += [named, *figures]
+    described = "Slices from the lowest score up, with n, score and interval."
+    return alt.layer(*layers).properties(
+        width=_WIDTH, height=alt.Step(_STEP), description=described
+    )
+
+
+def _matrix(shown: alt.Parameter, labels: int) -> Chart:
+    """The confusion matrix of the slice that is chosen; of many labels, its largest misses."""
+    pair = PAIR
+    of_slice = alt.Chart().transform_filter(shown).transform_filter(pair.n > 0)
+    n = alt.Text("n", type="quantitative", format=",~r")
+    if labels > _LABELS:
+        misses = (
+            of_slice.transform_filter(~pair.is_hit)
+            .transform_window(place="row_number()", sort=[alt.SortField("n", order="descending")])
+            .transform_filter(pair.place <= _PAIRS)
+            .transform_calculate(pair=pair.gold_text + " taken for " + pair.pred_text)
+        )
+        base = misses.encode(
+            y=alt.Y("pair", type="nominal", sort=alt.SortField("place"), title=None)
+        )
+        bars = base.mark_bar(color=COLOUR).encode(x=alt.X("n", type="quantitative"))
+        layers = [bars, base.mark_text(align="left", dx=4, color=GREY).encode(x="n:Q", text=n)]
+        size = {"width": _WIDTH, "height": alt.Step(_STEP)}
+    else:
+        share = of_slice.transform_calculate(share=pair.n / pair.t)
+        sort = alt.SortField("gold"), alt.SortField("pred")
+        base = share.encode(
+            x=alt.X("pred_text", type="nominal", sort=sort[1], title="pred").axis(
+                labelAngle=0, labelLimit=60
+            ),
+            y=alt.Y("gold_text", type="nominal", sort=sort[0], title="gold").axis(
+                labelLimit=_NAMES
+            ),
+            tooltip=[
+                alt.Tooltip("gold_text", type="nominal", title="gold"),
+                alt.Tooltip("pred_text", type="nominal", title="pred"),
+                alt.Tooltip("n", type="quantitative"),
+                alt.Tooltip("share", type="quantitative", title="share of gold", format=".3f"),
+            ],
+        )
+        shade = alt.Color("share", type="quantitative", title="of gold", legend=None)
+        contrast = alt.condition(pair.share > 0.5, alt.value("black"), alt.value("white"))
+        layers = [
+            base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1])),
+            base.mark_text(fontSize=10).encode(text=n, color=contrast),
+        ]
+        size = {"width": alt.Step(_CELL), "height": alt.Step(_STEP)}
+    slice_ = of_slice.transform_aggregate(pairs="count()", groupby=["slice"])
+    title = slice_.mark_text(align="left", baseline="bottom", fontWeight="bold", color=GREY)
+    layers.append(title.encode(x=alt.value(0), y=alt.value(-8), text="slice:N"))
+    described = "The confusion matrix of the slice that is chosen."
+    return alt.layer(*layers).properties(**size, description=described)

@@ -1,0 +1,243 @@
+"""A funnel plot: which slices lie further from the overall score than chance alone puts them."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+
+import polars as pl
+
+from polars_mcc._inference.intervals import ranges_of
+from polars_mcc._inference.methods import normal_critical
+from polars_mcc._log.choices import check_number
+from polars_mcc._scores import registry
+from polars_mcc._show import chart
+from polars_mcc._show.chart import Chart, alt
+from polars_mcc._show.table import COLOUR, GREY
+
+_LEVELS = {"99.8 %": normal_critical(0.998), "95 %": normal_critical(0.95)}
+"""Limits, from the outer to the inner, with how many standard errors each is away."""
+_DASHES = [[1, 0], [4, 3]]
+_OUTSIDE = {f"outside {level}": z for level, z in _LEVELS.items()}
+_WITHIN, _UNKNOWN = "within", "no interval"
+_COLOURS = dict(
+    zip([*_OUTSIDE, _WITHIN, _UNKNOWN], ["#D55E00", "#E69F00", COLOUR, GREY], strict=True)
+)
+_STEPS = 60  # from one end of a limit to the other: enough for a smooth line
+_PIXELS = 8  # between the outermost points and the frame
+
+
+def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None = None) -> Chart:
+    """Draw the score of each slice against its n, with the limits of chance: a funnel plot.
+
+    Small slices scatter more than large ones. A slice within the limits may be as good as the
+    others; a slice outside deserves a look. With the overall score θ, and the variance σ² of one
+    row, the limits of a slice of n rows are
+
+        θ ± z·σ / √n,   z = 1.96 for 95 %, 3.09 for 99.8 %
+
+    If no slice is better or worse, 1 slice in 20 lies outside the limits of 95 %, and 1 in 500
+    outside the limits of 99.8 %: 500 and 20 slices of 10 000.
+
+    σ² is n·se² of the total row. Without a total row, σ² is the mean of n·se² of the slices,
+    weighted by n. That mean is too large where slices have few rows and many are perfect, because
+    a perfect slice has no standard error. So ask for the total.
+
+    Args:
+        result: What `by` gives with `ci`, of one model; best with `total`, as in
+            `by(each("country", total=True), ci=0.95)`.
+        metric: The column to draw.
+        overall: The score θ. None: the score of the total row; without a total row, the mean of
+            the scores of slices, weighted by n.
+
+    Returns:
+        A layered altair chart, with a point per slice that has a score. A grey point has a score
+        and no interval; it is not compared. For example, the score of a slice with one gold label
+        is 0/0, shown as 0, even if no row is wrong. Of perfect slices, only `method="score"` gives
+        intervals.
+
+    What the limits do not know:
+        - Composition. All slices have one σ². A slice with rarer classes has a larger variance,
+          and another score, though the model is no worse. `worst` and `contrast` take the
+          standard error of each slice.
+        - Small n. The limits are of the normal distribution. High scores of slices with fewer
+          than 100 rows, or with few rows of a class, are skewed: more lie below the limits than
+          above. With a class of 5 %, and 30 to 300 rows a slice, between 1 and 2 slices of 100
+          lay outside the limits of 99.8 %, not 1 of 500.
+        - Clusters. A slice whose clusters are larger has a larger variance.
+        - The error of θ. Of few slices, a bad one draws θ to itself; then give `overall`.
+
+    Raises:
+        TypeError: The result is no DataFrame; `overall` is no number.
+        ValueError: The result has no such column, no intervals, several models, no slice with a
+            score, or no standard error; `overall` is outside the range of the metric.
+
+    References:
+        D. J. Spiegelhalter, Funnel plots for comparing institutional performance, Statistics in
+        Medicine 24 (2005) 1185-1202, doi:10.1002/sim.1970.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> from polars_mcc import each
+        >>> log = pl.read_parquet("data/digits.parquet")
+        >>> scores = log.mcc.by(each("ink_band", "fold", total=True), ci=0.95)
+        >>> chart = polars_mcc.plot.funnel(scores)
+        >>> chart.save("funnel.svg")  # doctest: +SKIP
+    """
+    total, slices = _scored(result, metric)
+    low, high = _range(slices["score"], metric)
+    _check_overall(overall, metric, low, high)
+    sigma = _sigma(total, slices, metric)
+    target = _target(total, slices) if overall is None else float(overall)
+    limits = _limits(slices, target, sigma).with_columns(pl.col("limit").clip(low, high))
+    points = _placed(slices, target, sigma)
+    counts = {name: points.filter(place=name).height for name in _COLOURS}
+    found = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    description = (
+        f"Funnel plot of {metric} against n, around {target:.3f}, with limits of 95 % and 99.8 %. "
+        f"Slices: {found}."
+    )
+    layers = _layers(points, limits, target, metric)
+    return chart.finished(layers, width=520, height=320, description=description)
+
+
+def _scored(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The total, and the slices that have a score, or an error.
+
+    Beside the columns that charts draw there are `se`, and whether a slice `is_compared`.
+    """
+    chart.check(result, "by()", "n", metric)
+    se, low = f"{metric}_se", f"{metric}_low"
+    for column in (se, low):
+        if column not in result.columns:
+            msg = (
+                f"a funnel plot needs a column '{column}', but the columns are {result.columns}: "
+                "ask for intervals, as in by(..., ci=0.95)"
+            )
+            raise ValueError(msg)
+    has_models = "model" in result.columns
+    models = result["model"].unique(maintain_order=True).to_list() if has_models else []
+    if len(models) > 1:
+        msg = (
+            f"a funnel plot is of one model, but there are {len(models)}, such as "
+            f"{models[0]!r}: filter one, as in result.filter(model={models[0]!r}); if 'model' is "
+            "a key, rename the key"
+        )
+        raise ValueError(msg)
+    scored = result.filter(pl.col("n") > 0, pl.col(metric).cast(pl.Float64).is_finite())
+    if scored.is_empty():
+        msg = f"there is nothing to draw: '{metric}' is null in every row"
+        raise ValueError(msg)
+    rows = chart.drawn(scored, "by()", metric).with_columns(
+        pl.col("score").cast(pl.Float64),
+        scored[se].alias("se"),
+        (scored[se].is_not_null() | scored[low].is_not_null()).alias("is_compared"),
+    )
+    total, slices = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
+    if slices.is_empty():
+        msg = "there is nothing to draw: the total is the only row with a score"
+        raise ValueError(msg)
+    return total, slices
+
+
+def _range(scores: pl.Series, metric: str) -> tuple[float | None, float | None]:
+    """The ends of the metric, unless scores lie beyond: a column may have a metric's name."""
+    low = high = None
+    with suppress(ValueError):  # An expression is in no registry.
+        low, high = ranges_of([registry.one(metric)]).get(metric, (None, None))
+    is_kept = scores.to_frame("score").select(pl.col("score").clip(low, high) == pl.col("score"))
+    return (low, high) if is_kept["score"].all() else (None, None)
+
+
+def _check_overall(
+    overall: float | None, metric: str, low: float | None, high: float | None
+) -> None:
+    check_number("overall", overall)
+    least, most = -math.inf if low is None else low, math.inf if high is None else high
+    if overall is not None and not (math.isfinite(overall) and least <= overall <= most):
+        msg = f"overall={overall} is no score of '{metric}': give one from {least:g} to {most:g}"
+        raise ValueError(msg)
+
+
+def _sigma(total: pl.DataFrame, slices: pl.DataFrame, metric: str) -> float:
+    """σ, from the total if it has a standard error, or else from the slices."""
+    known = (rows.drop_nulls("se") for rows in (total, slices))
+    rows = next((rows for rows in known if not rows.is_empty()), None)
+    if rows is None:
+        msg = (
+            f"'{metric}_se' is null in every row, and limits are made from it: all scores are at "
+            "an end of the range, or 0/0; draw them with plot.slices"
+        )
+        raise ValueError(msg)
+    return math.sqrt(_mean(rows, pl.col("n") * pl.col("se").pow(2)))
+
+
+def _target(total: pl.DataFrame, slices: pl.DataFrame) -> float:
+    return _mean(slices.filter("is_compared") if total.is_empty() else total, pl.col("score"))
+
+
+def _mean(rows: pl.DataFrame, value: pl.Expr) -> float:
+    """The mean, weighted by n."""
+    n = pl.col("n").cast(pl.Float64)
+    mean: float = rows.select((n * value).sum() / n.sum()).item()
+    return mean
+
+
+def _placed(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
+    """Where each slice lies; those outside last, which draws them above the others."""
+    apart = (pl.col("score") - target).abs() * pl.col("n").sqrt()
+    is_at = {_UNKNOWN: ~pl.col("is_compared")}
+    is_at |= {name: apart > z * sigma for name, z in _OUTSIDE.items()}
+    first = (pl.when(condition).then(pl.lit(name)) for name, condition in is_at.items())
+    points = slices.select("slice", "score", "n", place=pl.coalesce(*first, pl.lit(_WITHIN)))
+    order = pl.Enum([*reversed(_COLOURS)])
+    return points.sort(pl.col("place").cast(order), maintain_order=True)
+
+
+def _limits(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
+    """Points of the four limits, from the least n to the largest, evenly on a log scale."""
+    n = pl.col("n").cast(pl.Float64).log()
+    room = pl.when(n.min() == n.max()).then(math.log(2)).otherwise(0.0)  # A line needs two n.
+    least, most = n.min() - room, n.max() + room
+    grid = slices.select(n=(least + (most - least) * pl.int_range(_STEPS + 1) / _STEPS).exp())
+    sides = [(level, side * z) for level, z in _LEVELS.items() for side in (1, -1)]
+    return grid.join(pl.DataFrame(sides, ["level", "z"], orient="row"), how="cross").select(
+        "n",
+        "level",
+        limit=target + pl.col("z") * sigma / pl.col("n").sqrt(),
+        is_upper=pl.col("z") > 0,
+    )
+
+
+def _layers(
+    points: pl.DataFrame, limits: pl.DataFrame, target: float, metric: str
+) -> list[alt.Chart]:
+    """The overall score as a line, the limits, and the slices."""
+    n = alt.X(field="n", title="n", type="quantitative")
+    n = n.scale(type="log", nice=False, padding=_PIXELS)
+    y = alt.Y(field="score", title=metric, type="quantitative").scale(zero=False)
+    limit = alt.Y(field="limit", title=metric, type="quantitative").scale(zero=False)
+    levels = alt.StrokeDash(field="level", title="limits", type="nominal")
+    shown = [name for name in _COLOURS if name != _UNKNOWN or name in points["place"]]
+    colours = [_COLOURS[name] for name in shown]
+    place = alt.Color(field="place", title="slices", type="nominal")
+    tooltip = [
+        alt.Tooltip(field="slice", title="slice", type="nominal"),
+        alt.Tooltip(field="score", title=metric, type="quantitative"),
+        alt.Tooltip(field="n", title="n", type="quantitative"),
+    ]
+    overall = alt.Chart(pl.DataFrame({"score": [target]})).mark_rule(color=GREY)
+    lines = alt.Chart(limits).mark_line(color=GREY, strokeWidth=1.5)
+    # A dict, because altair refuses frames of more than 5000 rows.
+    dots = alt.Chart({"values": points.to_dicts()}).mark_point(filled=True, size=25, opacity=1)
+    return [
+        overall.encode(y=y),
+        lines.encode(
+            x=n,
+            y=limit,
+            detail=alt.Detail(field="is_upper", type="nominal"),
+            strokeDash=levels.scale(domain=[*_LEVELS], range=_DASHES),
+        ),
+        dots.encode(x=n, y=y, color=place.scale(domain=shown, range=colours), tooltip=tooltip),
+    ]

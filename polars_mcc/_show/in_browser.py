@@ -1,0 +1,207 @@
+"""The scores of slices as Vega's transforms: what a browser computes from counts.
+
+A row is a pair of labels in a cell of all keys. A label of a cell always has a row for its hits,
+though there be none: on these rows all sums by label meet, so that the scores of all slices need
+no join. What is dear, the interval, is made only for the slices that are shown.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from polars_mcc._show.chart import alt
+
+Expression: TypeAlias = Any  # altair's, of the columns of a row; it has no type that adds up
+Chart: TypeAlias = Any  # altair's, while transforms are added
+expr = alt.expr
+
+LINES = 25  # slices that are shown at once
+ALL = -1  # the code of all values of a key
+
+
+class _Score(NamedTuple):
+    """A metric, in the columns of a pair: of its label, of its slice, and of both its labels.
+
+    For the labels of a pair, `t` rows have its gold label and `p` its predicted one. On the row of
+    the hits of a label both are of that label. A slice has `s` rows and `c` hits.
+    """
+
+    u: Expression
+    v: Expression
+    w: Expression
+    """What the sums U, V and W of a slice add up over its labels."""
+    above: Expression
+    below: Expression
+    influence: Expression
+    """How far a row moves the score: the derivative in its count."""
+    least: float = 0.0
+
+
+PAIR = alt.datum
+_HIT = expr.if_(PAIR.is_hit, 1, 0)
+_S2 = PAIR.s * PAIR.s
+_MET = PAIR.p_of_gold + PAIR.t_of_pred
+_INALL = PAIR.c * PAIR.s - PAIR.U
+_AGREE = _HIT * PAIR.s + PAIR.c - _MET
+_SCORES: Mapping[str, _Score] = {
+    "mcc": _Score(
+        PAIR.t * PAIR.p,
+        PAIR.p * PAIR.p,
+        PAIR.t * PAIR.t,
+        _INALL,
+        expr.sqrt((_S2 - PAIR.V) * (_S2 - PAIR.W)),
+        _AGREE / expr.sqrt((_S2 - PAIR.V) * (_S2 - PAIR.W))
+        - PAIR.score * ((PAIR.s - PAIR.p) / (_S2 - PAIR.V) + (PAIR.s - PAIR.t) / (_S2 - PAIR.W)),
+        -1.0,
+    ),
+    "accuracy": _Score(0, 0, 0, PAIR.c, PAIR.s, (_HIT - PAIR.score) / PAIR.s),
+    "balanced_accuracy": _Score(
+        expr.if_(PAIR.t > 0, PAIR.hits / PAIR.t, 0),
+        expr.if_(PAIR.t > 0, 1, 0),
+        0,
+        PAIR.U,
+        PAIR.V,
+        (_HIT - PAIR.hits_of_gold / PAIR.t) / (PAIR.t * PAIR.V),
+    ),
+    "f1_macro": _Score(
+        2 * PAIR.hits / (PAIR.t + PAIR.p),
+        1,
+        0,
+        PAIR.U,
+        PAIR.V,
+        2
+        * (
+            _HIT / (PAIR.t + PAIR.p_of_gold)
+            - PAIR.hits_of_gold / expr.pow(PAIR.t + PAIR.p_of_gold, 2)
+            - PAIR.hits_of_pred / expr.pow(PAIR.t_of_pred + PAIR.p, 2)
+        )
+        / PAIR.V,
+    ),
+    "kappa": _Score(
+        PAIR.t * PAIR.p,
+        0,
+        0,
+        _INALL,
+        _S2 - PAIR.U,
+        (_AGREE - PAIR.score * (2 * PAIR.s - _MET)) / (_S2 - PAIR.U),
+        -1.0,
+    ),
+}
+METRICS = (*_SCORES,)
+
+
+def param(name: str) -> Expression:
+    """What the reader has chosen, or a list of texts: in an expression."""
+    from altair.expr.core import ConstExpression  # noqa: PLC0415 - altair is there by now
+
+    return ConstExpression(name)
+
+
+def _of_metric(of: Callable[[_Score], Any]) -> Any:  # noqa: ANN401 - an expression
+    """What the metric has that is chosen."""
+    *others, last = _SCORES
+    chosen = of(_SCORES[last])
+    for name in reversed(others):
+        chosen = expr.if_(param("metric") == name, of(_SCORES[name]), chosen)
+    return chosen
+
+
+def of_slices(counts: Chart, columns: Sequence[str], keys: Sequence[str]) -> Chart:
+    """The pairs of the slices that the reader makes, of the rows that are chosen."""
+    places = range(len(keys))
+    is_chosen = PAIR.model == param("model") if "model" in columns else param("true")
+    for at in places:
+        only = param(f"only_{at}")
+        is_chosen &= (only < 0) | (PAIR[f"key_{at}"] == only)
+    of = {name: expr.if_(param(f"by_{at}"), PAIR[f"key_{at}"], ALL) for at, name in enumerate(keys)}
+    return (
+        counts.transform_flatten([*columns])
+        .transform_filter(is_chosen)
+        .transform_calculate(**of)
+        .transform_aggregate(n="sum(n)", groupby=[*keys, "gold", "pred"])
+    )
+
+
+def ranked(pairs: Chart, keys: Sequence[str]) -> Chart:
+    """The pairs with the `score` of their slice, of the slices on the page, each a `line` of it."""
+    first = (param("page") - 1) * LINES
+    sums = {
+        name: expr.if_(PAIR.is_hit, _of_metric(operator.attrgetter(name)), 0)
+        for name in ("u", "v", "w")
+    }
+    above, below = (_of_metric(operator.attrgetter(name)) for name in ("above", "below"))
+    return (
+        pairs.transform_calculate(is_hit=PAIR.gold == PAIR.pred)
+        .transform_calculate(hits=expr.if_(PAIR.is_hit, PAIR.n, 0))
+        .transform_joinaggregate(t="sum(n)", hits_of_gold="sum(hits)", groupby=[*keys, "gold"])
+        .transform_joinaggregate(p="sum(n)", hits_of_pred="sum(hits)", groupby=[*keys, "pred"])
+        .transform_calculate(**sums)
+        .transform_joinaggregate(
+            s="sum(n)", c="sum(hits)", U="sum(u)", V="sum(v)", W="sum(w)", groupby=[*keys]
+        )
+        .transform_filter(PAIR.s >= expr.toNumber(param("least")))
+        .transform_calculate(below=below)
+        .transform_calculate(score=expr.if_(PAIR.below > 0, above / PAIR.below, 0))
+        .transform_window(
+            place="dense_rank()", sort=[alt.SortField(name) for name in ("score", *keys)]
+        )
+        .transform_filter((PAIR.place > first) & (PAIR.place <= first + LINES))
+        .transform_calculate(line=PAIR.place - first)
+    )
+
+
+def named(pairs: Chart, keys: Sequence[str]) -> Chart:
+    """The pairs with the texts of their slice and of their labels."""
+    text = param("''")
+    for at, name in enumerate(keys):
+        value = param(f"texts_key_{at}")[PAIR[name]]
+        text = text + expr.if_(param(f"by_{at}"), ", " + value, "")
+    after_comma = expr.substring(PAIR.named, 2, expr.length(PAIR.named))
+    return pairs.transform_calculate(
+        named=text,
+        gold_text=param("texts_gold")[PAIR.gold],
+        pred_text=param("texts_gold")[PAIR.pred],
+    ).transform_calculate(slice=expr.if_(expr.length(PAIR.named) > 0, after_comma, "all rows"))
+
+
+def with_interval(scored: Chart, z: float) -> Chart:
+    """Add `low` and `high`: Wilson's interval of a proportion that has the score's variance."""
+    pair = PAIR
+    least = _of_metric(lambda metric: metric.least)
+    return (
+        scored.transform_calculate(
+            t_if_hit=expr.if_(pair.is_hit, pair.t, 0), p_if_hit=expr.if_(pair.is_hit, pair.p, 0)
+        )
+        .transform_joinaggregate(p_of_gold="max(p_if_hit)", groupby=["line", "gold"])
+        .transform_joinaggregate(t_of_pred="max(t_if_hit)", groupby=["line", "pred"])
+        .transform_calculate(
+            influence=expr.if_(
+                (pair.below > 0) & (pair.n > 0), _of_metric(lambda metric: metric.influence), 0
+            )
+        )
+        .transform_calculate(square=pair.n * pair.influence * pair.influence)
+        .transform_joinaggregate(variance="sum(square)", groupby=["line"])
+        .transform_calculate(least=least, span=1 - least)
+        .transform_calculate(share=(pair.score - pair.least) / pair.span)
+        .transform_calculate(
+            z2=z**2
+            * expr.if_(
+                (pair.variance > 1e-12) & (pair.share * (1 - pair.share) > 0),
+                pair.variance / (pair.share * (1 - pair.share) * pair.span * pair.span),
+                1 / pair.s,
+            )
+        )
+        .transform_calculate(
+            middle=(pair.share + pair.z2 / 2) / (1 + pair.z2),
+            reach=expr.sqrt(pair.z2 * pair.share * (1 - pair.share) + pair.z2 * pair.z2 / 4)
+            / (1 + pair.z2),
+        )
+        .transform_calculate(
+            low=expr.if_(pair.below > 0, pair.least + pair.span * (pair.middle - pair.reach), None),
+            high=expr.if_(
+                pair.below > 0, pair.least + pair.span * (pair.middle + pair.reach), None
+            ),
+        )
+    )

@@ -1,0 +1,233 @@
+"""The explorer scores any cut in the browser as `by` does, and can be reached by keyboard."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from importlib.resources import files
+
+import polars as pl
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from polars_mcc import plot
+from polars_mcc._show.in_browser import METRICS
+
+KEYS = ["ink_band", "fold", "day"]
+MODELS = ["logistic", "knn", "bayes"]
+SHOWN = """
+const done = arguments[0];
+views.then(async (all) => {
+  const view = all.at(-1);
+  await view.runAsync();
+  const names = Object.keys(view.getState({data: () => true, signals: () => false}).data);
+  const rows = names.map((name) => view.data(name)).find((rows) => {
+    return Array.isArray(rows) && rows.length > 0 && "pairs" in rows[0] && "score" in rows[0];
+  });
+  const shown = ["line", "slice", "score", "s", "low", "high"];
+  const picked = (row) => Object.fromEntries(shown.map((name) => [name, row[name]]));
+  done((rows ?? []).map(picked).sort((one, other) => one.line - other.line));
+});
+"""
+
+
+def digits() -> pl.DataFrame:
+    return pl.read_parquet("data/digits.parquet").with_columns(pl.col("day").cast(pl.String))
+
+
+def opened(browser, folder, log) -> None:
+    path = folder / "report.html"
+    path.write_text(log.report(*KEYS), encoding="utf-8")
+    browser.get(path.as_uri())
+
+
+@pytest.fixture(scope="module")
+def page(browser, tmp_path_factory):
+    opened(browser, tmp_path_factory.mktemp("explore"), digits().mcc(pred=MODELS))
+    return browser
+
+
+def ask(page, /, **signals) -> None:
+    """What a reader chooses, set where the controls set it."""
+    set_ = ".".join(f"signal({name!r}, {value!r})" for name, value in signals.items())
+    set_ = set_.replace("True", "true").replace("False", "false")
+    page.execute_async_script(
+        f"const done = arguments[0]; views.then((all) => all.at(-1).{set_}.runAsync())"
+        ".then(() => done())"
+    )
+
+
+def test_scores_are_those_of_by_for_twenty_cuts(page):
+    rng = random.Random(3)
+    log = digits()
+    cuts = 0
+    for cut in range(20):
+        keys = [key for key in KEYS if rng.random() < 0.5]
+        metric = METRICS[cut % len(METRICS)]
+        model = rng.randrange(len(MODELS))
+        chosen, asked = log, {}
+        for place, key in enumerate(KEYS):
+            values = log[key].unique().sort()
+            code = rng.randrange(len(values)) if rng.random() < 0.3 else -1
+            asked |= {f"by_{place}": key in keys, f"only_{place}": code}
+            chosen = chosen if code < 0 else chosen.filter(pl.col(key) == values[code])
+        ask(page, **asked, metric=metric, model=model, page=1, least=1)
+        shown = page.execute_async_script(SHOWN)
+        answer = chosen.mcc(pred=MODELS[model]).by(*keys, metrics=metric).sort(metric)
+        found = sorted((row["score"], row["s"]) for row in shown)
+        expected = answer.filter(pl.col("n") > 0).select(metric, "n").rows()
+        assert len(found) == min(25, len(expected))
+        assert [score for score, _ in found] == pytest.approx(
+            [score for score, _ in expected[:25]], rel=1e-12, abs=1e-12
+        )
+        names = {
+            ", ".join("null" if value is None else str(value) for value in row[:-2])
+            for row in answer.select(*keys, metric, "n").rows()
+        }
+        assert {row["slice"] for row in shown} <= (names if keys else {"all rows"})
+        cuts += len(shown) > 1
+    assert cuts > 5, "cuts of one slice alone show little"
+
+
+def wilson(score: float, se: float | None, n: int, least: float) -> list[float]:
+    """Wilson's interval of a proportion of as many rows as make its variance that of the score."""
+    place, span = (score - least) / (1 - least), 1 - least
+    rows = n if se is None else place * (1 - place) * span**2 / se**2
+    z = statistics.NormalDist().inv_cdf(0.975)
+    middle = place + z**2 / (2 * rows)
+    reach = z * math.sqrt(place * (1 - place) / rows + z**2 / (4 * rows**2))
+    return [least + span * (middle + sign * reach) / (1 + z**2 / rows) for sign in (-1, 1)]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_intervals_are_wilson_s_with_the_standard_error_of_by(page, metric):
+    ask(page, by_0=True, by_1=True, by_2=False, only_0=-1, only_1=-1, only_2=-1, model=1, least=1)
+    ask(page, metric=metric)
+    shown = page.execute_async_script(SHOWN)
+    answer = digits().mcc(pred="knn").by("ink_band", "fold", metrics=metric, ci=0.95)
+    known = {
+        f"{ink}, {fold}": (score, se, n)
+        for ink, fold, score, se, n in answer.select(
+            "ink_band", "fold", metric, f"{metric}_se", "n"
+        ).rows()
+    }
+    least = -1.0 if metric in {"mcc", "kappa"} else 0.0
+    assert len(shown) == len(known) == 15
+    for row in shown:
+        expected = wilson(*known[row["slice"]], least)
+        assert [row["low"], row["high"]] == pytest.approx(expected, rel=1e-9)
+
+
+def test_slices_of_few_rows_are_left_out_and_pages_go_on(page):
+    ask(page, by_0=True, by_1=True, by_2=True, metric="mcc", model=0, least=1, page=1)
+    first = page.execute_async_script(SHOWN)
+    ask(page, page=2)
+    second = page.execute_async_script(SHOWN)
+    assert [row["line"] for row in first] == [row["line"] for row in second] == [*range(1, 26)]
+    assert first[-1]["score"] <= second[0]["score"]
+    ask(page, page=1, least=6)
+    assert min(row["s"] for row in page.execute_async_script(SHOWN)) >= 6
+
+
+def test_keyboard_and_labels_reach_every_control(page):
+    ask(page, by_0=True, by_1=False, by_2=False, least=1, page=1, metric="mcc", model=0)
+    form = page.find_element(By.ID, "controls")
+    named = {}
+    for label in form.find_elements(By.TAG_NAME, "label"):
+        [control] = label.find_elements(By.CSS_SELECTOR, "input, select")
+        named[label.text.split("\\n")[0].strip()] = control
+    inputs = [*form.find_elements(By.CSS_SELECTOR, "input, select")]
+    assert len(inputs) == len(named) == 2 * len(KEYS) + 5
+    box = next(control for name, control in named.items() if name.startswith("slice by fold"))
+    box.send_keys(Keys.SPACE)
+    assert "," in page.execute_async_script(SHOWN)[0]["slice"]
+    box.send_keys(Keys.SPACE)
+    model = next(control for name, control in named.items() if name.startswith("model"))
+    Select(model).select_by_visible_text("bayes")
+    expected = digits().mcc(pred="bayes").by("ink_band")["mcc"].min()
+    assert page.execute_async_script(SHOWN)[0]["score"] == pytest.approx(expected, rel=1e-12)
+    line = next(control for name, control in named.items() if name.startswith("open line"))
+    before = page.find_element(By.CSS_SELECTOR, ".explorer svg").text
+    line.send_keys(Keys.ARROW_RIGHT)
+    time.sleep(0.3)
+    assert page.find_element(By.CSS_SELECTOR, ".explorer svg").text != before
+
+
+def test_a_checker_of_accessibility_finds_nothing_serious(page):
+    axe = files("axe_core_python").joinpath("axe.min.js").read_text("utf-8")
+    page.execute_script(axe)
+    found = page.execute_async_script(
+        "const done = arguments[0]; axe.run().then((found) => done(found.violations))"
+    )
+    serious = [
+        (one["id"], [node["html"][:200] for node in one["nodes"]])
+        for one in found
+        if one["impact"] in {"serious", "critical"}
+    ]
+    assert serious == []
+
+
+def test_what_cannot_be_explored_is_said():
+    counts = digits().mcc.counts("ink_band")
+    with pytest.raises(ValueError, match="metric must be one of 'mcc'"):
+        plot.explore(counts, metric="tpr")
+    with pytest.raises(ValueError, match="needs a column 'pred'"):
+        plot.explore(counts.drop("pred"))
+    with pytest.raises(ValueError, match="no row with two labels"):
+        plot.explore(counts.with_columns(gold=pl.lit(None, pl.Int64)))
+    with pytest.raises(TypeError, match="collect"):
+        plot.explore(counts.lazy())
+
+
+def test_keys_of_many_values_are_left_out_and_named():
+    counts = digits().mcc.counts("ink_band", "day")
+    chart = plot.explore(counts, rows=300).to_dict()
+    assert chart["title"]["text"] == "left out, as they have too many values: day"
+    names = {param["name"] for param in chart["params"]}
+    assert {"by_0", "only_0"} <= names
+    assert "by_1" not in names
+    [columns] = chart["datasets"][chart["data"]["name"]]
+    by_ink = digits().mcc.counts("ink_band")
+    assert sum(columns["n"]) == by_ink["n"].sum() == 1797
+    everything = plot.explore(counts).to_dict()
+    assert everything["title"]["text"] == ""
+
+
+def test_a_null_label_is_a_class_if_asked(browser, tmp_path):
+    log = digits().with_columns(
+        pred=pl.when(pl.int_range(pl.len()) % 9 > 0).then("logistic"), day=pl.lit("x")
+    )
+    for nulls in ("drop", "label"):
+        opened(browser, tmp_path, log.mcc(nulls=nulls))
+        shown = browser.execute_async_script(SHOWN)
+        answer = log.mcc(nulls=nulls).by("ink_band").sort("mcc")
+        assert [row["score"] for row in shown] == pytest.approx(answer["mcc"].to_list(), rel=1e-12)
+
+
+def test_fifty_thousand_counts_answer_within_seconds(browser, tmp_path):
+    """A click answers within a second on a quiet machine; here others may run beside it."""
+    rows = pl.int_range(150_000)
+    log = pl.select(
+        ink_band=(rows * 7 % 97).cast(pl.String),
+        fold=rows * 13 % 17,
+        day=rows.hash() % 2,
+        gold=rows % 7,
+        pred=pl.when(rows % 11 < 9).then(rows % 7).otherwise(rows // 3 % 7),
+    )
+    opened(browser, tmp_path, log.mcc)
+    [columns] = browser.execute_script(
+        "const specs = JSON.parse(document.getElementById('specs').textContent);"
+        "const spec = specs[document.querySelector('[data-controls]').dataset.spec];"
+        "return spec.data.values ?? spec.datasets[spec.data.name]"
+    )
+    assert 25_000 < len(columns["n"]) < 110_000
+    took = []
+    for signals in ({"by_1": True}, {"only_2": 1}, {"metric": "kappa"}):
+        start = time.perf_counter()
+        ask(browser, **signals)
+        took.append(time.perf_counter() - start)
+    assert max(took) < 10
