@@ -23,7 +23,9 @@ def summed_up(answer: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, str]:
         return listed, f"{looked}."
     row = nearest.row(0, named=True)
     what = f"n {row['n']:,}, {metric} {row[metric]:.3f} beside {row[f'{metric}_rest']:.3f}"
-    return listed, f"{looked}. Nearest: {said(row)} ({what}, p_adjusted {row['p_adjusted']:.2g})."
+    p = row["p_adjusted"]  # With clusters it is not known of all.
+    sure = "" if p is None else f", p_adjusted {p:.2g}"
+    return listed, f"{looked}. Nearest: {said(row)} ({what}{sure})."
 
 
 def said(row: dict[str, object], *, with_model: bool = True) -> str:

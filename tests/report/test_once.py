@@ -1,0 +1,135 @@
+"""A report is answered from counts, made once, as it would be from the rows."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import polars_mcc
+from polars_mcc import each, rollup, trailing
+from polars_mcc._log.described import Described
+from polars_mcc._report import once
+from polars_mcc._report.report import written
+
+N = 600
+I = pl.int_range(N)  # noqa: E741
+LOG = pl.select(
+    gold=pl.when(I % 50 > 0).then(I * I % 3),
+    pred=pl.when(I % 41 > 0).then((I * I + (I % 7 == 0).cast(pl.Int64)) % 3),
+    other=(I * I + (I % 5 == 0).cast(pl.Int64)) % 3,
+    country=pl.lit(pl.Series(["DE", None, "FR", "IT"])).gather(I.hash() % 4),
+    device=I.hash(1) % 3,
+    day=pl.date(2026, 3, 1) + pl.duration(days=I.hash(2) % 28),
+    user=I // 5 % 60,
+    times=pl.when(I % 60 > 0).then(I % 4),
+    importance=(I % 5 + 1) / 2,
+)
+BOTH = ["pred", "other"]
+DEVICE = (pl.col("device") > 0).alias("Device is large")
+QUESTIONS = {
+    "plain": ({}, ["country", "device"]),
+    "two models": ({"pred": BOTH}, ["country", "device"]),
+    "no keys": ({"pred": BOTH}, []),
+    "frequencies": ({"pred": BOTH, "weight": "times"}, ["country", "device"]),
+    "float weights": ({"weight": "importance"}, ["country"]),
+    "importances": ({"pred": BOTH, "sample_weight": "importance"}, ["country"]),
+    "clusters": ({"pred": BOTH, "cluster": "user"}, ["country"]),
+    "null labels": ({"pred": BOTH, "nulls": "label"}, ["country"]),
+    "expressions": ({"pred": [pl.col("pred").alias("a b"), "other"]}, [DEVICE, "country"]),
+    "sets and windows": ({"pred": BOTH}, [rollup("country", "device"), trailing("day", "7d")]),
+    "each": ({}, [each("country", "device"), "day"]),
+    "a key that is a label": ({"pred": BOTH}, ["gold", "other"]),
+}
+
+
+def told(log, *keys, **options) -> dict:
+    found = json.loads(log.report(*keys, format="json", **options))
+    del found["made"]
+    return found
+
+
+def assert_same(one, other) -> None:
+    """The same JSON, but for the last digits of floats."""
+    if isinstance(one, dict):
+        assert {*one} == {*other}
+        for name, value in one.items():
+            assert_same(value, other[name])
+    elif isinstance(one, list):
+        assert len(one) == len(other)
+        for each_one, each_other in zip(one, other, strict=True):
+            assert_same(each_one, each_other)
+    elif isinstance(one, float) and isinstance(other, float):
+        assert math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    else:
+        assert one == other
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_counts_tell_what_the_rows_tell(name, monkeypatch):
+    columns, keys = QUESTIONS[name]
+    log = LOG.mcc(**columns)
+    from_counts = told(log, *keys)
+    monkeypatch.setattr(once, "_MOST", 0)
+    assert_same(from_counts, told(log, *keys))
+    for most in (20, 200, 500):  # by some of the keys
+        monkeypatch.setattr(once, "_MOST", most)
+        assert_same(from_counts, told(log, *keys))
+
+
+@pytest.mark.parametrize(
+    ("columns", "asked"),
+    [
+        ({"pred": BOTH}, ["rows", "counts"]),
+        ({"pred": BOTH, "weight": "times"}, ["rows", "counts"]),
+        ({"cluster": "user"}, ["rows", "counts", "scores", "worst slices"]),
+        (
+            {"pred": BOTH, "cluster": "user"},
+            ["rows", "counts", "scores", "worst slices", "models", "models", "models"],
+        ),
+    ],
+)
+def test_the_log_is_read_once(columns, asked):
+    log = LOG.lazy().mcc(**columns)
+    collected = []
+
+    def collect(about, query):
+        collected.append(about)
+        return query(log.frame).collect()
+
+    options = {"metric": "mcc", "ci": 0.95, "depth": 2, "min_n": 30, "title": "", "explored": 10}
+    written(log, ["country", "device"], collect, format="md", **options)
+    assert collected == asked
+
+
+def test_counts_are_a_log_of_fewer_rows():
+    log = polars_mcc.PredictionLog(LOG, pred=BOTH, weight="times")
+    found = once.counted_once(
+        log, {"country": "country"}, lambda _, query: query(LOG.lazy()).collect()
+    )
+    assert isinstance(found.counts, Described)
+    assert found.counts.frame.height < LOG.height / 2
+    assert_frame_equal(found.counts.by("country"), log.by("country"))
+    assert found.counts.frame["polars_mcc:n"].null_count() == LOG["times"].null_count()
+
+
+def test_how_many_counts_there_would_be_is_told_before(monkeypatch):
+    """From a sample of the groups: within a few per cent, and never of all groups at once."""
+    monkeypatch.setattr(once, "_MOST", 100)
+    monkeypatch.setattr(once, "_SAMPLED", 2_000)
+    log = pl.select(key=pl.int_range(100_000) % 20_000, gold=0, pred=0)
+    numbers = []
+
+    def collect(about, query):
+        answer = query(log.lazy()).collect()
+        if about == "number of counts":
+            numbers.append(answer.item() * 50)
+        return answer
+
+    found = once.counted_once(log.mcc, {"key": "key"}, collect)
+    assert numbers[0] == pytest.approx(20_000, rel=0.2)
+    assert [*found.keys] == []
+    assert found.counts is not None, "the labels alone are few"
