@@ -23,6 +23,7 @@ charts: dict[str, alt.LayerChart] = {
     "models": plot.slices(digits.mcc(pred=["logistic", "knn", "bayes"]).by("ink_band", ci=0.95)),
     "differences": plot.differences(compared),
     "over_time": plot.over_time(windows),
+    "funnel": plot.funnel(digits.mcc.by(each("day", total=True), ci=0.95)),
     "curve": plot.curve(tumours.mcc(score="radius").curve(thresholds=100)),
     "confusion": plot.confusion(digits.mcc.confusion()),
 }

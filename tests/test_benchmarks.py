@@ -12,7 +12,15 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks import every_score, few_differences, interval_coverage, planted_slices, speed, tails
+from benchmarks import (
+    every_score,
+    few_differences,
+    interval_coverage,
+    planted_slices,
+    report_cost,
+    speed,
+    tails,
+)
 
 
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the benchmark asks for DuckDB 2")
@@ -34,6 +42,15 @@ def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
         assert [row["peer"] for row in cells] == peers
         assert all(float(row["ours / peer"]) > 0 for row in cells)
         assert all(float(row.get("differ |", "0 |").removesuffix(" |")) < 1e-14 for row in cells)
+
+
+def test_report_cost_runs(tmp_path):
+    command = [sys.executable, report_cost.__file__, str(tmp_path), "--rows", "4000"]
+    done = subprocess.run([*command, "--rounds", "1"], capture_output=True, text=True, check=True)
+    _, _, *rows = done.stdout.splitlines()
+    assert [row.split(" | ")[:2] for row in rows] == [
+        [log, query] for log in ("long", "wide") for query in ("by", "html", "md", "json")
+    ]
 
 
 def test_coverage_of_the_default_interval():

@@ -1,0 +1,102 @@
+"""What a report costs, beside one `by` of the same keys: seconds, memory, size of the page.
+
+    python tests/benchmarks/report_cost.py LOGS [--rows 20_000_000] [--rounds 3]
+
+Makes two logs in the folder LOGS (once): a long one with two keys, two models and ten text labels;
+and a wide one, a twentieth as long, with five keys of 1000, 300, 3, 4 and 24 values and 40 labels.
+Each query is asked in a new process, in turn; the medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from polars_mcc import each
+
+FORMATS = ("html", "md", "json")
+LOGS = {
+    "long": ({"country": 20, "device": 4}, 10, ["pred", "other"]),
+    "wide": ({"shop": 1000, "town": 300, "size": 3, "device": 4, "hour": 24}, 40, ["pred"]),
+}
+
+
+def write_log(name: str, folder: Path, rows: int) -> Path:
+    path = folder / f"{name}.parquet"
+    if path.exists():
+        return path
+    rng = np.random.default_rng(0)
+    keys, classes, models = LOGS[name]
+    labels = pl.Series([f"label_{place:02}" for place in range(classes)])
+    gold = rng.integers(0, classes, rows)
+    columns = {
+        key: pl.Series([f"{key}_{place}" for place in range(values)]).gather(
+            rng.integers(0, values, rows)
+        )
+        for key, values in keys.items()
+    }
+    for model in models:
+        pred = np.where(rng.random(rows) < 0.85, gold, rng.integers(0, classes, rows))
+        columns[model] = labels.gather(pred)
+    folder.mkdir(parents=True, exist_ok=True)
+    pl.DataFrame({**columns, "gold": labels.gather(gold)}).write_parquet(path)
+    return path
+
+
+def ask(name: str, path: Path, query: str) -> None:
+    """Answer in this process, and print seconds, the peak of memory and the length of the text."""
+    import resource  # noqa: PLC0415 - not on Windows
+
+    keys, _, models = LOGS[name]
+    start = time.perf_counter()
+    log = pl.scan_parquet(path).mcc(pred=models)
+    text = ""
+    if query == "by":
+        log.by(each(*keys, total=True), ci=0.95).collect()
+    else:
+        text = log.report(*keys, format=query)
+    took = time.perf_counter() - start
+    print(took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, len(text) / 1e6)
+
+
+def asked(name: str, path: Path, query: str) -> list[float]:
+    command = [sys.executable, __file__, "--ask", name, str(path), query]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [*map(float, done.stdout.split())]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("logs", type=Path)
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    print("log | query | seconds | times `by` | peak MB | text MB |")
+    print("--- | --- | ---: | ---: | ---: | ---: |")
+    for name in LOGS:
+        rows = arguments.rows // (1 if name == "long" else 20)
+        path = write_log(name, arguments.logs, rows)
+        rounds = [
+            {query: asked(name, path, query) for query in ("by", *FORMATS)}
+            for _ in range(arguments.rounds)
+        ]
+        for query in ("by", *FORMATS):
+            took, peak, size = (
+                statistics.median(found[query][place] for found in rounds) for place in range(3)
+            )
+            ratio = statistics.median(found[query][0] / found["by"][0] for found in rounds)
+            print(f"{name} | {query} | {took:.2f} | {ratio:.1f} | {peak:.0f} | {size:.2f} |")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--ask"]:
+        ask(sys.argv[2], Path(sys.argv[3]), sys.argv[4])
+    else:
+        main()
