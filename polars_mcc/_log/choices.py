@@ -10,6 +10,7 @@ Nulls: TypeAlias = Literal["drop", "label"]
 Method: TypeAlias = Literal["score", "fisher", "wald"]
 Correction: TypeAlias = Literal["bh", "by", "holm", "bonferroni"]
 Normalize: TypeAlias = Literal["gold", "pred", "all"]
+ReportFormat: TypeAlias = Literal["html", "md", "json"]
 Rank: TypeAlias = Literal["loss", "gap"]
 Align: TypeAlias = Literal["data", "calendar"]
 

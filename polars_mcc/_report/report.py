@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import platform
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 import polars as pl
 
 from polars_mcc._log import defaults
-from polars_mcc._log.choices import check_at_least, check_choice, check_level
+from polars_mcc._log.choices import ReportFormat
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame, polars_frame
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._report.answers import Asked, answers
-from polars_mcc._report.once import Collect, Query
-from polars_mcc._report.parts import parts_of
-from polars_mcc._report.sections import sections
-from polars_mcc._report.text import as_json, markdown
-from polars_mcc._report.verdict import Report, picture, verdict
-from polars_mcc._scores import registry
 from polars_mcc._scores.registry import IntoMetric
-from polars_mcc._version import __version__
-
-Format: TypeAlias = Literal["html", "md", "json"]
 
 
 def report(
@@ -35,7 +23,7 @@ def report(
     depth: int = defaults.DEPTH,
     min_n: int = defaults.MIN_N,
     title: str = defaults.TITLE,
-    format: Format = defaults.REPORT,  # noqa: A002 - as in `open`
+    format: ReportFormat = defaults.REPORT,  # noqa: A002 - as in `open`
     explored: int = defaults.EXPLORED,
 ) -> str:
     """Write a report on a log as one page of HTML, which needs no network.
@@ -97,8 +85,10 @@ def report(
     of_polars = source if isinstance(source, Frame) else log.frame
     rows = polars_frame(of_polars, "a report is of").lazy()
 
-    def collect(_: str, query: Query) -> pl.DataFrame:
+    def collect(_: str, query: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
         return query(rows).collect()
+
+    from polars_mcc._report.written import written  # noqa: PLC0415 - it asks most verbs
 
     return written(
         log,
@@ -112,44 +102,3 @@ def report(
         format=format,
         explored=explored,
     )
-
-
-def written(
-    log: Described[Any],
-    keys: Sequence[IntoKey],
-    collect: Collect,
-    *,
-    metric: IntoMetric,
-    ci: float,
-    depth: int,
-    min_n: int,
-    title: str,
-    format: Format,  # noqa: A002 - as above
-    explored: int,
-    made_by: Mapping[str, str] | None = None,
-) -> str:
-    """The text of `report`; `made_by` adds lines to its last part, by what they are."""
-    check_level(ci)
-    check_choice("format", format, Format)
-    check_at_least("explored", explored, 0)
-    asked = Asked(registry.one(metric), metric, ci, depth, min_n)
-    versions = {"polars_mcc": __version__, "Polars": pl.__version__}
-    if format == "html":
-        from polars_mcc._report import explorer, page  # noqa: PLC0415 - altair is optional
-
-        versions["altair"] = page.ALTAIR
-    found = answers(log, parts_of(log, keys), collect, asked)
-    said, shown = verdict(found, asked), [*sections(found, asked)]
-    versions["Python"] = platform.python_version()
-    made = {
-        **(made_by or {}),
-        "made": f"{dt.datetime.now(dt.timezone.utc):%Y-%m-%d %H:%M} UTC",
-        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
-    }
-    report = Report(title, said, shown, made)
-    if format == "md":
-        return markdown(report)
-    if format == "json":
-        return as_json(report)
-    chart, notes = explorer.explorer(found, asked, log.meaning.nulls, explored)
-    return page.page(report, picture(found, asked), chart, notes)

@@ -15,9 +15,10 @@ import polars as pl
 from cyclopts import App, Parameter
 from rich.console import Console
 
+from polars_mcc._log.choices import ReportFormat
 from polars_mcc._log.columns import MissingColumn
 from polars_mcc._log.plan_errors import reason
-from polars_mcc._report.report import Format, written
+from polars_mcc._report.written import written
 from polars_mcc._scores import registry
 from polars_mcc._search.words import summed_up
 from polars_mcc._shell import inputs, outputs, store
@@ -176,8 +177,8 @@ def _counts(
 def _report(asked: Asked, *, out: OutReport) -> None:
     """Write a page, or its text: the name of the file tells."""
     form = out.suffix.removeprefix(".")
-    if form not in get_args(Format):
-        endings = ", ".join(f".{one}" for one in get_args(Format))
+    if form not in get_args(ReportFormat):
+        endings = ", ".join(f".{one}" for one in get_args(ReportFormat))
         msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
         raise ValueError(msg)
     asked.options["format"] = form

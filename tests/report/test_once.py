@@ -13,7 +13,7 @@ import polars_mcc
 from polars_mcc import each, rollup, trailing
 from polars_mcc._log.described import Described
 from polars_mcc._report import once
-from polars_mcc._report.report import written
+from polars_mcc._report.written import written
 
 N = 600
 I = pl.int_range(N)  # noqa: E741

@@ -39,15 +39,25 @@ def digits() -> pl.DataFrame:
     return pl.read_parquet("data/digits.parquet").with_columns(pl.col("day").cast(pl.String))
 
 
-def opened(browser, folder, log) -> None:
+def opened(browser, folder, log):
+    """The report of a log, in the browser."""
     path = folder / "report.html"
     path.write_text(log.report(*KEYS), encoding="utf-8")
     browser.get(path.as_uri())
+    return path
 
 
 @pytest.fixture(scope="module")
-def page(browser, tmp_path_factory):
-    opened(browser, tmp_path_factory.mktemp("explore"), digits().mcc(pred=MODELS))
+def report(tmp_path_factory):
+    path = tmp_path_factory.mktemp("explore") / "report.html"
+    path.write_text(digits().mcc(pred=MODELS).report(*KEYS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def page(browser, report):
+    """The report, as it is when it is opened."""
+    browser.get(report.as_uri())
     return browser
 
 
@@ -218,7 +228,8 @@ def test_fifty_thousand_counts_answer_within_seconds(browser, tmp_path):
         gold=rows % 7,
         pred=pl.when(rows % 11 < 9).then(rows % 7).otherwise(rows // 3 % 7),
     )
-    opened(browser, tmp_path, log.mcc)
+    path = opened(browser, tmp_path, log.mcc)
+    assert path.stat().st_size < 5_000_000
     [columns] = browser.execute_script(
         "const specs = JSON.parse(document.getElementById('specs').textContent);"
         "const spec = specs[document.querySelector('[data-controls]').dataset.spec];"
