@@ -24,7 +24,8 @@ from polars_mcc._verbs.confusion import confusion
 from polars_mcc._verbs.worst import worst
 
 _METRICS = ["mcc", "accuracy", "f1_macro"]
-TOP = 20  # slices and confusions that are called the worst, at most
+TOP = 20  # slices that are called the worst, at most
+_CONFUSIONS = 5  # confusions of a model that are told
 
 
 @dataclass(frozen=True)
@@ -244,9 +245,9 @@ def _costliest(asking: _Asking, cells: pl.DataFrame) -> Answer:
     """The confusions that cost most."""
     has_models = [name for name in ("model",) if name in cells.columns]
     counted = Described(cells.filter(pl.col("n") > 0), weight="n", nulls="label")
-    rows = confusion(counted, *has_models, top=TOP)
+    rows = confusion(counted, *has_models, top=_CONFUSIONS)
     # What is null is of the cells, none of which is.
-    return Answer(rows.drop("n_null"), called(asking.once.log, confusion, top=TOP))
+    return Answer(rows.drop("n_null"), called(asking.once.log, confusion, top=_CONFUSIONS))
 
 
 def _compared(asking: _Asking, part: Part | None) -> Answer:

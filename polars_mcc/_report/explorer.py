@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from polars_mcc._log.choices import Nulls
+import polars as pl
+
+from polars_mcc._log.described import Meaning
 from polars_mcc._report.answers import Answers, Asked
-from polars_mcc._show.explore import Explorer, explore, within
-from polars_mcc._show.in_browser import METRICS
+from polars_mcc._show.explore import Explorer, explore, labels_of, within
+from polars_mcc._show.in_browser import METRICS, OF_POSITIVE
 
 
 def explorer(
-    answers: Answers, asked: Asked, nulls: Nulls, rows: int
+    answers: Answers, asked: Asked, meaning: Meaning, rows: int
 ) -> tuple[Explorer | None, list[str]]:
     """The chart, and notes; or none, and why."""
     counts = answers.counts
@@ -20,27 +22,33 @@ def explorer(
     left_out = [name for name in answers.keys if name not in kept]
     name = asked.metric.name
     how = (
-        "Choose what makes slices, and of which rows; click a point, or move the slider, to see "
-        "its confusion matrix. All of it is computed here, from counts in this page."
+        "Tick the keys that make slices. Choose which rows. Click a slice to see its confusion "
+        "matrix. This page computes it from the counts that it holds."
     )
     notes = [how]
     if left_out:
         why = "as they have too many values, or a name that counts have for themselves"
         notes.append(f"Left out, {why}: {', '.join(left_out)}.")
-    if name not in METRICS:
+    named = None if meaning.positive is None else pl.select(meaning.positive).item()
+    positive = named if named in labels_of(counts) else None
+    has_positive = positive is not None or meaning.label_dtype == pl.Boolean
+    metrics = (*METRICS, *OF_POSITIVE) if has_positive else METRICS
+    if name not in metrics:
         notes.append(f"{name} is not among the metrics that the page computes.")
     if not answers.has_units:
         notes.append("There are no intervals here: rows are in clusters, or have sample weights.")
     else:
         notes.append(
-            "Intervals here are Wilson's, of the variance of the score; those of the tables above "
-            "are a little better."
+            "These intervals are approximate (Wilson's, from the variance of the score); those of "
+            "the tables above are better."
         )
     chart = explore(
         counts,
-        metric=name if name in METRICS else METRICS[0],
+        metric=name if name in metrics else METRICS[0],
         ci=asked.ci if answers.has_units else None,
-        nulls=nulls,
+        positive=positive,
+        nulls=meaning.nulls,
+        min_n=asked.min_n,
         rows=rows,
     )
     return chart, notes

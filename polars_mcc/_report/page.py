@@ -17,7 +17,7 @@ import polars as pl
 from polars_mcc import plot
 from polars_mcc._report.sections import Drawing
 from polars_mcc._report.verdict import Report, Sentence
-from polars_mcc._show.chart import alt
+from polars_mcc._show.chart import COLOURS, alt
 from polars_mcc._show.explore import Explorer
 from polars_mcc._show.table import keys_of, shown
 
@@ -67,18 +67,16 @@ def page(
     def figures(drawings: Sequence[Drawing]) -> list[_Figure]:
         found = []
         for drawing in drawings:
-            specs.append(_spec(getattr(plot, drawing.draw)(drawing.rows, **drawing.options)))
+            chart = getattr(plot, drawing.draw)(drawing.rows, **drawing.options)
+            specs.append(_spec(chart, report.models))
             found.append(_Figure(len(specs) - 1, drawing.alt))
         return found
 
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.globals.update(
-        figures=figures,
-        table=_table,
-        id_of={s.title: f"s{i}" for i, s in enumerate(report.sections)},
-    )
+    places = {section.id: f"section-{at}" for at, section in enumerate(report.sections)}
+    environment.globals.update(figures=figures, table=_table, places=places)
     if explorer is not None:
         specs.append(_styled(explorer.to_dict(validate=False)))
     body = environment.from_string(html)
@@ -119,15 +117,34 @@ def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]
     return found
 
 
-def _spec(drawn: Any) -> dict[str, Any]:  # noqa: ANN401 - a chart of altair
+def _spec(drawn: Any, models: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 - of altair
     """A chart as wide as the page lets it be."""
     spec = _styled(drawn.to_dict(validate=False))
     spec["padding"] = 5
+    colours = {model: COLOURS[place % len(COLOURS)] for place, model in enumerate(models)}
+    for layer in spec["layer"]:
+        for name, channel in layer["encoding"].items():
+            if name == "y" and "sort" in channel:
+                channel["axis"] = {**channel.get("axis", {}), **_labelled(channel["sort"])}
+            if name == "color" and channel.get("field") in {"model", "line"}:
+                scale = channel["scale"]  # A model has one colour in all charts.
+                scale["range"] = [
+                    colours.get(one, colour)
+                    for one, colour in zip(scale["domain"], scale["range"], strict=True)
+                ]
     if isinstance(spec.get("width"), (int, float)):
         spec["width"] = "container"
         if isinstance(spec["height"], dict):
             spec["height"] = spec["height"]["step"] * _lines(spec)
     return spec
+
+
+def _labelled(slices: Sequence[str]) -> dict[str, Any]:
+    """How the names of slices are set: keys that they share once, and else a line each."""
+    key = "".join(slices[0].partition(" = ")[:2])
+    if len(slices) > 1 and all(name.startswith(key) and ", " not in name for name in slices):
+        return {"labelExpr": f"substring(datum.label, {len(key)}, length(datum.label))"}
+    return {"labelExpr": "split(datum.label, ', ')", "labelLimit": 180}
 
 
 def _lines(spec: Mapping[str, Any]) -> int:
@@ -145,7 +162,7 @@ def _styled(spec: dict[str, Any]) -> dict[str, Any]:
     for name in ("axis", "legend"):
         sizes = {"labelFontSize": _FONT_SIZE, "titleFontSize": _FONT_SIZE}
         config[name] = {**config.get(name, {}), **sizes, "titleFontWeight": "normal"}
-    config["legend"]["orient"] = "top"
+    config["legend"] |= {"orient": "top", "columns": 3}
     return spec
 
 

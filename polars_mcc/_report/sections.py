@@ -36,41 +36,50 @@ class Drawing:
 class Section:
     """A part of a report."""
 
+    id: str
+    """What it is known by, whatever its title."""
     title: str
     query: str
     rows: pl.DataFrame
     notes: Sequence[str] = ()
     drawings: Sequence[Drawing] = ()
+    hidden: Sequence[str] = ()
+    """Columns that are not for reading: the same in all rows, or told by others."""
+    is_time: bool = False
+    """Whether the last rows matter most, and not the first."""
+
+
+TOTAL_ID, UNSCORED_ID, WORST_ID, COMPARED_ID = "total", "unscored", "worst", "compared"
+
+
+def id_of(kind: str, part: Part) -> str:
+    """What the section of a key is known by."""
+    return f"{kind}:{part.name}"
 
 
 def sections(answers: Answers, asked: Asked) -> Iterator[Section]:
     """The sections of a report, in order."""
-    yield Section(ALL, answers.total.query, _shown(answers.total.rows))
-    unscored = answers.unscored
-    notes = ["All rows are scored."] if unscored.is_empty() else []
-    yield Section(UNSCORED, "", unscored, notes)
+    yield Section(TOTAL_ID, "All rows", answers.total.query, _shown(answers.total.rows))
     if answers.worst is not None:
         yield _worst(answers.worst, asked)
+    if answers.compared is not None:
+        title = f"Models beside {answers.models[0]}"
+        rows, note = answers.compared.rows, _better(answers.models[0], asked)
+        drawings = _drawn(title, "differences", rows, "diff", sort=False)
+        yield Section(
+            COMPARED_ID, title, answers.compared.query, rows, note, drawings, _OF_COMPARED
+        )
     for part, answer in answers.parts:
         yield _of_part(part, answer, answers.total.rows, asked)
+    for part, answer in answers.compared_by:
+        yield _compared_by(part, answer, answers.models[0], asked)
     yield _confusions(answers)
-    if answers.compared is not None:
-        first = answers.models[0]
-        title = beside(first)
-        note = _better(first, asked)
-        rows = answers.compared.rows
-        drawings = _drawn(title, "differences", rows, "diff", sort=False)
-        yield Section(title, answers.compared.query, rows, [note], drawings)
-        for part, answer in answers.compared_by:
-            yield _compared_by(f"{title}, by {part.name}", part, answer, note, asked)
+    notes = ["All rows are scored."] if answers.unscored.is_empty() else []
+    yield Section(UNSCORED_ID, "Rows not scored", "", answers.unscored, notes)
 
 
-ALL, UNSCORED, WORST = "All rows", "Rows not scored", "Worst slices"
-
-
-def beside(first: str) -> str:
-    """The title of the comparison with the first model."""
-    return f"Models beside {first}"
+_OF_COMPARED = ("diff_se", "p_value", "n_null")
+_OF_WORST = ("p_value", "n_tested", "n_untested", "n_null")
 
 
 def _shown(slices: pl.DataFrame) -> pl.DataFrame:
@@ -92,16 +101,18 @@ def _drawn(
 def _worst(answer: Answer, asked: Asked) -> Section:
     """The slices that fall behind the rest."""
     slices, looked = summed_up(answer.rows, asked.metric.name)
+    rate = f"{100 * (1 - asked.ci):.3g} %"
     what = (
-        f"Slices of up to {asked.depth} columns and at least {asked.min_n} rows, beside the rest "
-        f"of the log: those whose corrected p-value is below {round(1 - asked.ci, 10)}, by what "
-        "the log would gain without them (loss)."
+        f"Slices of 1 to {asked.depth} keys and at least {asked.min_n} rows that score below the "
+        f"rest of the log (false discovery rate {rate}). The first is the slice without which the "
+        "log would score best; loss is by how much."
     )
-    drawings = _drawn(WORST, "differences", slices, "diff", sort=False)
+    drawings = _drawn("Worst slices", "differences", slices, "diff", sort=False)
     texts = [said(row, with_model=False) for row in slices.iter_rows(named=True)]
     keys = [name for name in keys_of(slices) if name != "model"]
     rows = slices.select(pl.Series("slice", texts, pl.String), pl.exclude(keys))
-    return Section(WORST, answer.query, rows, [what, looked], drawings)
+    notes = [what, looked]
+    return Section(WORST_ID, "Worst slices", answer.query, rows, notes, drawings, _OF_WORST)
 
 
 def _of_part(part: Part, answer: Answer, total: pl.DataFrame, asked: Asked) -> Section:
@@ -114,16 +125,18 @@ def _of_part(part: Part, answer: Answer, total: pl.DataFrame, asked: Asked) -> S
         chosen = slices.filter(as_expr(last).rank("dense", descending=True) <= _TIMES)
         notes = _left_out(slices, chosen, part.columns, "last")
         drawings = _drawn(what, "over_time", chosen, metric, metric=metric)
-        rows, more = _cut(_shown(slices), "first")
-        return Section(title, answer.query, rows, [*notes, *more], drawings)
+        rows, more = _cut(_shown(slices).tail(ROWS), slices.height, "last")
+        return Section(
+            id_of("by", part), title, answer.query, rows, [*notes, *more], drawings, is_time=True
+        )
     ordered = _from_the_worst(slices, part.columns, metric, highest=asked.metric.less_is_better)
     end = f"{_end(asked)} by {metric}"
-    rows, more = _cut(_shown(ordered), end)
+    rows, more = _cut(_shown(ordered).head(ROWS), ordered.height, end)
     with_total = _with_total(part, ordered, total)
     number = ordered.select(map(as_expr, part.columns)).n_unique()
     if number <= LINES:
         drawings = _drawn(what, "slices", with_total, metric, metric=metric, sort=False)
-        return Section(title, answer.query, rows, more, drawings)
+        return Section(id_of("by", part), title, answer.query, rows, more, drawings)
     funnels = {what: with_total}
     if "model" in slices.columns:
         models = slices["model"].unique(maintain_order=True)
@@ -140,7 +153,7 @@ def _of_part(part: Part, answer: Answer, total: pl.DataFrame, asked: Asked) -> S
         f"Of {number:,} slices some look bad by chance alone: the funnel shows how far chance "
         "goes, at each number of rows."
     )
-    return Section(title, answer.query, rows, [note, *more], drawings)
+    return Section(id_of("by", part), title, answer.query, rows, [note, *more], drawings)
 
 
 def _with_total(part: Part, slices: pl.DataFrame, total: pl.DataFrame) -> pl.DataFrame:
@@ -164,24 +177,51 @@ def _confusions(answers: Answers) -> Section:
             notes.append(f"The matrix of {name} has {labels} labels, and is not drawn.")
         else:
             drawings += _drawn(f"confusion matrix of {name}", "confusion", cells, "n")
-    title = "Confusions that cost most"
-    return Section(title, answers.costliest.query, answers.costliest.rows, notes, drawings)
+    what = (
+        "contribution: the share of all that confusions cost. loss: what the score would gain if "
+        "these rows were predicted right."
+    )
+    return Section(
+        "confusions",
+        "Confusions that cost most",
+        answers.costliest.query,
+        answers.costliest.rows,
+        [what, *notes],
+        drawings,
+    )
 
 
-def _compared_by(title: str, part: Part, answer: Answer, note: str, asked: Asked) -> Section:
+def _compared_by(part: Part, answer: Answer, first: str, asked: Asked) -> Section:
     """The other models beside the first, in the slices of a key: from the worst difference up."""
+    title = f"Models beside {first}, by {part.name}"
+    [*_, last] = part.columns
+    if len(part.columns) == 1 and is_time(answer.rows.schema[last]):
+        rows, more = _cut(answer.rows.tail(ROWS), answer.rows.height, "last")
+        drawings = _drawn(title, "over_time", rows, "diff", metric="diff")
+        notes = [*_better(first, asked), *more]
+        return Section(
+            id_of("compared", part),
+            title,
+            answer.query,
+            rows,
+            notes,
+            drawings,
+            _OF_COMPARED,
+            is_time=True,
+        )
     highest = asked.metric.less_is_better
     ordered = _from_the_worst(answer.rows, part.columns, "diff", highest=highest)
     lowest = _first(ordered, part.columns)
-    notes = [note, *_left_out(ordered, lowest, part.columns, _end(asked))]
-    rows, more = _cut(ordered, f"{_end(asked)} by diff")
+    rows, more = _cut(ordered.head(ROWS), ordered.height, f"{_end(asked)} by diff")
+    notes = [*_better(first, asked), *_left_out(ordered, lowest, part.columns, _end(asked)), *more]
     drawings = _drawn(title, "differences", lowest, "diff", sort=False)
-    return Section(title, answer.query, rows, [*notes, *more], drawings)
+    id_ = id_of("compared", part)
+    return Section(id_, title, answer.query, rows, notes, drawings, _OF_COMPARED)
 
 
-def _better(first: str, asked: Asked) -> str:
+def _better(first: str, asked: Asked) -> list[str]:
     side = "below" if asked.metric.less_is_better else "above"
-    return f"A difference {side} 0: better than {first}."
+    return [f"Rows that both models scored. A difference {side} 0: better than {first}."]
 
 
 def _end(asked: Asked) -> str:
@@ -205,11 +245,11 @@ def _first(slices: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     return slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
 
 
-def _cut(rows: pl.DataFrame, which: str) -> tuple[pl.DataFrame, list[str]]:
-    """As many rows as a table holds, and what is said if these are not all."""
-    if rows.height <= ROWS:
+def _cut(rows: pl.DataFrame, of: int, which: str) -> tuple[pl.DataFrame, list[str]]:
+    """The rows of a table, and what is said if these are not all."""
+    if rows.height == of:
         return rows, []
-    return rows.head(ROWS), [f"The table holds {ROWS:,} of {rows.height:,} rows, the {which}."]
+    return rows, [f"The table holds {rows.height:,} of {of:,} rows, the {which}."]
 
 
 def _left_out(

@@ -6,6 +6,7 @@ import json
 
 import polars as pl
 
+from polars_mcc._report.sections import TOTAL_ID
 from polars_mcc._report.verdict import Report, Sentence
 from polars_mcc._show.table import keys_of, shown
 
@@ -13,34 +14,40 @@ _ROWS = 20  # rows of a table in Markdown, at most: a comment is not long
 
 
 def markdown(report: Report) -> str:
-    """The verdict as a list, and each section as a table that is folded."""
-    parts = [f"# {_escaped(report.title)}", "\n".join(map(_item, report.verdict))]
+    """The verdict as a list, the scores as a table, and all other tables folded."""
+    parts = [f"## {_escaped(report.title)}", "\n".join(map(_item, report.verdict))]
     for section in report.sections:
         if section.rows.is_empty():
             continue
-        more = section.rows.height - _ROWS
-        cut = [f"The first {_ROWS} of {section.rows.height:,} rows."] if more > 0 else []
-        parts += [
-            f"<details><summary>{_escaped(section.title)}</summary>",
-            *map(_escaped, [*section.notes, *cut]),
-            _table(section.rows.head(_ROWS)),
-            *([f"    {section.query}"] if section.query else []),
-            "</details>",
-        ]
-    lines = [f"{_escaped(what)}: {_escaped(text)}" for what, text in report.made.items()]
-    return "\n\n".join([*parts, "\n".join(f"- {line}" for line in lines)]) + "\n"
+        rows = section.rows.drop(section.hidden, strict=False)
+        shown = rows.tail(_ROWS) if section.is_time else rows.head(_ROWS)
+        which = "last" if section.is_time else "first"
+        cut = [f"The {which} {_ROWS} of {rows.height:,} rows."] if rows.height > _ROWS else []
+        told = "\n\n".join([*map(_escaped, [*section.notes, *cut]), _table(shown)])
+        if section.id != TOTAL_ID:
+            summary = f"<details><summary>{_escaped(section.title)}</summary>"
+            told = f"{summary}\n\n{told}\n\n</details>"
+        parts.append(told)
+    made = "; ".join(f"{_escaped(what)}: {_escaped(text)}" for what, text in report.made.items())
+    return "\n\n".join([*parts, f"<sub>{made}</sub>"]) + "\n"
 
 
 def as_json(report: Report) -> str:
-    """The same with all digits; NaN is null, and times are text."""
+    """The same with all digits and columns; NaN is null, and times are text."""
     found = {
+        "schema": 1,
         "title": report.title,
+        "metric": report.asked.metric.name,
+        "ci": report.asked.ci,
+        "models": [*report.models],
+        "keys": [*report.keys],
         "verdict": [
-            {"text": sentence.text, "about": sentence.about, "is_detail": sentence.is_detail}
+            {"kind": sentence.kind, "text": sentence.text, "section": sentence.about}
             for sentence in report.verdict
         ],
         "sections": [
             {
+                "id": section.id,
                 "title": section.title,
                 "query": section.query,
                 "notes": [*section.notes],

@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
 from polars_mcc._report.answers import Answers, Asked
-from polars_mcc._report.sections import ALL, UNSCORED, WORST, Drawing, Section, beside
+from polars_mcc._report.sections import (
+    COMPARED_ID,
+    TOTAL_ID,
+    UNSCORED_ID,
+    WORST_ID,
+    Drawing,
+    Section,
+    id_of,
+)
 from polars_mcc._search.words import said, summed_up
 
 _WORST = 3  # slices that are told of
 
 
 class Sentence(NamedTuple):
-    """What is said, and the title of the section that has the numbers."""
+    """What is said, of what kind it is, and the section that has the numbers."""
 
     text: str
+    kind: Literal["score", "slices", "slice", "comparison", "regression", "unscored"]
     about: str
-    is_detail: bool = False
-    """Whether it belongs to the sentence before it."""
+    """The `id` of a section."""
+
+    @property
+    def is_detail(self) -> bool:
+        """Whether it belongs to the sentence before it."""
+        return self.kind in {"slice", "regression"}
 
 
 class Report(NamedTuple):
     """What a report says, in whatever format."""
 
     title: str
+    asked: Asked
+    models: Sequence[str]
+    keys: Sequence[str]
     verdict: Sequence[Sentence]
     sections: Sequence[Section]
     made: Mapping[str, str]
@@ -38,7 +54,7 @@ def verdict(answers: Answers, asked: Asked) -> list[Sentence]:
         *_overall(answers, asked),
         *_behind(answers, asked),
         *_better(answers, asked),
-        _unscored(answers),
+        *_unscored(answers),
     ]
 
 
@@ -46,13 +62,12 @@ def _overall(answers: Answers, asked: Asked) -> Iterator[Sentence]:
     metric = asked.metric.name
     for row in answers.total.rows.iter_rows(named=True):
         model = f"{row['model']}: " if "model" in row else ""
-        if row[metric] is None:
-            yield Sentence(f"{model}no row is scored.", ALL)
-            continue
-        low, high = row[f"{metric}_low"], row[f"{metric}_high"]
-        sure = "" if low is None else f" ({_percent(asked.ci)} interval {_to(low, high)})"
-        score = f"{_named(metric)} {_score(row[metric])}{sure}"
-        yield Sentence(f"{model}{score}, of {_rows(row['n'])}.", ALL)
+        text = "no row is scored"
+        if row[metric] is not None:
+            low, high = row[f"{metric}_low"], row[f"{metric}_high"]
+            sure = "" if low is None else f" ({_level(asked.ci)} interval {_to(low, high)})"
+            text = f"{_named(metric)} {_score(row[metric])}{sure}, of {_rows(row['n'])}"
+        yield Sentence(f"{model}{text}.", "score", TOTAL_ID)
 
 
 def _behind(answers: Answers, asked: Asked) -> Iterator[Sentence]:
@@ -60,20 +75,23 @@ def _behind(answers: Answers, asked: Asked) -> Iterator[Sentence]:
         return
     metric = asked.metric.name
     listed, looked = summed_up(answers.worst.rows, metric)
-    yield Sentence(looked, WORST)
+    more = f" The worst {_WORST}:" if listed.height > _WORST else ""
+    yield Sentence(f"{looked}{more}", "slices", WORST_ID)
     for row in listed.head(_WORST).iter_rows(named=True):
-        scores = f"{_score(row[metric])} beside {_score(row[f'{metric}_rest'])} elsewhere"
+        model = f" ({row['model']})" if "model" in row else ""
+        scores = f"{_score(row[metric])}, elsewhere {_score(row[f'{metric}_rest'])}"
+        difference = f"{_signed(row['diff'])}, {_to(row['diff_low'], row['diff_high'])}"
         confused = ""
         if row["confused"] is not None:
             confused = (
-                f"; {_percent(row['confused'])} of gold {row['confused_gold']} are predicted "
-                f"{row['confused_pred']}, elsewhere {_percent(row['confused_rest'])}"
+                f" Of gold {row['confused_gold']}, {_percent(row['confused'])} are predicted "
+                f"{row['confused_pred']}; elsewhere {_percent(row['confused_rest'])}."
             )
         text = (
-            f"{said(row)}: {_named(metric)} {scores} (difference {_signed(row['diff'])}, "
-            f"{_to(row['diff_low'], row['diff_high'])}), n {row['n']:,}{confused}."
+            f"{said(row, with_model=False)}{model}: {_named(metric)} {scores} (difference "
+            f"{difference}), n\u00a0{row['n']:,}.{confused}"
         )
-        yield Sentence(text, WORST, is_detail=True)
+        yield Sentence(text, "slice", WORST_ID)
 
 
 def _better(answers: Answers, asked: Asked) -> Iterator[Sentence]:
@@ -83,49 +101,54 @@ def _better(answers: Answers, asked: Asked) -> Iterator[Sentence]:
     turn = -1 if asked.metric.less_is_better else 1
     level = 1 - asked.ci
     for row in answers.compared.rows.iter_rows(named=True):
-        about = beside(first)
         name, p = row["model"], row["p_adjusted"]
         if p is None or row["diff"] is None:
-            yield Sentence(f"{name} and {first} cannot be compared: one has no interval.", about)
+            text = f"{name} and {first} cannot be compared: one has no interval."
+            yield Sentence(text, "comparison", COMPARED_ID)
             continue
-        numbers = (
-            f"{_signed(row['diff'])} ({_to(row['diff_low'], row['diff_high'])}), {_p_value(p)}"
-        )
+        interval = f"{_level(asked.ci)} interval {_to(row['diff_low'], row['diff_high'])}"
+        numbers = f"{_named(asked.metric.name)} {_signed(row['diff'])} ({interval}; {_p_value(p)})"
         if p >= level:
-            yield Sentence(f"Nothing shows that {name} differs from {first}: {numbers}.", about)
+            text = f"Nothing shows that {name} differs from {first}: {numbers}."
+            yield Sentence(text, "comparison", COMPARED_ID)
+            where: Sequence[tuple[str, int]] = [("better", turn), ("worse", -turn)]
         else:
             is_better = row["diff"] * turn > 0
             word = "better" if is_better else "worse"
-            yield Sentence(f"{name} is {word} than {first}: {numbers}.", about)
-            turn_here = turn if is_better else -turn
-            yield from _otherwise(answers, name, word, turn_here, level)
+            yield Sentence(f"{name} is {word} than {first}: {numbers}.", "comparison", COMPARED_ID)
+            where = [("worse", -turn)] if is_better else [("better", turn)]
+        yield from _where(answers, name, where, level)
 
 
-def _otherwise(
-    answers: Answers, model: str, word: str, turn: int, level: float
+def _where(
+    answers: Answers, model: str, words: Sequence[tuple[str, int]], level: float
 ) -> Iterator[Sentence]:
-    """Where a model that is better is worse; or one that is worse, better."""
-    other = {"better": "worse", "worse": "better"}[word]
-    title, looked = beside(answers.models[0]), 0
+    """In which slices a model is better, or worse, whatever it is over all."""
+    looked = 0
     found = []
     for part, answer in answers.compared_by:
         rows = answer.rows.filter(pl.col("model") == model)
-        looked += rows.height
-        against = rows.filter((pl.col("p_adjusted") < level) & (pl.col("diff") * turn < 0))
-        if against.is_empty():
-            continue
-        worst = against.sort(pl.col("diff") * turn, maintain_order=True).head(_WORST)
-        told = [
-            f"{_slice(row, part.columns)} ({_signed(row['diff'])}, {_p_value(row['p_adjusted'])})"
-            for row in worst.iter_rows(named=True)
-        ]
-        number = f"{against.height:,} of {rows.height:,} slices by {part.name}"
-        text = f"It is {other} in {number}: {', '.join(told)}."
-        found.append(Sentence(text, f"{title}, by {part.name}", is_detail=True))
+        looked += rows["p_adjusted"].drop_nulls().len()
+        for word, sign in words:
+            moved = pl.col("diff") * sign
+            there = rows.filter((pl.col("p_adjusted") < level) & (moved > 0))
+            if there.is_empty():
+                continue
+            most = there.sort(moved, descending=True, maintain_order=True).head(_WORST)
+            told = ", ".join(
+                f"{_slice(row, part.columns)} "
+                f"({_signed(row['diff'])}, {_p_value(row['p_adjusted'])})"
+                for row in most.iter_rows(named=True)
+            )
+            number = f"{there.height:,} of {rows.height:,} slices by {part.name}"
+            these = f", most in {told}" if there.height > _WORST else f": {told}"
+            text = f"It is {word} in {number}{these}."
+            found.append(Sentence(text, "regression", id_of("compared", part)))
     if looked and not found:
         names = ", ".join(part.name for part, _ in answers.compared_by)
-        text = f"It is {other} in none of {looked:,} slices by {names}."
-        found = [Sentence(text, title, is_detail=True)]
+        either = " or ".join(word for word, _ in words)
+        text = f"It is {either} in none of {looked:,} slices by {names}."
+        found = [Sentence(text, "regression", COMPARED_ID)]
     yield from found
 
 
@@ -133,21 +156,17 @@ def _slice(row: dict[str, Any], columns: Sequence[str]) -> str:
     if len(columns) > 1:
         return said(row, with_model=False)
     [name] = columns
-    return f"{name} = {'null' if row[name] is None else row[name]}"
+    return "null" if row[name] is None else str(row[name])
 
 
-def _unscored(answers: Answers) -> Sentence:
+def _unscored(answers: Answers) -> Iterator[Sentence]:
     if answers.unscored.is_empty():
-        return Sentence("All rows are scored.", UNSCORED)
-    reasons = answers.unscored.iter_rows(named=True)
-    several = len(answers.models) > 1
-    told = [
-        f"{row['n_null']:,} of {row['pred']} ({row['reason']})"
-        if several
-        else f"{row['n_null']:,} ({row['reason']})"
-        for row in reasons
-    ]
-    return Sentence(f"Rows not scored: {', '.join(told)}.", UNSCORED)
+        yield Sentence("All rows are scored.", "unscored", UNSCORED_ID)
+    for row in answers.unscored.iter_rows(named=True):
+        of_model = f" by {row['pred']}" if len(answers.models) > 1 else ""
+        what = "is" if row["n_null"] == 1 else "are"
+        text = f"{_rows(row['n_null'])} {what} not scored{of_model}: {row['reason']}."
+        yield Sentence(text, "unscored", UNSCORED_ID)
 
 
 def _named(metric: str) -> str:
@@ -171,12 +190,20 @@ def _to(low: float | None, high: float | None) -> str:
     return " to ".join(ends)
 
 
+def _level(ci: float) -> str:
+    return f"{100 * ci:.10g}\u00a0%"
+
+
 def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.3g} %"
+    """With a decimal where there are few, and a space that does not end a line."""
+    if share is None:
+        return "–"
+    digits = 0 if share >= 0.1 or share == 0 else 1
+    return f"{100 * share:.{digits}f}\u00a0%"
 
 
 def _p_value(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p {p:.2g}"
+    return "p\u00a0<\u00a00.001" if p < 0.001 else f"p\u00a0=\u00a0{p:.2g}"
 
 
 def picture(answers: Answers, asked: Asked) -> list[Drawing]:

@@ -55,10 +55,10 @@ def written(
         "made": f"{dt.datetime.now(dt.timezone.utc):%Y-%m-%d %H:%M} UTC",
         "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
     }
-    report = Report(title, said, shown, made)
+    report = Report(title, asked, found.models, found.keys, said, shown, made)
     if format == "md":
         return markdown(report)
     if format == "json":
         return as_json(report)
-    chart, notes = explorer.explorer(found, asked, log.meaning.nulls, explored)
+    chart, notes = explorer.explorer(found, asked, log.meaning, explored)
     return page.page(report, picture(found, asked), chart, notes)

@@ -14,10 +14,9 @@ def summed_up(answer: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, str]:
     if models.is_empty():
         return listed, "No slice has enough rows and two labels: none was looked at."
     tested, untested = models.select(pl.col("n_tested", "n_untested").sum()).row(0)
-    looked = (
-        f"{tested:,} slices were looked at, and {untested:,} had too few rows or no interval; "
-        f"{listed.height or 'none'} {'is' if listed.height <= 1 else 'are'} behind"
-    )
+    of_models = f" of {models.height} models" if models.height > 1 else ""
+    small = f" ({untested:,} more have too few rows, or no interval)" if untested else ""
+    looked = f"{tested:,} slices{of_models} looked at{small}, {listed.height or 'none'} behind"
     nearest = answer.filter(pl.col("verdict") == "not behind").head(1)
     if listed.height or nearest.is_empty():
         return listed, f"{looked}."

@@ -19,6 +19,7 @@ except ModuleNotFoundError as error:
     raise missing(subject="a chart", package="altair", extra="plot") from error
 
 __all__ = [
+    "COLOURS",
     "LABEL_LIMIT",
     "Chart",
     "alt",
@@ -34,7 +35,7 @@ __all__ = [
 Chart: TypeAlias = alt.LayerChart
 
 LABEL_LIMIT = 320  # pixels of the name of a slice
-_COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def check(result: pl.DataFrame, source: str, *columns: str) -> None:
@@ -117,7 +118,7 @@ def lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
 
 def colour(column: str, rows: pl.DataFrame) -> alt.Color:
     names = rows[column].unique(maintain_order=True).to_list()
-    colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(names))]
+    colours = [COLOURS[place % len(COLOURS)] for place in range(len(names))]
     return alt.Color(column, type="nominal", title=None).scale(domain=names, range=colours)
 
 

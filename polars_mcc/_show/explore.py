@@ -15,13 +15,16 @@ from polars_mcc._inference.methods import normal_critical
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls, check_at_least, check_choice, check_level
 from polars_mcc._log.columns import as_expr, quoted
+from polars_mcc._log.labels import as_label
 from polars_mcc._log.text import as_text
 from polars_mcc._show import chart
 from polars_mcc._show.chart import alt
 from polars_mcc._show.in_browser import (
     ALL,
+    IS_SHOWN,
     LINES,
     METRICS,
+    OF_POSITIVE,
     PAIR,
     Chart,
     named,
@@ -37,10 +40,10 @@ _PAGES = 40
 _LABELS = 30  # labels up to which a matrix is drawn; of more, the pairs with most misses
 _PAIRS = 25  # of these, so many
 _STEP = 20  # pixels of a line
-_CELL = 36  # pixels that a cell of the matrix is wide
+_CELL, _CELL_LIMIT = 36, 90  # pixels that a cell of the matrix is wide, at least and at most
 _WIDTH = 400  # pixels of the points, beside the names and the figures
 _NAMES = 200  # pixels of the name of a slice
-_CHOSEN = "#D55E00"
+_CHOSEN = "#CC79A7"
 
 
 def explore(
@@ -48,7 +51,9 @@ def explore(
     *,
     metric: str = defaults.METRIC,
     ci: float | None = defaults.LEVEL,
+    positive: object = None,
     nulls: Nulls = defaults.NULLS,
+    min_n: int = 1,
     rows: int = defaults.EXPLORED,
 ) -> Explorer:
     """Draw counts so that slices are chosen, scored and opened in the browser.
@@ -60,10 +65,13 @@ def explore(
 
     Args:
         counts: What `counts` gives: keys, `model` if there are several, `gold`, `pred`, `n`.
-        metric: What is shown first: "mcc", "accuracy", "balanced_accuracy", "f1_macro" or "kappa".
+        metric: What is shown first: "mcc", "accuracy", "balanced_accuracy", "f1_macro" or "kappa";
+            with a positive label also "precision", "recall" or "f1".
         ci: The confidence level of the intervals. None: no intervals, as of counts whose rows are
             not independent.
+        positive: The label that is positive. None: True, if labels are Boolean.
         nulls: What a null label is, as in `PredictionLog`: "drop" or "label".
+        min_n: Slices of fewer rows are not shown at first; the reader may change it.
         rows: How many counts the chart holds, at most: 20 to 40 bytes each. Of more, the keys with
             most values are left out; the title of the chart names them.
 
@@ -71,7 +79,8 @@ def explore(
         An altair chart. Scores are those of `by`, as a browser computes them: to 12 digits or
         more. The interval is Wilson's (1927), of a proportion with the variance of the score (the
         delta method): a little simpler than those of `by`. A slice of one gold or one predicted
-        label has MCC 0 and no interval.
+        label has MCC 0 and no interval. Where precision, recall or F1 is 0/0, the slice is not
+        shown.
 
     Raises:
         TypeError: The counts are no DataFrame.
@@ -86,9 +95,6 @@ def explore(
         >>> chart.save("explore.html", inline=True)  # doctest: +SKIP
     """
     chart.check(counts, "counts()", "gold", "pred", "n")
-    if metric not in METRICS:
-        msg = f"metric must be one of {quoted(METRICS)}, got {metric!r}"
-        raise ValueError(msg)
     if ci is not None:
         check_level(ci)
     check_at_least("rows", rows, 1)
@@ -99,10 +105,18 @@ def explore(
     if counts.is_empty():
         msg = "there is nothing to explore: the counts have no row with two labels"
         raise ValueError(msg)
+    labels = labels_of(counts)
+    code = _code(labels, positive)
+    metrics = METRICS if code is None else (*METRICS, *OF_POSITIVE)
+    if metric not in metrics:
+        msg = f"metric must be one of {quoted(metrics)}, got {metric!r}"
+        raise ValueError(msg)
     cells, keys = within(counts, given, rows)
     left_out = [key for key in given if key not in keys]
-    columns, texts = _coded(_with_hits(cells, keys), keys)
-    asking = _asking(keys, texts, metric)
+    columns, texts = _coded(_with_hits(cells, keys), keys, labels)
+    chosen = alt.binding_select(options=[*metrics], name="metric ")
+    of_metric = alt.param(name="metric", value=metric, bind=chosen)
+    asking = _asking(keys, texts, of_metric, code, min_n)
     title = alt.TitleParams(
         f"left out, as they have too many values: {', '.join(left_out)}" if left_out else "",
         anchor="start",
@@ -114,13 +128,14 @@ def explore(
         name="shown",
         fields=["line"],
         on="click",
+        clear=False,
         value=[{"line": 1}],
         empty=False,
-        bind=alt.binding_range(name="open line ", min=1, max=LINES, step=1),
+        bind=alt.binding_range(name="slice shown ", min=1, max=LINES, step=1),
     )
     views: Chart = alt.vconcat(
         _list(shown, has_interval=ci is not None),
-        _matrix(shown, len(texts["gold"])),
+        _matrix(texts["gold"]),
     )
     of = [f"of_{place}" for place, _ in enumerate(keys)]
     pairs = named(ranked(of_slices(alt.Chart(), [*columns], of), of), of)
@@ -128,8 +143,22 @@ def explore(
     views = views.add_params(*asking, *names).properties(title=title, padding=5)
     finished: Explorer = chart.styled(views.resolve_scale(color="independent"))
     # At last, as each step above copies its chart.
+    finished.autosize = alt.AutoSizeParams(type="pad", resize=True)  # The list grows and shrinks.
     finished.transform, finished.data = pairs.transform, alt.InlineData(values=[columns])
     return finished
+
+
+def labels_of(counts: pl.DataFrame) -> pl.Series:
+    """The labels that occur, sorted: their places are their codes."""
+    return pl.concat([counts["gold"], counts["pred"]]).unique().sort()
+
+
+def _code(labels: pl.Series, positive: object) -> int | None:
+    """The code of the positive label; None if none is named."""
+    if positive is None and labels.dtype != pl.Boolean:
+        return None
+    value: Any = as_label(positive if positive is not None else True, labels.dtype)
+    return labels.index_of(value)
 
 
 def within(
@@ -161,7 +190,7 @@ def _with_hits(cells: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _coded(
-    cells: pl.DataFrame, keys: Sequence[str]
+    cells: pl.DataFrame, keys: Sequence[str], labels: pl.Series
 ) -> tuple[dict[str, list[Any]], dict[str, list[str]]]:
     """The columns of the data, as codes; and the texts that they stand for, in order."""
     columns: dict[str, list[Any]] = {"n": cells["n"].to_list()}
@@ -176,7 +205,6 @@ def _coded(
 
     coded = {key: f"key_{place}" for place, key in enumerate(keys)}
     coded |= {name: name for name in ("model", "gold", "pred") if name in cells.columns}
-    labels = pl.concat([cells["gold"], cells["pred"]]).unique().sort()
     for name, column in coded.items():
         is_label = column in {"gold", "pred"}
         values = labels if is_label else cells[name].unique(maintain_order=name == "model")
@@ -188,29 +216,32 @@ def _coded(
 
 
 def _asking(
-    keys: Sequence[str], texts: Mapping[str, Sequence[str]], metric: str
+    keys: Sequence[str],
+    texts: Mapping[str, Sequence[str]],
+    metric: alt.Parameter,
+    positive: int | None,
+    min_n: int,
 ) -> list[alt.Parameter]:
     """What the reader chooses."""
-    asked = []
+    asked, filters = [], []
     for place, key in enumerate(keys):
         box = alt.binding_checkbox(name=f"slice by {key} ")
         values = texts[f"key_{place}"]
         codes, named = [ALL, *range(len(values))], ["all", *values]
         only = alt.binding_select(options=codes, labels=named, name=f"only {key} ")
-        asked += [
-            alt.param(name=f"by_{place}", value=place == 0, bind=box),
-            alt.param(name=f"only_{place}", value=ALL, bind=only),
-        ]
+        asked.append(alt.param(name=f"by_{place}", value=place == 0, bind=box))
+        filters.append(alt.param(name=f"only_{place}", value=ALL, bind=only))
+    asked += filters
     if models := texts.get("model", ()):
         model = alt.binding_select(options=[*range(len(models))], labels=models, name="model ")
         asked.append(alt.param(name="model", value=0, bind=model))
-    metrics = alt.binding_select(options=[*METRICS], name="metric ")
-    least = alt.BindInput(input="number", name="at least n ")
-    pages = alt.binding_range(name=f"{LINES} slices, page ", min=1, max=_PAGES, step=1)
+    least = alt.BindInput(input="number", name="minimum rows ")
+    pages = alt.binding_range(name="page ", min=1, max=_PAGES, step=1)
     return [
         *asked,
-        alt.param(name="metric", value=metric, bind=metrics),
-        alt.param(name="least", value=1, bind=least),
+        metric,
+        alt.param(name="positive", value=-1 if positive is None else positive),
+        alt.param(name="least", value=min_n, bind=least),
         alt.param(name="page", value=1, bind=pages),
     ]
 
@@ -219,7 +250,7 @@ def _list(shown: alt.Parameter, *, has_interval: bool) -> Chart:
     """A line per slice: its point and interval, its n and score in figures."""
     ends = ["low", "high"] if has_interval else []
     rows = alt.Chart().transform_aggregate(
-        pairs="count()", groupby=["line", "slice", "score", "s", *ends]
+        pairs="count()", groupby=["line", "lines", "slice", "score", "s", "shown_of", *ends]
     )
     y = alt.Y("line", type="ordinal").axis(
         title=None,
@@ -235,7 +266,7 @@ def _list(shown: alt.Parameter, *, has_interval: bool) -> Chart:
     tooltip += [alt.Tooltip(name, type="quantitative", format=".3f") for name in ("score", *ends)]
     base = rows.encode(y=y, tooltip=tooltip)
     x = alt.X("score", type="quantitative").scale(zero=False).title("score")
-    chosen = alt.condition(shown, alt.value(_CHOSEN), alt.value(COLOUR))
+    chosen = alt.condition(IS_SHOWN, alt.value(_CHOSEN), alt.value(COLOUR))
     points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").encode(
         x=x, color=chosen
     )
@@ -253,19 +284,27 @@ def _list(shown: alt.Parameter, *, has_interval: bool) -> Chart:
             (120, alt.Text("score", type="quantitative", format=".3f")),
         )
     ]
-    layers += [named, *figures]
+    first = rows.transform_filter(PAIR.line == 1)
+    texts = {0: alt.Text("shown_of", type="nominal"), 70: alt.value("n"), 120: alt.value("score")}
+    heads = [
+        first.mark_text(align="right" if at else "left", fontWeight="bold", color=GREY).encode(
+            x=alt.value(_WIDTH + at if at else 0), y=alt.value(-10), text=text
+        )
+        for at, text in texts.items()
+    ]
+    layers += [named, *figures, *heads]
     described = "Slices from the lowest score up, with n, score and interval."
     return alt.layer(*layers).properties(
         width=_WIDTH, height=alt.Step(_STEP), description=described
     )
 
 
-def _matrix(shown: alt.Parameter, labels: int) -> Chart:
+def _matrix(labels: Sequence[str]) -> Chart:
     """The confusion matrix of the slice that is chosen; of many labels, its largest misses."""
     pair = PAIR
-    of_slice = alt.Chart().transform_filter(shown).transform_filter(pair.n > 0)
+    of_slice = alt.Chart().transform_filter(IS_SHOWN).transform_filter(pair.n > 0)
     n = alt.Text("n", type="quantitative", format=",~r")
-    if labels > _LABELS:
+    if len(labels) > _LABELS:
         misses = (
             of_slice.transform_filter(~pair.is_hit)
             .transform_window(place="row_number()", sort=[alt.SortField("n", order="descending")])
@@ -283,7 +322,7 @@ def _matrix(shown: alt.Parameter, labels: int) -> Chart:
         sort = alt.SortField("gold"), alt.SortField("pred")
         base = share.encode(
             x=alt.X("pred_text", type="nominal", sort=sort[1], title="pred").axis(
-                labelAngle=0, labelLimit=60
+                labelAngle=0, labelLimit=_CELL_LIMIT
             ),
             y=alt.Y("gold_text", type="nominal", sort=sort[0], title="gold").axis(
                 labelLimit=_NAMES
@@ -301,7 +340,8 @@ def _matrix(shown: alt.Parameter, labels: int) -> Chart:
             base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1])),
             base.mark_text(fontSize=10).encode(text=n, color=contrast),
         ]
-        size = {"width": alt.Step(_CELL), "height": alt.Step(_STEP)}
+        cell = min(max(_CELL, 8 * max(map(len, labels))), _CELL_LIMIT)
+        size = {"width": alt.Step(cell), "height": alt.Step(_STEP)}
     slice_ = of_slice.transform_aggregate(pairs="count()", groupby=["slice"])
     title = slice_.mark_text(align="left", baseline="bottom", fontWeight="bold", color=GREY)
     layers.append(title.encode(x=alt.value(0), y=alt.value(-8), text="slice:N"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 from polars_mcc._show.chart import alt
@@ -39,18 +40,26 @@ class _Score(NamedTuple):
     least: float = 0.0
 
 
+def param(name: str) -> Expression:
+    """What the reader has chosen, or a list of texts: in an expression."""
+    from altair.expr.core import ConstExpression  # noqa: PLC0415 - altair is there by now
+
+    return ConstExpression(name)
+
+
 PAIR = alt.datum
 _HIT = expr.if_(PAIR.is_hit, 1, 0)
 _S2 = PAIR.s * PAIR.s
 _MET = PAIR.p_of_gold + PAIR.t_of_pred
-_INALL = PAIR.c * PAIR.s - PAIR.U
+_JOINT = PAIR.c * PAIR.s - PAIR.U
 _AGREE = _HIT * PAIR.s + PAIR.c - _MET
+_IS_GOLD, _IS_PRED = (side == param("positive") for side in (PAIR.gold, PAIR.pred))
 _SCORES: Mapping[str, _Score] = {
     "mcc": _Score(
         PAIR.t * PAIR.p,
         PAIR.p * PAIR.p,
         PAIR.t * PAIR.t,
-        _INALL,
+        _JOINT,
         expr.sqrt((_S2 - PAIR.V) * (_S2 - PAIR.W)),
         _AGREE / expr.sqrt((_S2 - PAIR.V) * (_S2 - PAIR.W))
         - PAIR.score * ((PAIR.s - PAIR.p) / (_S2 - PAIR.V) + (PAIR.s - PAIR.t) / (_S2 - PAIR.W)),
@@ -83,20 +92,44 @@ _SCORES: Mapping[str, _Score] = {
         PAIR.t * PAIR.p,
         0,
         0,
-        _INALL,
+        _JOINT,
         _S2 - PAIR.U,
         (_AGREE - PAIR.score * (2 * PAIR.s - _MET)) / (_S2 - PAIR.U),
         -1.0,
     ),
+    "precision": _Score(
+        expr.if_(_IS_GOLD, PAIR.hits, 0),
+        expr.if_(_IS_GOLD, PAIR.p, 0),
+        0,
+        PAIR.U,
+        PAIR.V,
+        expr.if_(_IS_PRED, (_HIT - PAIR.score) / PAIR.V, 0),
+    ),
+    "recall": _Score(
+        expr.if_(_IS_GOLD, PAIR.hits, 0),
+        expr.if_(_IS_GOLD, PAIR.t, 0),
+        0,
+        PAIR.U,
+        PAIR.V,
+        expr.if_(_IS_GOLD, (_HIT - PAIR.score) / PAIR.V, 0),
+    ),
+    "f1": _Score(
+        expr.if_(_IS_GOLD, 2 * PAIR.hits, 0),
+        expr.if_(_IS_GOLD, PAIR.t + PAIR.p, 0),
+        0,
+        PAIR.U,
+        PAIR.V,
+        (expr.if_(_IS_GOLD, 2 * _HIT - PAIR.score, 0) - expr.if_(_IS_PRED, PAIR.score, 0)) / PAIR.V,
+    ),
 }
-METRICS = (*_SCORES,)
+OF_POSITIVE = ("precision", "recall", "f1")
+METRICS = tuple(name for name in _SCORES if name not in OF_POSITIVE)
 
 
-def param(name: str) -> Expression:
-    """What the reader has chosen, or a list of texts: in an expression."""
-    from altair.expr.core import ConstExpression  # noqa: PLC0415 - altair is there by now
-
-    return ConstExpression(name)
+IS_SHOWN = PAIR.line == expr.min(
+    expr.if_(param("isArray(shown.line)"), param("shown.line")[0], 1), PAIR.lines
+)
+"""Whether a slice is the one whose matrix is shown: the line that was chosen, or the last."""
 
 
 def _of_metric(of: Callable[[_Score], Any]) -> Any:  # noqa: ANN401 - an expression
@@ -126,11 +159,14 @@ def of_slices(counts: Chart, columns: Sequence[str], keys: Sequence[str]) -> Cha
 
 def ranked(pairs: Chart, keys: Sequence[str]) -> Chart:
     """The pairs with the `score` of their slice, of the slices on the page, each a `line` of it."""
-    first = (param("page") - 1) * LINES
+    pages = expr.max(expr.ceil(PAIR.slices / LINES), 1)
+    first = (expr.min(param("page"), pages) - 1) * LINES
     sums = {
         name: expr.if_(PAIR.is_hit, _of_metric(operator.attrgetter(name)), 0)
         for name in ("u", "v", "w")
     }
+    last = expr.min(first + LINES, PAIR.slices)
+    is_of_positive = reduce(operator.or_, (param("metric") == name for name in OF_POSITIVE))
     above, below = (_of_metric(operator.attrgetter(name)) for name in ("above", "below"))
     return (
         pairs.transform_calculate(is_hit=PAIR.gold == PAIR.pred)
@@ -143,12 +179,18 @@ def ranked(pairs: Chart, keys: Sequence[str]) -> Chart:
         )
         .transform_filter(PAIR.s >= expr.toNumber(param("least")))
         .transform_calculate(below=below)
+        .transform_filter((PAIR.below > 0) | ~is_of_positive)  # else it is 0/0
         .transform_calculate(score=expr.if_(PAIR.below > 0, above / PAIR.below, 0))
         .transform_window(
             place="dense_rank()", sort=[alt.SortField(name) for name in ("score", *keys)]
         )
+        .transform_joinaggregate(slices="max(place)")
         .transform_filter((PAIR.place > first) & (PAIR.place <= first + LINES))
-        .transform_calculate(line=PAIR.place - first)
+        .transform_calculate(
+            line=PAIR.place - first,
+            lines=expr.min(LINES, PAIR.slices - first),
+            shown_of="Slices " + (first + 1) + " to " + last + " of " + PAIR.slices,
+        )
     )
 
 

@@ -134,7 +134,9 @@ def shown(name: str, value: object, *, is_key: bool) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:.2g}" if name.startswith("p_") else f"{value:.3f}"
+        if name.startswith("p_"):
+            return "<0.001" if value < 0.001 else f"{value:.2g}"
+        return f"{value:.3f}"
     return str(value)
 
 

@@ -21,15 +21,18 @@ def digits():
 def test_json_has_all_digits():
     found = json.loads(digits().report("ink_band", format="json", title="Monday"))
     assert found["title"] == "Monday"
-    sections = {section["title"]: section for section in found["sections"]}
+    assert [found[name] for name in ("metric", "ci", "models", "keys")] == [
+        *("mcc", 0.95, ["logistic", "knn"], ["ink_band"])
+    ]
+    sections = {section["id"]: section for section in found["sections"]}
     total = digits().score(ci=0.95).collect()
-    rows = sections["All rows"]["rows"]
+    rows = sections["total"]["rows"]
     assert [row["mcc_low"] for row in rows] == total["mcc_low"].to_list()
-    query = sections["By ink_band"]["query"]
+    query = sections["by:ink_band"]["query"]
     frame = pl.scan_parquet("data/digits.parquet")
     slices = eval(query, {"log": frame, "each": polars_mcc.each}).collect()  # noqa: S307
     slices = slices.filter(keys="ink_band").sort("ink_band", "model")
-    told = pl.DataFrame(sections["By ink_band"]["rows"]).sort("ink_band", "model")
+    told = pl.DataFrame(sections["by:ink_band"]["rows"]).sort("ink_band", "model")
     assert (
         told["mcc"].to_list()
         == slices.sort(pl.col("ink_band").cast(pl.String), "model")["mcc"].to_list()
@@ -39,11 +42,11 @@ def test_json_has_all_digits():
 
 def test_markdown_has_the_verdict_and_the_tables():
     text = digits().report("ink_band", "day", format="md", title="Monday")
-    assert text.startswith("# Monday\n\n- logistic: MCC 0.941 ")
+    assert text.startswith("## Monday\n\n- logistic: MCC 0.941 ")
     assert text.count("<details>") == text.count("</details>")
     assert "<summary>By ink\\_band</summary>" in text
-    assert "The first 20 of 60 rows." in text
-    table = re.search(r"<summary>All rows</summary>\n\n(.*?)\n\n", text, re.DOTALL)[1]
+    assert "The last 20 of 60 rows." in text
+    table = re.search(r"\n\n(\| model .*?)\n\n", text, re.DOTALL)[1]
     head, rule, *rows = table.splitlines()
     assert head.startswith("| model | n | mcc |")
     assert rule.startswith("| --- | ---: | ---: |")
@@ -54,9 +57,9 @@ def test_markdown_has_the_verdict_and_the_tables():
 def test_text_of_the_log_is_text():
     text = hostile_log().mcc.report("<b>country</b>", format="md", title=HOSTILE[0])
     said = [line for line in text.splitlines() if not line.startswith("    ")]  # else it is code
-    assert not re.search(r"(?<!\\)<(?!/?details>|/?summary>)", "\n".join(said))
+    assert not re.search(r"(?<!\\)<(?!/?(details|summary|sub)>)", "\n".join(said))
     found = json.loads(hostile_log().mcc.report("<b>country</b>", format="json"))
-    assert {row["<b>country</b>"] for row in found["sections"][3]["rows"]} == {*HOSTILE}
+    assert {row["<b>country</b>"] for row in found["sections"][2]["rows"]} == {*HOSTILE}
 
 
 def test_a_cell_stays_a_cell():

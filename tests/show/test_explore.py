@@ -15,7 +15,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from polars_mcc import plot
-from polars_mcc._show.in_browser import METRICS
+from polars_mcc._show.in_browser import METRICS, OF_POSITIVE
 
 KEYS = ["ink_band", "fold", "day"]
 MODELS = ["logistic", "knn", "bayes"]
@@ -113,23 +113,39 @@ def wilson(score: float, se: float | None, n: int, least: float) -> list[float]:
     return [least + span * (middle + sign * reach) / (1 + z**2 / rows) for sign in (-1, 1)]
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_intervals_are_wilson_s_with_the_standard_error_of_by(page, metric):
-    ask(page, by_0=True, by_1=True, by_2=False, only_0=-1, only_1=-1, only_2=-1, model=1, least=1)
-    ask(page, metric=metric)
-    shown = page.execute_async_script(SHOWN)
-    answer = digits().mcc(pred="knn").by("ink_band", "fold", metrics=metric, ci=0.95)
+def check_intervals(shown: list[dict], log, metric: str) -> None:
+    """Wilson's, with the standard error of `by`."""
+    answer = log.by("ink_band", "fold", metrics=metric, ci=0.95)
     known = {
         f"{ink}, {fold}": (score, se, n)
-        for ink, fold, score, se, n in answer.select(
-            "ink_band", "fold", metric, f"{metric}_se", "n"
-        ).rows()
+        for ink, fold, score, se, n in answer.drop_nulls(metric)
+        .select("ink_band", "fold", metric, f"{metric}_se", "n")
+        .rows()
     }
     least = -1.0 if metric in {"mcc", "kappa"} else 0.0
-    assert len(shown) == len(known) == 15
+    assert {row["slice"] for row in shown} == {*known}
     for row in shown:
-        expected = wilson(*known[row["slice"]], least)
-        assert [row["low"], row["high"]] == pytest.approx(expected, rel=1e-9)
+        score, se, n = known[row["slice"]]
+        assert row["score"] == pytest.approx(score, rel=1e-12)
+        if se is not None or metric in METRICS:
+            expected = wilson(score, se, n, least)
+            assert [row["low"], row["high"]] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_intervals_are_wilson_s_with_the_standard_error_of_by(page, metric):
+    ask(page, by_0=True, by_1=True, model=1, least=1, metric=metric)
+    check_intervals(page.execute_async_script(SHOWN), digits().mcc(pred="knn"), metric)
+
+
+@pytest.mark.parametrize("metric", OF_POSITIVE)
+def test_metrics_of_the_positive_label(browser, tmp_path, metric):
+    log = digits().mcc(pred="logistic", positive=8)
+    path = tmp_path / "report.html"
+    path.write_text(log.report(*KEYS, metric=metric, min_n=1), encoding="utf-8")
+    browser.get(path.as_uri())
+    ask(browser, by_0=True, by_1=True)
+    check_intervals(browser.execute_async_script(SHOWN), log, metric)
 
 
 def test_slices_of_few_rows_are_left_out_and_pages_go_on(page):
@@ -160,7 +176,7 @@ def test_keyboard_and_labels_reach_every_control(page):
     Select(model).select_by_visible_text("bayes")
     expected = digits().mcc(pred="bayes").by("ink_band")["mcc"].min()
     assert page.execute_async_script(SHOWN)[0]["score"] == pytest.approx(expected, rel=1e-12)
-    line = next(control for name, control in named.items() if name.startswith("open line"))
+    line = next(control for name, control in named.items() if name.startswith("slice shown"))
     before = page.find_element(By.CSS_SELECTOR, ".explorer svg").text
     line.send_keys(Keys.ARROW_RIGHT)
     time.sleep(0.3)
@@ -185,6 +201,7 @@ def test_what_cannot_be_explored_is_said():
     counts = digits().mcc.counts("ink_band")
     with pytest.raises(ValueError, match="metric must be one of 'mcc'"):
         plot.explore(counts, metric="tpr")
+    assert plot.explore(counts, metric="recall", positive=8)
     with pytest.raises(ValueError, match="needs a column 'pred'"):
         plot.explore(counts.drop("pred"))
     with pytest.raises(ValueError, match="no row with two labels"):
