@@ -75,9 +75,7 @@ class Answers:
     compared: Answer | None
     """The other models beside the first, if there are several."""
     compared_by: Sequence[tuple[Part, Answer]]
-    counts: pl.DataFrame
-    """The counts by all keys that the log is counted by."""
-    has_units: bool
+    once: Once
     keys: Sequence[str]
     """The names of all keys."""
 
@@ -151,8 +149,7 @@ def answers(log: Described[Any], parts: Sequence[Part], collect: Collect, asked:
         costliest=_costliest(asking, cells),
         compared=_compared(asking, None) if several else None,
         compared_by=[(part, _compared(asking, part)) for part in parts] if several else [],
-        counts=once.explorable(),
-        has_units=once.has_units,
+        once=once,
         keys=[*needed],
     )
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from polars_mcc._log.described import Meaning
 from polars_mcc._report.answers import Answers, Asked
-from polars_mcc._show.explore import Explorer, explore, labels_of, within
+from polars_mcc._show.explore import Explorer, explore, fitting, labels_of
 from polars_mcc._show.in_browser import METRICS, OF_POSITIVE
 
 
@@ -14,12 +14,10 @@ def explorer(
     answers: Answers, asked: Asked, meaning: Meaning, rows: int
 ) -> tuple[Explorer | None, list[str]]:
     """The chart, and notes; or none, and why."""
-    counts = answers.counts
-    if counts.is_empty() or not rows:
+    counts = answers.once.fewer(fitting, rows)
+    if counts.is_empty():
         return None, ["There are no counts to explore in this page."]
-    keys = [name for name in counts.columns if name not in {"model", "gold", "pred", "n"}]
-    counts, kept = within(counts, keys, rows)
-    left_out = [name for name in answers.keys if name not in kept]
+    left_out = [name for name in answers.keys if name not in counts.columns]
     name = asked.metric.name
     how = (
         "Tick the keys that make slices. Choose which rows. Click a slice to see its confusion "
@@ -35,7 +33,7 @@ def explorer(
     metrics = (*METRICS, *OF_POSITIVE) if has_positive else METRICS
     if name not in metrics:
         notes.append(f"{name} is not among the metrics that the page computes.")
-    if not answers.has_units:
+    if not answers.once.has_units:
         notes.append("There are no intervals here: rows are in clusters, or have sample weights.")
     else:
         notes.append(
@@ -45,7 +43,7 @@ def explorer(
     chart = explore(
         counts,
         metric=name if name in metrics else METRICS[0],
-        ci=asked.ci if answers.has_units else None,
+        ci=asked.ci if answers.once.has_units else None,
         positive=positive,
         nulls=meaning.nulls,
         min_n=asked.min_n,

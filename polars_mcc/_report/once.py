@@ -57,13 +57,15 @@ class Once:
             return answer
         return self.collect(about, lambda rows: question(self.log.with_frame(rows)))
 
-    def explorable(self) -> pl.DataFrame:
-        """The counts of rows that have a weight, by all keys; none if the log is not counted."""
-        if self.counts is None:
+    def fewer(self, fitting: Callable[..., Sequence[str]], most: int) -> pl.DataFrame:
+        """A counts table of so many rows at most, by as many keys as fit; none if there is none."""
+        if self.counts is None or not most:
             return pl.DataFrame()
-        rows = self.counts.frame.filter(pl.col(_N).is_not_null())  # type: ignore[union-attr]
+        rows: pl.DataFrame = self.counts.frame.filter(pl.col(_N).is_not_null())  # type: ignore[union-attr]
         keys = [name for name in self.keys if name not in _TAKEN]
-        found: pl.DataFrame = counts(self.counts.with_frame(rows), *keys)
+        models = [name for name in rows.columns if name.startswith(PRED)]
+        kept = fitting(rows, keys, [[_GOLD, model] for model in models], most)
+        found: pl.DataFrame = counts(self.counts.with_frame(rows), *kept)
         return found
 
 

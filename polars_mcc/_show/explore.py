@@ -111,7 +111,10 @@ def explore(
     if metric not in metrics:
         msg = f"metric must be one of {quoted(metrics)}, got {metric!r}"
         raise ValueError(msg)
-    cells, keys = within(counts, given, rows)
+    others = [name for name in ("model", "gold", "pred") if name in counts.columns]
+    keys = fitting(counts, given, [others], rows)
+    by = [as_expr(name) for name in (*keys, *others)]
+    cells = counts.group_by(by, maintain_order=True).agg(pl.col("n").sum())
     left_out = [key for key in given if key not in keys]
     columns, texts = _coded(_with_hits(cells, keys), keys, labels)
     chosen = alt.binding_select(options=[*metrics], name="metric ")
@@ -161,19 +164,22 @@ def _code(labels: pl.Series, positive: object) -> int | None:
     return labels.index_of(value)
 
 
-def within(
-    counts: pl.DataFrame, keys: Sequence[str], rows: int
-) -> tuple[pl.DataFrame, Sequence[str]]:
-    """The counts by as many keys as make no more than so many rows: those of fewest values."""
-    by_size = sorted(keys, key=lambda key: counts[key].n_unique())
-    models = [name for name in ("model",) if name in counts.columns]
-    for many in range(len(keys), -1, -1):
+def fitting(
+    counts: pl.DataFrame, keys: Sequence[str], others: Sequence[Sequence[str]], rows: int
+) -> Sequence[str]:
+    """As many keys as make no more than so many counts: those of fewest values.
+
+    `others` are the columns that counts are by beside the keys: one list, or one for each model.
+    """
+    sizes = {key: counts.select(as_expr(key).n_unique()).item() for key in keys}
+    by_size = sorted(keys, key=sizes.__getitem__)
+    for many in range(len(keys), 0, -1):
         kept = [key for key in keys if key in by_size[:many]]
-        by = [*map(as_expr, kept), *models, "gold", "pred"]
-        cells = counts.group_by(by, maintain_order=True).agg(pl.col("n").sum())
-        if cells.height <= rows:
-            break
-    return cells, kept
+        # Hashes are counted, as groups of as many texts would take much memory.
+        hashes = (pl.struct(*map(as_expr, [*kept, *of])).hash().n_unique() for of in others)
+        if counts.select(pl.sum_horizontal(hashes)).item() <= rows:
+            return kept
+    return []
 
 
 def _with_hits(cells: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
+from polars_mcc._inference.variance import NOTHING
 from polars_mcc._show.chart import alt
 
 Expression: TypeAlias = Any  # altair's, of the columns of a row; it has no type that adds up
@@ -230,7 +231,7 @@ def with_interval(scored: Chart, z: float) -> Chart:
         .transform_calculate(
             z2=z**2
             * expr.if_(
-                (pair.variance > 1e-12) & (pair.share * (1 - pair.share) > 0),
+                (pair.variance * pair.s > NOTHING) & (pair.share * (1 - pair.share) > 0),
                 pair.variance / (pair.share * (1 - pair.share) * pair.span * pair.span),
                 1 / pair.s,
             )

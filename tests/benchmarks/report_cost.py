@@ -10,6 +10,7 @@ Each query is asked in a new process, in turn; the medians.
 from __future__ import annotations
 
 import argparse
+import re
 import statistics
 import subprocess
 import sys
@@ -52,8 +53,6 @@ def write_log(name: str, folder: Path, rows: int) -> Path:
 
 def ask(name: str, path: Path, query: str) -> None:
     """Answer in this process, and print seconds, the peak of memory and the length of the text."""
-    import resource  # noqa: PLC0415 - not on Windows
-
     keys, _, models = LOGS[name]
     start = time.perf_counter()
     log = pl.scan_parquet(path).mcc(pred=models)
@@ -63,7 +62,10 @@ def ask(name: str, path: Path, query: str) -> None:
     else:
         text = log.report(*keys, format=query)
     took = time.perf_counter() - start
-    print(took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, len(text) / 1e6)
+    # Not `ru_maxrss`: that is of the process that started this one, too.
+    status = Path("/proc/self/status").read_text("utf-8")
+    [peak] = re.findall(r"VmHWM:\s*(\d+) kB", status)
+    print(took, int(peak) / 1024, len(text) / 1e6)
 
 
 def asked(name: str, path: Path, query: str) -> list[float]:
