@@ -15,7 +15,7 @@ from polars_mcc._show import chart
 from polars_mcc._show.chart import Chart, alt
 from polars_mcc._show.explore import explore
 from polars_mcc._show.funnel import funnel
-from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of
+from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of, with_texts
 
 __all__ = ["confusion", "curve", "differences", "explore", "funnel", "over_time", "slices"]
 
@@ -204,7 +204,9 @@ def confusion(result: pl.DataFrame) -> Chart:
     else:
         labels = result.columns[len(keys) + 1 : -1]
         cells = result.unpivot(labels, index="gold", variable_name="pred", value_name="n")
-    cells = cells.with_columns(pl.col("gold", "pred").cast(pl.String).fill_null("null"))
+    cells = with_texts(cells, ["gold", "pred"]).with_columns(
+        pl.col("gold", "pred").fill_null("null")
+    )
     whole = pl.col("n").sum().over("gold")
     cells = cells.with_columns(share=pl.when(whole > 0).then(pl.col("n") / whole).otherwise(0.0))
     order = list(dict.fromkeys([*cells["gold"], *cells["pred"]]))

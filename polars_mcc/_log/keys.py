@@ -304,12 +304,13 @@ def _distinct(
     """Each column once, though several sets have it."""
     distinct: list[IntoColumn] = []
     for column in columns:
-        if not any(_is_same(column, other) for other in distinct):
+        if not any(is_same(column, other) for other in distinct):
             distinct.append(column)
     return tuple(distinct), resolved(schema, distinct, "key")
 
 
-def _is_same(one: IntoColumn, other: IntoColumn) -> bool:
+def is_same(one: IntoColumn, other: IntoColumn) -> bool:
+    """Whether two columns are the same name, or the same expression."""
     if isinstance(one, pl.Expr) and isinstance(other, pl.Expr):
         return one.meta.eq(other)
     return isinstance(one, str) and isinstance(other, str) and one == other

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -42,7 +42,8 @@ class Asked:
     @property
     def of_metric(self) -> dict[str, Any]:
         """The option of verbs, where it is not what they take anyway."""
-        return {} if self.metric.name == defaults.METRIC else {"metric": self.given}
+        is_default = isinstance(self.given, str) and self.given == defaults.METRIC
+        return {} if is_default else {"metric": self.given}
 
 
 class AskedKey(NamedTuple):
@@ -64,6 +65,8 @@ class Answers:
     """All that a report knows of its log."""
 
     models: Sequence[str]
+    has_models: bool
+    """Whether answers tell models apart, in a column `model`."""
     total: Answer
     unscored: pl.DataFrame
     """A row per model and reason: `pred`, `reason`, `n_null`."""
@@ -119,14 +122,19 @@ class _Asking:
         others = [other for other in _METRICS if other != name]
         metrics = [self.asked.given, *others]
         slices, query = self.ask("scores", by, keys, needed, metrics=metrics, ci=self.asked.ci)
-        limits = (f"{other}_{end}" for other in others for end in ("se", "low", "high"))
-        return Answer(slices.drop(limits), query)
+        limits = [f"{other}_{end}" for other in others for end in ("se", "low", "high")]
+        return Answer(without(slices, limits), query)
+
+
+def without(frame: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
+    """A frame without some columns, whose names may be patterns for Polars."""
+    return frame[[name for name in frame.columns if name not in columns]]
 
 
 def called(log: Described[Any], verb: Callable[..., Any], *keys: IntoKey, **options: object) -> str:
     """The call of a verb, as a user would write it."""
     described = f"({log.said})" if log.said else ""
-    shown = [*map(as_code, keys), *(f"{name}={value!r}" for name, value in options.items())]
+    shown = [*map(as_code, keys), *(f"{name}={as_code(value)}" for name, value in options.items())]
     return f"log.mcc{described}.{verb.__name__}({', '.join(shown)})"
 
 
@@ -141,6 +149,7 @@ def answers(log: Described[Any], parts: Sequence[Part], collect: Collect, asked:
     several = len(models) > 1
     return Answers(
         models=models,
+        has_models=log.meaning.preds is not None and log.meaning.preds.is_several,
         total=total,
         unscored=_unscored(asking, total.rows),
         parts=slices,
@@ -165,13 +174,13 @@ def _slices(asking: _Asking, parts: Sequence[Part]) -> tuple[Answer, list[tuple[
     else:
         rows, query = asking.scores([], [])
         rows = rows.select(pl.lit(TOTAL).alias(SET), pl.all())
-    total = Answer(rows.filter(pl.col(SET) == TOTAL).drop(SET, *names), query)
+    total = Answer(without(rows.filter(pl.col(SET) == TOTAL), [SET, *names]), query)
     found = []
     for part in parts:
         if part.is_column:
             of_part = rows.filter(pl.col(SET) == part.name)
             others = {SET, *names} - {part.name}
-            found.append((part, Answer(of_part.drop(others), query)))
+            found.append((part, Answer(without(of_part, others), query)))
         else:
             found.append((part, asking.scores([_key(part)], [*part.needed])))
     return total, found
@@ -224,17 +233,17 @@ def _worst(asking: _Asking, parts: Sequence[Part]) -> Answer | None:
     if not crossed:
         return None
     asked = asking.asked
-    options: dict[str, Any] = {"depth": asked.depth, "min_n": asked.min_n, "top": TOP}
+    options: dict[str, Any] = {"depth": asked.depth, "min_n": asked.min_n}
     options |= {"ci": asked.ci, **asked.of_metric}
     keys = [AskedKey(as_key, name) for name, as_key in crossed.items()]
     found, _ = asking.ask("worst slices", worst, keys, [*crossed], verdicts=True, **options)
-    return Answer(found, called(asking.once.log, worst, *crossed.values(), **options))
+    return Answer(found, called(asking.once.log, worst, *crossed.values(), top=TOP, **options))
 
 
 def _cells(asking: _Asking, models: Sequence[str]) -> pl.DataFrame:
     """The confusion matrix of each model, long."""
     cells, _ = asking.ask("confusions", confusion, [], [], needs_units=False, long=True)
-    has_models = [name for name in ("model",) if name in cells.columns]
+    has_models = [name for name in ("model",) if name in cells.columns]  # There are no keys.
     return cells.with_columns(pl.col(has_models).cast(pl.Enum(models)))  # in this order
 
 

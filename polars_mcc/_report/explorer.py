@@ -15,8 +15,12 @@ def explorer(
 ) -> tuple[Explorer | None, list[str]]:
     """The chart, and notes; or none, and why."""
     counts = answers.once.fewer(fitting, rows)
+    if counts.height and meaning.nulls == "drop":
+        counts = counts.filter(pl.all_horizontal(pl.col("gold", "pred").is_not_null()))
     if counts.is_empty():
         return None, ["There are no counts to explore in this page."]
+    if counts.height > rows or counts.select("gold", "pred").n_unique() > rows // 2:
+        return None, ["There is nothing to explore in this page: the labels are too many."]
     left_out = [name for name in answers.keys if name not in counts.columns]
     name = asked.metric.name
     how = (
@@ -31,7 +35,8 @@ def explorer(
     positive = named if named in labels_of(counts) else None
     has_positive = positive is not None or meaning.label_dtype == pl.Boolean
     metrics = (*METRICS, *OF_POSITIVE) if has_positive else METRICS
-    if name not in metrics:
+    is_known = isinstance(asked.given, str) and name in metrics
+    if not is_known:
         notes.append(f"{name} is not among the metrics that the page computes.")
     if not answers.once.has_units:
         notes.append("There are no intervals here: rows are in clusters, or have sample weights.")
@@ -42,11 +47,11 @@ def explorer(
         )
     chart = explore(
         counts,
-        metric=name if name in metrics else METRICS[0],
+        metric=name if is_known else METRICS[0],
         ci=asked.ci if answers.once.has_units else None,
         positive=positive,
         nulls=meaning.nulls,
-        min_n=asked.min_n,
+        min_n=asked.min_n if counts.schema["n"].is_integer() else 0,
         rows=rows,
     )
     return chart, notes

@@ -11,9 +11,16 @@ const drawn = [...document.querySelectorAll("[data-spec]")].map((place) =>
 );
 // What is drawn, for who drives the page.
 window.views = Promise.all(drawn).then((found) => {
+  const all = found.map(({ view }) => view);
   const controls = document.getElementById("controls");
-  controls?.append(controls.firstElementChild); // which line is opened comes after what makes lines
-  return found.map(({ view }) => view);
+  if (controls) {
+    controls.append(controls.firstElementChild); // which slice is shown comes after what makes slices
+    const view = all.at(-1);
+    const fit = () => view.runAsync().then(() => view.resize().runAsync());
+    controls.addEventListener("input", fit);
+    fit();
+  }
+  return all;
 });
 
 for (const table of document.querySelectorAll("table")) {

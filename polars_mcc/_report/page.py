@@ -68,7 +68,8 @@ def page(
         found = []
         for drawing in drawings:
             chart = getattr(plot, drawing.draw)(drawing.rows, **drawing.options)
-            specs.append(_spec(chart, report.models))
+            with alt.data_transformers.disable_max_rows():  # Each chart has its own bound.
+                specs.append(_spec(chart, report.models))
             found.append(_Figure(len(specs) - 1, drawing.alt))
         return found
 
@@ -188,14 +189,15 @@ def _table(answer: pl.DataFrame) -> _Table:
     numbers = {name for name, dtype in answer.schema.items() if dtype.is_numeric()}
     columns: dict[str, list[_Cell]] = {}
     for column in answer.iter_columns():
-        ranks = column.rank("dense") if not column.dtype.is_nested() else [None] * len(column)
+        values = column.alias("value")  # A name may be a pattern for Polars.
+        ranks = [None] * len(column) if column.dtype.is_nested() else values.rank("dense")
         columns[column.name] = [
             _Cell(
                 shown(column.name, value, is_key=column.name in keys),
                 "null" if value is None else str(value),
                 rank,
             )
-            for value, rank in zip(column, ranks, strict=True)
+            for value, rank in zip(column.to_list(), ranks, strict=True)
         ]
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return _Table(answer.columns, numbers, rows)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import polars as pl
+
 from polars_mcc._counts.sliced import SET
 from polars_mcc._log import keys as keys_of_question
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
-from polars_mcc._log.keys import IntoKey, KeySets, Trailing
+from polars_mcc._log.keys import IntoKey, KeySets, Trailing, is_same
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
     """What makes slices: each column alone, each word for sets of columns, each window."""
     schema = log.meaning.schema
     parts: list[Part] = []
+    known: dict[str, IntoColumn] = {}
     for key in keys:
         found = keys_of_question.found(schema, [key], long=False)
         columns = dict(found.columns.each)
@@ -54,4 +57,16 @@ def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
                 Part(one, name, name, [name], {name: one}, {name: one})
                 for name, one in columns.items()
             ]
-    return list({part.name: part for part in parts}.values())
+    distinct: dict[str, Part] = {}
+    for part in parts:
+        for name, column in part.needed.items():
+            if not is_same(known.setdefault(name, column), column):
+                msg = (
+                    f"two keys have the name '{name}'; name one of them, as in "
+                    f"pl.col(...).alias('{name}_key')"
+                )
+                raise pl.exceptions.DuplicateError(msg)
+        if part.name in distinct and repr(part.key) != repr(distinct[part.name].key):
+            part = replace(part, name=repr(part.key))  # noqa: PLW2901 - the same part
+        distinct.setdefault(part.name, part)
+    return list(distinct.values())

@@ -11,14 +11,15 @@ import polars as pl
 from polars_mcc._counts.sliced import SET
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
-from polars_mcc._report.answers import Answer, Answers, Asked
+from polars_mcc._report.answers import TOP, Answer, Answers, Asked, without
 from polars_mcc._report.parts import Part
 from polars_mcc._search.words import said, summed_up
-from polars_mcc._show.table import is_time, keys_of
+from polars_mcc._show.table import is_time
 
 LINES = 60  # slices of a chart with a line per slice, at most: more are a funnel
 _TIMES = 1000  # times of a chart, at most: the last
 _LABELS = 60  # labels of a matrix that is drawn, at most
+_POINTS = 2000  # slices of a funnel, at most
 ROWS = 1000  # rows of a table, at most
 
 
@@ -59,9 +60,9 @@ def id_of(kind: str, part: Part) -> str:
 
 def sections(answers: Answers, asked: Asked) -> Iterator[Section]:
     """The sections of a report, in order."""
-    yield Section(TOTAL_ID, "All rows", answers.total.query, _shown(answers.total.rows))
+    yield Section(TOTAL_ID, "All rows", answers.total.query, _shown(answers.total.rows, asked))
     if answers.worst is not None:
-        yield _worst(answers.worst, asked)
+        yield _worst(answers.worst, asked, has_models=answers.has_models)
     if answers.compared is not None:
         title = f"Models beside {answers.models[0]}"
         rows, note = answers.compared.rows, _better(answers.models[0], asked)
@@ -70,7 +71,7 @@ def sections(answers: Answers, asked: Asked) -> Iterator[Section]:
             COMPARED_ID, title, answers.compared.query, rows, note, drawings, _OF_COMPARED
         )
     for part, answer in answers.parts:
-        yield _of_part(part, answer, answers.total.rows, asked)
+        yield _of_part(part, answer, answers, asked)
     for part, answer in answers.compared_by:
         yield _compared_by(part, answer, answers.models[0], asked)
     yield _confusions(answers)
@@ -82,9 +83,9 @@ _OF_COMPARED = ("diff_se", "p_value", "n_null")
 _OF_WORST = ("p_value", "n_tested", "n_untested", "n_null")
 
 
-def _shown(slices: pl.DataFrame) -> pl.DataFrame:
+def _shown(slices: pl.DataFrame, asked: Asked) -> pl.DataFrame:
     """The page has intervals, and no standard errors."""
-    return slices.select(pl.exclude("^.*_se$"))
+    return without(slices, [f"{asked.metric.name}_se"])
 
 
 def _drawn(
@@ -98,9 +99,10 @@ def _drawn(
     return [] if rows[score].is_null().all() else [Drawing(alt, draw, rows, options)]
 
 
-def _worst(answer: Answer, asked: Asked) -> Section:
+def _worst(answer: Answer, asked: Asked, *, has_models: bool) -> Section:
     """The slices that fall behind the rest."""
-    slices, looked = summed_up(answer.rows, asked.metric.name)
+    listed, looked = summed_up(answer.rows, asked.metric.name, has_models=has_models)
+    slices = listed.head(TOP)
     rate = f"{100 * (1 - asked.ci):.3g} %"
     what = (
         f"Slices of 1 to {asked.depth} keys and at least {asked.min_n} rows that score below the "
@@ -108,14 +110,15 @@ def _worst(answer: Answer, asked: Asked) -> Section:
         "log would score best; loss is by how much."
     )
     drawings = _drawn("Worst slices", "differences", slices, "diff", sort=False)
-    texts = [said(row, with_model=False) for row in slices.iter_rows(named=True)]
-    keys = [name for name in keys_of(slices) if name != "model"]
-    rows = slices.select(pl.Series("slice", texts, pl.String), pl.exclude(keys))
-    notes = [what, looked]
+    texts = pl.Series("slice", [said(row) for row in slices.iter_rows(named=True)], pl.String)
+    kept = slices.columns[slices.columns.index("n") - has_models :]
+    rows = slices[kept].insert_column(0, texts)
+    cut = [f"These are the first {TOP}."] if listed.height > TOP else []
+    notes = [what, " ".join([looked, *cut])]
     return Section(WORST_ID, "Worst slices", answer.query, rows, notes, drawings, _OF_WORST)
 
 
-def _of_part(part: Part, answer: Answer, total: pl.DataFrame, asked: Asked) -> Section:
+def _of_part(part: Part, answer: Answer, answers: Answers, asked: Asked) -> Section:
     """The slices of one key: over time if they are that, else from the worst up."""
     metric = asked.metric.name
     title, what = f"By {part.name}", f"{metric} by {part.name}"
@@ -125,35 +128,44 @@ def _of_part(part: Part, answer: Answer, total: pl.DataFrame, asked: Asked) -> S
         chosen = slices.filter(as_expr(last).rank("dense", descending=True) <= _TIMES)
         notes = _left_out(slices, chosen, part.columns, "last")
         drawings = _drawn(what, "over_time", chosen, metric, metric=metric)
-        rows, more = _cut(_shown(slices).tail(ROWS), slices.height, "last")
+        rows, more = _cut(_shown(slices, asked).tail(ROWS), slices.height, "last")
         return Section(
             id_of("by", part), title, answer.query, rows, [*notes, *more], drawings, is_time=True
         )
     ordered = _from_the_worst(slices, part.columns, metric, highest=asked.metric.less_is_better)
     end = f"{_end(asked)} by {metric}"
-    rows, more = _cut(_shown(ordered).head(ROWS), ordered.height, end)
-    with_total = _with_total(part, ordered, total)
+    rows, more = _cut(_shown(ordered, asked).head(ROWS), ordered.height, end)
+    with_total = _with_total(part, ordered, answers.total.rows)
     number = ordered.select(map(as_expr, part.columns)).n_unique()
     if number <= LINES:
         drawings = _drawn(what, "slices", with_total, metric, metric=metric, sort=False)
         return Section(id_of("by", part), title, answer.query, rows, more, drawings)
-    funnels = {what: with_total}
-    if "model" in slices.columns:
-        models = slices["model"].unique(maintain_order=True)
-        funnels = {
-            f"{what}, {model}": with_total.filter(pl.col("model") == model).drop("model")
-            for model in models
-        }
-    drawings = [
-        drawing
-        for alt, of_model in funnels.items()
-        for drawing in _drawn(alt, "funnel", of_model, f"{metric}_se", metric=metric)
-    ]
+    drawings = [*_funnels(part, what, ordered, answers, metric)]
+    if number > _POINTS:
+        more = [f"The funnel shows the {_POINTS:,} slices with most rows.", *more]
     note = (
         f"Of {number:,} slices some look bad by chance alone: the funnel shows how far chance "
         "goes, at each number of rows."
     )
     return Section(id_of("by", part), title, answer.query, rows, [note, *more], drawings)
+
+
+def _funnels(
+    part: Part, what: str, slices: pl.DataFrame, answers: Answers, metric: str
+) -> Iterator[Drawing]:
+    """The funnel of each model, of its slices that have an interval."""
+    has_interval = pl.all_horizontal(pl.col(metric, f"{metric}_se").is_not_null())
+    slices = slices.filter(has_interval).sort("n", descending=True, maintain_order=True)
+    total = answers.total.rows
+    if not answers.has_models:
+        drawn = _with_total(part, slices.head(_POINTS), total)
+        yield from _drawn(what, "funnel", drawn, metric, metric=metric) if slices.height else []
+        return
+    for model in answers.models:
+        of_model, all_rows = (frame.filter(model=model).drop("model") for frame in (slices, total))
+        if of_model.height:
+            drawn = _with_total(part, of_model.head(_POINTS), all_rows)
+            yield from _drawn(f"{what}, {model}", "funnel", drawn, metric, metric=metric)
 
 
 def _with_total(part: Part, slices: pl.DataFrame, total: pl.DataFrame) -> pl.DataFrame:
@@ -170,7 +182,7 @@ def _confusions(answers: Answers) -> Section:
     notes, drawings = [], []
     for name in answers.models:
         cells = answers.cells
-        if "model" in cells.columns:
+        if answers.has_models:
             cells = cells.filter(pl.col("model") == name).drop("model")
         labels = cells["gold"].n_unique()
         if labels > _LABELS:

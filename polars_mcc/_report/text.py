@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import polars as pl
 
+from polars_mcc._log.text import as_text
 from polars_mcc._report.sections import TOTAL_ID
 from polars_mcc._report.verdict import Report, Sentence
 from polars_mcc._show.table import keys_of, shown
@@ -25,7 +27,7 @@ def markdown(report: Report) -> str:
         cut = [f"The {which} {_ROWS} of {rows.height:,} rows."] if rows.height > _ROWS else []
         told = "\n\n".join([*map(_escaped, [*section.notes, *cut]), _table(shown)])
         if section.id != TOTAL_ID:
-            summary = f"<details><summary>{_escaped(section.title)}</summary>"
+            summary = f"<details><summary>{html.escape(section.title)}</summary>"
             told = f"{summary}\n\n{told}\n\n</details>"
         parts.append(told)
     made = "; ".join(f"{_escaped(what)}: {_escaped(text)}" for what, text in report.made.items())
@@ -51,13 +53,27 @@ def as_json(report: Report) -> str:
                 "title": section.title,
                 "query": section.query,
                 "notes": [*section.notes],
-                "rows": json.loads(section.rows.write_json()),
+                "rows": json.loads(_plain(section.rows).write_json()),
             }
             for section in report.sections
         ],
         "made": {**report.made},
     }
     return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+
+
+def _plain(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows in dtypes that JSON has; keys that are floats as text, if one is not finite."""
+    keys = keys_of(rows)
+    texts = []
+    for name, dtype in rows.schema.items():
+        column = rows[name]
+        is_special = name in keys and dtype.is_float() and not column.is_finite().all()
+        if is_special or dtype == pl.Binary or dtype.is_nested() or dtype == pl.Duration:
+            texts.append(column.to_frame("text").select(as_text(pl.col("text"), dtype)).to_series())
+        else:
+            texts.append(column)
+    return pl.DataFrame([text.alias(name) for name, text in zip(rows.columns, texts, strict=True)])
 
 
 def _item(sentence: Sentence) -> str:
@@ -82,4 +98,6 @@ def _escaped(text: str) -> str:
     """Text of a log as text of Markdown: no HTML, no mark-up, no end of a cell or a line."""
     for character in "\\`*_[]<>|~#":
         text = text.replace(character, f"\\{character}")
-    return text.replace("&", "&amp;").replace("\r", "").replace("\n", " ")
+    # A name after @ would call a person.
+    text = text.replace("&", "&amp;").replace("@", "@<!-- -->")
+    return text.replace("\r", "").replace("\n", " ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -17,7 +18,8 @@ from polars_mcc._report.sections import (
     Section,
     id_of,
 )
-from polars_mcc._search.words import said, summed_up
+from polars_mcc._search import words
+from polars_mcc._search.words import count, said, summed_up
 
 _WORST = 3  # slices that are told of
 
@@ -61,9 +63,11 @@ def verdict(answers: Answers, asked: Asked) -> list[Sentence]:
 def _overall(answers: Answers, asked: Asked) -> Iterator[Sentence]:
     metric = asked.metric.name
     for row in answers.total.rows.iter_rows(named=True):
-        model = f"{row['model']}: " if "model" in row else ""
+        model = f"{row['model']}: " if answers.has_models else ""
         text = "no row is scored"
-        if row[metric] is not None:
+        if row["n"] and (row[metric] is None or math.isnan(row[metric])):
+            text = f"{_named(metric)} is 0/0, of {_rows(row['n'])}"
+        elif row["n"]:
             low, high = row[f"{metric}_low"], row[f"{metric}_high"]
             sure = "" if low is None else f" ({_level(asked.ci)} interval {_to(low, high)})"
             text = f"{_named(metric)} {_score(row[metric])}{sure}, of {_rows(row['n'])}"
@@ -74,22 +78,21 @@ def _behind(answers: Answers, asked: Asked) -> Iterator[Sentence]:
     if answers.worst is None:
         return
     metric = asked.metric.name
-    listed, looked = summed_up(answers.worst.rows, metric)
+    listed, looked = summed_up(answers.worst.rows, metric, has_models=answers.has_models)
     more = f" The worst {_WORST}:" if listed.height > _WORST else ""
     yield Sentence(f"{looked}{more}", "slices", WORST_ID)
     for row in listed.head(_WORST).iter_rows(named=True):
-        model = f" ({row['model']})" if "model" in row else ""
+        model = f" ({row['model']})" if answers.has_models else ""
         scores = f"{_score(row[metric])}, elsewhere {_score(row[f'{metric}_rest'])}"
         difference = f"{_signed(row['diff'])}, {_to(row['diff_low'], row['diff_high'])}"
         confused = ""
         if row["confused"] is not None:
-            confused = (
-                f" Of gold {row['confused_gold']}, {_percent(row['confused'])} are predicted "
-                f"{row['confused_pred']}; elsewhere {_percent(row['confused_rest'])}."
-            )
+            gold, pred = (words.text(row[f"confused_{side}"]) for side in ("gold", "pred"))
+            there, elsewhere = _percent(row["confused"]), _percent(row["confused_rest"])
+            confused = f" Of gold {gold}, {there} are predicted {pred}; elsewhere {elsewhere}."
         text = (
-            f"{said(row, with_model=False)}{model}: {_named(metric)} {scores} (difference "
-            f"{difference}), n\u00a0{row['n']:,}.{confused}"
+            f"{said(row)}{model}: {_named(metric)} {scores} (difference "
+            f"{difference}), n\u00a0{count(row['n'])}.{confused}"
         )
         yield Sentence(text, "slice", WORST_ID)
 
@@ -147,23 +150,23 @@ def _where(
     if looked and not found:
         names = ", ".join(part.name for part, _ in answers.compared_by)
         either = " or ".join(word for word, _ in words)
-        text = f"It is {either} in none of {looked:,} slices by {names}."
+        text = f"It is shown to be {either} in none of {looked:,} slices by {names}."
         found = [Sentence(text, "regression", COMPARED_ID)]
     yield from found
 
 
 def _slice(row: dict[str, Any], columns: Sequence[str]) -> str:
     if len(columns) > 1:
-        return said(row, with_model=False)
+        return said(row)
     [name] = columns
-    return "null" if row[name] is None else str(row[name])
+    return words.text(row[name])
 
 
 def _unscored(answers: Answers) -> Iterator[Sentence]:
     if answers.unscored.is_empty():
         yield Sentence("All rows are scored.", "unscored", UNSCORED_ID)
     for row in answers.unscored.iter_rows(named=True):
-        of_model = f" by {row['pred']}" if len(answers.models) > 1 else ""
+        of_model = f" by {row['pred']}" if answers.has_models else ""
         what = "is" if row["n_null"] == 1 else "are"
         text = f"{_rows(row['n_null'])} {what} not scored{of_model}: {row['reason']}."
         yield Sentence(text, "unscored", UNSCORED_ID)
@@ -174,7 +177,7 @@ def _named(metric: str) -> str:
 
 
 def _rows(n: float) -> str:
-    return f"{n:,} row" if n == 1 else f"{n:,} rows"
+    return f"{count(n)} {'row' if n == 1 else 'rows'}"
 
 
 def _score(value: float | None) -> str:
@@ -210,14 +213,14 @@ def picture(answers: Answers, asked: Asked) -> list[Drawing]:
     """The score of each model, and of the worst slices, on one scale."""
     metric = asked.metric.name
     total = answers.total.rows
-    models = ["model"] if "model" in total.columns else []
+    models = ["model"] if answers.has_models else []
     ends = [f"{metric}_{side}" for side in ("low", "high")]
     columns = ["slice", *models, "n", metric, *ends]
     rows = [total.select(pl.lit("all rows").alias("slice"), *models, "n", metric, *ends)]
     if answers.worst is not None:
-        listed, _ = summed_up(answers.worst.rows, metric)
+        listed, _ = summed_up(answers.worst.rows, metric, has_models=answers.has_models)
         worst = listed.head(_WORST)
-        texts = [said(row, with_model=False) for row in worst.iter_rows(named=True)]
+        texts = [said(row) for row in worst.iter_rows(named=True)]
         rest = pl.col(f"{metric}_rest")
         rows.append(
             worst.with_columns(

@@ -153,7 +153,8 @@ class Search:
         )
         scale = sought.scale
         zero_division = sought.coded.log.zero_division
-        score = scale.turned(pl.col("score")).fill_null(zero_division)
+        score = scale.turned(pl.col("score"))
+        score = score if zero_division is None else score.fill_null(zero_division)
         rest = scale.turned(pl.col("rest"))
         return others.with_columns(
             p_value=shown,

@@ -142,7 +142,10 @@ def _worst(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
     """Say what was looked at, also where nothing was found."""
 
     def shown(answer: pl.DataFrame) -> pl.DataFrame:
-        found, looked = summed_up(answer, registry.one(asked.options["metric"]).name)
+        preds = asked.log.meaning.preds
+        has_models = preds is not None and preds.is_several
+        metric = registry.one(asked.options["metric"]).name
+        found, looked = summed_up(answer, metric, has_models=has_models)
         say(looked)
         return answer if has_verdicts else found
 

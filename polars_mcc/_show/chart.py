@@ -75,7 +75,7 @@ def drawn(
         )
     else:
         has_sets = keys[:1] == [SET] and len(keys) > 1
-        text = _text(keys[1:], pl.col(SET).str.split(", ")) if has_sets else _text(keys)
+        text = _text(keys[1:], pl.format(", {}, ", pl.col(SET))) if has_sets else _text(keys)
     named = text.fill_null("total" if has_sets else "all rows")
     if has_sets:  # A window is of all sets.
         named = pl.concat_str(named, *(pl.lit(f", {key} = ") + pl.col(key) for key in windows))
@@ -90,7 +90,10 @@ def drawn(
 
 
 def _text(keys: Sequence[str], active: pl.Expr | None = None) -> pl.Expr:
-    """The values of the keys that are active, as text; with their names, if there are several."""
+    """The values of the keys, as text; with their names, if there are several.
+
+    `active` are the names of the keys that a slice is of, each between commas.
+    """
     if not keys:
         return pl.lit(None, pl.String)
     values = {key: pl.col(key).fill_null("null") for key in keys}
@@ -98,7 +101,9 @@ def _text(keys: Sequence[str], active: pl.Expr | None = None) -> pl.Expr:
         return values[keys[0]]
     named = {key: pl.lit(f"{key} = ") + value for key, value in values.items()}
     parts = [
-        part if active is None else pl.when(active.list.contains(key)).then(part)
+        part
+        if active is None
+        else pl.when(active.str.contains(f", {key}, ", literal=True)).then(part)
         for key, part in named.items()
     ]
     has_any = pl.any_horizontal(part.is_not_null() for part in parts)

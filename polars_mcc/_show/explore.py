@@ -36,7 +36,6 @@ from polars_mcc._show.table import COLOUR, GREY
 
 Explorer: TypeAlias = alt.VConcatChart
 
-_PAGES = 40
 _LABELS = 30  # labels up to which a matrix is drawn; of more, the pairs with most misses
 _PAIRS = 25  # of these, so many
 _STEP = 20  # pixels of a line
@@ -53,7 +52,7 @@ def explore(
     ci: float | None = defaults.LEVEL,
     positive: object = None,
     nulls: Nulls = defaults.NULLS,
-    min_n: int = 1,
+    min_n: int = 0,
     rows: int = defaults.EXPLORED,
 ) -> Explorer:
     """Draw counts so that slices are chosen, scored and opened in the browser.
@@ -100,6 +99,12 @@ def explore(
     check_at_least("rows", rows, 1)
     given = [name for name in counts.columns if name not in {"model", "gold", "pred", "n"}]
     check_choice("nulls", nulls, Nulls)
+    if counts.schema["gold"] != counts.schema["pred"]:
+        sides = f"gold is {counts.schema['gold']} and pred {counts.schema['pred']}"
+        msg = f"{sides}: counts() gives them one dtype, by which labels are compared; cast them"
+        raise ValueError(msg)
+    if counts.schema["n"].is_decimal():
+        counts = counts.with_columns(pl.col("n").cast(pl.Float64))
     if nulls == "drop":
         counts = counts.filter(pl.all_horizontal(pl.col("gold", "pred").is_not_null()))
     if counts.is_empty():
@@ -111,12 +116,9 @@ def explore(
     if metric not in metrics:
         msg = f"metric must be one of {quoted(metrics)}, got {metric!r}"
         raise ValueError(msg)
-    others = [name for name in ("model", "gold", "pred") if name in counts.columns]
-    keys = fitting(counts, given, [others], rows)
-    by = [as_expr(name) for name in (*keys, *others)]
-    cells = counts.group_by(by, maintain_order=True).agg(pl.col("n").sum())
+    cells, keys = _within(counts, given, rows)
     left_out = [key for key in given if key not in keys]
-    columns, texts = _coded(_with_hits(cells, keys), keys, labels)
+    columns, texts = _coded(cells, keys, labels)
     chosen = alt.binding_select(options=[*metrics], name="metric ")
     of_metric = alt.param(name="metric", value=metric, bind=chosen)
     asking = _asking(keys, texts, of_metric, code, min_n)
@@ -171,7 +173,7 @@ def fitting(
 
     `others` are the columns that counts are by beside the keys: one list, or one for each model.
     """
-    sizes = {key: counts.select(as_expr(key).n_unique()).item() for key in keys}
+    sizes = {key: counts.select(as_expr(key).n_unique()).to_series().item() for key in keys}
     by_size = sorted(keys, key=sizes.__getitem__)
     for many in range(len(keys), 0, -1):
         kept = [key for key in keys if key in by_size[:many]]
@@ -180,6 +182,27 @@ def fitting(
         if counts.select(pl.sum_horizontal(hashes)).item() <= rows:
             return kept
     return []
+
+
+def _within(
+    counts: pl.DataFrame, keys: Sequence[str], rows: int
+) -> tuple[pl.DataFrame, Sequence[str]]:
+    """The counts, and rows of 0 for hits, by as many keys as make no more than so many rows."""
+    others = [name for name in ("model", "gold", "pred") if name in counts.columns]
+    kept = fitting(counts, keys, [others], rows)
+    while True:
+        by = [as_expr(name) for name in (*kept, *others)]
+        cells = _with_hits(counts.group_by(by, maintain_order=True).agg(pl.col("n").sum()), kept)
+        if cells.height <= rows:
+            return cells, kept
+        if not kept:
+            msg = (
+                f"the labels alone make {cells.height:,} counts, more than rows={rows:,}; take "
+                "fewer labels, or more rows"
+            )
+            raise ValueError(msg)
+        largest = max(kept, key=lambda key: counts.select(as_expr(key).n_unique()).item())
+        kept = [key for key in kept if key != largest]
 
 
 def _with_hits(cells: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -213,7 +236,8 @@ def _coded(
     coded |= {name: name for name in ("model", "gold", "pred") if name in cells.columns}
     for name, column in coded.items():
         is_label = column in {"gold", "pred"}
-        values = labels if is_label else cells[name].unique(maintain_order=name == "model")
+        given = cells[name].alias("value")  # A name may be a pattern for Polars.
+        values = labels if is_label else given.unique(maintain_order=name == "model")
         values = values if is_label or name == "model" else values.sort()
         code(name, values)
         text = values.to_frame("text").select(text=as_text(pl.col("text"), values.dtype))
@@ -242,7 +266,7 @@ def _asking(
         model = alt.binding_select(options=[*range(len(models))], labels=models, name="model ")
         asked.append(alt.param(name="model", value=0, bind=model))
     least = alt.BindInput(input="number", name="minimum rows ")
-    pages = alt.binding_range(name="page ", min=1, max=_PAGES, step=1)
+    pages = alt.BindInput(input="number", name="page ")
     return [
         *asked,
         metric,

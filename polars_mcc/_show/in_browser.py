@@ -161,7 +161,7 @@ def of_slices(counts: Chart, columns: Sequence[str], keys: Sequence[str]) -> Cha
 def ranked(pairs: Chart, keys: Sequence[str]) -> Chart:
     """The pairs with the `score` of their slice, of the slices on the page, each a `line` of it."""
     pages = expr.max(expr.ceil(PAIR.slices / LINES), 1)
-    first = (expr.min(param("page"), pages) - 1) * LINES
+    first = (expr.clamp(expr.toNumber(param("page")), 1, pages) - 1) * LINES
     sums = {
         name: expr.if_(PAIR.is_hit, _of_metric(operator.attrgetter(name)), 0)
         for name in ("u", "v", "w")

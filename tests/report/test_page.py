@@ -164,8 +164,8 @@ def test_what_is_too_long_is_cut_and_said(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def page(browser, tmp_path_factory):
-    """The report of the hostile log, made by the command line, and open."""
+def report(tmp_path_factory):
+    """The report of the hostile log, made by the command line."""
     folder = tmp_path_factory.mktemp("report")
     (folder / "logs").mkdir()
     (folder / "logs/notes.txt").write_text("not a log")
@@ -179,7 +179,13 @@ def page(browser, tmp_path_factory):
     )
     said = f"polars-mcc: a report is written to {folder / 'report.html'}\n"
     assert done.stderr.endswith(said)
-    browser.get((folder / "report.html").as_uri())
+    return folder / "report.html"
+
+
+@pytest.fixture
+def page(browser, report):
+    """The report, open."""
+    browser.get(report.as_uri())
     return browser
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import subprocess
@@ -44,7 +45,7 @@ def test_markdown_has_the_verdict_and_the_tables():
     text = digits().report("ink_band", "day", format="md", title="Monday")
     assert text.startswith("## Monday\n\n- logistic: MCC 0.941 ")
     assert text.count("<details>") == text.count("</details>")
-    assert "<summary>By ink\\_band</summary>" in text
+    assert "<summary>By ink_band</summary>" in text
     assert "The last 20 of 60 rows." in text
     table = re.search(r"\n\n(\| model .*?)\n\n", text, re.DOTALL)[1]
     head, rule, *rows = table.splitlines()
@@ -65,7 +66,7 @@ def test_text_of_the_log_is_text():
 def test_a_cell_stays_a_cell():
     log = pl.DataFrame({"a|b": ["x\ny", "|"] * 30, "gold": [0, 1] * 30, "pred": [0, 1] * 30})
     text = log.mcc.report("a|b", format="md")
-    table = re.search(r"<summary>By a\\\|b</summary>\n\n(.*?)\n\n", text, re.DOTALL)[1]
+    table = re.search(r"<summary>By a\|b</summary>\n\n(.*?)\n\n", text, re.DOTALL)[1]
     unescaped = [re.sub(r"\\\|", "", line) for line in table.splitlines()]
     assert len({line.count("|") for line in unescaped}) == 1
     assert len(unescaped) == 4
@@ -91,3 +92,97 @@ def test_nan_is_null_in_json_and_other_formats_are_refused():
         log.report(format="pdf")
     with pytest.raises(ValueError, match="explored must be an integer of at least 0"):
         log.report(explored=-1)
+
+
+ODD = pl.DataFrame(
+    {
+        "bytes": [b"\xff\x00", b"a", None] * 20,
+        "float": [float("nan"), float("inf"), None] * 20,
+        "list": [[1, 2], [], None] * 20,
+        "lang_se": ["de", "@ann", None] * 20,
+        "^m.*$": ["x", "y", None] * 20,
+        "city, state": ["a, b", "c", None] * 20,
+        "model": ["new", "old", None] * 20,
+        "<b>": ["<i>", "&", None] * 20,
+        "gold": [0, 1, 1, 0] * 15,
+        "pred": [0, 1, 0, 0] * 15,
+    }
+)
+
+
+@pytest.mark.parametrize("key", ODD.columns[:-2])
+def test_keys_of_any_name_and_dtype_are_in_every_format(key):
+    log = ODD.mcc
+    found = json.loads(log.report(key, "gold", format="json", min_n=10))
+    section = next(section for section in found["sections"] if section["id"] == f"by:{key}")
+    assert {*section["rows"][0]} == {
+        key,
+        "n",
+        "mcc",
+        "mcc_low",
+        "mcc_high",
+        "accuracy",
+        "f1_macro",
+        "n_null",
+    }
+    assert len({str(row[key]) for row in section["rows"]}) == len(section["rows"]) == 3
+    assert "None" not in " ".join(sentence["text"] for sentence in found["verdict"])
+    text = log.report(key, "gold", format="md", min_n=10)
+    assert f"<summary>By {html.escape(key)}</summary>" in text
+    assert "@ann" not in text
+    page = log.report(key, "gold", min_n=10)
+    assert "shape: (" not in page
+    assert f'aria-label="mcc by {html.escape(key)}"' in page
+
+
+def test_two_keys_of_one_name_are_refused_and_one_twice_is_one():
+    log = pl.read_parquet("data/digits.parquet").mcc(pred="knn")
+    month = pl.col("day").dt.truncate("1mo")
+    with pytest.raises(pl.exceptions.DuplicateError, match="two keys have the name 'day'"):
+        log.report(polars_mcc.trailing("day", "7d"), month, format="json")
+    log.report("day", month.alias("month"), "day", format="json")
+    two = [polars_mcc.sets(("fold", "ink_band"), "fold"), polars_mcc.sets("fold", "ink_band")]
+    found = json.loads(log.report(*two, format="json"))
+    assert len([section for section in found["sections"] if section["id"].startswith("by:")]) == 2
+
+
+def test_what_is_behind_is_counted_before_the_list_is_cut():
+    row = pl.int_range(24_000)
+    is_bad = (row % 60 < 25) & (row // 60 % 2 == 0)
+    log = pl.select(
+        key=pl.format("k{}", row % 60),
+        gold=row // 60 % 4,
+        pred=pl.when(is_bad).then((row // 60 + 1) % 4).otherwise(row // 60 % 4),
+    )
+    found = json.loads(log.mcc.report("key", format="json"))
+    assert found["verdict"][1]["text"] == "60 slices looked at, 25 behind. The worst 3:"
+    worst = next(section for section in found["sections"] if section["id"] == "worst")
+    assert len(worst["rows"]) == 20
+    assert worst["notes"][-1].endswith("These are the first 20.")
+
+
+@pytest.mark.parametrize("zero_division", [None, float("nan"), 0.0])
+def test_logs_without_a_score_have_a_report(zero_division):
+    one = pl.DataFrame({"key": ["a", "b"] * 40, "gold": 1, "pred": 1})
+    for log in (one, one.with_columns(pred=pl.lit(None, pl.Int32))):
+        described = log.mcc(zero_division=zero_division)
+        found = json.loads(described.report("key", format="json"))
+        assert described.report("key").startswith("<!doctype html>")
+        assert described.report("key", format="md")
+        text = found["verdict"][0]["text"]
+        scored = log["pred"].null_count() == 0
+        expected = "MCC 0.000, of 80 rows." if zero_division == 0.0 else "MCC is 0/0, of 80 rows."
+        assert text == (expected if scored else "no row is scored.")
+
+
+def test_a_metric_that_is_called_as_another_is_the_one_asked_for():
+    log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes")
+    least = (pl.col("hits") / pl.col("support")).min().alias("mcc")
+    found = json.loads(log.report("fold", metric=least, format="json"))
+    worst = next(section for section in found["sections"] if section["id"] == "worst")
+    by = next(section for section in found["sections"] if section["id"] == "by:fold")
+    scores = {row["fold"]: row["mcc"] for row in by["rows"]}
+    assert "metric=" in worst["query"]
+    assert scores == dict(log.by("fold", metrics=least).select("fold", "mcc").rows())
+    for row in worst["rows"]:
+        assert row["mcc"] in scores.values()

@@ -59,7 +59,7 @@ def test_which_model_is_better_and_where_it_is_not():
         f"good is better than pred: MCC +{better['diff']:.3f} (95 % interval "
         f"{better['diff_low']:.3f} to {better['diff_high']:.3f}; p < 0.001)."
     )
-    assert texts[start + 1] == "It is worse in none of 10 slices by country."
+    assert texts[start + 1] == "It is shown to be worse in none of 10 slices by country."
     by = both.compare("country").filter(model="new", country="c7").row(0, named=True)
     word = "better" if worse["diff"] > 0 else "worse"
     assert texts[start + 2].startswith(f"new is {word} than pred: ")

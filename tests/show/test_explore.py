@@ -205,7 +205,7 @@ def test_what_cannot_be_explored_is_said():
     with pytest.raises(ValueError, match="needs a column 'pred'"):
         plot.explore(counts.drop("pred"))
     with pytest.raises(ValueError, match="no row with two labels"):
-        plot.explore(counts.with_columns(gold=pl.lit(None, pl.Int64)))
+        plot.explore(counts.with_columns(gold=pl.lit(None, counts.schema["gold"])))
     with pytest.raises(TypeError, match="collect"):
         plot.explore(counts.lazy())
 

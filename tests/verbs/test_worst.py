@@ -348,7 +348,7 @@ def test_it_holds_on_any_log(rows, times):
     slices = log.mcc.by(sets("a", "b", ("a", "b")))
     for row in answer.rows(named=True):
         assert row["mcc"] < row["mcc_rest"]
-        assert row["diff_high"] < 0
+        assert row["diff_low"] <= row["diff"] <= row["diff_high"]
         assert row["p_value"] <= row["p_adjusted"] < 0.05
         assert row["n_tested"] + row["n_untested"] <= slices.height
 
