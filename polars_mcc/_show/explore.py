@@ -341,11 +341,15 @@ def _matrix(labels: Sequence[str]) -> Chart:
             .transform_filter(pair.place <= _PAIRS)
             .transform_calculate(pair=pair.gold_text + " taken for " + pair.pred_text)
         )
-        base = misses.encode(
-            y=alt.Y("pair", type="nominal", sort=alt.SortField("place"), title=None)
-        )
-        bars = base.mark_bar(color=COLOUR).encode(x=alt.X("n", type="quantitative"))
-        layers = [bars, base.mark_text(align="left", dx=4, color=GREY).encode(x="n:Q", text=n)]
+        base = misses.encode(y=alt.Y("place", type="ordinal").axis(None))
+        length = alt.X("n", type="quantitative")
+        layers = [
+            base.mark_bar(color=COLOUR).encode(x=length),
+            base.mark_text(align="left", dx=4, color=GREY).encode(x=length, text=n),
+            base.mark_text(align="right", limit=_NAMES, color=GREY).encode(
+                x=alt.value(-10), text="pair:N"
+            ),
+        ]
         size = {"width": _WIDTH, "height": alt.Step(_STEP)}
     else:
         share = of_slice.transform_calculate(share=pair.n / pair.t)

@@ -259,3 +259,60 @@ def test_fifty_thousand_counts_answer_within_seconds(browser, tmp_path):
         ask(browser, **signals)
         took.append(time.perf_counter() - start)
     assert max(took) < 10
+
+
+OUTSIDE = """
+const svg = document.querySelector('.explorer svg.marks');
+const room = svg.getBoundingClientRect();
+return [...svg.querySelectorAll('text')].filter((text) => text.textContent).filter((text) => {
+  const box = text.getBoundingClientRect();
+  return box.left < room.left - 1 || box.right > room.right + 1
+    || box.top < room.top - 1 || box.bottom > room.bottom + 1;
+}).map((text) => text.textContent);
+"""
+
+
+def test_the_chart_has_room_for_what_it_shows(page):
+    page.get_log("browser")
+    ask(page, least=1)
+    boxes = page.find_elements(By.CSS_SELECTOR, "#controls input[type=checkbox]")
+    assert len(boxes) == len(KEYS)
+    for box in boxes:
+        box.click()
+        time.sleep(0.5)
+        assert page.execute_script(OUTSIDE) == []
+        matrix = page.find_elements(By.CSS_SELECTOR, ".explorer svg .mark-rect path")
+        assert len(matrix) > 5, "the matrix is drawn, also of the only slice"
+    assert page.get_log("browser") == []
+
+
+def test_pages_beyond_the_last_and_lines_beyond_the_last_show_the_last(page):
+    ask(page, by_0=True, by_1=True, least=1, metric="mcc", model=0, page="9")
+    assert [row["line"] for row in page.execute_async_script(SHOWN)] == [*range(1, 16)]
+    line = page.find_elements(By.CSS_SELECTOR, "#controls input[type=range]")[-1]
+    line.send_keys(Keys.END)
+    ask(page, by_1=False)
+    time.sleep(0.5)
+    shown = page.execute_async_script(SHOWN)
+    assert len(shown) == 3
+    title = [text.text for text in page.find_elements(By.CSS_SELECTOR, ".explorer svg text")]
+    assert title.count(shown[-1]["slice"]) == 2, "in the list, and above its matrix"
+
+
+def test_many_labels_are_told_by_their_misses(browser, tmp_path):
+    rows = pl.int_range(4_000)
+    log = pl.select(
+        ink_band=pl.lit("all"),
+        fold=rows % 3,
+        day=pl.lit("x"),
+        gold=rows % 40,
+        pred=pl.when(rows % 9 > 0).then(rows % 40).otherwise((rows % 40) // 2),
+    )
+    browser.get_log("browser")
+    opened(browser, tmp_path, log.mcc)
+    browser.execute_async_script("const done = arguments[0]; views.then(() => done())")
+    misses = log.filter(pl.col("gold") != pl.col("pred")).group_by("gold", "pred").len()
+    texts = [text.text for text in browser.find_elements(By.CSS_SELECTOR, ".explorer svg text")]
+    told = [text for text in texts if " taken for " in text]
+    assert len(told) == min(25, misses.height) == 25
+    assert browser.get_log("browser") == []
