@@ -97,7 +97,7 @@ class _Asking:
         keys: Sequence[AskedKey],
         needed: Sequence[str],
         *,
-        needs_units: bool = True,
+        needs_draws: bool = True,
         **options: Any,  # noqa: ANN401 - of any verb
     ) -> Answer:
         """The answer of a verb: from the counts, if these tell it, else from the rows.
@@ -106,7 +106,7 @@ class _Asking:
         """
         once, of_rows = self.once, [key.of_rows for key in keys]
         query = called(once.log, verb, *of_rows, **options)
-        if once.answers(needed, needs_units=needs_units):
+        if once.answers(needed, needs_draws=needs_draws):
             assert once.counts is not None  # noqa: S101 - for the type checker
             return Answer(verb(once.counts, *(key.of_counts for key in keys), **options), query)
 
@@ -242,7 +242,7 @@ def _worst(asking: _Asking, parts: Sequence[Part]) -> Answer | None:
 
 def _cells(asking: _Asking, models: Sequence[str]) -> pl.DataFrame:
     """The confusion matrix of each model, long."""
-    cells, _ = asking.ask("confusions", confusion, [], [], needs_units=False, long=True)
+    cells, _ = asking.ask("confusions", confusion, [], [], needs_draws=False, long=True)
     has_models = [name for name in ("model",) if name in cells.columns]  # There are no keys.
     return cells.with_columns(pl.col(has_models).cast(pl.Enum(models)))  # in this order
 

@@ -38,7 +38,7 @@ def explorer(
     is_known = isinstance(asked.given, str) and name in metrics
     if not is_known:
         notes.append(f"{name} is not among the metrics that the page computes.")
-    if not answers.once.has_units:
+    if not answers.once.rows_are_draws:
         notes.append("There are no intervals here: rows are in clusters, or have sample weights.")
     else:
         notes.append(
@@ -48,7 +48,7 @@ def explorer(
     chart = explore(
         counts,
         metric=name if is_known else METRICS[0],
-        ci=asked.ci if answers.once.has_units else None,
+        ci=asked.ci if answers.once.rows_are_draws else None,
         positive=positive,
         nulls=meaning.nulls,
         min_n=asked.min_n if counts.schema["n"].is_integer() else 0,

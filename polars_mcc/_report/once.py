@@ -42,16 +42,16 @@ class Once:
     counts: Described[Any] | None
     keys: Sequence[str]
     """The names of the keys that the counts are by."""
-    has_units: bool
-    """Whether a row of the log is a unit: neither part of a cluster, nor a sample with a weight."""
+    rows_are_draws: bool
+    """Whether a row of the log is a draw: not part of a cluster, and without a sample weight."""
 
-    def answers(self, keys: Iterable[str], *, needs_units: bool) -> bool:
+    def answers(self, keys: Iterable[str], *, needs_draws: bool) -> bool:
         """Whether the counts tell what is asked of these keys."""
         has_keys = self.counts is not None and {*self.keys} >= {*keys}
-        return has_keys and (self.has_units or not needs_units)
+        return has_keys and (self.rows_are_draws or not needs_draws)
 
     def asked_of(self, about: str, question: Callable[[Described[Any]], Any]) -> pl.DataFrame:
-        """The answer to a question without keys, for which rows need not be units."""
+        """The answer to a question without keys, for which rows need not be draws."""
         if self.counts is not None:
             answer: pl.DataFrame = question(self.counts)
             return answer
@@ -72,9 +72,9 @@ class Once:
 def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect: Collect) -> Once:
     """Count a log by as many of these columns as make few enough counts, by name."""
     meaning = log.meaning
-    has_units = meaning.is_frequency and meaning.cluster is None
+    rows_are_draws = meaning.is_frequency and meaning.cluster is None
     plain = log
-    if not has_units:
+    if not rows_are_draws:
         weight = None if meaning.weight is None else meaning.weight.expr
         plain = log(weight=weight, sample_weight=None, cluster=None)
 
@@ -84,7 +84,7 @@ def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect
 
     chosen = _few_enough([*columns], sliced, collect)
     if chosen is None:
-        return Once(log, collect, None, [], has_units)
+        return Once(log, collect, None, [], rows_are_draws)
     table = collect("counts", lambda rows: _counts(sliced(rows, chosen)))
     preds = [] if meaning.preds is None else [*meaning.preds.names]
     models = [pl.col(PRED + name).alias(name) for name in preds]
@@ -95,7 +95,7 @@ def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect
         score=None,
         weight=_N,
     )
-    return Once(log, collect, as_log, chosen, has_units)
+    return Once(log, collect, as_log, chosen, rows_are_draws)
 
 
 def _few_enough(
