@@ -16,7 +16,7 @@ import polars as pl
 
 from polars_mcc import plot
 from polars_mcc._report.sections import Drawing
-from polars_mcc._report.verdict import Report, Sentence
+from polars_mcc._report.verdict import Report, Sentence, Tile
 from polars_mcc._show.chart import COLOURS, alt
 from polars_mcc._show.explore import Explorer
 from polars_mcc._show.table import keys_of, shown
@@ -44,6 +44,7 @@ class _Figure(NamedTuple):
 
 def page(
     report: Report,
+    tiles: Sequence[Tile],
     pictures: Sequence[Drawing],
     explorer: Explorer | None,
     notes: Sequence[str],
@@ -84,6 +85,7 @@ def page(
     return body.render(
         title=report.title,
         verdict=_nested(report.verdict),
+        tiles=tiles,
         pictures=pictures,
         sections=report.sections,
         explorer=None if explorer is None else len(specs) - 1,
@@ -125,8 +127,8 @@ def _spec(drawn: Any, models: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 
     colours = {model: COLOURS[place % len(COLOURS)] for place, model in enumerate(models)}
     for layer in spec["layer"]:
         for name, channel in layer["encoding"].items():
-            if name == "y" and "sort" in channel:
-                channel["axis"] = {**channel.get("axis", {}), **_labelled(channel["sort"])}
+            if name == "y" and "labelLimit" in channel.get("axis", {}):  # A line per slice.
+                channel["axis"] |= _labelled(channel["sort"])
             if name == "color" and channel.get("field") in {"model", "line"}:
                 scale = channel["scale"]  # A model has one colour in all charts.
                 scale["range"] = [
@@ -142,8 +144,10 @@ def _spec(drawn: Any, models: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 
 
 def _labelled(slices: Sequence[str]) -> dict[str, Any]:
     """How the names of slices are set: keys that they share once, and else a line each."""
-    key = "".join(slices[0].partition(" = ")[:2])
-    if len(slices) > 1 and all(name.startswith(key) and ", " not in name for name in slices):
+    name, equals, _ = slices[0].partition(" = ")
+    key = f"{name}{equals}"
+    has_one_key = all(name.startswith(key) and ", " not in name for name in slices)
+    if equals and has_one_key and len(slices) > 1:
         return {"labelExpr": f"substring(datum.label, {len(key)}, length(datum.label))"}
     return {"labelExpr": "split(datum.label, ', ')", "labelLimit": 180}
 

@@ -41,7 +41,8 @@ def report(
             told beside it.
         ci: The confidence level of the intervals.
         depth: How many keys are crossed in the search for the worst slices, at most.
-        min_n: Slices of fewer rows are not tested in that search.
+        min_n: Slices of fewer rows are not tested in that search, and at first not shown to the
+            reader who explores.
         title: What stands above the page.
         format: "html": the page. "md": the verdict and the tables as Markdown, such as for the
             comment of a pull request, with 20 rows of each table. "json": the same for a tracker,

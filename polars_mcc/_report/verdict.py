@@ -22,6 +22,7 @@ from polars_mcc._search import words
 from polars_mcc._search.words import count, said, summed_up
 
 _WORST = 3  # slices that are told of
+_TILES = 3  # models that have a tile
 
 
 class Sentence(NamedTuple):
@@ -124,7 +125,7 @@ def _better(answers: Answers, asked: Asked) -> Iterator[Sentence]:
 
 
 def _where(
-    answers: Answers, model: str, words: Sequence[tuple[str, int]], level: float
+    answers: Answers, model: str, signs: Sequence[tuple[str, int]], level: float
 ) -> Iterator[Sentence]:
     """In which slices a model is better, or worse, whatever it is over all."""
     looked = 0
@@ -132,7 +133,7 @@ def _where(
     for part, answer in answers.compared_by:
         rows = answer.rows.filter(pl.col("model") == model)
         looked += rows["p_adjusted"].drop_nulls().len()
-        for word, sign in words:
+        for word, sign in signs:
             moved = pl.col("diff") * sign
             there = rows.filter((pl.col("p_adjusted") < level) & (moved > 0))
             if there.is_empty():
@@ -149,7 +150,7 @@ def _where(
             found.append(Sentence(text, "regression", id_of("compared", part)))
     if looked and not found:
         names = ", ".join(part.name for part, _ in answers.compared_by)
-        either = " or ".join(word for word, _ in words)
+        either = " or ".join(word for word, _ in signs)
         text = f"It is shown to be {either} in none of {looked:,} slices by {names}."
         found = [Sentence(text, "regression", COMPARED_ID)]
     yield from found
@@ -207,6 +208,32 @@ def _percent(share: float | None) -> str:
 
 def _p_value(p: float) -> str:
     return "p\u00a0<\u00a00.001" if p < 0.001 else f"p\u00a0=\u00a0{p:.2g}"
+
+
+class Tile(NamedTuple):
+    """A number that is read first, and what it is."""
+
+    number: str
+    what: str
+    about: str
+    """The `id` of a section."""
+
+
+def tiles(answers: Answers, asked: Asked) -> Iterator[Tile]:
+    """The numbers of the verdict: the scores, what is behind, what is not scored."""
+    metric = asked.metric.name
+    for row in answers.total.rows.head(_TILES).iter_rows(named=True):
+        of_model = f" of {row['model']}" if answers.has_models else ""
+        yield Tile(_score(row[metric]), f"{_named(metric)}{of_model}", TOTAL_ID)
+    if answers.compared is not None:
+        for row in answers.compared.rows.head(_TILES - 1).iter_rows(named=True):
+            number = "–" if row["diff"] is None else _signed(row["diff"])
+            yield Tile(number, f"{row['model']} less {answers.models[0]}", COMPARED_ID)
+    if answers.worst is not None:
+        behind = (answers.worst.rows["verdict"] == "listed").sum()
+        yield Tile(f"{behind:,}", "slice behind" if behind == 1 else "slices behind", WORST_ID)
+    unscored = sum(answers.unscored["n_null"])
+    yield Tile(count(unscored), "predictions not scored", UNSCORED_ID)
 
 
 def picture(answers: Answers, asked: Asked) -> list[Drawing]:

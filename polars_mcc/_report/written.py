@@ -17,7 +17,7 @@ from polars_mcc._report.once import Collect
 from polars_mcc._report.parts import parts_of
 from polars_mcc._report.sections import sections
 from polars_mcc._report.text import as_json, markdown
-from polars_mcc._report.verdict import Report, picture, verdict
+from polars_mcc._report.verdict import Report, picture, tiles, verdict
 from polars_mcc._scores import registry
 from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._version import __version__
@@ -61,4 +61,4 @@ def written(
     if format == "json":
         return as_json(report)
     chart, notes = explorer.explorer(found, asked, log.meaning, explored)
-    return page.page(report, picture(found, asked), chart, notes)
+    return page.page(report, [*tiles(found, asked)], picture(found, asked), chart, notes)

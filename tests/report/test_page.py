@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import subprocess
 import sys
@@ -311,3 +312,39 @@ def test_a_report_of_another_metric(metric):
     assert re.search(rf"worst\(.*metric=\S+{metric}", page)
     above = "below" if metric == "fnr" else "above"
     assert f"A difference {above} 0: better than logistic." in page
+
+
+def test_names_of_slices_are_whole_but_for_the_key_that_they_share():
+    log = pl.DataFrame({"a": ["x", "xy", "xyz"] * 40, "gold": [0, 1] * 60, "pred": [0, 1, 1] * 40})
+    page = log.with_columns(other="gold").mcc(pred=["pred", "other"]).report("a")
+    specs = json.loads(re.search(r'id="specs">(.*?)</script>', page, re.DOTALL)[1])
+    told = [
+        layer["encoding"]["y"]
+        for spec in specs
+        for layer in spec.get("layer", ())
+        if "labelExpr" in layer["encoding"].get("y", {}).get("axis", {})
+    ]
+    names = {(*channel["sort"],): channel["axis"]["labelExpr"] for channel in told}
+    whole = "split(datum.label, ', ')"
+    for name, shown in names.items():
+        if len(name) == 3 and all(text.startswith("a = ") for text in name):
+            assert shown == "substring(datum.label, 4, length(datum.label))"
+        else:
+            assert shown == whole
+    assert ("x", "xy", "xyz") in {tuple(sorted(name)) for name in names}
+
+
+def test_the_numbers_that_are_read_first():
+    log = pl.read_parquet("data/digits.parquet").mcc(pred=["logistic", "knn"])
+    page = log.report("ink_band", "confidence_band")
+    tiles = re.findall(r"<strong>(.*?)</strong> (.*?)</a>", page)
+    first, second = log.score()["mcc"]
+    [difference] = log.compare()["diff"]
+    listed = log.worst("ink_band", "confidence_band").height
+    assert tiles == [
+        (f"{first:.3f}", "MCC of logistic"),
+        (f"{second:.3f}", "MCC of knn"),
+        (f"+{difference:.3f}", "knn less logistic"),
+        (str(listed), "slice behind" if listed == 1 else "slices behind"),
+        ("0", "predictions not scored"),
+    ]
