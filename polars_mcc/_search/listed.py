@@ -29,7 +29,7 @@ from polars_mcc._search.overlaps import Overlaps, Parts
 from polars_mcc._search.slices import SLICE, Sought
 
 _AT_ONCE = 60  # slices whose overlaps are counted at once
-_MOST = 100  # slices that are listed, unless more are asked for
+MOST = 100  # slices that are listed, unless more are asked for
 _LEFT = 1.0  # standard errors that what is left is behind, roughly, of a slice that is looked into
 _SURER = math.sqrt(2)  # times the evidence of rows: clusters may be surer, where rows make up
 _LENIENT = 2.0  # times the bar: a first p-value takes the rest of the log for all of it
@@ -54,7 +54,7 @@ class Bar:
 
     def needed(self, most: int, *, has_clusters: bool) -> float:
         """The least evidence that a slice has to be looked into, if so many may be listed."""
-        p = _LENIENT * self.at(max(most, _MOST))
+        p = _LENIENT * self.at(max(most, MOST))
         return evidence_of(p) / (_SURER if has_clusters else 1.0) if p < 1 else 0.0
 
     @cached_property
@@ -79,7 +79,7 @@ class Listed:
 
 def listed(sought: Sought, slices: pl.DataFrame, bar: Bar, most: int) -> Listed:
     """Find the slices to be listed: so many, or 100 if that is more; those of most evidence."""
-    most = max(most, _MOST)
+    most = max(most, MOST)
     rest, beyond = _worth_a_look(sought, candidates(sought, slices, bar), 10 * most)
     columns, chosen = rest.columns, rest[:0].with_columns(p_value=pl.lit(1.0))
     exact = [rest[:0].select(SLICE, "evidence")]

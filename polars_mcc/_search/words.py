@@ -21,7 +21,10 @@ def summed_up(answer: pl.DataFrame, metric: str, *, has_models: bool) -> tuple[p
         number = f"{sum(tested):,} slices of {len(tested)} models"
     untested = max(models["n_untested"].to_list())
     small = f" ({untested:,} more have too few rows, or no interval)" if untested else ""
-    looked = f"{number} looked at{small}, {listed.height or 'none'} behind"
+    behind = f"{listed.height or 'none'} behind"
+    if beyond := (answer["verdict"] == "beyond the list").sum():
+        behind += f", and {beyond:,} more that are not listed"
+    looked = f"{number} looked at{small}, {behind}"
     nearest = answer.filter(pl.col("verdict") == "not behind").head(1)
     if listed.height or nearest.is_empty():
         return listed, f"{looked}."

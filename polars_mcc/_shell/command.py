@@ -20,6 +20,7 @@ from polars_mcc._log.columns import MissingColumn
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._report.written import written
 from polars_mcc._scores import registry
+from polars_mcc._search.listed import MOST
 from polars_mcc._search.words import summed_up
 from polars_mcc._shell import inputs, outputs, store
 from polars_mcc._shell.asked import Asked
@@ -147,8 +148,12 @@ def _worst(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
         metric = registry.one(asked.options["metric"]).name
         found, looked = summed_up(answer, metric, has_models=has_models)
         say(looked)
-        return answer if has_verdicts else found
+        shown = answer if has_verdicts else found
+        return shown if top is None else shown.head(top)
 
+    top = asked.options["top"]
+    if top is not None and 1 <= top <= MOST:  # How many are behind is told of all.
+        asked.options["top"] = None
     has_verdicts = asked.options["verdicts"]
     asked.options["verdicts"] = True
     _asked(asked, out=out, form=form, shown=shown)

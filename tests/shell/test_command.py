@@ -248,6 +248,14 @@ def test_worst(planted):
     assert re.search(r"none behind\. Nearest: k = \d \(n 100, mcc 0\.\d+ beside", done.stderr)
     done = invoke("worst", "log.parquet", "--by", "k", "--filter", "k = 9")
     assert "none was looked at" in done.stderr
+    pred = "CASE WHEN k < 3 AND j > 0 THEN NOT gold ELSE gold END AS pred"
+    options = ("--by", "k", "--pred", pred, "--top")
+    done = invoke("worst", "log.parquet", *options, "1")
+    assert "shape: (1, " in done.stdout
+    behind = re.search(r"slices looked at, (\d+) behind\.", done.stderr)
+    assert int(behind[1]) > 1, "all that are behind, and not those that are shown"
+    done = invoke("worst", "log.parquet", *options, "0")
+    assert "top must be an integer of at least 1, got 0" in done.stderr
     done = invoke("worst", "log.parquet", "--by", "k", "--depth", "0")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "depth must be an integer of at least 1, got 0" in done.stderr
