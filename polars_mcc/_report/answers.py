@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,7 @@ from polars_mcc._log.columns import as_code
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import TOTAL, IntoKey, KeySets, each
 from polars_mcc._report.once import Collect, Once, counted_once
-from polars_mcc._report.parts import Part
+from polars_mcc._report.parts import Part, pairs_of
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._verbs.by import by
@@ -25,6 +26,8 @@ from polars_mcc._verbs.worst import worst
 
 _METRICS = ["mcc", "accuracy", "f1_macro"]
 TOP = 20  # slices that are called the worst, at most
+_VALUES = 50  # values of a key that is crossed with others, to compare models
+_PAIRS = 20_000  # slices of pairs of keys, to compare models
 _CONFUSIONS = 5  # confusions of a model that are told
 
 
@@ -157,7 +160,7 @@ def answers(log: Described[Any], parts: Sequence[Part], collect: Collect, asked:
         cells=cells,
         costliest=_costliest(asking, cells),
         compared=_compared(asking, None) if several else None,
-        compared_by=[(part, _compared(asking, part)) for part in parts] if several else [],
+        compared_by=_compared_by(asking, parts) if several else [],
         once=once,
         keys=[*needed],
     )
@@ -256,8 +259,28 @@ def _costliest(asking: _Asking, cells: pl.DataFrame) -> Answer:
     return Answer(rows.drop("n_null"), called(asking.once.log, confusion, top=_CONFUSIONS))
 
 
-def _compared(asking: _Asking, part: Part | None) -> Answer:
+def _compared_by(asking: _Asking, parts: Sequence[Part]) -> list[tuple[Part, Answer]]:
+    """The same for the slices of each key, and of pairs of keys if these are few."""
+    once, asked = asking.once, asking.asked
+    found = [(part, _compared(asking, part)) for part in parts]
+    if once.counts is None or not once.rows_are_draws or asked.depth < 2:
+        return found
+    few = [part for part in parts if part.is_column and once.size([part.name]) <= _VALUES]
+    pairs = [*itertools.combinations([part.name for part in few], 2)]
+    if pairs and sum(once.size(pair) for pair in pairs) <= _PAIRS:
+        crossed = pairs_of(few, asked.min_n)
+        rows, query = _compared(asking, crossed, correction="by")  # Slices overlap.
+        found.append((crossed, Answer(rows.filter(pl.col("n") >= asked.min_n), query)))
+    return found
+
+
+def _compared(
+    asking: _Asking,
+    part: Part | None,
+    **options: Any,  # noqa: ANN401 - of `compare`
+) -> Answer:
     """The other models beside the first: of all rows, or of the slices of a key."""
     asked = asking.asked
     keys, needed = ([], []) if part is None else ([_key(part)], [*part.needed])
-    return asking.ask("models", compare, keys, needed, ci=asked.ci, **asked.of_metric)
+    options |= {"ci": asked.ci, **asked.of_metric}
+    return asking.ask("models", compare, keys, needed, **options)

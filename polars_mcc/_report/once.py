@@ -18,7 +18,7 @@ import polars.selectors as cs
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.exact import weight_failures
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
-from polars_mcc._log.columns import IntoColumn
+from polars_mcc._log.columns import IntoColumn, as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._verbs.counts import counts
 
@@ -49,6 +49,14 @@ class Once:
         """Whether the counts tell what is asked of these keys."""
         has_keys = self.counts is not None and {*self.keys} >= {*keys}
         return has_keys and (self.rows_are_draws or not needs_draws)
+
+    def size(self, keys: Sequence[str]) -> float:
+        """How many slices some keys make; infinite if the counts do not tell."""
+        if self.counts is None or not {*keys} <= {*self.keys}:
+            return math.inf
+        hashed = pl.struct(*map(as_expr, keys)).hash()
+        number: int = self.counts.frame.select(hashed.n_unique()).to_series().item()  # type: ignore[union-attr]
+        return number
 
     def asked_of(self, about: str, question: Callable[[Described[Any]], Any]) -> pl.DataFrame:
         """The answer to a question without keys, for which rows need not be draws."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ from polars_mcc._counts.sliced import SET
 from polars_mcc._log import keys as keys_of_question
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
-from polars_mcc._log.keys import IntoKey, KeySets, Trailing, is_same
+from polars_mcc._log.keys import IntoKey, KeySets, Trailing, is_same, sets
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,21 @@ class Part:
     columns: list[str]  # the columns of the answer that make its slices
     needed: dict[str, IntoColumn]  # the columns that it is made of, by name
     crossed: dict[str, IntoColumn]  # those that the search for the worst slices crosses
+    min_n: int = 0  # slices of fewer rows are not shown
 
     @property
     def is_column(self) -> bool:
         """Whether it is a column alone."""
         return not isinstance(self.key, (KeySets, Trailing))
+
+
+def pairs_of(parts: Sequence[Part], min_n: int) -> Part:
+    """The slices of every two keys that are columns."""
+    columns = {name: column for part in parts for name, column in part.needed.items()}
+    pairs = tuple(itertools.combinations(columns, 2))
+    key = sets(*(tuple(columns[name] for name in pair) for pair in pairs))
+    by_name = KeySets("sets", pairs, total=False)
+    return Part(key, by_name, "pairs of keys", [SET, *columns], columns, {}, min_n)
 
 
 def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:

@@ -40,7 +40,8 @@ def report(
             that is not of pairs, or an expression, as in `by`. MCC, accuracy and macro F1 are
             told beside it.
         ci: The confidence level of the intervals.
-        depth: How many keys are crossed in the search for the worst slices, at most.
+        depth: How many keys are crossed in the search for the worst slices, at most. From 2 on,
+            models are also compared in the slices of pairs of keys of up to 50 values.
         min_n: Slices of fewer rows are not tested in that search, and at first not shown to the
             reader who explores.
         title: What stands above the page.

@@ -225,7 +225,9 @@ def _compared_by(part: Part, answer: Answer, first: str, asked: Asked) -> Sectio
     ordered = _from_the_worst(answer.rows, part.columns, "diff", highest=highest)
     lowest = _first(ordered, part.columns)
     rows, more = _cut(ordered.head(ROWS), ordered.height, f"{_end(asked)} by diff")
-    notes = [*_better(first, asked), *_left_out(ordered, lowest, part.columns, _end(asked)), *more]
+    least = [f"Slices of at least {part.min_n} rows."] if part.min_n else []
+    left_out = _left_out(ordered, lowest, part.columns, _end(asked))
+    notes = [*_better(first, asked), *least, *left_out, *more]
     drawings = _drawn(title, "differences", lowest, "diff", sort=False)
     id_ = id_of("compared", part)
     return Section(id_, title, answer.query, rows, notes, drawings, _OF_COMPARED)

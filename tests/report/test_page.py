@@ -17,7 +17,7 @@ from selenium.webdriver.common.print_page_options import PrintOptions
 from support import log_of
 
 import polars_mcc
-from polars_mcc import each, rollup, trailing
+from polars_mcc import each, rollup, sets, trailing
 from polars_mcc._report import sections
 
 SCRIPT = "<script>document.title = 'run'</script>"
@@ -57,9 +57,10 @@ def test_what_is_shown_is_what_the_queries_give():
     models = ["logistic", "knn", "bayes"]
     page = log.mcc(pred=models).report("confidence_band", "fold")
     queries = dict.fromkeys(queries_of(page))
-    answers = {query: eval(query, {"log": log, "each": each}).collect() for query in queries}  # noqa: S307
+    names = {"log": log, "each": each, "sets": sets}
+    answers = {query: eval(query, names).collect() for query in queries}  # noqa: S307
     verbs = [re.match(r"log\.mcc\(pred=\[.*?\]\)\.(\w+)\(", query)[1] for query in queries]
-    assert verbs == ["by", "worst", "compare", "compare", "compare", "confusion"]
+    assert verbs == ["by", "worst", *["compare"] * 4, "confusion"]
     scores, worst, compared, *_, confusions = answers.values()
     total = scores.filter(pl.col("keys") == "")
     assert [row[2] for row in rows_of(page, "All rows")] == [f"{mcc:.3f}" for mcc in total["mcc"]]

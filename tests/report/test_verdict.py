@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 from support import log_of
 
+from polars_mcc import sets
+
 N = 4_000
 I = pl.int_range(N)  # noqa: E741
 IS_BAD = (I % 10 == 3) & (I // 10 % 4 == 1)
@@ -66,6 +68,24 @@ def test_which_model_is_better_and_where_it_is_not():
     if word == "better":
         expected = f"c7 (−{abs(by['diff']):.3f}, p < 0.001)"
         assert texts[start + 3] == f"It is worse in 1 of 10 slices by country: {expected}."
+
+
+def test_where_a_model_is_worse_is_looked_for_in_pairs_of_keys():
+    """One cell of 40 is worse, which no key alone shows."""
+    is_there = (pl.col("country") == "c3") & (pl.col("device") == "d1") & (I.hash(7) % 5 < 2)
+    new = pl.when(is_there).then((pl.col("gold") + 1) % 5).otherwise("gold")
+    log = LOG.with_columns(old="good", new=new).mcc(pred=["old", "new"])
+    texts = said(log, "country", "device")
+    [found] = [text for text in texts if "pairs of keys" in text]
+    pairs = log.compare(sets(("country", "device")), correction="by")
+    row = pairs.filter(country="c3", device="d1").row(0, named=True)
+    assert row["p_adjusted"] < 0.05
+    assert found.startswith(
+        "It is worse in 1 of 40 slices by pairs of keys: country = c3, device = d1 "
+        f"(−{abs(row['diff']):.3f}, p"
+    )
+    one = said(log, "country", "device", depth=1)
+    assert not any("pairs of keys" in text for text in one)
 
 
 def test_no_difference_is_said_so():
