@@ -59,8 +59,8 @@ def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
             by_name: IntoKey = replace(key, index=index.name)
             parts.append(Part(key, by_name, name, [index.name], {index.name: column}, columns))
         elif isinstance(key, KeySets):
-            sets = found.sets or ()
-            by_name = KeySets("sets", sets, total=() in sets)
+            listed = found.sets or ()
+            by_name = KeySets("sets", listed, total=() in listed)
             name = f"{key.word}({', '.join(columns)})"
             parts.append(Part(key, by_name, name, [SET, *columns], columns, columns))
         else:

@@ -33,7 +33,7 @@ def written(
     depth: int,
     min_n: int,
     title: str,
-    format: ReportFormat,  # noqa: A002 - as above
+    format: ReportFormat,  # noqa: A002 - as in `open`
     explored: int,
     made_by: Mapping[str, str] | None = None,
 ) -> str:

@@ -23,24 +23,6 @@ LINES = 25  # slices that are shown at once
 ALL = -1  # the code of all values of a key
 
 
-class _Score(NamedTuple):
-    """A metric, in the columns of a pair: of its label, of its slice, and of both its labels.
-
-    For the labels of a pair, `t` rows have its gold label and `p` its predicted one. On the row of
-    the hits of a label both are of that label. A slice has `s` rows and `c` hits.
-    """
-
-    u: Expression
-    v: Expression
-    w: Expression
-    """What the sums U, V and W of a slice add up over its labels."""
-    above: Expression
-    below: Expression
-    influence: Expression
-    """How far a row moves the score: the derivative in its count."""
-    least: float = 0.0
-
-
 def param(name: str) -> Expression:
     """What the reader has chosen, or a list of texts: in an expression."""
     from altair.expr.core import ConstExpression  # noqa: PLC0415 - altair is there by now
@@ -49,39 +31,54 @@ def param(name: str) -> Expression:
 
 
 PAIR = alt.datum
+
+
+class _Score(NamedTuple):
+    """A metric, in the columns of a pair: of its label, of its slice, and of both its labels.
+
+    For the labels of a pair, `t` rows have its gold label and `p` its predicted one. On the row of
+    the hits of a label both are of that label. A slice has `s` rows and `c` hits.
+    """
+
+    influence: Expression
+    """How far a row moves the score: the derivative in its count."""
+    u: Expression = 0
+    v: Expression = 0
+    w: Expression = 0
+    """What the sums U, V and W of a slice add up over its labels."""
+    above: Expression = PAIR.U
+    below: Expression = PAIR.V
+    least: float = 0.0
+
+
 _HIT = expr.if_(PAIR.is_hit, 1, 0)
 _S2 = PAIR.s * PAIR.s
 _MET = PAIR.p_of_gold + PAIR.t_of_pred
 _JOINT = PAIR.c * PAIR.s - PAIR.U
 _AGREE = _HIT * PAIR.s + PAIR.c - _MET
+_SPREAD = expr.sqrt((_S2 - PAIR.V) * (_S2 - PAIR.W))
 _IS_GOLD, _IS_PRED = (side == param("positive") for side in (PAIR.gold, PAIR.pred))
 _SCORES: Mapping[str, _Score] = {
     "mcc": _Score(
-        PAIR.t * PAIR.p,
-        PAIR.p * PAIR.p,
-        PAIR.t * PAIR.t,
-        _JOINT,
-        expr.sqrt((_S2 - PAIR.V) * (_S2 - PAIR.W)),
-        _AGREE / expr.sqrt((_S2 - PAIR.V) * (_S2 - PAIR.W))
+        u=PAIR.t * PAIR.p,
+        v=PAIR.p * PAIR.p,
+        w=PAIR.t * PAIR.t,
+        above=_JOINT,
+        below=_SPREAD,
+        influence=_AGREE / _SPREAD
         - PAIR.score * ((PAIR.s - PAIR.p) / (_S2 - PAIR.V) + (PAIR.s - PAIR.t) / (_S2 - PAIR.W)),
-        -1.0,
+        least=-1.0,
     ),
-    "accuracy": _Score(0, 0, 0, PAIR.c, PAIR.s, (_HIT - PAIR.score) / PAIR.s),
+    "accuracy": _Score(above=PAIR.c, below=PAIR.s, influence=(_HIT - PAIR.score) / PAIR.s),
     "balanced_accuracy": _Score(
-        expr.if_(PAIR.t > 0, PAIR.hits / PAIR.t, 0),
-        expr.if_(PAIR.t > 0, 1, 0),
-        0,
-        PAIR.U,
-        PAIR.V,
-        (_HIT - PAIR.hits_of_gold / PAIR.t) / (PAIR.t * PAIR.V),
+        u=expr.if_(PAIR.t > 0, PAIR.hits / PAIR.t, 0),
+        v=expr.if_(PAIR.t > 0, 1, 0),
+        influence=(_HIT - PAIR.hits_of_gold / PAIR.t) / (PAIR.t * PAIR.V),
     ),
     "f1_macro": _Score(
-        2 * PAIR.hits / (PAIR.t + PAIR.p),
-        1,
-        0,
-        PAIR.U,
-        PAIR.V,
-        2
+        u=2 * PAIR.hits / (PAIR.t + PAIR.p),
+        v=1,
+        influence=2
         * (
             _HIT / (PAIR.t + PAIR.p_of_gold)
             - PAIR.hits_of_gold / expr.pow(PAIR.t + PAIR.p_of_gold, 2)
@@ -90,37 +87,27 @@ _SCORES: Mapping[str, _Score] = {
         / PAIR.V,
     ),
     "kappa": _Score(
-        PAIR.t * PAIR.p,
-        0,
-        0,
-        _JOINT,
-        _S2 - PAIR.U,
-        (_AGREE - PAIR.score * (2 * PAIR.s - _MET)) / (_S2 - PAIR.U),
-        -1.0,
+        u=PAIR.t * PAIR.p,
+        above=_JOINT,
+        below=_S2 - PAIR.U,
+        influence=(_AGREE - PAIR.score * (2 * PAIR.s - _MET)) / (_S2 - PAIR.U),
+        least=-1.0,
     ),
     "precision": _Score(
-        expr.if_(_IS_GOLD, PAIR.hits, 0),
-        expr.if_(_IS_GOLD, PAIR.p, 0),
-        0,
-        PAIR.U,
-        PAIR.V,
-        expr.if_(_IS_PRED, (_HIT - PAIR.score) / PAIR.V, 0),
+        u=expr.if_(_IS_GOLD, PAIR.hits, 0),
+        v=expr.if_(_IS_GOLD, PAIR.p, 0),
+        influence=expr.if_(_IS_PRED, (_HIT - PAIR.score) / PAIR.V, 0),
     ),
     "recall": _Score(
-        expr.if_(_IS_GOLD, PAIR.hits, 0),
-        expr.if_(_IS_GOLD, PAIR.t, 0),
-        0,
-        PAIR.U,
-        PAIR.V,
-        expr.if_(_IS_GOLD, (_HIT - PAIR.score) / PAIR.V, 0),
+        u=expr.if_(_IS_GOLD, PAIR.hits, 0),
+        v=expr.if_(_IS_GOLD, PAIR.t, 0),
+        influence=expr.if_(_IS_GOLD, (_HIT - PAIR.score) / PAIR.V, 0),
     ),
     "f1": _Score(
-        expr.if_(_IS_GOLD, 2 * PAIR.hits, 0),
-        expr.if_(_IS_GOLD, PAIR.t + PAIR.p, 0),
-        0,
-        PAIR.U,
-        PAIR.V,
-        (expr.if_(_IS_GOLD, 2 * _HIT - PAIR.score, 0) - expr.if_(_IS_PRED, PAIR.score, 0)) / PAIR.V,
+        u=expr.if_(_IS_GOLD, 2 * PAIR.hits, 0),
+        v=expr.if_(_IS_GOLD, PAIR.t + PAIR.p, 0),
+        influence=(expr.if_(_IS_GOLD, 2 * _HIT - PAIR.score, 0) - expr.if_(_IS_PRED, PAIR.score, 0))
+        / PAIR.V,
     ),
 }
 OF_POSITIVE = ("precision", "recall", "f1")
