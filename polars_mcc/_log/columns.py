@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -157,6 +157,25 @@ def as_expr(column: IntoColumn) -> pl.Expr:
         return column
     is_pattern = column == "*" or (column.startswith("^") and column.endswith("$"))
     return cs.by_name(column).as_expr() if is_pattern else pl.col(column)
+
+
+def distinct(columns: Iterable[IntoColumn]) -> pl.Expr:
+    """How many different rows some columns have, by their hashes, which take little memory."""
+    return pl.struct(*map(as_expr, columns)).hash().n_unique()
+
+
+def as_many_as_fit(
+    names: Sequence[str], size: Callable[[str], float], fits: Callable[[Sequence[str]], bool]
+) -> Sequence[str] | None:
+    """The names that fit together: all, or those of smallest size; None if even no name fits."""
+    if fits(names):
+        return names
+    by_size = sorted(names, key=size)
+    for many in range(len(names) - 1, -1, -1):
+        some = [name for name in names if name in by_size[:many]]
+        if fits(some):
+            return some
+    return None
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -12,13 +12,14 @@ import polars as pl
 
 from polars_mcc._counts.sliced import SET
 from polars_mcc._log import defaults
-from polars_mcc._log.columns import as_code
+from polars_mcc._log.columns import Columns, as_code
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import TOTAL, IntoKey, KeySets, each
 from polars_mcc._report.once import Collect, Once, counted_once
 from polars_mcc._report.parts import Part, pairs_of
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
+from polars_mcc._search.words import summed_up
 from polars_mcc._verbs.by import by
 from polars_mcc._verbs.compare import compare
 from polars_mcc._verbs.confusion import confusion
@@ -33,7 +34,7 @@ _CONFUSIONS = 5  # confusions of a model that are told
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a report."""
+    """The options of a report."""
 
     metric: Metric
     given: IntoMetric
@@ -63,6 +64,14 @@ class Answer(NamedTuple):
     query: str
 
 
+class Worst(NamedTuple):
+    """The slices that are behind, the worst first; and what was looked at, in a sentence."""
+
+    listed: pl.DataFrame
+    looked: str
+    query: str
+
+
 @dataclass(frozen=True)
 class Answers:
     """All that a report knows of its log."""
@@ -74,8 +83,8 @@ class Answers:
     unscored: pl.DataFrame
     """A row per model and reason: `pred`, `reason`, `n_null`."""
     parts: Sequence[tuple[Part, Answer]]
-    worst: Answer | None
-    """With the verdicts of all slices; None without keys."""
+    worst: Worst | None
+    """None without keys."""
     cells: pl.DataFrame
     costliest: Answer
     compared: Answer | None
@@ -147,18 +156,19 @@ def answers(log: Described[Any], parts: Sequence[Part], collect: Collect, asked:
     once = counted_once(log, needed, collect)
     asking = _Asking(once, asked)
     total, slices = _slices(asking, parts)
-    models = [] if log.meaning.preds is None else [*log.meaning.preds.names]
-    cells = _cells(asking, models)
-    several = len(models) > 1
+    preds = log.meaning.preds
+    assert preds is not None  # noqa: S101 - or it could not be scored
+    cells = _cells(asking, preds)
+    several = len(preds.names) > 1
     return Answers(
-        models=models,
-        has_models=log.meaning.preds is not None and log.meaning.preds.is_several,
+        models=[*preds.names],
+        has_models=preds.is_several,
         total=total,
         unscored=_unscored(asking, total.rows),
         parts=slices,
-        worst=_worst(asking, parts),
+        worst=_worst(asking, parts, has_models=preds.is_several),
         cells=cells,
-        costliest=_costliest(asking, cells),
+        costliest=_costliest(asking, cells, preds),
         compared=_compared(asking, None) if several else None,
         compared_by=_compared_by(asking, parts) if several else [],
         once=once,
@@ -230,7 +240,7 @@ def _reason(log: Described[Any], named: Described[Any]) -> pl.Expr:
     return pl.concat_str(parts, separator=", ", ignore_nulls=True).alias("reason")
 
 
-def _worst(asking: _Asking, parts: Sequence[Part]) -> Answer | None:
+def _worst(asking: _Asking, parts: Sequence[Part], *, has_models: bool) -> Worst | None:
     """The slices that fall behind the rest."""
     crossed = {name: column for part in parts for name, column in part.crossed.items()}
     if not crossed:
@@ -240,22 +250,23 @@ def _worst(asking: _Asking, parts: Sequence[Part]) -> Answer | None:
     options |= {"ci": asked.ci, **asked.of_metric}
     keys = [AskedKey(as_key, name) for name, as_key in crossed.items()]
     found, _ = asking.ask("worst slices", worst, keys, [*crossed], verdicts=True, **options)
-    return Answer(found, called(asking.once.log, worst, *crossed.values(), top=TOP, **options))
+    listed, looked = summed_up(found, asked.metric.name, has_models=has_models)
+    query = called(asking.once.log, worst, *crossed.values(), top=TOP, **options)
+    return Worst(listed, looked, query)
 
 
-def _cells(asking: _Asking, models: Sequence[str]) -> pl.DataFrame:
-    """The confusion matrix of each model, long."""
+def _cells(asking: _Asking, preds: Columns) -> pl.DataFrame:
+    """The confusion matrix of each model, long; the models in the order given."""
     cells, _ = asking.ask("confusions", confusion, [], [], needs_draws=False, long=True)
-    has_models = [name for name in ("model",) if name in cells.columns]  # There are no keys.
-    return cells.with_columns(pl.col(has_models).cast(pl.Enum(models)))  # in this order
+    order = pl.Enum([*preds.names])
+    return cells.with_columns(pl.col("model").cast(order)) if preds.is_several else cells
 
 
-def _costliest(asking: _Asking, cells: pl.DataFrame) -> Answer:
+def _costliest(asking: _Asking, cells: pl.DataFrame, preds: Columns) -> Answer:
     """The confusions that cost most."""
-    has_models = [name for name in ("model",) if name in cells.columns]
     counted = Described(cells.filter(pl.col("n") > 0), weight="n", nulls="label")
-    rows = confusion(counted, *has_models, top=_CONFUSIONS)
-    # What is null is of the cells, none of which is.
+    rows = confusion(counted, *(["model"] if preds.is_several else []), top=_CONFUSIONS)
+    # Every cell is scored: `n_null` is 0 in all rows.
     return Answer(rows.drop("n_null"), called(asking.once.log, confusion, top=_CONFUSIONS))
 
 
@@ -263,7 +274,7 @@ def _compared_by(asking: _Asking, parts: Sequence[Part]) -> list[tuple[Part, Ans
     """The same for the slices of each key, and of pairs of keys if these are few."""
     once, asked = asking.once, asking.asked
     found = [(part, _compared(asking, part)) for part in parts]
-    if once.counts is None or not once.rows_are_draws or asked.depth < 2:
+    if asked.depth < 2 or not once.answers([], needs_draws=True):
         return found
     few = [part for part in parts if part.is_column and once.size([part.name]) <= _VALUES]
     pairs = [*itertools.combinations([part.name for part in few], 2)]

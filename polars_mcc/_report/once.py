@@ -1,8 +1,8 @@
-"""A log → its counts by all keys, made once; what a report asks is answered from these.
+"""A log → its counts by all keys, made once. A report asks these counts, and not the log.
 
-Counts are a log of fewer rows. They answer all that is asked, but for clusters and sample weights,
-whose intervals need the rows; and for keys of so many values that counts by them would be as long
-as the log.
+Counts are a log of fewer rows. They cannot answer two questions: the intervals of clusters and
+sample weights need the rows; and keys of very many values would make as many counts as the log has
+rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import polars.selectors as cs
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.exact import weight_failures
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
-from polars_mcc._log.columns import IntoColumn, as_expr
+from polars_mcc._log.columns import IntoColumn, as_many_as_fit, distinct
 from polars_mcc._log.described import Described
 from polars_mcc._verbs.counts import counts
 
@@ -30,12 +30,13 @@ _MOST = 2**22  # counts that are in memory at once
 _SAMPLED = 2**20  # hashes that tell how many counts there would be
 
 _TAKEN = {"model", "gold", "pred", "n"}  # names that a counts table has for itself
-_GOLD, _N, _TIMES = "polars_mcc:gold", "polars_mcc:n", "polars_mcc:times"
+_GOLD, _N = "polars_mcc:gold", "polars_mcc:n"
+_HAS_NONE, _TIMES = "polars_mcc:has_none", "polars_mcc:times"
 
 
 @dataclass(frozen=True)
 class Once:
-    """A log, and its counts by those of its keys that have few enough values."""
+    """A log, and its counts by as many of its keys as fit into memory."""
 
     log: Described[Any]
     collect: Collect
@@ -52,11 +53,16 @@ class Once:
 
     def size(self, keys: Sequence[str]) -> float:
         """How many slices some keys make; infinite if the counts do not tell."""
-        if self.counts is None or not {*keys} <= {*self.keys}:
+        if not self.answers(keys, needs_draws=False):
             return math.inf
-        hashed = pl.struct(*map(as_expr, keys)).hash()
-        number: int = self.counts.frame.select(hashed.n_unique()).to_series().item()  # type: ignore[union-attr]
+        number: int = self._frame.select(distinct(keys)).item()
         return number
+
+    @property
+    def _frame(self) -> pl.DataFrame:
+        """The counts as a frame; none of them if the log is not counted."""
+        frame: pl.DataFrame = pl.DataFrame() if self.counts is None else self.counts.frame  # type: ignore[assignment]
+        return frame
 
     def asked_of(self, about: str, question: Callable[[Described[Any]], Any]) -> pl.DataFrame:
         """The answer to a question without keys, for which rows need not be draws."""
@@ -65,15 +71,23 @@ class Once:
             return answer
         return self.collect(about, lambda rows: question(self.log.with_frame(rows)))
 
-    def fewer(self, fitting: Callable[..., Sequence[str]], most: int) -> pl.DataFrame:
+    def fewer(self, most: int) -> pl.DataFrame:
         """A counts table of so many rows at most, by as many keys as fit; none if there is none."""
         if self.counts is None or not most:
             return pl.DataFrame()
-        rows: pl.DataFrame = self.counts.frame.filter(pl.col(_N).is_not_null())  # type: ignore[union-attr]
-        keys = [name for name in self.keys if name not in _TAKEN]
+        rows = self._frame.filter(pl.col(_N).is_not_null())
         models = [name for name in rows.columns if name.startswith(PRED)]
-        kept = fitting(rows, keys, [[_GOLD, model] for model in models], most)
-        found: pl.DataFrame = counts(self.counts.with_frame(rows), *kept)
+
+        def fits(keys: Sequence[str]) -> bool:
+            numbers = rows.select(
+                distinct([*keys, _GOLD, model]).alias(str(place))
+                for place, model in enumerate(models)
+            )
+            return bool(sum(numbers.row(0)) <= most)
+
+        keys = [name for name in self.keys if name not in _TAKEN]
+        kept = as_many_as_fit(keys, lambda key: self.size([key]), fits)
+        found: pl.DataFrame = counts(self.counts.with_frame(rows), *(kept or ()))
         return found
 
 
@@ -94,12 +108,12 @@ def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect
     if chosen is None:
         return Once(log, collect, None, [], rows_are_draws)
     table = collect("counts", lambda rows: _counts(sliced(rows, chosen)))
-    preds = [] if meaning.preds is None else [*meaning.preds.names]
-    models = [pl.col(PRED + name).alias(name) for name in preds]
+    assert meaning.preds is not None  # noqa: S101 - or it could not be cut
+    models = [pl.col(PRED + name).alias(name) for name in meaning.preds.names]
     as_log = plain.with_frame(
         _as_rows(table),
         gold=pl.col(_GOLD).alias(meaning.gold.name),
-        pred=models if meaning.preds is not None and meaning.preds.is_several else models[0],
+        pred=models if meaning.preds.is_several else models[0],
         score=None,
         weight=_N,
     )
@@ -111,9 +125,9 @@ def _few_enough(
     sliced: Callable[[pl.LazyFrame, Iterable[str]], SlicedLog],
     collect: Collect,
 ) -> Sequence[str] | None:
-    """The keys that the log is counted by: all, or those of fewest values; None if not even none.
+    """The keys that the log is counted by. None: even without keys there are too many counts.
 
-    A log of no more rows than that is not looked at first.
+    A log of few rows has few counts, so it is not read for this.
     """
     rows: int = collect("rows", lambda rows: rows.select(pl.len())).item()
     if rows <= _MOST:
@@ -126,21 +140,17 @@ def _few_enough(
         def query(frame: pl.LazyFrame) -> pl.LazyFrame:
             log = sliced(frame, keys)
             sides = ["gold", *(PRED + name for name in log.models)] if labels else []
-            hashed = pl.struct(*(KEY + name for name in log.keys), *sides).hash().alias("hash")
+            columns = [*(KEY + name for name in log.keys), *sides]
+            hashed = pl.struct(columns).hash().alias("hash")
             few = log.frame.select(hashed).filter(pl.col("hash") % every == 0)
             return few.select(pl.col("hash").n_unique())
 
         groups: int = collect("number of counts", query).item()
         return every * groups
 
-    if number(names) <= _MOST:
-        return names
-    sizes = {name: number([name], labels=False) for name in names}
-    by_size = sorted(names, key=sizes.__getitem__)
-    for many in range(len(names) - 1, -1, -1):
-        if number(by_size[:many]) <= _MOST:
-            return [name for name in names if name in by_size[:many]]
-    return None
+    return as_many_as_fit(
+        names, lambda name: number([name], labels=False), lambda keys: number(keys) <= _MOST
+    )
 
 
 def _counts(log: SlicedLog) -> pl.LazyFrame:
@@ -155,18 +165,16 @@ def _counts(log: SlicedLog) -> pl.LazyFrame:
     weight = pl.col("weight")
     total = log.numbers.total(log.numbers.widen(weight))
     failures = weight_failures(weight.min(), total, log.weight_name)
-    found = log.frame.group_by(*alike, weight.is_null().alias(_TIMES)).agg(
-        log.numbers.as_count(total, *failures).alias(_N), pl.len().alias("rows")
+    return log.frame.group_by(*alike, weight.is_null().alias(_HAS_NONE)).agg(
+        log.numbers.as_count(total, *failures).alias(_N), pl.len().alias(_TIMES)
     )
-    has_none = pl.col(_TIMES)
-    return found.with_columns(
-        pl.when(~has_none).then(_N).alias(_N), pl.when(has_none).then("rows").alias(_TIMES)
-    ).drop("rows")
 
 
 def _as_rows(table: pl.DataFrame) -> pl.DataFrame:
-    """The counts as a log: rows without a weight do not add up, and are as many as there were."""
-    if _TIMES not in table.columns:
+    """The counts as a log. Rows without a weight do not add up: each of them stays a row."""
+    if _HAS_NONE not in table.columns:
         return table
-    times = pl.col(_TIMES).fill_null(1)
-    return table.select(pl.exclude(_TIMES).repeat_by(times)).explode(cs.all())
+    times = pl.when(_HAS_NONE).then(_TIMES).otherwise(1)
+    n = pl.when(~pl.col(_HAS_NONE)).then(_N)
+    rows = table.with_columns(n.alias(_N)).select(pl.exclude(_HAS_NONE, _TIMES).repeat_by(times))
+    return rows.explode(cs.all())

@@ -28,7 +28,7 @@ _KINDS = ("html", "css", "js")
 
 
 class _Cell(NamedTuple):
-    """What is shown, all its digits, and its place in the order of its column."""
+    """A value of a table: its text, all its digits, and its rank in its column."""
 
     text: str
     full: str
@@ -36,7 +36,7 @@ class _Cell(NamedTuple):
 
 
 class _Figure(NamedTuple):
-    """A chart, by the place of its specification, and what it shows in words."""
+    """A chart: the place of its specification among all, and its description in words."""
 
     place: int
     alt: str

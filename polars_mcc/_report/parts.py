@@ -26,7 +26,7 @@ class Part:
     name: str
     columns: list[str]  # the columns of the answer that make its slices
     needed: dict[str, IntoColumn]  # the columns that it is made of, by name
-    crossed: dict[str, IntoColumn]  # those that the search for the worst slices crosses
+    crossed: dict[str, IntoColumn]  # the columns that the search for the worst slices crosses
     min_n: int = 0  # slices of fewer rows are not shown
 
     @property

@@ -11,9 +11,9 @@ import polars as pl
 from polars_mcc._counts.sliced import SET
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
-from polars_mcc._report.answers import TOP, Answer, Answers, Asked, without
+from polars_mcc._report.answers import TOP, Answer, Answers, Asked, Worst, without
 from polars_mcc._report.parts import Part
-from polars_mcc._search.words import said, summed_up
+from polars_mcc._search.words import said
 from polars_mcc._show.table import is_time
 
 LINES = 60  # slices of a chart with a line per slice, at most: more are a funnel
@@ -99,10 +99,9 @@ def _drawn(
     return [] if rows[score].is_null().all() else [Drawing(alt, draw, rows, options)]
 
 
-def _worst(answer: Answer, asked: Asked, *, has_models: bool) -> Section:
+def _worst(worst: Worst, asked: Asked, *, has_models: bool) -> Section:
     """The slices that fall behind the rest."""
-    listed, looked = summed_up(answer.rows, asked.metric.name, has_models=has_models)
-    slices = listed.head(TOP)
+    slices = worst.listed.head(TOP)
     rate = f"{100 * (1 - asked.ci):.3g} %"
     what = (
         f"Slices of 1 to {asked.depth} keys and at least {asked.min_n} rows that score below the "
@@ -113,9 +112,9 @@ def _worst(answer: Answer, asked: Asked, *, has_models: bool) -> Section:
     texts = pl.Series("slice", [said(row) for row in slices.iter_rows(named=True)], pl.String)
     kept = slices.columns[slices.columns.index("n") - has_models :]
     rows = slices[kept].insert_column(0, texts)
-    cut = [f"These are the first {TOP}."] if listed.height > TOP else []
-    notes = [what, " ".join([looked, *cut])]
-    return Section(WORST_ID, "Worst slices", answer.query, rows, notes, drawings, _OF_WORST)
+    cut = [f"These are the first {TOP}."] if worst.listed.height > TOP else []
+    notes = [what, " ".join([worst.looked, *cut])]
+    return Section(WORST_ID, "Worst slices", worst.query, rows, notes, drawings, _OF_WORST)
 
 
 def _of_part(part: Part, answer: Answer, answers: Answers, asked: Asked) -> Section:
@@ -207,30 +206,22 @@ def _compared_by(part: Part, answer: Answer, first: str, asked: Asked) -> Sectio
     """The other models beside the first, in the slices of a key: from the worst difference up."""
     title = f"Models beside {first}, by {part.name}"
     [*_, last] = part.columns
-    if len(part.columns) == 1 and is_time(answer.rows.schema[last]):
+    over_time = len(part.columns) == 1 and is_time(answer.rows.schema[last])
+    notes = _better(first, asked)
+    if over_time:
         rows, more = _cut(answer.rows.tail(ROWS), answer.rows.height, "last")
         drawings = _drawn(title, "over_time", rows, "diff", metric="diff")
-        notes = [*_better(first, asked), *more]
-        return Section(
-            id_of("compared", part),
-            title,
-            answer.query,
-            rows,
-            notes,
-            drawings,
-            _OF_COMPARED,
-            is_time=True,
-        )
-    highest = asked.metric.less_is_better
-    ordered = _from_the_worst(answer.rows, part.columns, "diff", highest=highest)
-    lowest = _first(ordered, part.columns)
-    rows, more = _cut(ordered.head(ROWS), ordered.height, f"{_end(asked)} by diff")
-    least = [f"Slices of at least {part.min_n} rows."] if part.min_n else []
-    left_out = _left_out(ordered, lowest, part.columns, _end(asked))
-    notes = [*_better(first, asked), *least, *left_out, *more]
-    drawings = _drawn(title, "differences", lowest, "diff", sort=False)
-    id_ = id_of("compared", part)
-    return Section(id_, title, answer.query, rows, notes, drawings, _OF_COMPARED)
+    else:
+        highest = asked.metric.less_is_better
+        ordered = _from_the_worst(answer.rows, part.columns, "diff", highest=highest)
+        lowest = _first(ordered, part.columns)
+        rows, more = _cut(ordered.head(ROWS), ordered.height, f"{_end(asked)} by diff")
+        notes += [f"Slices of at least {part.min_n} rows."] if part.min_n else []
+        notes += _left_out(ordered, lowest, part.columns, _end(asked))
+        drawings = _drawn(title, "differences", lowest, "diff", sort=False)
+    id_, notes = id_of("compared", part), [*notes, *more]
+    query = answer.query
+    return Section(id_, title, query, rows, notes, drawings, _OF_COMPARED, is_time=over_time)
 
 
 def _better(first: str, asked: Asked) -> list[str]:

@@ -19,7 +19,7 @@ from polars_mcc._report.sections import (
     id_of,
 )
 from polars_mcc._search import words
-from polars_mcc._search.words import count, said, summed_up
+from polars_mcc._search.words import count, said
 
 _WORST = 3  # slices that are told of
 _TILES = 3  # models that have a tile
@@ -79,7 +79,7 @@ def _behind(answers: Answers, asked: Asked) -> Iterator[Sentence]:
     if answers.worst is None:
         return
     metric = asked.metric.name
-    listed, looked = summed_up(answers.worst.rows, metric, has_models=answers.has_models)
+    listed, looked, _ = answers.worst
     more = f" The worst {_WORST}:" if listed.height > _WORST else ""
     yield Sentence(f"{looked}{more}", "slices", WORST_ID)
     for row in listed.head(_WORST).iter_rows(named=True):
@@ -230,7 +230,7 @@ def tiles(answers: Answers, asked: Asked) -> Iterator[Tile]:
             number = "–" if row["diff"] is None else _signed(row["diff"])
             yield Tile(number, f"{row['model']} less {answers.models[0]}", COMPARED_ID)
     if answers.worst is not None:
-        behind = (answers.worst.rows["verdict"] == "listed").sum()
+        behind = answers.worst.listed.height
         yield Tile(f"{behind:,}", "slice behind" if behind == 1 else "slices behind", WORST_ID)
     unscored = sum(answers.unscored["n_null"])
     yield Tile(count(unscored), "predictions not scored", UNSCORED_ID)
@@ -245,8 +245,7 @@ def picture(answers: Answers, asked: Asked) -> list[Drawing]:
     columns = ["slice", *models, "n", metric, *ends]
     rows = [total.select(pl.lit("all rows").alias("slice"), *models, "n", metric, *ends)]
     if answers.worst is not None:
-        listed, _ = summed_up(answers.worst.rows, metric, has_models=answers.has_models)
-        worst = listed.head(_WORST)
+        worst = answers.worst.listed.head(_WORST)
         texts = [said(row) for row in worst.iter_rows(named=True)]
         rest = pl.col(f"{metric}_rest")
         rows.append(

@@ -14,7 +14,7 @@ import polars as pl
 from polars_mcc._inference.methods import normal_critical
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls, check_at_least, check_choice, check_level
-from polars_mcc._log.columns import as_expr, quoted
+from polars_mcc._log.columns import as_expr, as_many_as_fit, distinct, quoted
 from polars_mcc._log.labels import as_label
 from polars_mcc._log.text import as_text
 from polars_mcc._show import chart
@@ -97,7 +97,6 @@ def explore(
     if ci is not None:
         check_level(ci)
     check_at_least("rows", rows, 1)
-    given = [name for name in counts.columns if name not in {"model", "gold", "pred", "n"}]
     check_choice("nulls", nulls, Nulls)
     if counts.schema["gold"] != counts.schema["pred"]:
         sides = f"gold is {counts.schema['gold']} and pred {counts.schema['pred']}"
@@ -105,23 +104,27 @@ def explore(
         raise ValueError(msg)
     if counts.schema["n"].is_decimal():
         counts = counts.with_columns(pl.col("n").cast(pl.Float64))
-    if nulls == "drop":
-        counts = counts.filter(pl.all_horizontal(pl.col("gold", "pred").is_not_null()))
+    counts = labelled(counts, nulls)
     if counts.is_empty():
         msg = "there is nothing to explore: the counts have no row with two labels"
         raise ValueError(msg)
-    labels = labels_of(counts)
-    code = _code(labels, positive)
-    metrics = METRICS if code is None else (*METRICS, *OF_POSITIVE)
+    labels = _labels_of(counts)
+    metrics = metrics_of(counts, positive)
     if metric not in metrics:
         msg = f"metric must be one of {quoted(metrics)}, got {metric!r}"
         raise ValueError(msg)
-    cells, keys = _within(counts, given, rows)
-    left_out = [key for key in given if key not in keys]
+    cells = within(counts, rows)
+    if cells is None:
+        msg = (
+            f"the labels alone make more than rows={rows:,} counts; take fewer labels, or more rows"
+        )
+        raise ValueError(msg)
+    keys = keys_in(cells)
+    left_out = [key for key in keys_in(counts) if key not in keys]
     columns, texts = _coded(cells, keys, labels)
     chosen = alt.binding_select(options=[*metrics], name="metric ")
     of_metric = alt.param(name="metric", value=metric, bind=chosen)
-    asking = _asking(keys, texts, of_metric, code, min_n)
+    asking = _asking(keys, texts, of_metric, _code(labels, positive), min_n)
     title = alt.TitleParams(
         f"left out, as they have too many values: {', '.join(left_out)}" if left_out else "",
         anchor="start",
@@ -153,56 +156,58 @@ def explore(
     return finished
 
 
-def labels_of(counts: pl.DataFrame) -> pl.Series:
+def labelled(counts: pl.DataFrame, nulls: Nulls) -> pl.DataFrame:
+    """The counts that are scored."""
+    if nulls == "label":
+        return counts
+    return counts.filter(pl.all_horizontal(pl.col("gold", "pred").is_not_null()))
+
+
+def keys_in(counts: pl.DataFrame) -> list[str]:
+    """The keys of a counts table."""
+    return [name for name in counts.columns if name not in {"model", "gold", "pred", "n"}]
+
+
+def metrics_of(counts: pl.DataFrame, positive: object) -> tuple[str, ...]:
+    """The metrics that a reader may choose: more, if the positive label is known and occurs."""
+    code = _code(_labels_of(counts), positive)
+    return METRICS if code is None else (*METRICS, *OF_POSITIVE)
+
+
+def _labels_of(counts: pl.DataFrame) -> pl.Series:
     """The labels that occur, sorted: their places are their codes."""
     return pl.concat([counts["gold"], counts["pred"]]).unique().sort()
 
 
 def _code(labels: pl.Series, positive: object) -> int | None:
-    """The code of the positive label; None if none is named."""
+    """The code of the positive label; None if none is named, or if it does not occur."""
     if positive is None and labels.dtype != pl.Boolean:
         return None
     value: Any = as_label(positive if positive is not None else True, labels.dtype)
     return labels.index_of(value)
 
 
-def fitting(
-    counts: pl.DataFrame, keys: Sequence[str], others: Sequence[Sequence[str]], rows: int
-) -> Sequence[str]:
-    """As many keys as make no more than so many counts: those of fewest values.
+def within(counts: pl.DataFrame, rows: int) -> pl.DataFrame | None:
+    """The counts with `_with_hits`, at most so many rows, by as many keys as fit.
 
-    `others` are the columns that counts are by beside the keys: one list, or one for each model.
+    None: the labels alone make more rows.
     """
-    sizes = {key: counts.select(as_expr(key).n_unique()).to_series().item() for key in keys}
-    by_size = sorted(keys, key=sizes.__getitem__)
-    for many in range(len(keys), 0, -1):
-        kept = [key for key in keys if key in by_size[:many]]
-        # Hashes are counted, as groups of as many texts would take much memory.
-        hashes = (pl.struct(*map(as_expr, [*kept, *of])).hash().n_unique() for of in others)
-        if counts.select(pl.sum_horizontal(hashes)).item() <= rows:
-            return kept
-    return []
-
-
-def _within(
-    counts: pl.DataFrame, keys: Sequence[str], rows: int
-) -> tuple[pl.DataFrame, Sequence[str]]:
-    """The counts, and rows of 0 for hits, by as many keys as make no more than so many rows."""
     others = [name for name in ("model", "gold", "pred") if name in counts.columns]
-    kept = fitting(counts, keys, [others], rows)
-    while True:
-        by = [as_expr(name) for name in (*kept, *others)]
-        cells = _with_hits(counts.group_by(by, maintain_order=True).agg(pl.col("n").sum()), kept)
-        if cells.height <= rows:
-            return cells, kept
-        if not kept:
-            msg = (
-                f"the labels alone make {cells.height:,} counts, more than rows={rows:,}; take "
-                "fewer labels, or more rows"
-            )
-            raise ValueError(msg)
-        largest = max(kept, key=lambda key: counts.select(as_expr(key).n_unique()).item())
-        kept = [key for key in kept if key != largest]
+
+    def cells(keys: Sequence[str]) -> pl.DataFrame:
+        by = [as_expr(name) for name in (*keys, *others)]
+        return _with_hits(counts.group_by(by, maintain_order=True).agg(pl.col("n").sum()), keys)
+
+    def fits(keys: Sequence[str]) -> bool:
+        number: int = counts.select(distinct([*keys, *others])).item()
+        return number <= rows and cells(keys).height <= rows
+
+    def size(key: str) -> float:
+        number: int = counts.select(distinct([key])).item()
+        return number
+
+    kept = as_many_as_fit(keys_in(counts), size, fits)
+    return None if kept is None else cells(kept)
 
 
 def _with_hits(cells: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

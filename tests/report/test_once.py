@@ -141,3 +141,12 @@ def test_how_many_counts_there_would_be_is_told_before(monkeypatch):
     assert numbers[0] == pytest.approx(20_000, rel=0.2)
     assert [*found.keys] == []
     assert found.counts is not None, "the labels alone are few"
+
+
+def test_a_key_may_have_any_name_also_beside_weights():
+    names = {"country": "rows", "device": "weight"}
+    log = LOG.rename(names).mcc(weight="times")
+    report = told(log, "rows", "weight")
+    rows = next(section["rows"] for section in report["sections"] if section["id"] == "by:rows")
+    by = LOG.mcc(weight="times").by("country", metrics=["mcc"])
+    assert {(row["rows"], row["n"]) for row in rows} == {*by.select("country", "n").iter_rows()}

@@ -316,3 +316,13 @@ def test_many_labels_are_told_by_their_misses(browser, tmp_path):
     told = [text for text in texts if " taken for " in text]
     assert len(told) == min(25, misses.height) == 25
     assert browser.get_log("browser") == []
+
+
+def test_a_report_is_made_also_where_its_page_has_little_to_explore():
+    false = pl.DataFrame({"a": ["x", "y"] * 40, "gold": False, "pred": False})
+    page = false.mcc.report("a", metric="recall")
+    assert "recall is not among the metrics that the page computes." in page
+    labels = pl.select(gold=pl.int_range(200), pred=pl.int_range(200) * 7 % 200)
+    assert "the labels are too many" in labels.mcc.report(explored=300)
+    with pytest.raises(ValueError, match="the labels alone make more than rows=300 counts"):
+        plot.explore(labels.mcc.counts(), rows=300)
