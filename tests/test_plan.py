@@ -143,7 +143,8 @@ def test_a_plan_can_be_serialised(log, verb):
     sent = query.serialize()
     assert b"polars_mcc" not in sent, "no reference to a Python function, here or there"
     received = pl.LazyFrame.deserialize(io.BytesIO(sent))
-    assert_frame_equal(received.collect(), query.collect(), check_exact=True)
+    # Not to the last bit: a mean over classes adds up floats, and their order is any.
+    assert_frame_equal(received.collect(), query.collect(), rel_tol=1e-13, abs_tol=0)
 
 
 def nodes_of(query: pl.LazyFrame) -> set[str]:
