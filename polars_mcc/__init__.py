@@ -20,7 +20,7 @@ from polars_mcc.prediction_log import PredictionLog
 
 if TYPE_CHECKING:
     from polars_mcc import plot
-    from polars_mcc._shell.store import keep_counts
+    from polars_mcc._shell.keep import keep_counts
 
 __all__ = [
     "Bootstrap",
@@ -49,6 +49,6 @@ def __getattr__(name: str) -> object:
     if name == "plot":
         return importlib.import_module("polars_mcc.plot")
     if name == "keep_counts":
-        return importlib.import_module("polars_mcc._shell.store").keep_counts
+        return importlib.import_module("polars_mcc._shell.keep").keep_counts
     msg = f"module 'polars_mcc' has no attribute '{name}'"
     raise AttributeError(msg)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._report.report import report as _report
+from polars_mcc._store.kept import opened
+from polars_mcc._store.rows import as_described
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
 from polars_mcc._verbs.by import by as _by
 from polars_mcc._verbs.check import check as _check
@@ -52,3 +59,37 @@ class PredictionLog(Described[FrameT]):
     classes = _classes
     confusion = _confusion
     report = _report
+
+    @classmethod
+    def from_store(
+        cls, path: str | Path, *, storage_options: Mapping[str, str] | None = None
+    ) -> PredictionLog[pl.LazyFrame]:
+        """Open a store of counts as the log that it was made of.
+
+        The store knows its columns, and how many rows each of its rows stands for. What it has at
+        this moment is what the log has: counts that are added later are not in it. Use the log
+        within a day, or open the store again: files that were merged are deleted then.
+
+        Args:
+            path: The folder, or its URL.
+            storage_options: Credentials and settings of an object storage, as Polars takes them.
+                None: the environment has them.
+
+        Returns:
+            A lazy log, with the keys that the store was made by, `gold` and `pred` as they were
+            named, and `weight="n"`.
+
+        Raises:
+            ValueError: The folder is no store, or has no counts yet.
+            ModuleNotFoundError: It is a URL, and obstore is not installed.
+
+        Examples:
+            >>> import tempfile
+            >>> from polars_mcc import PredictionLog, keep_counts
+            >>> store = tempfile.mkdtemp()
+            >>> done = keep_counts("data/digits.parquet", store, "fold", pred=["knn", "logistic"])
+            >>> PredictionLog.from_store(store).score().collect()["model"].to_list()
+            ['knn', 'logistic']
+        """
+        kept = opened(str(path), storage_options)
+        return PredictionLog(kept.scan(), **as_described(kept.about()))

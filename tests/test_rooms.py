@@ -16,7 +16,7 @@ FLOORS = [
     {"_counts"},
     {"_scores"},
     {"_inference"},
-    {"_search"},
+    {"_search", "_store"},
     {"_show", "plot"},
     {"_verbs"},
     {"_report"},

@@ -16,7 +16,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.exact import weight_failures
+from polars_mcc._counts.joint import GOLD, HAS_NONE, TIMES, N, joint
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.columns import IntoColumn, as_many_as_fit, distinct
 from polars_mcc._log.described import Described
@@ -30,8 +30,6 @@ _MOST = 2**22  # counts that are in memory at once
 _SAMPLED = 2**20  # hashes that tell how many counts there would be
 
 _TAKEN = {"model", "gold", "pred", "n"}  # names that a counts table has for itself
-_GOLD, _N = "polars_mcc:gold", "polars_mcc:n"
-_HAS_NONE, _TIMES = "polars_mcc:has_none", "polars_mcc:times"
 
 
 @dataclass(frozen=True)
@@ -75,12 +73,12 @@ class Once:
         """A counts table of so many rows at most, by as many keys as fit; none if there is none."""
         if self.counts is None or not most:
             return pl.DataFrame()
-        rows = self._frame.filter(pl.col(_N).is_not_null())
+        rows = self._frame.filter(pl.col(N).is_not_null())
         models = [name for name in rows.columns if name.startswith(PRED)]
 
         def fits(keys: Sequence[str]) -> bool:
             numbers = rows.select(
-                distinct([*keys, _GOLD, model]).alias(str(place))
+                distinct([*keys, GOLD, model]).alias(str(place))
                 for place, model in enumerate(models)
             )
             return bool(sum(numbers.row(0)) <= most)
@@ -107,15 +105,15 @@ def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect
     chosen = _few_enough([*columns], sliced, collect)
     if chosen is None:
         return Once(log, collect, None, [], rows_are_draws)
-    table = collect("counts", lambda rows: _counts(sliced(rows, chosen)))
+    table = collect("counts", lambda rows: joint(sliced(rows, chosen)))
     assert meaning.preds is not None  # noqa: S101 - or it could not be cut
     models = [pl.col(PRED + name).alias(name) for name in meaning.preds.names]
     as_log = plain.with_frame(
         _as_rows(table),
-        gold=pl.col(_GOLD).alias(meaning.gold.name),
+        gold=pl.col(GOLD).alias(meaning.gold.name),
         pred=models if meaning.preds.is_several else models[0],
         score=None,
-        weight=_N,
+        weight=N,
     )
     return Once(log, collect, as_log, chosen, rows_are_draws)
 
@@ -153,28 +151,11 @@ def _few_enough(
     )
 
 
-def _counts(log: SlicedLog) -> pl.LazyFrame:
-    """How many rows are alike: in keys, gold, all predictions, and in having a weight."""
-    alike: list[pl.Expr] = [
-        *(pl.col(KEY + name).alias(name) for name in log.keys),
-        pl.col("gold").alias(_GOLD),
-        *(pl.col(PRED + name) for name in log.models),
-    ]
-    if log.weight_name is None:
-        return log.frame.group_by(alike).agg(pl.len().cast(pl.Int64).alias(_N))
-    weight = pl.col("weight")
-    total = log.numbers.total(log.numbers.widen(weight))
-    failures = weight_failures(weight.min(), total, log.weight_name)
-    return log.frame.group_by(*alike, weight.is_null().alias(_HAS_NONE)).agg(
-        log.numbers.as_count(total, *failures).alias(_N), pl.len().alias(_TIMES)
-    )
-
-
 def _as_rows(table: pl.DataFrame) -> pl.DataFrame:
     """The counts as a log. Rows without a weight do not add up: each of them stays a row."""
-    if _HAS_NONE not in table.columns:
+    if HAS_NONE not in table.columns:
         return table
-    times = pl.when(_HAS_NONE).then(_TIMES).otherwise(1)
-    n = pl.when(~pl.col(_HAS_NONE)).then(_N)
-    rows = table.with_columns(n.alias(_N)).select(pl.exclude(_HAS_NONE, _TIMES).repeat_by(times))
+    times = pl.when(HAS_NONE).then(TIMES).otherwise(1)
+    n = pl.when(~pl.col(HAS_NONE)).then(N)
+    rows = table.with_columns(n.alias(N)).select(pl.exclude(HAS_NONE, TIMES).repeat_by(times))
     return rows.explode(cs.all())

@@ -5,19 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from polars_mcc._counts.cut import cut
+from polars_mcc._log import defaults
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import known_labels
 from polars_mcc._shell import inputs
+from polars_mcc._shell.kinds import STORE
 from polars_mcc._shell.options import Option, options_of
 from polars_mcc._shell.sql import Typed, columns_in, where
 from polars_mcc._show.progress import Bar, collect
+from polars_mcc._store.kept import opened
+from polars_mcc._store.places import Options
+from polars_mcc._store.rows import as_described
 from polars_mcc.prediction_log import PredictionLog
 
 
@@ -29,6 +34,8 @@ class Asked:
     logs: Sequence[str]
     filter: str | None
     typed: Mapping[str, Any]  # what was typed, by the name of the parameter
+    storage_options: Options | None = None
+    source: pl.LazyFrame | None = None  # rows to ask instead of those of the files
 
     @cached_property
     def found(self) -> inputs.Logs:
@@ -36,11 +43,31 @@ class Asked:
         if not self.logs:
             msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
             raise ValueError(msg)
-        return inputs.find(self.logs)
+        # Which objects there are has to be known where they are not read as one.
+        is_kept = self.verb is PredictionLog.counts
+        return inputs.find(self.logs, self.storage_options, expand=is_kept)
+
+    def of(self, source: pl.LazyFrame) -> Asked:
+        """The same, asked of some of the rows."""
+        part = replace(self, source=source)
+        vars(part)["_by_default"] = self._by_default
+        return part
+
+    @cached_property
+    def _by_default(self) -> Mapping[str, Any]:
+        """How the logs are described, if they know: a store of counts does."""
+        if self.found.kind.name != STORE:
+            return {}
+        options = self.storage_options
+        known = [as_described(opened(store, options).about()) for store in self.found.files]
+        if any(one != known[0] for one in known):
+            msg = "the stores have counts of other columns: score them apart"
+            raise ValueError(msg)
+        return known[0]
 
     @cached_property
     def _scanned(self) -> pl.LazyFrame:
-        return inputs.scan(self.found)
+        return inputs.scan(self.found) if self.source is None else self.source
 
     @cached_property
     def _rows(self) -> pl.LazyFrame:
@@ -66,16 +93,18 @@ class Asked:
         """The log, described; with the columns that the question computes."""
         keys, options = self.keys, self.options  # which may be computed too
         said = self._meant(options_of(PredictionLog.__init__))
+        said |= {name: told for name, told in self._by_default.items() if not self._is_told(name)}
         log = PredictionLog(self._columns.beside(self._rows), **said)
         if (positive := self.typed.get("positive")) is not None:
             log = log(positive=_label(log, "--positive", positive))
-        store = inputs.store_of(self.found)
-        if store is not None and "n" not in self._columns.read:
-            msg = f"'{store}' has counts, whose rows stand for n rows each: add --weight n"
-            raise ValueError(msg)
         if self.verb is PredictionLog.confusion:
             options["labels"] = self._labels(log, keys)
         return log
+
+    def _is_told(self, name: str) -> bool:
+        """Whether a column was typed, and not left to its default."""
+        typed = self.typed.get(name)
+        return typed is not None and typed not in (defaults.GOLD, [defaults.PRED])
 
     def _meant(self, options: Sequence[Option]) -> dict[str, Any]:
         return {

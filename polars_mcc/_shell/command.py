@@ -22,11 +22,13 @@ from polars_mcc._report.written import written
 from polars_mcc._scores import registry
 from polars_mcc._search.listed import MOST
 from polars_mcc._search.words import summed_up
-from polars_mcc._shell import inputs, outputs, store
+from polars_mcc._shell import inputs, outputs
 from polars_mcc._shell.asked import Asked
+from polars_mcc._shell.keep import STATUSES, Status, kept
 from polars_mcc._shell.options import Option, docstring_of, examples_of, options_of
 from polars_mcc._shell.terminal import say, show, table, visible_lines
 from polars_mcc._show.progress import Bar
+from polars_mcc._store.places import is_url
 from polars_mcc._verbs.check import CheckError
 from polars_mcc._version import __version__
 from polars_mcc.prediction_log import PredictionLog
@@ -54,11 +56,11 @@ Filter = Annotated[
 _TO_A_FILE = "Write to a file (.parquet, .csv, .json, .ndjson or .md), whole or not."
 Out = Annotated[Path | None, Parameter(help=_TO_A_FILE)]
 OutOrStore = Annotated[
-    Path | None,
+    str | None,
     Parameter(
-        help=f"{_TO_A_FILE} Or keep the counts of each input in a folder, a store, and count only "
-        "what it has not: run it every night. What is new is added, what has changed is replaced, "
-        "each row is counted once."
+        help=f"{_TO_A_FILE} Or keep the counts of each input in a folder or URL, a store, and "
+        "count only what it has not: run it every night. What is new is added, what has changed is "
+        "replaced, each row is counted once."
     ),
 ]
 OutReport = Annotated[
@@ -70,6 +72,10 @@ Form = Annotated[
 ]
 Checksum = Annotated[
     bool, Parameter(help="Compare the contents of inputs with those in the store, not their times.")
+]
+Forget = Annotated[
+    bool,
+    Parameter(help="Drop the counts of inputs that are gone. Without this option they are listed."),
 ]
 
 app = App(
@@ -98,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 VERBS: Mapping[str, Callable[..., Any]] = {
     name: verb
     for name, verb in vars(PredictionLog).items()
-    if not name.startswith("_") and name != "engine_counts"
+    if not name.startswith("_") and name not in {"engine_counts", "from_store"}
 }
 """The verbs that are commands: all that take a log of Polars."""
 
@@ -160,14 +166,19 @@ def _worst(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
 
 
 def _counts(
-    asked: Asked, *, out: OutOrStore = None, checksum: Checksum = False, form: Form = "table"
+    asked: Asked,
+    *,
+    out: OutOrStore = None,
+    checksum: Checksum = False,
+    forget: Forget = False,
+    form: Form = "table",
 ) -> None:
     """Write or show counts; or keep those of each input in a store, if `out` is a folder."""
-    if out is None or form != "table" or (out.suffix and not out.is_dir()):
-        if checksum:
-            msg = "--checksum is for a store: --out names a folder then"
+    if out is None or not _is_store(out, form):
+        if checksum or forget:
+            msg = "--checksum and --forget are for a store: --out names a folder then"
             raise ValueError(msg)
-        _asked(asked, out=out, form=form)
+        _asked(asked, out=None if out is None else Path(out), form=form)
         return
     with _refusing(asked.logs, "what is counted is kept: run it again for the rest"):
         found = asked.found
@@ -176,10 +187,29 @@ def _counts(
             if sys.stderr.isatty():
                 bar = Bar(inputs.rows_of_files(found), console=Console(stderr=True))
                 told = {"note": stack.enter_context(closing(bar)).advance}
-            done = store.kept(found, out, asked, checksum=checksum, **told)
+            done = kept(asked, out, checksum=checksum, forget=forget, **told)
     _say_what_is_not_read(found)
+    for status, what in _TOLD_OF_INPUTS.items():
+        files = done.filter(status=status)["input"].to_list()
+        if files:
+            say(f"{what}:\n{_listed(files)}")
     number = dict(done["status"].value_counts().iter_rows())
-    say(f"{out}: {', '.join(f'{number.get(status, 0)} {status}' for status in store.STATUSES)}")
+    always = ("counted", "replaced", "moved", "unchanged")
+    numbers = {one: number.get(one, 0) for one in STATUSES if one in always or one in number}
+    say(f"{out}: {', '.join(f'{many} {status}' for status, many in numbers.items())}")
+
+
+_TOLD_OF_INPUTS: Mapping[Status, str] = {
+    "gone": "gone, and counted still; --forget drops the counts of",
+    "forgotten": "gone, and now forgotten",
+}
+
+
+def _is_store(out: str, form: outputs.Format) -> bool:
+    """Whether counts are to be kept in a folder, and not written to a file."""
+    if form != "table":
+        return False
+    return is_url(out) or Path(out).is_dir() or not Path(out).suffix
 
 
 def _report(asked: Asked, *, out: OutReport) -> None:
@@ -245,6 +275,7 @@ def _made(name: str, run: Callable[..., None]) -> None:
     app.command(command, name=name.replace("_", "-"))
 
 
+_SPECIAL: Mapping[str, Callable[..., None]]
 _SPECIAL = {"counts": _counts, "check": _check, "report": _report, "worst": _worst}
 for _name in VERBS:
     _made(_name, _SPECIAL.get(_name, _asked))

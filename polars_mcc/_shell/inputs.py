@@ -1,168 +1,130 @@
-"""The inputs of the command line: logs found, checked, and scanned as one.
-
-To add a format, add its entry to `_KINDS`: nothing else knows it by name.
-"""
+"""The inputs of the command line: logs found, checked, and scanned as one."""
 
 from __future__ import annotations
 
 import glob
-import importlib.util
 import io
+import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._log.extras import missing
+from polars_mcc._shell.kinds import KINDS, PARQUET, Kind, by_suffix, kind_of_folder
+from polars_mcc._store.kept import MARK
+from polars_mcc._store.places import Listed, Options, is_url, listing, looked_up
 
 STDIN = "-"  # the path of the standard input, which is read whole
-
-STORE = "_polars_mcc.json"  # the file that makes a folder a store: what its counts are of
-_METADATA = "metadata"  # the folder of an Iceberg table that tells what it is
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A format that logs are in."""
-
-    name: str
-    scan: Callable[[str], pl.LazyFrame]
-    suffixes: tuple[str, ...] = ()  # what names of files end in; none if it is a folder
-    begins: bytes = b""
-    """What the bytes of a file begin with, to know it when it comes through a pipe."""
-    read: Callable[[io.BytesIO], pl.DataFrame] | None = None  # how it is read from a pipe
-    is_folder: Callable[[Path], bool] | None = None
-    """Whether a folder is a table: then what is in it is not to be read as files."""
-
-
-def _scan_delta(table: str) -> pl.LazyFrame:
-    _check_installed("deltalake", "Delta")
-    return pl.scan_delta(table)
-
-
-def _scan_iceberg(table: str) -> pl.LazyFrame:
-    """A table as its newest metadata tell it: the file with the highest number."""
-
-    def number(file: Path) -> int:
-        return int("0" + re.sub(r"\D.*", "", file.name.removeprefix("v")))
-
-    newest = max(Path(table, _METADATA).glob("*.metadata.json"), key=number)
-    _check_installed("pyiceberg", "Iceberg")
-    return pl.scan_iceberg(str(newest.resolve()))
-
-
-def _check_installed(package: str, kind: str) -> None:
-    if importlib.util.find_spec(package) is None:
-        raise missing(subject=f"a table of {kind}", package=package, extra=kind.lower())
-
-
-def _is_delta(folder: Path) -> bool:
-    return (folder / "_delta_log").is_dir()
-
-
-def _is_iceberg(folder: Path) -> bool:
-    return any((folder / _METADATA).glob("*.metadata.json"))
-
-
-_PARQUET = Kind("Parquet", pl.scan_parquet, (".parquet",), b"PAR1", pl.read_parquet)
-_KINDS = (
-    _PARQUET,
-    Kind("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1", pl.read_ipc),
-    Kind("NDJSON", pl.scan_ndjson, (".ndjson", ".jsonl"), b"{", pl.read_ndjson),
-    Kind("CSV", pl.scan_csv, (".csv",), b"", pl.read_csv),
-    Kind("Delta", _scan_delta, is_folder=_is_delta),
-    Kind("Iceberg", _scan_iceberg, is_folder=_is_iceberg),
-)
 
 
 @dataclass(frozen=True)
 class Logs:
     """The files of one kind that a user named, and the files in her folders that are not.
 
-    Of a table (Delta, Iceberg), which is not to be read as the files that it has, its folder.
+    Of a table (Delta, Iceberg), or a store of counts, which is not to be read as the files that it
+    has, its folder.
     """
 
     files: list[str]
     others: list[str]
     kind: Kind
+    options: Options | None = None
+    listed: dict[str, Listed] = field(default_factory=dict)  # objects that were looked up
 
     def alone(self, file: str) -> Logs:
         """One of the files."""
-        return Logs([file], [], self.kind)
+        return Logs([file], [], self.kind, self.options)
 
     @cached_property
     def schemas(self) -> dict[str, pl.Schema]:
         """The columns of each file that is not a URL."""
-        return {file: self._schema(file) for file in self.files if "://" not in file}
+        return {file: self._schema(file) for file in self.files if not is_url(file)}
 
     def _schema(self, file: str) -> pl.Schema:
         try:
-            if self.kind is _PARQUET:
+            if self.kind is PARQUET:
                 return pl.Schema(pl.read_parquet_schema(file))
-            return self.kind.scan(file).collect_schema()
+            return self.scan_one(file).collect_schema()
         except pl.exceptions.PolarsError as error:
             raise _unreadable(file, self.kind.name, error) from error
+
+    def scan_one(self, file: str) -> pl.LazyFrame:
+        """One of the files, by what its kind is scanned with."""
+        return self.kind.scan(file, storage_options=self.options)
 
     @cached_property
     def partitions(self) -> set[str]:
         """The folders `name=value` that all Parquet files are in, which are columns too."""
-        if self.kind is not _PARQUET or not self.files:
+        if self.kind is not PARQUET or not self.files:
             return set()
         return set.intersection(*({*_partitions(file)} for file in self.files))
 
 
-def find(paths: Sequence[str]) -> Logs:
-    """Look up files, globs and folders, each file once; a URL is left for Polars.
+def find(paths: Sequence[str], options: Options | None = None, *, expand: bool = False) -> Logs:
+    """Look up files, globs and folders, each file once.
 
-    A folder may be a table of Delta or Iceberg; of another, the Parquet files are read, or else
-    those of the one other kind there is. Hidden files, and those that begin with `_`, are
-    bookkeeping of other tools.
+    A folder may be a table of Delta or Iceberg, or a store of counts; of another, the Parquet files
+    are read, or else those of the one other kind there is. Hidden files, and those that begin with
+    `_`, are bookkeeping of other tools. The globs and folders of a URL are left for Polars, or
+    expanded here, where it has to be known which objects there are.
     """
     if STDIN in paths:
         if list(paths) != [STDIN]:
             msg = "the standard input (-) is a log of its own: name no other file beside it"
             raise ValueError(msg)
-        return Logs([STDIN], [], _PARQUET)
-    files: list[str] = []
+        return Logs([STDIN], [], PARQUET)
+    files: dict[str, Kind] = {}
     others: list[str] = []
+    listed: dict[str, Listed] = {}
     for path in paths:
-        is_one = "://" in path or Path(path).exists()
-        matches = [path] if is_one else sorted(glob.glob(path, recursive=True))  # noqa: PTH207
-        found: list[str] = []
-        for match in matches:
-            if not Path(match).is_dir() or _kind(match).is_folder:
-                found.append(match)
-                continue
-            inside, rest = _in_folder(match)
-            found += inside
+        found: dict[str, Kind] = {}
+        if is_url(path) and expand and kind_of_folder(path, options) is None:
+            objects = {one.path: one for one in _objects(path, options)}
+            found, rest = _of_one_kind(path, [*objects])
+            listed |= objects
             others += rest
+        else:
+            is_one = is_url(path) or Path(path).exists()
+            for match in [path] if is_one else sorted(glob.glob(path, recursive=True)):  # noqa: PTH207
+                kind = kind_of_folder(match, options)
+                if kind is not None or is_url(match) or not Path(match).is_dir():
+                    found[match] = kind or by_suffix(match) or PARQUET
+                    continue
+                inside, rest = _of_one_kind(match, _in_folder(match))
+                found |= inside
+                others += rest
         if not found:
-            what = "no .parquet file in folder" if Path(path).is_dir() else "no file"
+            is_folder = Path(path).is_dir() or path.endswith("/")
+            what = "no .parquet file in folder" if is_folder else "no file"
             msg = f"{what} '{path}'; name a Parquet file, a folder of them, or a quoted glob"
             raise FileNotFoundError(msg)
-        files += found
-    kinds = {_kind(file).name: _kind(file) for file in files}
+        files |= found
+    kinds = {kind.name: kind for kind in files.values()}
     if len(kinds) > 1:
         msg = f"the files are of several kinds, {', '.join(sorted(kinds))}: score them apart"
         raise ValueError(msg)
-    return Logs(_each_once(files), _each_once(others), *kinds.values())
+    _check_not_kept(files)
+    [kind] = kinds.values()
+    return Logs(_each_once(files), _each_once(others), kind, options, listed)
 
 
-def scan(logs: Logs) -> pl.LazyFrame:
-    """Scan files of one kind as one log."""
+def scan(logs: Logs, paths: str | None = None) -> pl.LazyFrame:
+    """Scan files of one kind as one log; with a column of this name that says which, if Parquet."""
     if logs.files == [STDIN]:
         return _from_bytes(sys.stdin.buffer.read()).lazy()
     local = logs.schemas
-    if logs.kind is not _PARQUET:
-        return pl.concat(map(logs.kind.scan, logs.files), how="diagonal_relaxed")
+    if logs.kind is not PARQUET:
+        return pl.concat(map(logs.scan_one, logs.files), how="diagonal_relaxed")
     return pl.scan_parquet(
         list(logs.files),
+        storage_options=logs.options,  # type: ignore[arg-type]
+        include_file_paths=paths,
         hive_partitioning=bool(logs.partitions),
         extra_columns="ignore",
         # A filter must not lose the rows of a row group whose statistics are wrong.
@@ -194,12 +156,6 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
                 raise pl.exceptions.SchemaError(msg)
 
 
-def store_of(logs: Logs) -> Path | None:
-    """The first folder of the files that keeps counts, if one does."""
-    folders = dict.fromkeys(Path(file).parent for file in logs.files if "://" not in file)
-    return next((folder for folder in folders if (folder / STORE).is_file()), None)
-
-
 def rows_of_files(
     logs: Logs,
     where: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None,
@@ -209,7 +165,7 @@ def rows_of_files(
 
     `columns` are those that the filter is of.
     """
-    is_local = not any("://" in file for file in logs.files) and logs.files != [STDIN]
+    is_local = not any(map(is_url, logs.files)) and logs.files != [STDIN]
     is_told = where is None or logs.partitions.issuperset(columns)
     if logs.kind.name not in {"Parquet", "IPC"} or not is_local or not is_told:
         return [None] * len(logs.files)
@@ -230,46 +186,84 @@ def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
         raise
 
 
-def _in_folder(folder: str) -> tuple[list[str], list[str]]:
+def _in_folder(folder: str) -> list[str]:
+    found = []
+    for place, _, names in os.walk(folder):
+        where = os.path.normpath(place)
+        begins = "" if where == os.curdir else where.rstrip(os.sep) + os.sep
+        found += [begins + name for name in names]
+    return sorted(found, key=lambda file: Path(file).parts)
+
+
+def _objects(url: str, options: Options | None) -> list[Listed]:
+    """The objects that a URL names: itself, those that match it, or those below it."""
+    prefix, *pattern = re.split(r"(?=[*?\[])", url, maxsplit=1)
+    if pattern:
+        named = re.compile(_as_regex(url))
+        folder, _, _ = prefix.rpartition("/")
+        return [one for one in listing(folder, options) if named.fullmatch(one.path)]
+    if by_suffix(url) is not None:
+        found = looked_up(url, options)
+        if found is not None:
+            return [found]
+    return [*listing(url, options)]
+
+
+def _as_regex(pattern: str) -> str:
+    """A glob as a regular expression: ** is any depth of folders, * not a folder."""
+    of_parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]*\])", pattern)
+    is_set = re.compile(r"\[.*\]").fullmatch
+    texts = (part.replace("[!", "[^") if is_set(part) else re.escape(part) for part in parts)
+    return "".join(of_parts.get(part, text) for part, text in zip(parts, texts, strict=True))
+
+
+def _of_one_kind(folder: str, inside: Sequence[str]) -> tuple[dict[str, Kind], list[str]]:
     """The files of the kind that a folder is read as, and the others."""
-    files = [
-        str(file)
-        for file in sorted(Path(folder).rglob("*"))
-        if file.is_file() and not file.name.startswith((".", "_"))
-    ]
-    kinds = {file: _by_suffix(file) for file in files}
+    files = [file for file in inside if not file.rpartition("/")[2].startswith((".", "_"))]
+    kinds = {file: by_suffix(file) for file in files}
     known = sorted({kind.name for kind in kinds.values() if kind is not None})
-    if len(known) > 1 and _PARQUET.name not in known:
+    if len(known) > 1 and PARQUET.name not in known:
         msg = f"folder '{folder}' has files of several kinds, {', '.join(known)}: name a glob"
         raise ValueError(msg)
-    wanted = _PARQUET.name if _PARQUET.name in known else "".join(known)
-    is_wanted = {file: kind is not None and kind.name == wanted for file, kind in kinds.items()}
-    return [file for file in files if is_wanted[file]], [f for f in files if not is_wanted[f]]
+    wanted = PARQUET.name if PARQUET.name in known else "".join(known)
+    found = {file: kind for file, kind in kinds.items() if kind is not None and kind.name == wanted}
+    return found, [file for file in files if file not in found]
 
 
-def _each_once(files: Sequence[str]) -> list[str]:
-    by_place = {file if "://" in file else str(Path(file).resolve()): file for file in files}
-    return list(by_place.values())
+def _check_not_kept(files: Iterable[str]) -> None:
+    """Raise a ValueError if files are part of a store: not all of them are valid."""
+    local = (file.rpartition("/")[0] or "." for file in files if not is_url(file))
+    for folder in dict.fromkeys(local):
+        if Path(folder, MARK).is_file():
+            msg = f"'{folder}' is a store of counts: name the folder alone, and not its files"
+            raise ValueError(msg)
 
 
-def _by_suffix(file: str) -> Kind | None:
-    suffix = Path(file).suffix
-    return next((kind for kind in _KINDS if suffix in kind.suffixes), None)
+def _each_once(files: Iterable[str]) -> list[str]:
+    return list({where: file for file, where in places(files).items()}.values())
 
 
-def _kind(file: str) -> Kind:
-    """By the name, or what is in a folder; what has no known name is taken for Parquet."""
-    path = Path(file)
-    if path.is_dir():
-        for kind in _KINDS:
-            if kind.is_folder is not None and kind.is_folder(path):
-                return kind
-    return _by_suffix(file) or _PARQUET
+def places(files: Iterable[str]) -> dict[str, str]:
+    """Where each file is, without links."""
+    folders: dict[str, str] = {}
+    found = {}
+    for file in files:
+        folder, name = os.path.split(file)
+        if is_url(file):
+            found[file] = file
+        elif os.path.islink(file) or not name:  # noqa: PTH114 - thousands of inputs
+            found[file] = os.path.realpath(file)
+        else:
+            if folder not in folders:
+                folders[folder] = os.path.realpath(folder)
+            found[file] = os.path.join(folders[folder], name)  # noqa: PTH118 - as above
+    return found
 
 
 def _from_bytes(data: bytes) -> pl.DataFrame:
     """A log that came through a pipe, of the kind that it begins like."""
-    piped = [kind for kind in _KINDS if kind.read is not None]
+    piped = [kind for kind in KINDS if kind.read is not None]
     kind = next(kind for kind in piped if data.lstrip().startswith(kind.begins))
     assert kind.read is not None  # noqa: S101 - for the type checker
     try:

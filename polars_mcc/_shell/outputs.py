@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import os
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
+
+from polars_mcc._store.places import put
 
 Format: TypeAlias = Literal["table", "csv", "json", "ndjson", "markdown", "parquet"]
 """How an answer is written. A table is for reading; all but it and markdown keep every digit."""
@@ -49,37 +51,19 @@ def check_place(out: Path) -> None:
 
 def write_whole(out: Path, data: Callable[[], bytes]) -> None:
     """Write a file at once: `out` is whole, or, with an OSError, as it was."""
-    try:
+    with said_of_disk(f"cannot write '{out}', which is as it was"):
         put(out, data())
-    except (OSError, pl.exceptions.PolarsError) as error:
-        # The name of the file beside says nothing to the user.
-        what = getattr(error, "strerror", None) or str(error)
-        msg = f"cannot write '{out}', which is as it was: {what}"
-        raise OSError(msg) from error
 
 
-def put(target: Path, data: bytes, *, is_new: bool = False) -> None:
-    """Write beside, have the disk keep it, and put it in its place at once."""
-    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+@contextmanager
+def said_of_disk(what: str) -> Iterator[None]:
+    """Say what could not be written, in place of a file beside that the user does not know."""
     try:
-        with beside.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        (os.link if is_new else os.replace)(beside, target)
-        _synchronise(target.parent)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _synchronise(folder: Path) -> None:
-    """Have the names in a folder written to the disk, where a folder can be opened."""
-    if os.name == "posix":
-        place = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(place)
-        finally:
-            os.close(place)
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        msg = f"{what}: {why}"
+        raise OSError(msg) from error
 
 
 def encoded(answer: pl.DataFrame, form: Format) -> bytes:

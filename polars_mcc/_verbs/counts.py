@@ -48,7 +48,7 @@ def counts(log: Described[FrameT], *keys: IntoKey) -> FrameT:
     Command line:
         polars-mcc counts logs/ --by country --by day --out counts.parquet
         polars-mcc counts logs/ --by country --by day --out store/
-        polars-mcc by store/ --weight n --by country
+        polars-mcc by store/ --by country
     """
     log.meaning.check_without("counts", "a counts table has no place for squares", "sample_weight")
     sliced = cut(log, keys, answers=["gold", "pred", "n"], lists=True)

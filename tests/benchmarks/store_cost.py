@@ -1,6 +1,7 @@
 """What a store of counts costs, and saves: beside the log that it is of.
 
     python tests/benchmarks/store_cost.py --inputs 365 --rows 50_000
+    python tests/benchmarks/store_cost.py --inputs 8760 --rows 1000
 
 Writes so many files of a log, keeps their counts, does so again when there is nothing new, and when
 one file is; then asks for the scores of the store and of the log, in turn: medians of the rounds.
@@ -65,13 +66,12 @@ def main() -> None:
             return polars_mcc.keep_counts(logs, store, *KEYS)
 
         def of_store() -> pl.DataFrame:
-            kept = pl.scan_parquet(store / "*.parquet")
-            return kept.mcc(weight="n").by("country").collect()
+            return polars_mcc.PredictionLog.from_store(store).by("country").collect()
 
         def of_log() -> pl.DataFrame:
             return pl.scan_parquet(logs / "*.parquet").mcc.by("country").collect()
 
-        first, again = seconds(keep), seconds(keep)
+        first, again = seconds(keep), seconds(keep, args.rounds)
         write(logs / "new.parquet", args.inputs, args.rows)
         new = seconds(keep)
         assert of_store().equals(of_log())

@@ -730,7 +730,7 @@ def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
         plain = words[parameter.name].replace("`", "")
         assert plain[:40] in shown
     beyond = {*arguments} - {*of_log} - {*of_verb}
-    assert beyond <= {"logs", "filter", "out", "form", "checksum"}
+    assert beyond <= {"logs", "filter", "out", "form", "checksum", "forget"}
 
 
 def test_every_option_of_a_log_reaches_every_command(planted):

@@ -1,0 +1,39 @@
+"""A sliced log → how many of its rows are alike: in keys, gold, and the predictions of all models.
+
+These counts tell all that the rows do, of one model beside another too. Pairs are of one model.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_mcc._counts.exact import weight_failures
+from polars_mcc._counts.label_lists import in_order
+from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
+
+GOLD, N = "polars_mcc:gold", "polars_mcc:n"
+HAS_NONE, TIMES = "polars_mcc:has_none", "polars_mcc:times"
+
+
+def joint(log: SlicedLog) -> pl.LazyFrame:
+    """A row per combination of values that occurs, with `N`, how many rows there are of it.
+
+    The keys have their names, the predictions theirs behind `PRED`. Rows without a weight are apart
+    from others: then `HAS_NONE` says whether they are, and `TIMES` how many rows there are.
+    """
+    sides = {GOLD: "gold", **{PRED + name: PRED + name for name in log.models}}
+    labels = {name: pl.col(side) for name, side in sides.items()}
+    if log.is_multilabel:
+        labels = {name: in_order(label) for name, label in labels.items()}
+    alike: list[pl.Expr] = [
+        *(pl.col(KEY + name).alias(name) for name in log.keys),
+        *(label.alias(name) for name, label in labels.items()),
+    ]
+    if log.weight_name is None:
+        return log.frame.group_by(alike).agg(pl.len().cast(pl.Int64).alias(N))
+    weight = pl.col("weight")
+    total = log.numbers.total(log.numbers.widen(weight))
+    failures = weight_failures(weight.min(), total, log.weight_name)
+    return log.frame.group_by(*alike, weight.is_null().alias(HAS_NONE)).agg(
+        log.numbers.as_count(total, *failures).alias(N), pl.len().alias(TIMES)
+    )

@@ -1,0 +1,92 @@
+"""The formats that logs are in.
+
+To add a format, add its entry to `KINDS`: nothing else knows it by name.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from polars_mcc._shell import tables
+from polars_mcc._shell.tables import Parts
+from polars_mcc._store.kept import is_store, opened
+from polars_mcc._store.places import Options, is_url
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A format that logs are in."""
+
+    name: str
+    scan: Callable[..., pl.LazyFrame]
+    """Of a path, and `storage_options`."""
+    suffixes: tuple[str, ...] = ()  # what names of files end in; none if it is a folder
+    begins: bytes = b""
+    """What the bytes of a file begin with, to know it when it comes through a pipe."""
+    read: Callable[[io.BytesIO], pl.DataFrame] | None = None  # how it is read from a pipe
+    is_folder: Callable[[str, Options | None], bool] | None = None
+    """Whether a folder is a table: then what is in it is not to be read as files."""
+    version: Callable[[str, Options | None], str] | None = None
+    """What is another when a table has changed."""
+    parts: Callable[[str, Options | None], Parts | None] | None = None
+    """The files that a table has now, if they can be read one by one."""
+
+
+def _scan_store(folder: str, storage_options: Options | None = None) -> pl.LazyFrame:
+    return opened(folder, storage_options).scan()
+
+
+def _version_of_store(folder: str, options: Options | None) -> str:
+    return str(opened(folder, options).state().newest)
+
+
+STORE = "store of counts"  # the kind of log that one is
+PARQUET = Kind("Parquet", pl.scan_parquet, (".parquet",), b"PAR1", pl.read_parquet)
+KINDS = (
+    PARQUET,
+    Kind("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1", pl.read_ipc),
+    Kind("NDJSON", pl.scan_ndjson, (".ndjson", ".jsonl"), b"{", pl.read_ndjson),
+    Kind("CSV", pl.scan_csv, (".csv",), b"", pl.read_csv),
+    Kind(
+        "Delta",
+        tables.scan_delta,
+        is_folder=tables.is_delta,
+        version=tables.version_of_delta,
+        parts=tables.parts_of_delta,
+    ),
+    Kind(
+        "Iceberg",
+        tables.scan_iceberg,
+        is_folder=tables.is_iceberg,
+        version=tables.newest_metadata,
+        parts=tables.parts_of_iceberg,
+    ),
+    Kind(STORE, _scan_store, is_folder=is_store, version=_version_of_store),
+)
+_OF_SUFFIX = {suffix: kind for kind in KINDS for suffix in kind.suffixes}
+
+
+def by_suffix(file: str) -> Kind | None:
+    """The kind that the name of a file tells."""
+    _, suffix = os.path.splitext(file)  # noqa: PTH122 - thousands of inputs
+    return _OF_SUFFIX.get(suffix)
+
+
+def kind_of_folder(path: str, options: Options | None) -> Kind | None:
+    """What a folder is, if it is more than the files in it."""
+    may_be_folder = not re.search(r"[*?\[]", path) and by_suffix(path) is None
+    if not (may_be_folder if is_url(path) else Path(path).is_dir()):
+        return None
+    with suppress(ModuleNotFoundError):  # Without obstore, a URL is what Polars makes of it.
+        for kind in KINDS:
+            if kind.is_folder is not None and kind.is_folder(path, options):
+                return kind
+    return None

@@ -1,0 +1,303 @@
+"""Folders, of a file system or of an object storage: what is in them, and files put there whole.
+
+Files of a file system are written here, and not by obstore: its `LocalStore` renames, but never has
+the disk keep what it wrote (0.12: `strace` shows no fsync), so that a file could be lost, or empty,
+after a power cut. Objects are obstore's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from polars_mcc._log.extras import missing
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+Options: TypeAlias = Mapping[str, str]
+"""Credentials and settings of an object storage, as `storage_options` of Polars."""
+
+_OLD = 24 * 60 * 60  # seconds after which a file that was not renamed is taken for left behind
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A file as a listing has it."""
+
+    path: str
+    """Where it is: the path without links, or the URL."""
+    size: int
+    version: str
+    """What changes when the file is written again: the time in nanoseconds, or the ETag."""
+
+
+class Place(Protocol):
+    """A folder that files are put into, whole."""
+
+    path: str
+    options: Options | None
+
+    def names(self) -> dict[str, float]:
+        """The files in the folder itself, and when each was written (seconds since 1970)."""
+
+    def read(self, name: str) -> bytes:
+        """A file, or FileNotFoundError."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Put a file there at once, whole, if there is none of this name: whether it was so."""
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Delete files, those that are there."""
+
+    def prepare(self) -> None:
+        """Make the folder; clear away what was left half written long ago."""
+
+
+def is_url(path: str) -> bool:
+    """Whether a path is that of an object storage."""
+    return "://" in path
+
+
+def place(path: str, options: Options | None = None) -> Place:
+    """The folder of a path or URL."""
+    if is_url(path):
+        return _Bucket(path.rstrip("/"), options)
+    return _Folder(path)
+
+
+def exists(path: str, options: Options | None = None) -> bool:
+    """Whether a file is there."""
+    return looked_up(path, options) is not None
+
+
+def looked_up(path: str, options: Options | None = None) -> Listed | None:
+    """A file as it is now, if it is there."""
+    if not is_url(path):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found = os.stat(path)  # noqa: PTH116 - thousands of inputs
+            return Listed(path, found.st_size, str(found.st_mtime_ns))
+        return None
+    bucket, key = _split(path)
+    with suppress(FileNotFoundError), _obstore(path) as obstore:
+        return _listed(bucket, obstore.head(_opened(bucket, options), key))
+    return None
+
+
+def listing(url: str, options: Options | None = None) -> Iterator[Listed]:
+    """The objects below a URL."""
+    bucket, prefix = _split(url)
+    with _obstore(url) as obstore:
+        for chunk in obstore.list(_opened(bucket, options), prefix=prefix.rstrip("/") or None):
+            yield from (_listed(bucket, about) for about in chunk)
+
+
+def content(path: str, options: Options | None = None) -> Iterator[bytes]:
+    """The bytes of a file, some at a time."""
+    if is_url(path):
+        bucket, key = _split(path)
+        with _obstore(path) as obstore:
+            yield from map(bytes, obstore.get(_opened(bucket, options), key).stream())
+        return
+    with open(path, "rb") as file:  # noqa: PTH123 - as os.stat
+        while part := file.read(2**20):
+            yield part
+
+
+def put(target: Path, data: bytes, *, is_new: bool = False) -> None:
+    """Write beside, have the disk keep it, and put it in its place at once.
+
+    Assumed of the file system: a rename within a folder replaces at once, a link is made only where
+    there is no file (POSIX, NTFS, NFS), and what is synchronised stays.
+    """
+    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        (os.link if is_new else os.replace)(beside, target)
+        _synchronise(target.parent)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _synchronise(folder: Path) -> None:
+    """Have the names in a folder written to the disk, where a folder can be opened."""
+    if os.name == "posix":
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+class _Folder:
+    """A folder of a file system."""
+
+    options: Options | None = None
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._folder = Path(path)
+
+    def names(self) -> dict[str, float]:
+        found = {}
+        with suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # Another process was faster.
+                    found[entry.name] = entry.stat().st_mtime
+        return found
+
+    def read(self, name: str) -> bytes:
+        return (self._folder / name).read_bytes()
+
+    def create(self, name: str, data: bytes) -> bool:
+        try:
+            put(self._folder / name, data, is_new=True)
+        except FileExistsError:
+            return False
+        return True
+
+    def remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            (self._folder / name).unlink(missing_ok=True)
+
+    def prepare(self) -> None:
+        self._folder.mkdir(exist_ok=True)
+        now = time.time()
+        left = [
+            name
+            for name, written in self.names().items()
+            if re.search(r"^\..*\.[0-9a-f]{32}$", name) and now - written > _OLD
+        ]
+        self.remove(left)
+
+
+class _Bucket:
+    """A folder of an object storage: the objects whose names begin alike."""
+
+    def __init__(self, path: str, options: Options | None) -> None:
+        self.path = path
+        self.options = options
+        bucket, prefix = _split(path)
+        with _obstore(path):
+            self._store = _opened(bucket, options)
+        self._prefix = f"{prefix}/" if prefix else ""
+
+    def names(self) -> dict[str, float]:
+        with _obstore(self.path) as obstore:
+            found = obstore.list_with_delimiter(self._store, self._prefix.rstrip("/") or None)
+        return {
+            about["path"].removeprefix(self._prefix): about["last_modified"].timestamp()
+            for about in found["objects"]
+        }
+
+    def read(self, name: str) -> bytes:
+        with _obstore(self.path) as obstore:
+            return bytes(obstore.get(self._store, self._prefix + name).bytes())
+
+    def create(self, name: str, data: bytes) -> bool:
+        with _obstore(self.path) as obstore:
+            try:
+                # In parts, it could not be made on condition that there is none.
+                obstore.put(
+                    self._store, self._prefix + name, data, mode="create", use_multipart=False
+                )
+            except obstore.exceptions.AlreadyExistsError:
+                return False
+        return True
+
+    def remove(self, names: Iterable[str]) -> None:
+        with suppress(FileNotFoundError), _obstore(self.path) as obstore:
+            obstore.delete(self._store, [self._prefix + name for name in names])
+
+    def prepare(self) -> None:
+        """A folder is made by its objects, and an object is whole or not there."""
+
+
+def _split(url: str) -> tuple[str, str]:
+    """A URL as that of the bucket, and the name of the object."""
+    scheme, _, path = url.partition("://")
+    bucket, _, key = path.partition("/")
+    return f"{scheme}://{bucket}", key
+
+
+def _listed(bucket: str, about: Any) -> Listed:  # noqa: ANN401 - obstore's own
+    version = about["e_tag"] or about["version"] or about["last_modified"].isoformat()
+    return Listed(f"{bucket}/{about['path']}", about["size"], version)
+
+
+# Settings that obstore takes apart from those of a storage: of the connection.
+_OF_CONNECTION = {
+    *("allow_http", "allow_invalid_certificates", "connect_timeout", "http1_only", "http2_only"),
+    *("pool_idle_timeout", "pool_max_idle_per_host", "proxy_url", "proxy_excludes"),
+    *("read_timeout", "timeout", "user_agent"),
+}
+
+
+@contextmanager
+def _obstore(path: str) -> Iterator[ModuleType]:
+    """The library, whose errors are made OSErrors that say where."""
+    try:
+        obstore = importlib.import_module("obstore")
+    except ModuleNotFoundError:
+        raise missing(subject=f"'{path}'", package="obstore", extra="cloud") from None
+    try:
+        yield obstore
+    except obstore.exceptions.BaseError as error:
+        what = str(error).split("\n", 1)[0]
+        msg = f"'{path}' cannot be reached: {what}"
+        raise OSError(msg) from error
+
+
+def _opened(bucket: str, options: Options | None) -> ObjectStore:
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("AWS_", "AZURE_", "GOOGLE_"))
+    }
+    return _store(bucket, _items(options or {}), _items(environment))
+
+
+def _items(settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(settings.items()))
+
+
+@lru_cache(maxsize=32)
+def _store(
+    bucket: str, options: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
+) -> ObjectStore:
+    """A bucket, by the settings that Polars takes, and the environment."""
+    from obstore.store import from_url  # noqa: PLC0415 - it is optional
+
+    config: dict[str, Any] = {}
+    connection: dict[str, Any] = {}
+    for name, value in options:
+        plain = re.sub(r"^(aws|azure|google)_", "", name.lower())
+        if plain in _OF_CONNECTION:
+            connection[plain] = value
+        else:
+            config[name.lower()] = value
+    more: dict[str, Any] = {}
+    given = {*(re.sub("^aws_", "", name) for name in config), *(name for name, _ in environment)}
+    if bucket.startswith("s3") and given.isdisjoint(_TELL_WHO):
+        with suppress(ImportError, ValueError):  # Else the machine is asked, as by Polars.
+            from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
+
+            more["credential_provider"] = Boto3CredentialProvider()
+    return from_url(bucket, config=config or None, client_options=connection or None, **more)  # type: ignore[arg-type]
+
+
+_TELL_WHO = {"access_key_id", "skip_signature", "AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"}
+"""Settings beside which a profile of AWS is not looked up."""

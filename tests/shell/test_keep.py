@@ -1,0 +1,380 @@
+"""Counts that are kept: each row counted once, whatever happens to the inputs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from store_cases import KEYS, Logs, contents, keep
+
+import polars_mcc
+from polars_mcc import PredictionLog
+from polars_mcc._shell import inputs
+from polars_mcc._shell import keep as keeping
+
+
+@pytest.fixture
+def logs(tmp_path):
+    logs = Logs(tmp_path / "logs")
+    for name in "abc":
+        logs.write(f"{name}.parquet")
+    return logs
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "store"
+
+
+def test_what_is_new_is_counted_and_what_has_changed_is_replaced(logs, store):
+    assert keep(logs, store) == {"counted": 3}
+    logs.check(store)
+    assert keep(logs, store) == {"unchanged": 3}
+    logs.write("d.parquet")
+    logs.write("b.parquet")
+    assert keep(logs, store) == {"counted": 1, "replaced": 1, "unchanged": 2}
+    logs.check(store)
+
+
+def test_no_rows_are_read_again(logs, store):
+    """Inputs whose pages are damaged: their size and time are what they were."""
+    keep(logs, store)
+    before = sorted(store.iterdir())
+    for path in logs.folder.iterdir():
+        found = path.stat()
+        path.write_bytes(bytes(found.st_size))
+        os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert keep(logs, store) == {"unchanged": 3}
+    assert sorted(store.iterdir()) == before
+
+
+def test_counts_of_what_is_deleted_stay(logs, store):
+    want = logs.scan().mcc.by("country").collect()
+    keep(logs, store)
+    (logs.folder / "a.parquet").unlink()
+    assert keep(logs, store) == {"unchanged": 2, "gone": 1}
+    assert_frame_equal(PredictionLog.from_store(store).by("country").collect(), want)
+    assert keep(logs, store, forget=True) == {"unchanged": 2, "forgotten": 1}
+    logs.check(store)
+    assert keep(logs, store, forget=True) == {"unchanged": 2}
+
+
+def test_only_what_is_gone_from_where_was_looked_is_forgotten(logs, store, tmp_path):
+    """What other calls have counted is not theirs to forget, and what is not named is there."""
+    others = Logs(tmp_path / "others", 1)
+    for name in "xy":
+        others.write(f"{name}.parquet")
+    keep(logs, store)
+    keep(others, store)
+    for file in (others.folder / "x.parquet", logs.folder / "a.parquet"):
+        file.unlink()
+    only_b = str(logs.folder / "b*.parquet")
+    assert keep(only_b, store) == {"unchanged": 1, "gone": 1}
+    assert keep(only_b, store, forget=True) == {"unchanged": 1, "forgotten": 1}
+    assert {Path(path).name for path, _ in contents(store)} == {
+        *("b.parquet", "c.parquet", "x.parquet", "y.parquet")
+    }
+    assert keep(others.folder / "y.parquet", store, forget=True) == {"unchanged": 1}
+    done = polars_mcc.keep_counts(others.folder, store, *KEYS)
+    assert done.filter(status="gone")["input"].to_list() == [str(others.folder / "x.parquet")]
+
+
+def test_what_is_moved_takes_its_counts_along(logs, store):
+    keep(logs, store)
+    archive = logs.folder / "archive"
+    archive.mkdir()
+    (logs.folder / "a.parquet").rename(archive / "a.parquet")
+    assert keep(logs, store) == {"moved": 1, "unchanged": 2}
+    logs.check(store)
+    assert keep(logs, store) == {"unchanged": 3}
+
+
+def test_a_move_to_another_partition_is_counted_again(tmp_path, store):
+    logs = Logs(tmp_path / "logs")
+    path = logs.write("day=1/a.parquet")
+    polars_mcc.keep_counts(logs.folder, store, "day")
+    (logs.folder / "day=2").mkdir()
+    path.rename(logs.folder / "day=2" / "a.parquet")
+    done = polars_mcc.keep_counts(logs.folder, store, "day")
+    assert done["status"].to_list() == ["replaced"]
+    kept = PredictionLog.from_store(store)
+    assert kept.by("day").collect()["day"].to_list() == [2]
+    assert kept.score().collect()["n"].item() == logs.scan().mcc.score().collect()["n"].item()
+
+
+def test_a_folder_is_a_column_of_its_files_whatever_else_is_counted(tmp_path, store):
+    """The folder is right about the day, and not the file; beside files in no such folder too."""
+    logs = Logs(tmp_path / "logs")
+    inside, outside = logs.write("day=7/a.parquet"), logs.write("b.parquet")
+    polars_mcc.keep_counts(logs.folder, store, "day")
+    days = [pl.read_parquet(inside).with_columns(day=pl.lit(7, pl.Int64)), pl.read_parquet(outside)]
+    want = pl.concat(days).mcc.by("day")
+    assert_frame_equal(PredictionLog.from_store(store).by("day").collect(), want)
+
+
+def test_a_copy_counts_again_and_a_link_does_not(logs, store):
+    """Two files are two inputs, even if they are alike; one file under two names is one."""
+    path = logs.folder / "a.parquet"
+    (logs.folder / "link.parquet").symlink_to(path)
+    (logs.folder / "copy.parquet").write_bytes(path.read_bytes())
+    done = polars_mcc.keep_counts(logs.folder, store, *KEYS)
+    assert len(done) == 4
+    kept = sum(contents(store).values())
+    names = ["a", "b", "c", "copy"]
+    assert kept == sum(pl.read_parquet(logs.folder / f"{name}.parquet").height for name in names)
+
+
+def test_checksums_see_what_sizes_and_times_do_not(logs, store):
+    keep(logs, store, checksum=True)
+    path = logs.folder / "a.parquet"
+    found, rows = path.stat(), pl.read_parquet(path)
+    turned = rows.with_columns(gold=pl.col("gold").reverse())
+    turned.write_parquet(path)
+    path.write_bytes(path.read_bytes().ljust(found.st_size, b"\0")[: found.st_size])
+    turned.write_parquet(path)  # As large, most often; if not, it is seen anyway.
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert keep(logs, store, checksum=True) == {"replaced": 1, "unchanged": 2}
+    logs.check(store)
+
+
+def test_the_same_content_at_another_time_is_not_replaced_by_checksum(logs, store):
+    keep(logs, store, checksum=True)
+    for path in logs.folder.iterdir():
+        os.utime(path, (10**9, 10**9))
+    assert keep(logs, store, checksum=True) == {"unchanged": 3}
+    assert keep(logs, store) == {"unchanged": 3}, "the time is noted"
+
+
+def test_a_file_that_was_just_written_is_waited_for(logs, store):
+    """Within a tick of the clock, a file could be written again and have the same time."""
+    path = logs.write("d.parquet")
+    os.utime(path)
+    keep(logs, store)
+    [found] = [int(version) for file, version in contents(store) if file == str(path)]
+    assert time.time_ns() - found >= 50_000_000
+
+
+def test_an_input_that_changes_meanwhile_is_counted_as_it_is_then(logs, store, monkeypatch):
+    """Whatever is written between the look at the input and the look at its counts."""
+    scan, changes = inputs.scan, [1, 1, 1]
+
+    def changed_and_scanned(found, paths=None):
+        if changes:
+            changes.pop()
+            logs.write("a.parquet")
+        return scan(found, paths)
+
+    monkeypatch.setattr(inputs, "scan", changed_and_scanned)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    keep(logs, store)
+    logs.check(store)
+    logs.write("a.parquet")
+    changes += range(100)
+    with pytest.raises(OSError, match=r"a\.parquet' changes while it is counted"):
+        keep(logs, store)
+
+
+def test_a_damaged_page_is_of_a_file(logs, store):
+    path = logs.folder / "b.parquet"
+    content = bytearray(path.read_bytes())
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    content[4:-footer] = bytes(len(content) - footer - 4)
+    path.write_bytes(content)
+    (logs.folder / "a.parquet").unlink()
+    (logs.folder / "a.parquet").symlink_to(path)
+    with pytest.raises(
+        pl.exceptions.PolarsError, match=r"^'.*[ab]\.parquet': .* the store .* of all other inp"
+    ):
+        keep(logs, store)
+    assert [Path(path).name for path, _ in contents(store)] == ["c.parquet"]
+
+
+def test_a_damaged_input_does_not_keep_others_out(logs, store):
+    (logs.folder / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(pl.exceptions.ComputeError, match=r"a\.parquet' cannot be read as Parquet"):
+        keep(logs, store)
+    logs.write("a.parquet")
+    assert keep(logs, store) == {"counted": 1, "unchanged": 2}
+    logs.check(store)
+
+
+def test_a_column_of_another_dtype_is_refused(logs, store):
+    keep(logs, store)
+    logs.rows().with_columns(day=pl.col("day").cast(pl.String)).write_parquet(
+        logs.folder / "d.parquet"
+    )
+    message = r"column 'day' is String in '.*d\.parquet', but Int64 in the inputs"
+    with pytest.raises(pl.exceptions.SchemaError, match=message):
+        keep(logs, store)
+
+
+def test_a_store_is_of_one_question(logs, store):
+    keep(logs, store)
+    with pytest.raises(ValueError, match=r"has counts with by=\['country', 'day'\], not \['day'\]"):
+        polars_mcc.keep_counts(logs.folder, store, "day")
+    with pytest.raises(ValueError, match="has counts with filter=None, not 'day > 1'"):
+        keep(logs, store, filter="day > 1")
+    with pytest.raises(ValueError, match="is in the store .* itself"):
+        keep(store, store)
+    with pytest.raises(ValueError, match=r"is not a store of counts, and has '[abc]\.parquet'"):
+        keep(store, logs.folder, weight="n")
+
+
+@pytest.mark.parametrize("key", ["each(country, day)", "trailing(day, '7d')"])
+def test_a_store_is_of_columns(logs, store, key):
+    """Rows that are counted for several slices would be added up several times."""
+    path = logs.folder / "a.parquet"
+    pl.read_parquet(path).with_columns(pl.col("day").cast(pl.Date)).write_parquet(path)
+    with pytest.raises(
+        ValueError, match=r"a store takes no (each|trailing)\(...\): its rows are c"
+    ):
+        polars_mcc.keep_counts(path, store, key)
+
+
+def test_a_store_is_a_log_as_a_whole(logs, store, tmp_path):
+    """Not by its files, some of which are no longer valid."""
+    keep(logs, store)
+    for kept in (f"{store}/*.parquet", store / "00000001.parquet", tmp_path):
+        with pytest.raises(ValueError, match=r"store' is a store of counts: name the folder alone"):
+            keep(kept, tmp_path / "two")
+    with pytest.raises(ValueError, match="'.*logs' is no store of counts: polars-mcc counts LOGS"):
+        PredictionLog.from_store(logs.folder)
+
+
+def test_filters_weights_and_models(logs, tmp_path):
+    """Of a store of counts, and of several models."""
+    keep(logs, tmp_path / "one", filter="day > 1")
+    rows = logs.scan().filter(pl.col("day") > 1)
+    kept = PredictionLog.from_store(tmp_path / "one")
+    assert_frame_equal(kept.by("country").collect(), rows.mcc.by("country").collect())
+
+    def again() -> str:
+        done = polars_mcc.keep_counts(
+            tmp_path / "one", tmp_path / "two", "day", pred=["pred", "gold"]
+        )
+        assert done["input"].to_list() == [str(tmp_path / "one")]
+        return done["status"].item()
+
+    assert [again(), again()] == ["counted", "unchanged"]
+    both = PredictionLog.from_store(tmp_path / "two")
+    want = rows.mcc(pred=["pred", "gold"])
+    assert_frame_equal(both.by("day").collect(), want.by("day").collect())
+    compared = both(pred="pred").compare("day", baseline="gold")
+    assert_frame_equal(
+        compared.collect(), want(pred="pred").compare("day", baseline="gold").collect()
+    )
+    logs.write("d.parquet")
+    keep(logs, tmp_path / "one", filter="day > 1")
+    assert again() == "replaced"
+    rows = logs.scan().filter(pl.col("day") > 1)
+    want = rows.mcc(pred=["pred", "gold"]).by("day").collect()
+    both = PredictionLog.from_store(tmp_path / "two")
+    assert_frame_equal(both.by("day").collect(), want)
+
+
+def test_columns_keep_their_names(logs, tmp_path):
+    """Also if they are computed, and of labels in lists; a weight is that of the rows."""
+    rows = logs.scan().collect().rename({"gold": "label", "pred": "guess"}).with_row_index("w")
+    (tmp_path / "renamed").mkdir()
+    file = tmp_path / "renamed/a.parquet"
+    rows.write_parquet(file)
+    said = {
+        "gold": "label",
+        "pred": "coalesce(guess, 'none') AS sure",
+        "weight": "CAST(w AS DOUBLE)",
+    }
+    polars_mcc.keep_counts(file, tmp_path / "one", "day * 2 AS twice", **said)
+    kept = PredictionLog.from_store(tmp_path / "one")
+    assert kept.frame.collect_schema().names() == ["twice", "label", "sure", "n"]
+    want = rows.with_columns(twice=pl.col("day") * 2, sure=pl.col("guess").fill_null("none")).mcc(
+        gold="label", pred="sure", weight=pl.col("w").cast(pl.Float64)
+    )
+    assert_frame_equal(kept.by("twice").collect(), want.by("twice"))
+    lists = rows.with_columns(
+        pl.concat_list("label", pl.lit("x")), pl.concat_list("guess", "label")
+    )
+    lists.write_parquet(tmp_path / "lists.parquet")
+    labels = {"gold": "label", "pred": "guess"}
+    polars_mcc.keep_counts(tmp_path / "lists.parquet", tmp_path / "two", "day", **labels)
+    kept = PredictionLog.from_store(tmp_path / "two")
+    assert_frame_equal(kept.by("day").collect(), lists.mcc(**labels).by("day"))
+
+
+def test_names_that_counts_need_are_taken(logs, store):
+    path = logs.folder / "a.parquet"
+    taken = "key 'n' has the name of a column of the answer"
+    with pytest.raises(pl.exceptions.DuplicateError, match=taken):
+        polars_mcc.keep_counts(path, store, "day AS n")
+    with pytest.raises(ValueError, match="gold and pred are both called 'x', and not the same"):
+        polars_mcc.keep_counts(path, store, gold="gold AS x", pred="pred AS x")
+    assert not store.exists()
+
+
+def test_a_weight_that_is_null_is_not_lost(logs, store):
+    path = logs.folder / "a.parquet"
+    pl.read_parquet(path).with_columns(w=pl.lit(None, pl.Int64)).write_parquet(path)
+    with pytest.raises(pl.exceptions.PolarsError, match="weight 'w' is null in .* rows that are"):
+        polars_mcc.keep_counts(path, store, "day", weight="w")
+
+
+def test_what_was_left_behind_is_cleared_away_in_time(logs, store):
+    keep(logs, store)
+    left, recent = store / f".a.parquet.{'0' * 32}", store / f".b.parquet.{'1' * 32}"
+    other = store / ".nfs0123"
+    for file in (left, recent, other):
+        file.touch()
+    for file in (left, other):
+        os.utime(file, (1, 1))
+    keep(logs, store)
+    assert not left.exists()
+    assert recent.exists()
+    assert other.exists(), "it is none of ours"
+    logs.check(store)
+
+
+def command(*arguments) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "polars_mcc", *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def test_the_command_line(logs, store):
+    by = ("--by", "country", "--by", "day")
+    done = command("counts", logs.folder, *by, "--out", store)
+    assert done.returncode == 0, done.stderr
+    assert "store: 3 counted, 0 replaced, 0 moved, 0 unchanged" in done.stderr
+    (logs.folder / "notes.txt").touch()
+    done = command("counts", logs.folder, *by, "--out", store, "--checksum")
+    assert "0 counted, 3 replaced" in done.stderr, "they had no checksums"
+    assert "not read, as not Parquet files: " in done.stderr
+    done = command("by", store, "--by", "country", "--format", "csv")
+    assert done.stdout == logs.scan().mcc.by("country").collect().write_csv()
+    done = command("by", store, logs.folder, "--by", "country")
+    assert "the files are of several kinds, Parquet, store of counts" in done.stderr
+    (logs.folder / "a.parquet").unlink()
+    done = command("counts", logs.folder, *by, "--out", store)
+    gone = f"gone, and counted still; --forget drops the counts of:\\n{logs.folder}/a.parquet\n"
+    assert gone in done.stderr
+    assert "0 moved, 2 unchanged, 1 gone" in done.stderr
+    done = command("counts", logs.folder, *by, "--out", store, "--forget")
+    assert f"gone, and now forgotten:\\n{logs.folder}/a.parquet\n" in done.stderr
+    logs.check(store)
+    for option in ("--checksum", "--forget"):
+        assert command("counts", logs.folder, "--out", "x.csv", option).returncode == 2
+
+
+def test_each_promise_has_its_tests():
+    named = re.findall(r"`(test_\w+)`", keeping.__doc__)
+    there = {
+        name
+        for file in Path(__file__).parents[1].glob("*/test_*.py")
+        for name in re.findall(r"^def (test_\w+)", file.read_text("utf-8"), flags=re.MULTILINE)
+    }
+    assert len(named) > 15
+    assert {*named} <= there
