@@ -24,7 +24,8 @@ from polars_mcc._search.listed import MOST
 from polars_mcc._search.words import summed_up
 from polars_mcc._shell import inputs, outputs
 from polars_mcc._shell.asked import Asked
-from polars_mcc._shell.keep import STATUSES, Status, kept
+from polars_mcc._shell.keep import kept
+from polars_mcc._shell.keeping import STATUSES, Status
 from polars_mcc._shell.options import Option, docstring_of, examples_of, options_of
 from polars_mcc._shell.terminal import say, show, table, visible_lines
 from polars_mcc._show.progress import Bar
@@ -183,11 +184,14 @@ def _counts(
     with _refusing(asked.logs, "what is counted is kept: run it again for the rest"):
         found = asked.found
         with ExitStack() as stack:
-            told = {}
-            if sys.stderr.isatty():
-                bar = Bar(inputs.rows_of_files(found), console=Console(stderr=True))
-                told = {"note": stack.enter_context(closing(bar)).advance}
-            done = kept(asked, out, checksum=checksum, forget=forget, **told)
+
+            def watch(files: inputs.Logs) -> Callable[[int], None]:
+                if not sys.stderr.isatty():
+                    return lambda _: None
+                bar = Bar(inputs.rows_of_files(files), console=Console(stderr=True))
+                return stack.enter_context(closing(bar)).advance
+
+            done = kept(asked, out, checksum=checksum, forget=forget, watch=watch)
     _say_what_is_not_read(found)
     for status, what in _TOLD_OF_INPUTS.items():
         files = done.filter(status=status)["input"].to_list()

@@ -34,8 +34,8 @@ class Kind:
     read: Callable[[io.BytesIO], pl.DataFrame] | None = None  # how it is read from a pipe
     is_folder: Callable[[str, Options | None], bool] | None = None
     """Whether a folder is a table: then what is in it is not to be read as files."""
-    version: Callable[[str, Options | None], str] | None = None
-    """What is another when a table has changed."""
+    version: Callable[[str, Options | None], int] | None = None
+    """A number that grows when a table changes."""
     parts: Callable[[str, Options | None], Parts | None] | None = None
     """The files that a table has now, if they can be read one by one."""
 
@@ -44,8 +44,8 @@ def _scan_store(folder: str, storage_options: Options | None = None) -> pl.LazyF
     return opened(folder, storage_options).scan()
 
 
-def _version_of_store(folder: str, options: Options | None) -> str:
-    return str(opened(folder, options).state().newest)
+def _version_of_store(folder: str, options: Options | None) -> int:
+    return opened(folder, options).state().newest
 
 
 STORE = "store of counts"  # the kind of log that one is
@@ -66,7 +66,7 @@ KINDS = (
         "Iceberg",
         tables.scan_iceberg,
         is_folder=tables.is_iceberg,
-        version=tables.newest_metadata,
+        version=tables.version_of_iceberg,
         parts=tables.parts_of_iceberg,
     ),
     Kind(STORE, _scan_store, is_folder=is_store, version=_version_of_store),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +16,7 @@ from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.kinds import PARQUET
 from polars_mcc._shell.tables import Parts
 from polars_mcc._store.kept import Input
-from polars_mcc._store.places import Options, content, exists, is_url, looked_up
+from polars_mcc._store.places import Listed, Options, content, is_url, looked_up_all
 
 FILE = "polars_mcc:file"
 """The column that says which file a row is of."""
@@ -30,55 +32,67 @@ class Files:
         self._found = found
         self._checksum = checksum
         self._parts: dict[str, Parts] = {}  # by table
+        self.versions: dict[str, int] = {}  # by table
         self.shown: dict[str, str] = {}  # as the user named it, by path
         self.now: dict[str, Input] = {}
-        self.tables: set[str] = set()
-        for file, path in inputs.places(found.files).items():
-            if found.kind.version is None:
-                self.shown[path] = file
-                continue
-            self.tables.add(path)
-            parts = found.kind.parts and found.kind.parts(path, found.options)
-            if parts is None:
-                version = found.kind.version(path, found.options)
-                self.now[path] = Input(path, 0, version, table=path)
-            else:
-                self._parts[path] = parts
-                self.now |= {file: Input(file, 0, "", table=path) for file in parts.files}
-        self.now |= self._looked()
-
-    def _looked(self) -> dict[str, Input]:
-        found: dict[str, Input] = {}
-        for path in self.shown:
-            listed = self._found.listed.get(path) or looked_up(path, self._found.options)
-            if listed is not None:  # Else it was deleted meanwhile.
-                found[path] = Input(path, listed.size, listed.version)
-        latest = max(
-            (int(one.version) for one in found.values() if not is_url(one.path)), default=0
-        )
-        age = time.time() - latest / 1e9
+        places = inputs.places(found.files)
+        if found.kind.version is not None:
+            for path in places.values():
+                self._look_at_table(path)
+            return
+        self.shown = {path: file for file, path in places.items()}
+        unlisted = [path for path in self.shown if path not in found.listed]
+        listed = {**found.listed, **looked_up_all(unlisted, found.options)}
+        times = [int(one.version) for one in listed.values() if not is_url(one.path)]
+        age = time.time() - max(times, default=0) / 1e9
         if 0 <= age < _TICK:  # Else it could be written again at the same time.
             time.sleep(_TICK - age)
-            return {path: again for path in found if (again := self.look(path))}
-        return {path: self._with_checksum(one) for path, one in found.items()}
+            listed |= looked_up_all(unlisted, found.options)
+        # A file may have been deleted meanwhile.
+        self.now = {path: self._input(listed[path]) for path in self.shown if path in listed}
 
-    def look(self, path: str) -> Input | None:
-        """An input as it is now, if it is there still."""
-        seen = self.now.get(path)
-        if seen is not None and seen.table is not None:
-            return seen
-        found = looked_up(path, self._found.options)
-        if found is None:
-            return None
-        return self._with_checksum(Input(path, found.size, found.version))
+    def _look_at_table(self, path: str) -> None:
+        kind, options = self._found.kind, self._found.options
+        assert kind.version is not None  # noqa: S101 - of each kind of table
+        self.now = {file: one for file, one in self.now.items() if one.table != path}
+        self.versions[path] = kind.version(path, options)
+        parts = kind.parts and kind.parts(path, options)
+        if parts is None:
+            self._parts.pop(path, None)
+            self.now[path] = Input(path, 0, str(self.versions[path]), table=path)
+        else:
+            self._parts[path] = parts
+            self.now |= {file: Input(file, 0, "", table=path) for file in parts.files}
 
-    def _with_checksum(self, one: Input) -> Input:
-        if not self._checksum:
+    def catch_up(self, known: Mapping[str, int]) -> bool:
+        """Look again at tables that a store knows a later version of: whether there is another."""
+        before = {**self.versions}
+        for table, version in before.items():
+            if known.get(table, -1) > version:
+                self._look_at_table(table)
+        return self.versions != before
+
+    def look(self, paths: Iterable[str]) -> dict[str, Input]:
+        """Some inputs as they are now, those that are there still."""
+        seen = [self.now[path] for path in paths if path in self.now]
+        found = {one.path: self._as_whole(one) for one in seen if one.table is not None}
+        files = [one.path for one in seen if one.table is None]
+        listed = looked_up_all(files, self._found.options)
+        return found | {path: self._input(one) for path, one in listed.items()}
+
+    def _as_whole(self, one: Input) -> Input:
+        """A table that is one input; a file of a table stays what it is."""
+        if self._found.kind.version is None or one.path != one.table:
             return one
+        return replace(one, version=str(self._found.kind.version(one.path, self._found.options)))
+
+    def _input(self, one: Listed) -> Input:
+        if not self._checksum:
+            return Input(one.path, one.size, one.version)
         checksum = hashlib.sha256()
         for part in content(one.path, self._found.options):
             checksum.update(part)
-        return replace(one, checksum=checksum.hexdigest())
+        return Input(one.path, one.size, one.version, checksum.hexdigest())
 
     def chunks(self, paths: Iterable[str]) -> list[list[str]]:
         """The inputs that one query is to count: of one table, with columns in the same folders."""
@@ -110,23 +124,36 @@ class Files:
         return scanned.with_columns(paths)
 
 
-class Moves:
-    """From where inputs have come: by their names, sizes and times."""
+def moved(
+    now: Mapping[str, Input], known: Mapping[str, Input], options: Options | None
+) -> dict[str, Input]:
+    """What new inputs were before: those of the same name, size and time that are there no more."""
+    candidates: dict[object, list[Input]] = {}
+    for path, one in known.items():
+        if path not in now and one.table is None:
+            candidates.setdefault((one.name, one.size, one.version), []).append(one)
+    alike = {
+        path: candidates[one.name, one.size, one.version]
+        for path, one in now.items()
+        if path not in known and (one.name, one.size, one.version) in candidates
+    }
+    there = looked_up_all({one.path for several in alike.values() for one in several}, options)
+    found: dict[str, Input] = {}
+    taken: set[str] = set()
+    for path, several in alike.items():
+        before = next((o for o in several if o.path not in there and o.path not in taken), None)
+        if before is not None:
+            taken.add(before.path)
+            found[path] = before
+    return found
 
-    def __init__(
-        self, now: Mapping[str, Input], known: Mapping[str, Input], options: Options | None
-    ) -> None:
-        self._options = options
-        self._known = {
-            (one.name, one.size, one.version): one
-            for path, one in known.items()
-            if path not in now and one.table is None
-        }
 
-    def of(self, one: Input) -> Input | None:
-        """What an input was called before, if there is nothing of that name now."""
-        before = self._known.get((one.name, one.size, one.version))
-        if before is None or one.table is not None or exists(before.path, self._options):
-            return None
-        del self._known[one.name, one.size, one.version]
-        return before
+def below(path: str) -> str:
+    """What the paths of all inputs begin with that a path names: of a file, all of it."""
+    prefix, *pattern = re.split(r"(?=[*?\[])", path, maxsplit=1)
+    if pattern:
+        prefix = prefix.rpartition("/")[0] or "."
+    if is_url(prefix):
+        return prefix.rstrip("/") + "/"
+    place_ = os.path.realpath(prefix)
+    return place_ + os.sep if os.path.isdir(place_) else place_  # noqa: PTH112

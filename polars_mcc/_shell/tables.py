@@ -56,9 +56,10 @@ def scan_delta(table: str, storage_options: Options | None = None) -> pl.LazyFra
     return pl.scan_delta(table, storage_options=_dict(storage_options))
 
 
-def version_of_delta(table: str, options: Options | None) -> str:
+def version_of_delta(table: str, options: Options | None) -> int:
     """The number of its newest version."""
-    return str(_delta(table, options).version())
+    version: int = _delta(table, options).version()
+    return version
 
 
 def parts_of_delta(table: str, options: Options | None) -> Parts | None:
@@ -87,15 +88,20 @@ def scan_iceberg(table: str, storage_options: Options | None = None) -> pl.LazyF
     return pl.scan_iceberg(newest, storage_options=_dict(storage_options))
 
 
+def version_of_iceberg(table: str, options: Options | None) -> int:
+    """The number of its newest metadata."""
+    return _number(newest_metadata(table, options))
+
+
 def newest_metadata(table: str, options: Options | None) -> str:
     """The file with the highest number."""
-
-    def number(file: str) -> int:
-        return int("0" + re.sub(r"\D.*", "", file.rpartition("/")[2].removeprefix("v")))
-
     files = _names(table, "metadata", options)
-    newest = max((file for file in files if file.endswith(".metadata.json")), key=number)
+    newest = max((file for file in files if file.endswith(".metadata.json")), key=_number)
     return newest if is_url(newest) else str(Path(newest).resolve())
+
+
+def _number(file: str) -> int:
+    return int("0" + re.sub(r"\D.*", "", file.rpartition("/")[2].removeprefix("v")))
 
 
 def parts_of_iceberg(table: str, options: Options | None) -> Parts | None:

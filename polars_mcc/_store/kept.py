@@ -17,7 +17,7 @@ import json
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
@@ -79,6 +79,8 @@ class Segment:
     """The files before it that are still valid."""
     dead: Sequence[tuple[int, float]]
     """Files that are not, and since when."""
+    tables: Mapping[str, int]
+    """The versions of tables that the store follows."""
     height: int
 
     @property
@@ -96,6 +98,8 @@ class State:
     current: Mapping[str, tuple[int, int]]
     """Where the counts of each input are: the file, and the number in it."""
     dead: Sequence[tuple[int, float]] = ()
+    tables: Mapping[str, int] = field(default_factory=dict)
+    """The versions of tables that it follows."""
 
     @cached_property
     def inputs(self) -> dict[str, Input]:
@@ -139,6 +143,7 @@ class Change:
     inputs: Sequence[Input] = ()
     counts: Sequence[pl.DataFrame] = ()  # of each of the inputs
     dropped: Sequence[str] = ()
+    tables: Mapping[str, int] = field(default_factory=dict)  # their versions from now on
 
 
 class Store:
@@ -194,7 +199,7 @@ class Store:
         last = self._segment(newest)
         segments = {number: self._segment(number) for number in (*last.live, newest)}
         self._read = {**segments}
-        return State(newest, segments, _current(segments), last.dead)
+        return State(newest, segments, _current(segments), last.dead, last.tables)
 
     def _last_from(self, newest: int) -> int:
         """The newest file, also if a listing was late: a file before it may be the last listed."""
@@ -296,6 +301,7 @@ class Store:
             "inputs": [astuple(one) for one in inputs],
             "dropped": sorted(dropped - {one.path for one in inputs}),
             "live": live,
+            "tables": {**state.tables, **change.tables},
             "dead": [*_recent(state.dead), *((number, now) for number in merged)],
         }
         # Without rows, if inputs are only dropped.

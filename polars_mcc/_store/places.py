@@ -13,6 +13,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 Options: TypeAlias = Mapping[str, str]
 """Credentials and settings of an object storage, as `storage_options` of Polars."""
 
+_AT_ONCE = 32  # requests to an object storage
 _OLD = 24 * 60 * 60  # seconds after which a file that was not renamed is taken for left behind
 
 
@@ -76,11 +78,6 @@ def place(path: str, options: Options | None = None) -> Place:
     return _Folder(path)
 
 
-def exists(path: str, options: Options | None = None) -> bool:
-    """Whether a file is there."""
-    return looked_up(path, options) is not None
-
-
 def looked_up(path: str, options: Options | None = None) -> Listed | None:
     """A file as it is now, if it is there."""
     if not is_url(path):
@@ -92,6 +89,17 @@ def looked_up(path: str, options: Options | None = None) -> Listed | None:
     with suppress(FileNotFoundError), _obstore(path) as obstore:
         return _listed(bucket, obstore.head(_opened(bucket, options), key))
     return None
+
+
+def looked_up_all(paths: Iterable[str], options: Options | None = None) -> dict[str, Listed]:
+    """Files as they are now, those that are there; of objects, some at a time."""
+    paths = [*paths]
+    if not any(map(is_url, paths)):
+        found = [looked_up(path) for path in paths]
+    else:
+        with ThreadPoolExecutor(min(len(paths), _AT_ONCE)) as executor:
+            found = [*executor.map(lambda path: looked_up(path, options), paths)]
+    return {one.path: one for one in found if one is not None}
 
 
 def listing(url: str, options: Options | None = None) -> Iterator[Listed]:

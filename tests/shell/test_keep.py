@@ -17,7 +17,7 @@ from store_cases import KEYS, Logs, contents, keep
 import polars_mcc
 from polars_mcc import PredictionLog
 from polars_mcc._shell import inputs
-from polars_mcc._shell import keep as keeping
+from polars_mcc._shell import keep as keep_module
 
 
 @pytest.fixture
@@ -370,7 +370,7 @@ def test_the_command_line(logs, store):
 
 
 def test_each_promise_has_its_tests():
-    named = re.findall(r"`(test_\w+)`", keeping.__doc__)
+    named = re.findall(r"`(test_\w+)`", keep_module.__doc__)
     there = {
         name
         for file in Path(__file__).parents[1].glob("*/test_*.py")

@@ -15,7 +15,7 @@ from store_cases import KEYS, Logs, Objects, contents, keep, s3_server
 
 import polars_mcc
 from polars_mcc import PredictionLog
-from polars_mcc._shell import keep as keeping
+from polars_mcc._shell import keeping
 from polars_mcc._store import places
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # boto's

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -13,8 +14,7 @@ from store_cases import KEYS, Logs, contents, s3_server
 
 import polars_mcc
 from polars_mcc import PredictionLog
-from polars_mcc._shell import keep as keeping
-from polars_mcc._shell import look, tables
+from polars_mcc._shell import keeping, look, tables
 from polars_mcc._store.kept import Store
 
 
@@ -120,6 +120,52 @@ def test_a_step_of_a_table_is_taken_as_a_whole(tmp_path, draw, monkeypatch):
     monkeypatch.setattr(Store, "change", change)
     assert keep(table, store) == {"counted": 3, "removed": 4}
     assert len(seen) == 1
+    check(table, store)
+
+
+def test_a_table_without_rows_has_none_in_the_store(tmp_path, draw):
+    table, store = tmp_path / "table", tmp_path / "store"
+    draw().write_delta(table)
+    keep(table, store)
+    DeltaTable(table).delete()
+    assert keep(table, store) == {"removed": 1}
+    assert contents(store) == {}
+    draw().write_delta(table, mode="append")
+    assert keep(table, store) == {"counted": 1}
+    check(table, store)
+
+
+def test_who_has_looked_before_a_step_does_not_take_it_back(tmp_path, draw, monkeypatch):
+    """Another process has counted a later version, in which files were replaced."""
+    table, store = tmp_path / "table", tmp_path / "store"
+    for _ in range(2):
+        draw().write_delta(table, mode="append")
+    keep(table, store)
+    draw().write_delta(table, mode="append")
+    looked, meanwhile = keeping.Keeping._counted, [1]
+
+    def slowly(self, chunk):
+        if meanwhile:
+            meanwhile.pop()
+            DeltaTable(table).optimize.compact()
+            assert keep(table, store) == {"counted": 1, "removed": 2}
+        return looked(self, chunk)
+
+    monkeypatch.setattr(keeping.Keeping, "_counted", slowly)
+    assert keep(table, store) == {"unchanged": 1}
+    check(table, store)
+
+
+def test_a_table_that_was_made_anew_is_followed(tmp_path, draw):
+    """Its versions begin at 0 again."""
+    table, store = tmp_path / "table", tmp_path / "store"
+    for _ in range(3):
+        draw().write_delta(table, mode="append")
+    keep(table, store)
+    shutil.rmtree(table)
+    draw().write_delta(table)
+    assert keep(table, store) == {"counted": 1, "removed": 3}
+    assert keep(table, store) == {"unchanged": 1}
     check(table, store)
 
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from store_cases import Logs, Objects, keep, s3_server
 
-from polars_mcc._shell import keep as keeping
-from polars_mcc._shell import look
+from polars_mcc._shell import keeping, look
 from polars_mcc._store.kept import opened
 
 KILLS = int(os.environ.get("POLARS_MCC_KILLS", "30"))

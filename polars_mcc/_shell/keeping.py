@@ -1,0 +1,295 @@
+"""Inputs on their way into a store: which are new, what they count, and who was faster."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias, get_args
+
+import polars as pl
+
+from polars_mcc._log import defaults
+from polars_mcc._log.plan_errors import reason
+from polars_mcc._shell.asked import Asked
+from polars_mcc._shell.inputs import Logs
+from polars_mcc._shell.look import FILE, Files, below, moved
+from polars_mcc._shell.outputs import said_of_disk
+from polars_mcc._store.kept import Change, Input, N, State, Store
+from polars_mcc._store.places import looked_up_all
+from polars_mcc._store.rows import counts_to_keep, description
+
+Status: TypeAlias = Literal[
+    "counted", "replaced", "moved", "unchanged", "removed", "gone", "forgotten"
+]
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+_Counted: TypeAlias = tuple[Input, pl.DataFrame, Input | None]
+"""An input, its counts, and what the store had of it when it was looked at."""
+
+_TRIES = 5
+_OFTEN = 1.0  # seconds after which what is counted is put into the store
+
+
+@dataclass
+class Keeping:
+    """Inputs on their way into a store."""
+
+    asked: Asked
+    files: Files
+    store: Store
+    watch: Callable[[Logs], Callable[[int], None]]
+    done: dict[str, tuple[Status, float]] = field(default_factory=dict)
+    failures: dict[str, Exception] = field(default_factory=dict)
+    is_as_it_was: bool = False
+    """Whether nothing was put into the store, as a step could not be taken as a whole."""
+    _pending: list[_Counted] = field(default_factory=list)
+    _note: Callable[[int], None] | None = None
+
+    def make(self) -> None:
+        """Make the folder a store, or see that it is one of the same counts."""
+        wanted = _wanted(self.asked)
+        known = self.store.known()
+        if known is None:
+            counts, columns = self._first()
+            schema = {name: str(dtype) for name, dtype in counts.collect_schema().items()}
+            known = self.store.made({**wanted, "columns": columns, "schema": schema})
+        for name, value in wanted.items():
+            if known.get(name) != value:
+                msg = (
+                    f"'{self.store.path}' has counts with {name}={known.get(name)!r}, not "
+                    f"{value!r}: ask for the same, or name another folder"
+                )
+                raise ValueError(msg)
+        self.schema: dict[str, str] = known["schema"]
+
+    @property
+    def rows_dtype(self) -> pl.DataType:
+        """The dtype of numbers of rows."""
+        return pl.Float64() if self.schema[N] == str(pl.Float64()) else pl.Int64()
+
+    def _first(self) -> tuple[pl.LazyFrame, dict[str, object]]:
+        """The counts of the first input that can be read."""
+        failures: list[Exception] = []
+        for path in self.files.now:
+            with _collected(failures):
+                asked = self.asked.of(self.files.scan([path]))
+                counts = counts_to_keep(asked.log, asked.keys)
+                counts.collect_schema()
+                return counts, description(asked.log)
+        raise next(iter(failures), FileNotFoundError("all inputs have been deleted"))
+
+    def keep(self) -> None:
+        """Have the store hold the counts of each input as it is now."""
+        for _ in range(_TRIES):
+            state = self.store.state()
+            self.files.catch_up(state.tables)
+            todo = self._todo(state)
+            if not todo and not self._pending and not self._removed(state):
+                self.store.clear(state)
+                return
+            # A table takes a step as a whole: no query sees files that replace one another.
+            is_one_step = bool(self._removed(state))
+            latest = time.monotonic()
+            if todo and self._note is None:
+                files = [self.files.shown.get(path, path) for path in todo]
+                self._note = self.watch(replace(self.asked.found, files=files))
+            with _at_once(self._counted, self.files.chunks(todo)) as answers:
+                for counted in answers:
+                    self._pending += [(one, rows, todo[one.path]) for one, rows in counted]
+                    if time.monotonic() - latest > _OFTEN and not is_one_step:
+                        self._put()
+                        latest = time.monotonic()
+            if is_one_step and self.failures:
+                self._pending.clear()
+                self.is_as_it_was = True
+                return
+            self._put(of_tables=True)
+        changing = next(iter(self._todo(self.store.state())))
+        msg = (
+            f"'{self.files.shown.get(changing, changing)}' changes while it is counted; try again "
+            "when it is whole"
+        )
+        raise OSError(msg)
+
+    def _removed(self, state: State) -> list[Input]:
+        """The files of tables that the store has, and that the tables have no more."""
+        now, tables = self.files.now, self.files.versions
+        return [
+            one for path, one in state.inputs.items() if one.table in tables and path not in now
+        ]
+
+    def _todo(self, state: State) -> dict[str, Input | None]:
+        """The inputs that are to be counted, each with what the store has of it.
+
+        What was moved, or is known by a new time, is not: its counts are pending.
+        """
+        todo: dict[str, Input | None] = {}
+        known, now = state.inputs, self.files.now
+        self.done = {
+            path: told for path, told in self.done.items() if path in now or told[0] == "removed"
+        }
+        again: dict[str, Input] = {}  # by what it is called now: counts that are valid still
+        from_where = moved(now, known, self.asked.storage_options)
+        for path, one in now.items():
+            if path in self.failures:
+                continue
+            before = known.get(path, from_where.get(path))
+            status: Status = "counted"
+            if before is not None:
+                same: Status = "moved" if path in from_where else "unchanged"
+                status = same if before.is_as(one) else "replaced"
+            self.done.setdefault(path, (status, 0))
+            if before is None or not before.is_as(one):
+                todo[path] = before
+            elif (before.path, before.version) != (path, one.version):
+                again[path] = before
+            else:
+                self.done[path] = (self.done[path][0], before.rows)
+        counts = self.store.counts(state, {one.path for one in again.values()})
+        self._pending += [
+            (replace(now[path], rows=before.rows), counts[before.path], before)
+            for path, before in again.items()
+        ]
+        return todo
+
+    def _counted(self, chunk: Sequence[str]) -> list[tuple[Input, pl.DataFrame]]:
+        """The counts of some inputs, as each was before and after they were counted."""
+        try:
+            asked = self.asked.of(self.files.scan(chunk))
+            answer = counts_to_keep(asked.log, [*asked.keys, FILE]).collect()
+            self._check_schema(chunk[0], answer)
+        except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
+            if len(chunk) > 1:  # Each alone: which is it?
+                return [counted for path in chunk for counted in self._counted([path])]
+            is_panic = not isinstance(error, Exception)
+            failure = pl.exceptions.ComputeError(reason(error)) if is_panic else error
+            self.failures[chunk[0]] = failure
+            self.done.pop(chunk[0], None)
+            return []
+        by_file = answer.partition_by(FILE, as_dict=True, include_key=False)
+        empty = answer.drop(FILE).clear()
+        found = []
+        again = self.files.look(chunk)
+        for path in chunk:
+            counts = by_file.get((path,), empty)
+            before, now = self.files.now[path], again.get(path)
+            if now == before:
+                rows: float = counts[N].sum()  # type: ignore[assignment]
+                assert self._note is not None  # noqa: S101 - there is something to count
+                self._note(int(rows))
+                found.append((replace(before, rows=rows), counts))
+            elif now is None:
+                del self.files.now[path]
+            else:
+                self.files.now[path] = now
+        return found
+
+    def _check_schema(self, file: str, answer: pl.DataFrame) -> None:
+        for name, dtype in answer.schema.items():
+            if name != FILE and str(dtype) != self.schema[name]:
+                msg = (
+                    f"column '{name}' is {dtype} in '{file}', but {self.schema[name]} in the "
+                    f"inputs that '{self.store.path}' has: write it alike, or keep it elsewhere"
+                )
+                raise pl.exceptions.SchemaError(msg)
+
+    def _put(self, *, of_tables: bool = False) -> None:
+        """Put what is pending into the store, unless another process was faster."""
+        while self._pending or of_tables:
+            state = self.store.state()
+            if self.files.catch_up(state.tables):
+                break
+            ready = self._ready(state)
+            moved_from = [
+                before.path
+                for one, _, before in ready
+                if before is not None and before.path != one.path and before.path in state.current
+            ]
+            removed = self._removed(state) if of_tables else []
+            change = Change(
+                [one for one, *_ in ready],
+                [rows for _, rows, _ in ready],
+                [*moved_from, *(one.path for one in removed)],
+                self.files.versions,
+            )
+            if not (change.inputs or change.dropped) or self._change(state, change):
+                self.done |= {one.path: ("removed", one.rows) for one in removed}
+                break
+        self._pending.clear()
+
+    def _ready(self, state: State) -> list[_Counted]:
+        """What is pending still. What another process has counted, is as it is now in one of us."""
+        others = [
+            one
+            for one, _, before in self._pending
+            if (has := state.inputs.get(one.path)) is not None and has not in (before, one)
+        ]
+        now = self.files.look([one.path for one in others])
+        late = {one.path for one in others if now.get(one.path) != replace(one, rows=0)}
+        return [
+            pending
+            for pending in self._pending
+            if (one := pending[0]).path not in late and state.inputs.get(one.path) != one
+        ]
+
+    def _change(self, state: State, change: Change) -> bool:
+        with said_of_disk(f"cannot write to '{self.store.path}'"):
+            return self.store.change(state, change)
+
+    def gone(self, named: Sequence[str]) -> list[Input]:
+        """The inputs of the store that are no longer where they were, below what was named."""
+        roots = [below(path) for path in named]
+        candidates = [
+            one
+            for path, one in self.store.state().inputs.items()
+            if one.table is None and path not in self.files.now
+            if any(path.startswith(root) for root in roots)
+        ]
+        there = looked_up_all([one.path for one in candidates], self.asked.storage_options)
+        return [one for one in candidates if one.path not in there]
+
+    def drop(self, gone: Sequence[Input]) -> None:
+        """Drop the counts of inputs, unless another process has counted them again."""
+        while True:
+            state = self.store.state()
+            dropped = [one.path for one in gone if state.inputs.get(one.path) == one]
+            if not dropped or self._change(state, Change(dropped=dropped)):
+                return
+
+
+@contextmanager
+def _collected(failures: list[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        failures.append(error)
+
+
+@contextmanager
+def _at_once(
+    do: Callable[[Sequence[str]], list[tuple[Input, pl.DataFrame]]],
+    chunks: Sequence[Sequence[str]],
+) -> Iterator[Iterator[list[tuple[Input, pl.DataFrame]]]]:
+    """Some chunks at a time; if that is interrupted, none but those that have begun."""
+    executor = ThreadPoolExecutor(min(max(len(chunks), 1), os.cpu_count() or 1))
+    try:
+        answers = as_completed([executor.submit(do, chunk) for chunk in chunks])
+        yield (one.result() for one in answers)
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _wanted(asked: Asked) -> dict[str, object]:
+    """What is counted: the same for all inputs of a store."""
+    typed = asked.typed
+    return {
+        "by": typed.get("keys") or [],
+        "gold": typed.get("gold", defaults.GOLD),
+        "pred": typed.get("pred") or [defaults.PRED],
+        "weight": typed.get("weight"),
+        "filter": asked.filter,
+    }
