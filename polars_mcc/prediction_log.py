@@ -10,8 +10,6 @@ import polars as pl
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._report.report import report as _report
-from polars_mcc._store.kept import opened
-from polars_mcc._store.rows import as_described
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
 from polars_mcc._verbs.by import by as _by
 from polars_mcc._verbs.check import check as _check
@@ -91,5 +89,8 @@ class PredictionLog(Described[FrameT]):
             >>> PredictionLog.from_store(store).score().collect()["model"].to_list()
             ['knn', 'logistic']
         """
+        from polars_mcc._store.kept import opened  # noqa: PLC0415 - few need it
+        from polars_mcc._store.rows import as_described  # noqa: PLC0415 - as above
+
         kept = opened(str(path), storage_options)
         return PredictionLog(kept.scan(), **as_described(kept.about()))

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     from polars_mcc._log.engines import Engine
 
+OF_STORE = "polars_mcc:input"
+"""A column that only files of a store have: which of its inputs a row is of, by number."""
+
 P = ParamSpec("P")
 LogT = TypeVar("LogT", bound="Described[Any]")
 
@@ -212,6 +215,12 @@ def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
         raise ValueError(msg)
     source = opened(frame)
     schema = source.lazy().collect_schema() if isinstance(source, Frame) else source.schema
+    if OF_STORE in schema:
+        msg = (
+            "these are files of a store of counts, some of which are no longer valid: open the "
+            "store as PredictionLog.from_store(folder)"
+        )
+        raise ValueError(msg)
     if said.pred is None and said.score is None:
         said.pred = defaults.PRED
     found = {

@@ -18,7 +18,7 @@ from polars_mcc._log.labels import known_labels
 from polars_mcc._shell import inputs
 from polars_mcc._shell.kinds import STORE
 from polars_mcc._shell.options import Option, options_of
-from polars_mcc._shell.sql import Typed, columns_in, where
+from polars_mcc._shell.sql import Typed, check_row_by_row, columns_in, where
 from polars_mcc._show.progress import Bar, collect
 from polars_mcc._store.kept import opened
 from polars_mcc._store.places import Options
@@ -43,9 +43,24 @@ class Asked:
         if not self.logs:
             msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
             raise ValueError(msg)
+        return self._find()
+
+    @cached_property
+    def found_if_there(self) -> inputs.Logs:
+        """The files, where there may be none, as they were deleted."""
+        return self._find(may_be_gone=True)
+
+    def _find(self, *, may_be_gone: bool = False) -> inputs.Logs:
         # Which objects there are has to be known where they are not read as one.
         is_kept = self.verb is PredictionLog.counts
-        return inputs.find(self.logs, self.storage_options, expand=is_kept)
+        return inputs.find(self.logs, self.storage_options, expand=is_kept, may_be_gone=may_be_gone)
+
+    def check_rows(self) -> None:
+        """Raise a ValueError if what is typed is not of each row alone, and so not of each file."""
+        typed = [self.typed.get(name) for name in ("keys", "gold", "pred", "weight")]
+        texts = [text for one in typed if one for text in ([one] if isinstance(one, str) else one)]
+        for text in [*texts, *filter(None, [self.filter])]:
+            check_row_by_row(text)
 
     def of(self, source: pl.LazyFrame) -> Asked:
         """The same, asked of some of the rows."""

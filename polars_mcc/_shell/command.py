@@ -44,10 +44,11 @@ Logs = Annotated[
     str,
     Parameter(
         help="Parquet files, folders of them, or quoted globs; or CSV, NDJSON or IPC files; or "
-        "folders that are Delta or Iceberg tables; or URLs, such as s3://; or -, the standard "
-        "input. A file named twice is read once. Where an option takes a column, it is a name or "
-        "SQL, as in --pred 'score >= 0.5' or --by \"date_trunc('week', ts) AS week\"; --by also "
-        "takes each(a, b), rollup(a, b), cube(a, b), sets((a, b), a) and trailing(day, '7d').",
+        "folders that are Delta or Iceberg tables, or stores of counts; or URLs, such as s3://; "
+        "or -, the standard input. A file named twice is read once. Where an option takes a "
+        "column, it is a name or SQL, as in --pred 'score >= 0.5' or --by \"date_trunc('week', ts) "
+        'AS week"; --by also takes each(a, b), rollup(a, b), cube(a, b), sets((a, b), a) and '
+        "trailing(day, '7d').",
         allow_leading_hyphen=True,
     ),
 ]
@@ -182,7 +183,7 @@ def _counts(
         _asked(asked, out=None if out is None else Path(out), form=form)
         return
     with _refusing(asked.logs, "what is counted is kept: run it again for the rest"):
-        found = asked.found
+        found = asked.found_if_there if forget else asked.found
         with ExitStack() as stack:
 
             def watch(files: inputs.Logs) -> Callable[[int], None]:
@@ -196,7 +197,9 @@ def _counts(
     for status, what in _TOLD_OF_INPUTS.items():
         files = done.filter(status=status)["input"].to_list()
         if files:
-            say(f"{what}:\n{_listed(files)}")
+            say(f"{what}:")
+            for file in _listed(files).split("\n"):
+                say(f"  {file}")
     number = dict(done["status"].value_counts().iter_rows())
     always = ("counted", "replaced", "moved", "unchanged")
     numbers = {one: number.get(one, 0) for one in STATUSES if one in always or one in number}
@@ -213,6 +216,9 @@ def _is_store(out: str, form: outputs.Format) -> bool:
     """Whether counts are to be kept in a folder, and not written to a file."""
     if form != "table":
         return False
+    if is_url(out) and Path(out).suffix:
+        msg = f"cannot write '{out}': --out is a file here, or the URL of a store, without a suffix"
+        raise ValueError(msg)
     return is_url(out) or Path(out).is_dir() or not Path(out).suffix
 
 

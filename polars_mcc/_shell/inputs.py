@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,8 +17,16 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._shell.kinds import KINDS, PARQUET, Kind, by_suffix, kind_of_folder
-from polars_mcc._store.kept import MARK
-from polars_mcc._store.places import Listed, Options, is_url, listing, looked_up
+from polars_mcc._store.kept import MARK, partitions
+from polars_mcc._store.places import (
+    Listed,
+    Options,
+    before_pattern,
+    is_in_bucket,
+    is_url,
+    listing,
+    looked_up,
+)
 
 STDIN = "-"  # the path of the standard input, which is read whole
 
@@ -39,7 +47,7 @@ class Logs:
 
     def alone(self, file: str) -> Logs:
         """One of the files."""
-        return Logs([file], [], self.kind, self.options)
+        return replace(self, files=[file], others=[])
 
     @cached_property
     def schemas(self) -> dict[str, pl.Schema]:
@@ -49,30 +57,40 @@ class Logs:
     def _schema(self, file: str) -> pl.Schema:
         try:
             if self.kind is PARQUET:
-                return pl.Schema(pl.read_parquet_schema(file))
+                return pl.scan_parquet(file, glob=False, hive_partitioning=False).collect_schema()
             return self.scan_one(file).collect_schema()
         except pl.exceptions.PolarsError as error:
             raise _unreadable(file, self.kind.name, error) from error
 
     def scan_one(self, file: str) -> pl.LazyFrame:
         """One of the files, by what its kind is scanned with."""
-        return self.kind.scan(file, storage_options=self.options)
+        is_found = self.kind.is_folder is None and (not is_url(file) or file in self.listed)
+        name = glob.escape(file) if is_found else file
+        return self.kind.scan(name, storage_options=self.options)
 
     @cached_property
     def partitions(self) -> set[str]:
         """The folders `name=value` that all Parquet files are in, which are columns too."""
         if self.kind is not PARQUET or not self.files:
             return set()
-        return set.intersection(*({*_partitions(file)} for file in self.files))
+        named = ({part.split("=", 1)[0] for part in partitions(file)} for file in self.files)
+        return set.intersection(*named)
 
 
-def find(paths: Sequence[str], options: Options | None = None, *, expand: bool = False) -> Logs:
+def find(
+    paths: Sequence[str],
+    options: Options | None = None,
+    *,
+    expand: bool = False,
+    may_be_gone: bool = False,
+) -> Logs:
     """Look up files, globs and folders, each file once.
 
     A folder may be a table of Delta or Iceberg, or a store of counts; of another, the Parquet files
     are read, or else those of the one other kind there is. Hidden files, and those that begin with
     `_`, are bookkeeping of other tools. The globs and folders of a URL are left for Polars, or
-    expanded here, where it has to be known which objects there are.
+    expanded here, where it has to be known which objects there are. If files may be gone, it is no
+    error that there are none.
     """
     if STDIN in paths:
         if list(paths) != [STDIN]:
@@ -82,9 +100,9 @@ def find(paths: Sequence[str], options: Options | None = None, *, expand: bool =
     files: dict[str, Kind] = {}
     others: list[str] = []
     listed: dict[str, Listed] = {}
-    for path in paths:
+    for path in (path.removeprefix("file://") for path in paths):
         found: dict[str, Kind] = {}
-        if is_url(path) and expand and kind_of_folder(path, options) is None:
+        if is_in_bucket(path) and expand and kind_of_folder(path, options) is None:
             objects = {one.path: one for one in _objects(path, options)}
             found, rest = _of_one_kind(path, [*objects])
             listed |= objects
@@ -99,18 +117,19 @@ def find(paths: Sequence[str], options: Options | None = None, *, expand: bool =
                 inside, rest = _of_one_kind(match, _in_folder(match))
                 found |= inside
                 others += rest
-        if not found:
+        if not found and not may_be_gone:
             is_folder = Path(path).is_dir() or path.endswith("/")
             what = "no .parquet file in folder" if is_folder else "no file"
-            msg = f"{what} '{path}'; name a Parquet file, a folder of them, or a quoted glob"
+            kinds = "a Parquet file, a folder of them, a quoted glob, or a store of counts"
+            msg = f"{what} '{path}'; name {kinds}"
             raise FileNotFoundError(msg)
         files |= found
-    kinds = {kind.name: kind for kind in files.values()}
-    if len(kinds) > 1:
-        msg = f"the files are of several kinds, {', '.join(sorted(kinds))}: score them apart"
+    by_name = {kind.name: kind for kind in files.values()}
+    if len(by_name) > 1:
+        msg = f"the files are of several kinds, {', '.join(sorted(by_name))}: score them apart"
         raise ValueError(msg)
-    _check_not_kept(files)
-    [kind] = kinds.values()
+    _check_names(file for file, kind in files.items() if kind.is_folder is None)
+    [kind] = by_name.values() or [PARQUET]
     return Logs(_each_once(files), _each_once(others), kind, options, listed)
 
 
@@ -118,7 +137,7 @@ def scan(logs: Logs, paths: str | None = None) -> pl.LazyFrame:
     """Scan files of one kind as one log; with a column of this name that says which, if Parquet."""
     if logs.files == [STDIN]:
         return _from_bytes(sys.stdin.buffer.read()).lazy()
-    local = logs.schemas
+    logs.schemas  # noqa: B018 - the first that cannot be read is named
     if logs.kind is not PARQUET:
         return pl.concat(map(logs.scan_one, logs.files), how="diagonal_relaxed")
     return pl.scan_parquet(
@@ -129,7 +148,7 @@ def scan(logs: Logs, paths: str | None = None) -> pl.LazyFrame:
         extra_columns="ignore",
         # A filter must not lose the rows of a row group whose statistics are wrong.
         use_statistics=False,
-        glob=len(local) < len(logs.files),
+        glob=any(is_url(file) and file not in logs.listed for file in logs.files),
     )
 
 
@@ -191,22 +210,20 @@ def _in_folder(folder: str) -> list[str]:
     for place, _, names in os.walk(folder):
         where = os.path.normpath(place)
         begins = "" if where == os.curdir else where.rstrip(os.sep) + os.sep
-        found += [begins + name for name in names]
+        files = (begins + name for name in names)
+        found += [file for file in files if not os.path.islink(file) or os.path.exists(file)]  # noqa: PTH110, PTH114 - thousands of inputs
     return sorted(found, key=lambda file: Path(file).parts)
 
 
 def _objects(url: str, options: Options | None) -> list[Listed]:
     """The objects that a URL names: itself, those that match it, or those below it."""
-    prefix, *pattern = re.split(r"(?=[*?\[])", url, maxsplit=1)
-    if pattern:
-        named = re.compile(_as_regex(url))
-        folder, _, _ = prefix.rpartition("/")
-        return [one for one in listing(folder, options) if named.fullmatch(one.path)]
-    if by_suffix(url) is not None:
-        found = looked_up(url, options)
-        if found is not None:
-            return [found]
-    return [*listing(url, options)]
+    if by_suffix(url) is not None and (found := looked_up(url, options)) is not None:
+        return [found]
+    folder = before_pattern(url)
+    if folder is None:
+        return [*listing(url, options)]
+    named = re.compile(_as_regex(url))
+    return [one for one in listing(folder, options) if named.fullmatch(one.path)]
 
 
 def _as_regex(pattern: str) -> str:
@@ -231,12 +248,23 @@ def _of_one_kind(folder: str, inside: Sequence[str]) -> tuple[dict[str, Kind], l
     return found, [file for file in files if file not in found]
 
 
-def _check_not_kept(files: Iterable[str]) -> None:
-    """Raise a ValueError if files are part of a store: not all of them are valid."""
-    local = (file.rpartition("/")[0] or "." for file in files if not is_url(file))
-    for folder in dict.fromkeys(local):
+def _check_names(files: Iterable[str]) -> None:
+    """Raise a ValueError if files are part of a store, or have names that are no text."""
+    folders: dict[str, None] = {}
+    for file in files:
+        try:
+            file.encode()
+        except UnicodeEncodeError:
+            msg = f"the name of {file!r} is no UTF-8: call it otherwise"
+            raise ValueError(msg) from None
+        if not is_url(file):
+            folders[file.rpartition("/")[0] or "."] = None
+    for folder in folders:
         if Path(folder, MARK).is_file():
-            msg = f"'{folder}' is a store of counts: name the folder alone, and not its files"
+            msg = (
+                f"'{folder}' is a store of counts: name this folder alone, and not its files, some "
+                "of which are no longer valid"
+            )
             raise ValueError(msg)
 
 
@@ -253,7 +281,10 @@ def places(files: Iterable[str]) -> dict[str, str]:
         if is_url(file):
             found[file] = file
         elif os.path.islink(file) or not name:  # noqa: PTH114 - thousands of inputs
-            found[file] = os.path.realpath(file)
+            real = os.path.realpath(file)
+            # What is in folders that are columns is there, wherever the link leads.
+            is_alike = partitions(file) == partitions(real)
+            found[file] = real if is_alike else os.path.abspath(file)  # noqa: PTH100 - as above
         else:
             if folder not in folders:
                 folders[folder] = os.path.realpath(folder)
@@ -284,7 +315,3 @@ def _unreadable(file: str, kind: str, error: BaseException) -> pl.exceptions.Com
     first = str(error).split("\n", 1)[0]
     msg = f"'{file}' cannot be read as {kind} ({first}); leave it out or write it again"
     return pl.exceptions.ComputeError(msg)
-
-
-def _partitions(file: str) -> list[str]:
-    return [part.split("=", 1)[0] for part in Path(file).parts[:-1] if "=" in part]

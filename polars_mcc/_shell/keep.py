@@ -38,9 +38,9 @@ from polars_mcc._shell import inputs
 from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.keeping import STATUSES, Keeping
-from polars_mcc._shell.look import Files
+from polars_mcc._shell.look import Files, is_below
 from polars_mcc._store.kept import Store
-from polars_mcc._store.places import Options, is_url, place
+from polars_mcc._store.places import Options, before_pattern, is_url, place
 from polars_mcc.prediction_log import PredictionLog
 
 
@@ -59,11 +59,12 @@ def keep_counts(
     """Count what is new in logs, and keep the counts in a store: each row exactly once.
 
     Files whose counts are kept are not read again. If a file has changed, its new counts replace
-    the old. If it was moved and has its name still, its counts move too. If it was deleted, its
-    counts stay, until you `forget` them. Of a table of Delta or Iceberg, the store follows the
-    newest version: it reads the files that the table has added, and drops the counts of those that
-    the table has removed. Call it as often as you like, kill it at any moment, run it several
-    times at once: no row is counted twice, and when it returns none is missing.
+    the old. If it was moved and has its name still, its counts move too. A file that was renamed or
+    copied is new. If a file was deleted, its counts stay, until you `forget` them. Of a table of
+    Delta or Iceberg, the store follows the newest version: it reads the files that the table has
+    added, and drops the counts of those that the table has removed. Call it as often as you like,
+    kill it at any moment, run it several times at once: no row is counted twice, and when it
+    returns none is missing.
 
     Args:
         logs: Files, folders of them, or globs: Parquet, CSV, NDJSON or IPC; or tables of Delta or
@@ -76,7 +77,8 @@ def keep_counts(
         filter: A condition in SQL: only rows for which it holds are counted.
         checksum: Read files to see if they have changed. Otherwise a file has changed if its size
             or its time of modification has; an object, if its size or its ETag has.
-        forget: Drop the counts of files that are gone. Without it they are only listed.
+        forget: Drop the counts of files and tables that are gone from below what `logs` names.
+            Without it they are only listed.
         storage_options: Credentials and settings of an object storage, as Polars takes them. None:
             the environment has them.
 
@@ -129,14 +131,14 @@ def kept(
 
     `watch` is told which files are to be counted. What it returns is told how many rows each has.
     """
-    found = asked.found
-    _check_outside(found, store)
+    found = asked.found if not forget else asked.found_if_there
+    _check_outside(asked.logs, found, store)
     log = Files(found, checksum=checksum)
     keeping = Keeping(asked, log, Store(place(store, asked.storage_options)), watch)
     keeping.make()
     keeping.keep()
     done = [(log.shown.get(path, path), *told) for path, told in keeping.done.items()]
-    gone = keeping.gone(asked.logs)
+    gone = keeping.gone(asked.logs, for_sure=forget)
     if gone and forget:
         keeping.drop(gone)
     done += [(one.path, "forgotten" if forget else "gone", one.rows) for one in gone]
@@ -147,17 +149,28 @@ def kept(
         more = f" (and so {len(others)} more)" if others else ""
         has = "is as it was" if keeping.is_as_it_was else "has the counts of all other inputs"
         msg = f"{named}{what}{more}; the store '{store}' {has}"
-        raise type(error)(msg) from error
+        known = [one for one in type(error).__mro__ if "polars_mcc" not in one.__module__]
+        raise known[0](msg) from error  # An error of ours may take more than a message.
     return pl.DataFrame(
         done,
         schema={"input": pl.String(), "status": pl.Enum(STATUSES), "rows": keeping.rows_dtype},
         orient="row",
+        strict=False,
     )
 
 
-def _check_outside(found: Logs, store: str) -> None:
-    inside = store.rstrip("/") + "/" if is_url(store) else os.path.realpath(store) + os.sep
-    for file, path in inputs.places(found.files).items():
-        if f"{path}/".startswith(inside):
+def _check_outside(logs: Sequence[str], found: Logs, store: str) -> None:
+    """Raise a ValueError if a log is in the store, the store in a log, or a log is a pipe."""
+    if found.files == [inputs.STDIN]:
+        msg = "a store keeps the counts of files: write the standard input to one, and name it"
+        raise ValueError(msg)
+    path = store if is_url(store) else os.path.realpath(store)
+    is_inside = is_below([store])
+    for file, where in inputs.places(found.files).items():
+        if is_inside(where):
             msg = f"'{file}' is in the store '{store}' itself: have the store outside of the logs"
+            raise ValueError(msg)
+    for log in logs:
+        if before_pattern(log) is None and is_below([log])(path):
+            msg = f"the store '{store}' is in the log '{log}': have the store outside of the logs"
             raise ValueError(msg)

@@ -16,10 +16,10 @@ from polars_mcc._log import defaults
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.inputs import Logs
-from polars_mcc._shell.look import FILE, Files, below, moved
+from polars_mcc._shell.look import FILE, Files, is_below, moved
 from polars_mcc._shell.outputs import said_of_disk
 from polars_mcc._store.kept import Change, Input, N, State, Store
-from polars_mcc._store.places import looked_up_all
+from polars_mcc._store.places import is_there, is_url, looked_up_all
 from polars_mcc._store.rows import counts_to_keep, description
 
 Status: TypeAlias = Literal[
@@ -51,6 +51,7 @@ class Keeping:
 
     def make(self) -> None:
         """Make the folder a store, or see that it is one of the same counts."""
+        self.failures |= self.files.failures
         wanted = _wanted(self.asked)
         known = self.store.known()
         if known is None:
@@ -61,7 +62,8 @@ class Keeping:
             if known.get(name) != value:
                 msg = (
                     f"'{self.store.path}' has counts with {name}={known.get(name)!r}, not "
-                    f"{value!r}: ask for the same, or name another folder"
+                    f"{value!r}: ask for the same, in the same words and order, or name another "
+                    "folder"
                 )
                 raise ValueError(msg)
         self.schema: dict[str, str] = known["schema"]
@@ -74,13 +76,14 @@ class Keeping:
     def _first(self) -> tuple[pl.LazyFrame, dict[str, object]]:
         """The counts of the first input that can be read."""
         failures: list[Exception] = []
-        for path in self.files.now:
+        for path in [*self.files.now]:
             with _collected(failures):
                 asked = self.asked.of(self.files.scan([path]))
                 counts = counts_to_keep(asked.log, asked.keys)
                 counts.collect_schema()
                 return counts, description(asked.log)
-        raise next(iter(failures), FileNotFoundError("all inputs have been deleted"))
+        failures += self.files.failures.values()
+        raise next(iter(failures), FileNotFoundError("there are no inputs: all have been deleted"))
 
     def keep(self) -> None:
         """Have the store hold the counts of each input as it is now."""
@@ -91,8 +94,9 @@ class Keeping:
             if not todo and not self._pending and not self._removed(state):
                 self.store.clear(state)
                 return
-            # A table takes a step as a whole: no query sees files that replace one another.
-            is_one_step = bool(self._removed(state))
+            # A table takes a step as a whole: no query sees a part of a version.
+            tables = self.files.versions
+            is_one_step = any(one.table in tables for one in state.inputs.values())
             latest = time.monotonic()
             if todo and self._note is None:
                 files = [self.files.shown.get(path, path) for path in todo]
@@ -137,7 +141,7 @@ class Keeping:
         for path, one in now.items():
             if path in self.failures:
                 continue
-            before = known.get(path, from_where.get(path))
+            before = from_where.get(path, known.get(path))
             status: Status = "counted"
             if before is not None:
                 same: Status = "moved" if path in from_where else "unchanged"
@@ -165,6 +169,9 @@ class Keeping:
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
             if len(chunk) > 1:  # Each alone: which is it?
                 return [counted for path in chunk for counted in self._counted([path])]
+            if not self.files.look(chunk):  # It was deleted meanwhile.
+                del self.files.now[chunk[0]]
+                return []
             is_panic = not isinstance(error, Exception)
             failure = pl.exceptions.ComputeError(reason(error)) if is_panic else error
             self.failures[chunk[0]] = failure
@@ -178,7 +185,7 @@ class Keeping:
             counts = by_file.get((path,), empty)
             before, now = self.files.now[path], again.get(path)
             if now == before:
-                rows: float = counts[N].sum()  # type: ignore[assignment]
+                rows = _total(counts[N])
                 assert self._note is not None  # noqa: S101 - there is something to count
                 self._note(int(rows))
                 found.append((replace(before, rows=rows), counts))
@@ -189,6 +196,12 @@ class Keeping:
         return found
 
     def _check_schema(self, file: str, answer: pl.DataFrame) -> None:
+        if {*answer.columns} - {FILE} != {*self.schema}:
+            msg = (
+                f"the counts of '{file}' would have the columns {answer.drop(FILE).columns}, but "
+                f"'{self.store.path}' has {[*self.schema]}: keep them elsewhere"
+            )
+            raise pl.exceptions.SchemaError(msg)
         for name, dtype in answer.schema.items():
             if name != FILE and str(dtype) != self.schema[name]:
                 msg = (
@@ -207,7 +220,8 @@ class Keeping:
             moved_from = [
                 before.path
                 for one, _, before in ready
-                if before is not None and before.path != one.path and before.path in state.current
+                if before is not None
+                if before.path != one.path and state.inputs.get(before.path) == before
             ]
             removed = self._removed(state) if of_tables else []
             change = Change(
@@ -240,17 +254,28 @@ class Keeping:
         with said_of_disk(f"cannot write to '{self.store.path}'"):
             return self.store.change(state, change)
 
-    def gone(self, named: Sequence[str]) -> list[Input]:
-        """The inputs of the store that are no longer where they were, below what was named."""
-        roots = [below(path) for path in named]
-        candidates = [
+    def gone(self, named: Sequence[str], *, for_sure: bool) -> list[Input]:
+        """The inputs of the store that are no longer where they were, below what was named.
+
+        A listing may be late, so to be sure each object is looked up.
+        """
+        files, options = self.files, self.asked.storage_options
+        is_named = is_below(named)
+        state = self.store.state()
+        away = [
             one
-            for path, one in self.store.state().inputs.items()
-            if one.table is None and path not in self.files.now
-            if any(path.startswith(root) for root in roots)
+            for path, one in state.inputs.items()
+            if path not in files.now and path not in self.failures and is_named(one.table or path)
         ]
-        there = looked_up_all([one.path for one in candidates], self.asked.storage_options)
-        return [one for one in candidates if one.path not in there]
+        tables = {one.table for one in away if one.table not in {None, *files.versions}}
+        no_more = {table for table in tables if table and not is_there(table, options)}
+        asked = [one.path for one in away if for_sure or not is_url(one.path)]
+        there = looked_up_all(asked, options)
+        return [
+            one
+            for one in away
+            if (one.path not in there if one.table is None else one.table in no_more)
+        ]
 
     def drop(self, gone: Sequence[Input]) -> None:
         """Drop the counts of inputs, unless another process has counted them again."""
@@ -261,11 +286,19 @@ class Keeping:
                 return
 
 
+def _total(counts: pl.Series) -> float:
+    """How many rows counts stand for, without an overflow."""
+    if counts.dtype.is_integer():
+        counts = counts.cast(pl.Int128)
+    total: float = counts.sum()  # type: ignore[assignment]
+    return total
+
+
 @contextmanager
 def _collected(failures: list[Exception]) -> Iterator[None]:
     try:
         yield
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, OSError) as error:
         failures.append(error)
 
 
@@ -286,6 +319,13 @@ def _at_once(
 def _wanted(asked: Asked) -> dict[str, object]:
     """What is counted: the same for all inputs of a store."""
     typed = asked.typed
+    for name, value in typed.items():
+        if name not in {"keys", "gold", "pred", "weight"} and value is not None:
+            flag = f"--{name.replace('_', '-')}"
+            instead = _INSTEAD.get(name, f"say {flag} when you score the store")
+            msg = f"a store has counts, in which {flag} has no place: {instead}"
+            raise ValueError(msg)
+    asked.check_rows()
     return {
         "by": typed.get("keys") or [],
         "gold": typed.get("gold", defaults.GOLD),
@@ -293,3 +333,11 @@ def _wanted(asked: Asked) -> dict[str, object]:
         "weight": typed.get("weight"),
         "filter": asked.filter,
     }
+
+
+_INSTEAD = {
+    "cluster": "make it a key, with --by, and say --cluster when you score the store",
+    "sample_weight": "score the logs themselves",
+    "score": "score the logs themselves",
+}
+"""What to do instead of options that say more than counts can tell."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import polars as pl
 from polars_mcc._shell import tables
 from polars_mcc._shell.tables import Parts
 from polars_mcc._store.kept import is_store, opened
-from polars_mcc._store.places import Options, is_url
+from polars_mcc._store.places import Options, before_pattern, is_in_bucket, is_url
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,8 @@ class Kind:
     read: Callable[[io.BytesIO], pl.DataFrame] | None = None  # how it is read from a pipe
     is_folder: Callable[[str, Options | None], bool] | None = None
     """Whether a folder is a table: then what is in it is not to be read as files."""
-    version: Callable[[str, Options | None], int] | None = None
-    """A number that grows when a table changes."""
+    version: Callable[[str, Options | None], tuple[int, str]] | None = None
+    """A number that grows when a table changes, and what is another if it was made anew."""
     parts: Callable[[str, Options | None], Parts | None] | None = None
     """The files that a table has now, if they can be read one by one."""
 
@@ -44,8 +43,9 @@ def _scan_store(folder: str, storage_options: Options | None = None) -> pl.LazyF
     return opened(folder, storage_options).scan()
 
 
-def _version_of_store(folder: str, options: Options | None) -> int:
-    return opened(folder, options).state().newest
+def _version_of_store(folder: str, options: Options | None) -> tuple[int, str]:
+    store = opened(folder, options)
+    return store.state().newest, store.about()["id"]
 
 
 STORE = "store of counts"  # the kind of log that one is
@@ -82,11 +82,13 @@ def by_suffix(file: str) -> Kind | None:
 
 def kind_of_folder(path: str, options: Options | None) -> Kind | None:
     """What a folder is, if it is more than the files in it."""
-    may_be_folder = not re.search(r"[*?\[]", path) and by_suffix(path) is None
-    if not (may_be_folder if is_url(path) else Path(path).is_dir()):
-        return None
-    with suppress(ModuleNotFoundError):  # Without obstore, a URL is what Polars makes of it.
-        for kind in KINDS:
-            if kind.is_folder is not None and kind.is_folder(path, options):
-                return kind
+    if is_url(path):
+        may_be = is_in_bucket(path) and before_pattern(path) is None and by_suffix(path) is None
+    else:
+        may_be = Path(path).is_dir()
+    if may_be:
+        with suppress(ModuleNotFoundError):  # Without obstore, a URL is what Polars makes of it.
+            for kind in KINDS:
+                if kind.is_folder is not None and kind.is_folder(path, options):
+                    return kind
     return None

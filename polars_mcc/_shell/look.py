@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -15,8 +14,15 @@ from polars_mcc._shell import inputs
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.kinds import PARQUET
 from polars_mcc._shell.tables import Parts
-from polars_mcc._store.kept import Input
-from polars_mcc._store.places import Listed, Options, content, is_url, looked_up_all
+from polars_mcc._store.kept import Input, partitions
+from polars_mcc._store.places import (
+    Listed,
+    Options,
+    before_pattern,
+    content,
+    is_url,
+    looked_up_all,
+)
 
 FILE = "polars_mcc:file"
 """The column that says which file a row is of."""
@@ -33,6 +39,7 @@ class Files:
         self._checksum = checksum
         self._parts: dict[str, Parts] = {}  # by table
         self.versions: dict[str, int] = {}  # by table
+        self.failures: dict[str, Exception] = {}  # of inputs that cannot be looked at
         self.shown: dict[str, str] = {}  # as the user named it, by path
         self.now: dict[str, Input] = {}
         places = inputs.places(found.files)
@@ -49,17 +56,23 @@ class Files:
             time.sleep(_TICK - age)
             listed |= looked_up_all(unlisted, found.options)
         # A file may have been deleted meanwhile.
-        self.now = {path: self._input(listed[path]) for path in self.shown if path in listed}
+        for path in self.shown:
+            if path in listed:
+                try:
+                    self.now[path] = self._input(listed[path])
+                except OSError as error:
+                    self.failures[path] = error
 
     def _look_at_table(self, path: str) -> None:
         kind, options = self._found.kind, self._found.options
         assert kind.version is not None  # noqa: S101 - of each kind of table
         self.now = {file: one for file, one in self.now.items() if one.table != path}
-        self.versions[path] = kind.version(path, options)
+        version = kind.version(path, options)
+        self.versions[path], _ = version
         parts = kind.parts and kind.parts(path, options)
         if parts is None:
             self._parts.pop(path, None)
-            self.now[path] = Input(path, 0, str(self.versions[path]), table=path)
+            self.now[path] = Input(path, 0, str(version), table=path)
         else:
             self._parts[path] = parts
             self.now |= {file: Input(file, 0, "", table=path) for file in parts.files}
@@ -101,7 +114,7 @@ class Files:
         growing: dict[object, tuple[list[str], int]] = {}
         for path in paths:
             one = self.now[path]
-            alike = one.table, *(part.partition("=")[0] for part in one.partitions)
+            alike = one.table, *(part.partition("=")[0] for part in partitions(path))
             chunk, size = growing.get(alike, ([], 0))
             if not chunk or len(chunk) >= most or size >= bytes_:
                 chunk, size = [], 0
@@ -127,33 +140,45 @@ class Files:
 def moved(
     now: Mapping[str, Input], known: Mapping[str, Input], options: Options | None
 ) -> dict[str, Input]:
-    """What new inputs were before: those of the same name, size and time that are there no more."""
-    candidates: dict[object, list[Input]] = {}
+    """What inputs were before: those of the same name, size and time that are there no more.
+
+    What was moved may have taken the place of another, and that of a third.
+    """
+    before: dict[object, list[Input]] = {}
     for path, one in known.items():
-        if path not in now and one.table is None:
-            candidates.setdefault((one.name, one.size, one.version), []).append(one)
-    alike = {
-        path: candidates[one.name, one.size, one.version]
+        is_here = path in now and one.is_as(now[path])
+        if not is_here and one.table is None:
+            before.setdefault(_alike(one), []).append(one)
+    new = {
+        path: one
         for path, one in now.items()
-        if path not in known and (one.name, one.size, one.version) in candidates
+        if not (path in known and known[path].is_as(one)) and _alike(one) in before
     }
-    there = looked_up_all({one.path for several in alike.values() for one in several}, options)
+    elsewhere = {
+        other.path for one in new.values() for other in before[_alike(one)] if other.path not in now
+    }
+    there = looked_up_all(elsewhere, options)
     found: dict[str, Input] = {}
-    taken: set[str] = set()
-    for path, several in alike.items():
-        before = next((o for o in several if o.path not in there and o.path not in taken), None)
-        if before is not None:
-            taken.add(before.path)
-            found[path] = before
+    for path, one in new.items():
+        several = [other for other in before[_alike(one)] if other.path not in there]
+        if several:
+            found[path] = max(several, key=lambda other: other.is_as(one))
+            before[_alike(one)].remove(found[path])
     return found
 
 
-def below(path: str) -> str:
-    """What the paths of all inputs begin with that a path names: of a file, all of it."""
-    prefix, *pattern = re.split(r"(?=[*?\[])", path, maxsplit=1)
-    if pattern:
-        prefix = prefix.rpartition("/")[0] or "."
-    if is_url(prefix):
-        return prefix.rstrip("/") + "/"
-    place_ = os.path.realpath(prefix)
-    return place_ + os.sep if os.path.isdir(place_) else place_  # noqa: PTH112
+def _alike(one: Input) -> object:
+    return one.name, one.size, one.version
+
+
+def is_below(paths: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a path is of what some paths name: of a folder or a glob, all in it."""
+    roots = {path: path if is_url(path) else os.path.realpath(path) for path in map(_root, paths)}
+    files = {root.rstrip("/") for root in roots.values()}
+    folders = tuple(root.rstrip("/") + "/" for root in files)
+    return lambda path: path in files or path.startswith(folders)
+
+
+def _root(path: str) -> str:
+    is_named = not is_url(path) and os.path.exists(path)  # noqa: PTH110 - it may be a URL
+    return path if is_named else before_pattern(path) or path

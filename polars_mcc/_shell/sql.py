@@ -116,6 +116,22 @@ def columns_in(sql: str, schema: pl.Schema) -> list[str]:
     return [name for name in schema if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql)]
 
 
+_OF_SEVERAL_ROWS = re.compile(
+    r"\b(?:over|select)\b|\b(?:array_agg|avg|corr|count|covar\w*|first|last|max|median|min|"
+    r"quantile\w*|row_number|stddev\w*|stdev\w*|sum|var\w*)\s*\(",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"""'(?:[^']|'')*'|"[^"]*\"""")
+
+
+def check_row_by_row(sql: str) -> None:
+    """Raise a ValueError if SQL computes a row from others: then it depends on which there are."""
+    if found := _OF_SEVERAL_ROWS.search(_QUOTED.sub("''", sql)):
+        word = found[0].rstrip("( ").upper()
+        msg = f"{sql!r} is not of each row alone ({word}), so files cannot be counted one by one"
+        raise ValueError(msg)
+
+
 def where(condition: str) -> Callable[[pl.LazyFrame], pl.LazyFrame]:
     """A filter by a condition in SQL."""
     return lambda rows: rows.sql(f"SELECT * FROM self WHERE ({condition})")  # noqa: S608

@@ -56,10 +56,10 @@ def scan_delta(table: str, storage_options: Options | None = None) -> pl.LazyFra
     return pl.scan_delta(table, storage_options=_dict(storage_options))
 
 
-def version_of_delta(table: str, options: Options | None) -> int:
-    """The number of its newest version."""
-    version: int = _delta(table, options).version()
-    return version
+def version_of_delta(table: str, options: Options | None) -> tuple[int, str]:
+    """The number of its newest version, and the id of the table."""
+    now = _delta(table, options)
+    return now.version(), str(now.metadata().id)
 
 
 def parts_of_delta(table: str, options: Options | None) -> Parts | None:
@@ -88,9 +88,10 @@ def scan_iceberg(table: str, storage_options: Options | None = None) -> pl.LazyF
     return pl.scan_iceberg(newest, storage_options=_dict(storage_options))
 
 
-def version_of_iceberg(table: str, options: Options | None) -> int:
-    """The number of its newest metadata."""
-    return _number(newest_metadata(table, options))
+def version_of_iceberg(table: str, options: Options | None) -> tuple[int, str]:
+    """The number of its newest metadata, and their name."""
+    newest = newest_metadata(table, options)
+    return _number(newest), newest
 
 
 def newest_metadata(table: str, options: Options | None) -> str:

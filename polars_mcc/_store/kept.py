@@ -16,6 +16,7 @@ import io
 import json
 import re
 import time
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
@@ -24,12 +25,11 @@ from typing import Any
 
 import polars as pl
 
+from polars_mcc._log.described import OF_STORE as INPUT
 from polars_mcc._store.places import Options, Place, place
 
 MARK = "_polars_mcc.json"
 """The file that makes a folder a store: what its counts are of."""
-INPUT = "polars_mcc:input"
-"""The column that says which of the inputs of a file a row is of, by its number in the metadata."""
 N = "n"
 
 _LAYOUT = 1  # of the files; another number is that of another version of polars_mcc
@@ -51,16 +51,11 @@ class Input:
 
     def is_as(self, now: Input) -> bool:
         """Whether its counts are those of an input as that is now."""
-        if self.partitions != now.partitions:
+        if partitions(self.path) != partitions(now.path):
             return False
         if now.checksum is not None:
             return self.checksum == now.checksum
         return (self.size, self.version) == (now.size, now.version)
-
-    @property
-    def partitions(self) -> list[str]:
-        """The folders `name=value` of its path, which are columns too."""
-        return [part for part in self.path.split("/")[:-1] if "=" in part]
 
     @property
     def name(self) -> str:
@@ -81,7 +76,13 @@ class Segment:
     """Files that are not, and since when."""
     tables: Mapping[str, int]
     """The versions of tables that the store follows."""
-    height: int
+    heights: Sequence[int]
+    """The rows of each of the inputs."""
+
+    @property
+    def height(self) -> int:
+        """The rows of all inputs."""
+        return sum(self.heights)
 
     @property
     def size(self) -> int:
@@ -176,12 +177,17 @@ class Store:
     def made(self, about: Mapping[str, Any]) -> dict[str, Any]:
         """Make a folder a store, unless another process has: what its counts are of."""
         self._place.prepare()
-        self._place.create(MARK, json.dumps({"layout": _LAYOUT, **about}, indent=1).encode())
+        known = {"layout": _LAYOUT, "id": uuid.uuid4().hex, **about}
+        self._place.create(MARK, json.dumps(known, indent=1).encode())
         return self.about()
 
     def about(self) -> dict[str, Any]:
         """What its counts are of."""
-        about: dict[str, Any] = json.loads(self._place.read(MARK))
+        try:
+            about: dict[str, Any] = json.loads(self._place.read(MARK))
+        except ValueError as error:
+            msg = f"'{self.path}/{MARK}' is damaged ({error}): keep the counts in a new folder"
+            raise ValueError(msg) from error
         if about.get("layout") != _LAYOUT:
             msg = (
                 f"'{self.path}' is a store of another version of polars_mcc: keep the counts again "
@@ -189,6 +195,10 @@ class Store:
             )
             raise ValueError(msg)
         return about
+
+    def look(self) -> None:
+        """Raise an OSError if the folder is in a bucket that is not there."""
+        self._place.names()
 
     def state(self) -> State:
         """What it has now."""
@@ -245,10 +255,6 @@ class Store:
         scans += [self._rows(state, number) for number in state.segments if number not in whole]
         return pl.concat(scans).drop(INPUT)
 
-    def schema(self, state: State) -> pl.Schema:
-        """The columns of its counts."""
-        return self._scanned([state.newest]).drop(INPUT).collect_schema()
-
     def counts(self, state: State, paths: Iterable[str]) -> dict[str, pl.DataFrame]:
         """The counts of some inputs."""
         found = {}
@@ -277,6 +283,7 @@ class Store:
         kept = state.without([*change.dropped, *(one.path for one in change.inputs)])
         merged = self._to_merge(kept, change)
         inputs, frames = [*change.inputs], [*change.counts]
+        heights = [frame.height for frame in frames]
         rows = [
             frame.with_columns(pl.lit(index, pl.Int32()).alias(INPUT))
             for index, frame in enumerate(frames)
@@ -289,6 +296,7 @@ class Store:
             old = pl.Series(valid, dtype=pl.Int32())
             rows.append(frame.with_columns(pl.col(INPUT).replace_strict(old, places)))
             inputs += [state.segments[number].inputs[index] for index in valid]
+            heights += [state.segments[number].heights[index] for index in valid]
         live = [number for number in state.segments if number not in merged]
         elsewhere = {one.path for number in live for one in state.segments[number].inputs}
         dropped = {
@@ -299,6 +307,7 @@ class Store:
         now = time.time()
         about = {
             "inputs": [astuple(one) for one in inputs],
+            "heights": heights,
             "dropped": sorted(dropped - {one.path for one in inputs}),
             "live": live,
             "tables": {**state.tables, **change.tables},
@@ -306,7 +315,6 @@ class Store:
         }
         # Without rows, if inputs are only dropped.
         data = pl.concat(rows or [self._scanned([state.newest]).head(0).collect()])
-        about["height"] = data.height
         file = io.BytesIO()
         data.write_parquet(file, metadata={_ABOUT: json.dumps(about)})
         return self._place.create(_name(state.newest + 1), file.getvalue())
@@ -321,7 +329,7 @@ class Store:
         merged = [
             number
             for number, segment in state.segments.items()
-            if 2 * len(state.valid(number)) < len(segment.inputs)
+            if 2 * sum(1 + segment.heights[index] for index in state.valid(number)) < segment.size
         ]
         size = sum(counts.height for counts in change.counts) + len(change.inputs)
         size += sum(state.segments[number].size for number in merged)
@@ -352,12 +360,18 @@ class Store:
             self._place.remove(map(_name, sorted(old)))
 
 
+def partitions(path: str) -> list[str]:
+    """The folders `name=value` of a path, which are columns too."""
+    return [part for part in path.split("/")[:-1] if "=" in part]
+
+
 def opened(path: str, options: Options | None = None) -> Store:
     """The store in a folder, or a ValueError."""
     store = Store(place(path, options))
     try:
         store.about()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        store.look()
         msg = f"'{path}' is no store of counts: polars-mcc counts LOGS --out {path} makes one"
         raise ValueError(msg) from None
     return store

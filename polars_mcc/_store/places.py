@@ -66,9 +66,33 @@ class Place(Protocol):
         """Make the folder; clear away what was left half written long ago."""
 
 
+_SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss")
+
+
 def is_url(path: str) -> bool:
-    """Whether a path is that of an object storage."""
+    """Whether a path is a URL."""
     return "://" in path
+
+
+def is_in_bucket(path: str) -> bool:
+    """Whether a path is the URL of an object storage, which can be listed."""
+    return path.split("://", 1)[0] in _SCHEMES and is_url(path)
+
+
+def before_pattern(path: str) -> str | None:
+    """The folder that all matches of a glob are in; None if it is no glob."""
+    prefix, *pattern = re.split(r"(?=[*?\[])", path, maxsplit=1)
+    if not pattern:
+        return None
+    folder, slash, _ = prefix.rpartition("/")
+    return folder or slash or "."
+
+
+def is_there(path: str, options: Options | None = None) -> bool:
+    """Whether there is a file or folder, or objects below a URL."""
+    if is_url(path):
+        return looked_up(path, options) is not None or any(True for _ in listing(path, options))
+    return os.path.exists(path)  # noqa: PTH110 - as os.stat
 
 
 def place(path: str, options: Options | None = None) -> Place:
@@ -161,13 +185,16 @@ class _Folder:
 
     def names(self) -> dict[str, float]:
         found = {}
-        with suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._folder) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):  # Another process was faster.
                     found[entry.name] = entry.stat().st_mtime
         return found
 
     def read(self, name: str) -> bytes:
+        if self._folder.is_file():
+            msg = f"'{self.path}' is a file, and no folder"
+            raise NotADirectoryError(msg)
         return (self._folder / name).read_bytes()
 
     def create(self, name: str, data: bytes) -> bool:
@@ -182,7 +209,11 @@ class _Folder:
             (self._folder / name).unlink(missing_ok=True)
 
     def prepare(self) -> None:
-        self._folder.mkdir(exist_ok=True)
+        try:
+            self._folder.mkdir(exist_ok=True)
+        except FileNotFoundError:
+            msg = f"cannot make '{self.path}': there is no folder '{self._folder.parent}'"
+            raise FileNotFoundError(msg) from None
         now = time.time()
         left = [
             name
@@ -264,8 +295,11 @@ def _obstore(path: str) -> Iterator[ModuleType]:
     try:
         yield obstore
     except obstore.exceptions.BaseError as error:
-        what = str(error).split("\n", 1)[0]
-        msg = f"'{path}' cannot be reached: {what}"
+        what = re.split(r"\n|: <\?xml", str(error), maxsplit=1)[0]
+        msg = (
+            f"'{path}' cannot be reached ({what}): check its name, and the credentials, which are "
+            "in the environment, a profile, or storage_options"
+        )
         raise OSError(msg) from error
 
 

@@ -21,7 +21,11 @@ from polars_mcc._store.kept import N
 def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame:
     """How many rows of a log are alike: a column per key, for gold, for each model, and `N`."""
     meaning = log.meaning
-    meaning.check_without("a store", "its counts have no place for squares", "sample_weight")
+    if meaning.preds is None:
+        msg = (
+            "a store has counts of predicted labels: say which column is pred, and leave score out"
+        )
+        raise ValueError(msg)
     check_plain(keys, "a store", "its rows are counted once; name the columns alone")
     labels = _labels(log)
     sliced = cut(log, keys, answers=[*labels, N], lists=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -18,6 +20,7 @@ import polars_mcc
 from polars_mcc import PredictionLog
 from polars_mcc._shell import inputs
 from polars_mcc._shell import keep as keep_module
+from polars_mcc._shell.keeping import Keeping
 
 
 @pytest.fixture
@@ -94,6 +97,47 @@ def test_what_is_moved_takes_its_counts_along(logs, store):
     assert keep(logs, store) == {"moved": 1, "unchanged": 2}
     logs.check(store)
     assert keep(logs, store) == {"unchanged": 3}
+
+
+def test_several_that_are_alike_are_moved_each_once(tmp_path, store):
+    """Of one name, size and time; and one into the place of another."""
+    logs = Logs(tmp_path / "logs")
+    path = logs.write("a/x.parquet")
+    rows = logs.versions[str(path), str(path.stat().st_mtime_ns)]
+    for folder in "bc":
+        (logs.folder / folder).mkdir()
+        shutil.copy2(path, logs.folder / folder / "x.parquet")
+    keep(logs, store)
+    for old, new in [("c", "d"), ("b", "c"), ("a", "b")]:
+        (logs.folder / old).rename(logs.folder / new)
+    assert keep(logs, store) == {"moved": 1, "unchanged": 2}
+    assert sum(contents(store).values()) == 3 * rows.height
+    logs.write("d/x.parquet")
+    assert keep(logs, store) == {"replaced": 1, "unchanged": 2}
+    for old, new in [("d", "e"), ("c", "d"), ("b", "c")]:
+        (logs.folder / old).rename(logs.folder / new)
+    assert keep(logs, store) == {"moved": 2, "unchanged": 1}
+    logs.check(store)
+
+
+def test_what_was_written_where_another_was_moved_from_stays(logs, store, monkeypatch):
+    """Another process has counted it before this one drops what was there."""
+    keep(logs, store)
+    archive = logs.folder / "archive"
+    archive.mkdir()
+    (logs.folder / "a.parquet").rename(archive / "a.parquet")
+    put, meanwhile = Keeping._put, [1]
+
+    def slowly(self, **options):
+        if meanwhile:
+            meanwhile.pop()
+            keep(logs.write("a.parquet"), store)
+        put(self, **options)
+
+    monkeypatch.setattr(Keeping, "_put", slowly)
+    keep(logs, store)
+    assert len(contents(store)) == 4
+    logs.check(store)
 
 
 def test_a_move_to_another_partition_is_counted_again(tmp_path, store):
@@ -227,6 +271,23 @@ def test_a_store_is_of_one_question(logs, store):
         keep(store, logs.folder, weight="n")
 
 
+@pytest.mark.parametrize("kind", ["parquet", "csv", "ndjson", "arrow"])
+def test_names_are_not_patterns(tmp_path, store, kind):
+    """A file called `a[1]` is not the file `a1`, nor one in a folder `b*` that in `b1`."""
+    logs = Logs(tmp_path / "logs")
+    write = {"parquet": "write_parquet", "csv": "write_csv", "arrow": "write_ipc"}
+    for name in ("a[1]", "a1", "b*/c", "b1/c", "d?", "de", "f %41é"):
+        path = logs.folder / f"{name}.{kind}"
+        path.parent.mkdir(exist_ok=True)
+        getattr(logs.rows(), write.get(kind, "write_ndjson"))(path)
+    read = {"parquet": pl.read_parquet, "csv": pl.read_csv, "arrow": pl.read_ipc}
+    files = [file for file in logs.folder.rglob("*") if file.is_file()]
+    rows = [read.get(kind, pl.read_ndjson)(io.BytesIO(file.read_bytes())) for file in files]
+    want = pl.concat(rows).mcc.by("country")
+    assert keep(logs, store) == {"counted": 7}
+    assert_frame_equal(PredictionLog.from_store(store).by("country").collect(), want)
+
+
 @pytest.mark.parametrize("key", ["each(country, day)", "trailing(day, '7d')"])
 def test_a_store_is_of_columns(logs, store, key):
     """Rows that are counted for several slices would be added up several times."""
@@ -242,7 +303,7 @@ def test_a_store_is_a_log_as_a_whole(logs, store, tmp_path):
     """Not by its files, some of which are no longer valid."""
     keep(logs, store)
     for kept in (f"{store}/*.parquet", store / "00000001.parquet", tmp_path):
-        with pytest.raises(ValueError, match=r"store' is a store of counts: name the folder alone"):
+        with pytest.raises(ValueError, match=r"store' is a store of counts: name this folder"):
             keep(kept, tmp_path / "two")
     with pytest.raises(ValueError, match="'.*logs' is no store of counts: polars-mcc counts LOGS"):
         PredictionLog.from_store(logs.folder)
@@ -359,14 +420,170 @@ def test_the_command_line(logs, store):
     assert "the files are of several kinds, Parquet, store of counts" in done.stderr
     (logs.folder / "a.parquet").unlink()
     done = command("counts", logs.folder, *by, "--out", store)
-    gone = f"gone, and counted still; --forget drops the counts of:\\n{logs.folder}/a.parquet\n"
-    assert gone in done.stderr
+    a = f"polars-mcc:   {logs.folder}/a.parquet\n"
+    assert f"gone, and counted still; --forget drops the counts of:\n{a}" in done.stderr
     assert "0 moved, 2 unchanged, 1 gone" in done.stderr
     done = command("counts", logs.folder, *by, "--out", store, "--forget")
-    assert f"gone, and now forgotten:\\n{logs.folder}/a.parquet\n" in done.stderr
+    assert f"gone, and now forgotten:\n{a}" in done.stderr
     logs.check(store)
     for option in ("--checksum", "--forget"):
         assert command("counts", logs.folder, "--out", "x.csv", option).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"filter": "day > AVG(day)"}, "'day > AVG\\(day\\)' is not of each row alone .AVG"),
+        ({"weight": "SUM(day) OVER (PARTITION BY country)"}, "is not of each row alone"),
+        ({"pred": "(SELECT 'cat') AS pred"}, "is not of each row alone"),
+    ],
+)
+def test_what_is_not_of_each_row_is_refused(logs, store, options, message):
+    with pytest.raises(ValueError, match=message):
+        keep(logs, store, **options)
+    keep(logs, store, filter="day + 1 > 2 AND country <> 'sum(over)'")
+
+
+def test_options_that_counts_have_no_place_for_are_refused(logs, store):
+    by = ("counts", logs.folder, "--by", "country", "--out", store)
+    for flag, value, way_out in [
+        ("--cluster", "day", "make it a key, with --by"),
+        ("--sample-weight", "day", "score the logs themselves"),
+        ("--score", "day", "score the logs themselves"),
+        ("--nulls", "label", "say --nulls when you score the store"),
+        ("--positive", "cat", "say --positive when you score the store"),
+    ]:
+        done = command(*by, flag, value)
+        assert done.returncode == 2
+        message = f"a store has counts, in which {flag} has no place: {way_out}"
+        assert message in done.stderr, done.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "polars_mcc", "counts", "-", "--out", store],
+        input="gold,pred\na,a\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "a store keeps the counts of files: write the standard input to one" in done.stderr
+    done = command("counts", logs.folder, "--out", "s3://bucket/counts.parquet")
+    assert "--out is a file here, or the URL of a store, without a suffix" in done.stderr
+    assert not store.exists()
+
+
+def test_a_store_may_be_named_as_shells_do(logs, store):
+    keep(logs, store)
+    want = logs.scan().mcc.by("country").collect()
+    for name in (f"{store}/", f"{store}/."):
+        done = command("by", name, "--by", "country", "--format", "csv")
+        assert done.stdout == want.write_csv()
+        assert PredictionLog.from_store(name).by("country").collect().equals(want)
+        assert keep(logs, name) == {"unchanged": 3}
+
+
+def test_files_of_a_store_are_not_scored_as_they_are(logs, store):
+    keep(logs, store)
+    logs.write("a.parquet")
+    keep(logs, store)
+    with pytest.raises(ValueError, match="files of a store of counts, some of which are no longer"):
+        pl.scan_parquet(f"{store}/*.parquet").mcc(weight="n").by("country")
+
+
+def test_a_store_and_its_logs_are_apart(logs, store):
+    with pytest.raises(ValueError, match="the store '.*logs/store' is in the log '.*logs'"):
+        keep(logs, logs.folder / "store")
+    assert not (logs.folder / "store").exists()
+    with pytest.raises(FileNotFoundError, match="cannot make '.*none/store': there is no folder"):
+        keep(logs, store / "none/store")
+    with pytest.raises(NotADirectoryError, match="b.parquet' is a file, and no folder"):
+        keep(logs.folder / "a.parquet", logs.folder / "b.parquet")
+    keep(logs, store)
+    (store / "_polars_mcc.json").write_text("")
+    with pytest.raises(
+        ValueError, match="_polars_mcc.json' is damaged .*: keep the counts in a new"
+    ):
+        PredictionLog.from_store(store)
+
+
+def test_what_is_gone_with_its_folder_can_be_forgotten(logs, store, tmp_path):
+    others = Logs(tmp_path / "logs2", 1)
+    others.write("x.parquet")
+    keep(logs, store)
+    keep(others, store)
+    shutil.rmtree(others.folder)
+    with pytest.raises(FileNotFoundError, match="no file '.*logs2'; name a Parquet file, .* store"):
+        keep(others, store)
+    assert keep(others, store, forget=True) == {"forgotten": 1}
+    logs.check(store)
+    for file in logs.folder.iterdir():
+        file.unlink()
+    assert keep(logs, store, forget=True) == {"forgotten": 3}
+    assert contents(store) == {}
+
+
+def test_what_cannot_be_read_or_is_deleted_keeps_no_other_out(logs, store, monkeypatch):
+    """Whenever it is deleted; with other columns; a link that leads nowhere is no file."""
+    (logs.folder / "link.parquet").symlink_to(logs.folder / "none.parquet")
+    counted = Keeping._counted
+
+    def deleted(self, chunk):
+        (logs.folder / "a.parquet").unlink(missing_ok=True)
+        return counted(self, chunk)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Keeping, "_counted", deleted)
+        assert keep(logs, store) == {"counted": 2}
+    path = logs.write("d.parquet")
+    pl.read_parquet(path).drop("gold").write_parquet(path)
+    logs.write("e.parquet")
+    with pytest.raises(
+        pl.exceptions.ColumnNotFoundError, match="'.*d.parquet': no column 'gold'.*; t"
+    ):
+        keep(logs, store)
+    assert sorted(Path(file).name[0] for file, _ in contents(store)) == ["b", "c", "e"]
+    path.unlink()
+
+    def unreadable(path, _):
+        if path.endswith("b.parquet"):
+            msg = "Permission denied"
+            raise PermissionError(msg)
+        yield b""
+
+    monkeypatch.setattr("polars_mcc._shell.look.content", unreadable)
+    with pytest.raises(PermissionError, match=r"'.*b\.parquet': Permission denied; the store '"):
+        keep(logs, store, checksum=True)
+
+
+def test_a_link_is_in_the_folders_that_it_is_in(tmp_path, store):
+    logs = Logs(tmp_path / "elsewhere")
+    path = logs.write("a.parquet")
+    (tmp_path / "logs/day=7").mkdir(parents=True)
+    (tmp_path / "logs/day=7/a.parquet").symlink_to(path)
+    days = []
+    for _ in range(2):
+        polars_mcc.keep_counts(tmp_path / "logs", store, "day", forget=True)
+        days.append(PredictionLog.from_store(store).by("day").collect()["day"].to_list())
+        if len(days) == 1:
+            (tmp_path / "logs/day=7").rename(tmp_path / "logs/day=8")
+    assert days == [[7], [8]]
+
+
+def test_a_store_that_was_made_anew_is_counted_anew(logs, store, tmp_path):
+    one = tmp_path / "one"
+    polars_mcc.keep_counts(logs.folder, one, "day")
+    polars_mcc.keep_counts(one, store, "day")
+    logs.write("a.parquet")
+    shutil.rmtree(one)
+    polars_mcc.keep_counts(logs.folder, one, "day")
+    done = polars_mcc.keep_counts(one, store, "day")
+    assert done["status"].to_list() == ["replaced"]
+    want = logs.scan().mcc.by("day").collect()
+    assert_frame_equal(PredictionLog.from_store(store).by("day").collect(), want)
+    one.rename(tmp_path / "two")
+    done = polars_mcc.keep_counts(tmp_path / "two", store, "day")
+    assert done["status"].to_list() == ["counted"], "the folder of the other is not looked at"
+    done = polars_mcc.keep_counts([tmp_path / "two", one], store, "day", forget=True)
+    assert done["status"].to_list() == ["unchanged", "forgotten"]
+    assert_frame_equal(PredictionLog.from_store(store).by("day").collect(), want)
 
 
 def test_each_promise_has_its_tests():

@@ -97,15 +97,23 @@ def test_what_is_moved_takes_its_counts_along_and_what_is_gone_can_be_forgotten(
         ("s3://bucket/logs/part=*/c.parquet", 1),
         ("s3://bucket/logs/a.parquet", 1),
         ("s3://bucket/**/a b.parquet", 1),
+        ("s3://bucket/x/x[1].parquet", 1),
+        ("s3://bucket/x", 2),
     ],
 )
 def test_folders_and_globs_are_what_they_are_locally(logs, pattern, number):
     logs.write("a b.parquet")
+    for name in ("x[1]", "x1"):
+        data = io.BytesIO()
+        logs.rows().head(len(name)).write_parquet(data)
+        logs.client.put_object(Bucket="bucket", Key=f"x/{name}.parquet", Body=data.getvalue())
     for name in ("_x.parquet", "readme.txt"):
         logs.client.put_object(Bucket="bucket", Key=f"logs/{name}", Body=b"?")
-    assert keep(pattern if "*.p" not in pattern else pattern.replace("*.p", "[!_]*.p"), STORE) == {
-        "counted": number
-    }
+    assert keep(pattern, STORE) == {"counted": number}
+    if "/x" in pattern:
+        sizes = {path.rpartition("/")[2]: rows for (path, _), rows in contents(STORE).items()}
+        assert sizes["x[1].parquet"] == 4
+        assert sizes.get("x1.parquet", 2) == 2
 
 
 def test_what_is_not_there_is_said(logs):
@@ -230,7 +238,9 @@ def test_what_cannot_be_reached_is_named(logs, tmp_path, monkeypatch):
 
     Logs(tmp_path / "logs").write("a.parquet")
     no = {**options("http://127.0.0.1:1"), "allow_http": "no"}
-    with pytest.raises(OSError, match="'s3://bucket/a/store' cannot be reached: "):
+    with pytest.raises(
+        OSError, match="'s3://bucket/a/store' cannot be reached .*: check its name, and"
+    ):
         keep(tmp_path, STORE, storage_options=no)
     monkeypatch.setenv("AWS_ENDPOINT_URL", logs.client.meta.endpoint_url)
     done = subprocess.run(

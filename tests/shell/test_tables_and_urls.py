@@ -77,6 +77,12 @@ def test_what_a_table_needs_is_named(inside, kind, package, tmp_path, monkeypatc
         inputs.scan(found)
 
 
+@pytest.mark.parametrize("url", ["hf://datasets/a/b", "https://a.b/c", "s3://logs/*", "x3://a/b"])
+def test_urls_that_cannot_be_listed_are_left_to_polars(url, monkeypatch):
+    monkeypatch.setattr("polars_mcc._store.places.listing", lambda *_: pytest.fail("it is listed"))
+    assert inputs.find([url]).files == [url]
+
+
 def test_a_folder_called_metadata_is_a_folder(tmp_path):
     (tmp_path / "log/metadata").mkdir(parents=True)
     FIRST.write_parquet(tmp_path / "log/metadata/0.parquet")

@@ -115,6 +115,11 @@ def test_rows_that_are_no_longer_valid_are_not_read_for_long(tmp_path):
     store.change(store.state(), Change(dropped=[f"{one}" for one in range(60)]))
     state = store.state()
     assert [one.height for one in state.segments.values()] == [400]
+    big = Change([Input("big", 1, "1")], [counts(2, 1000)])
+    assert store.change(state, big)
+    assert store.change(store.state(), Change(dropped=["big"]))
+    state = store.state()
+    assert [one.height for one in state.segments.values()] == [400], "rows count, and not inputs"
     store.change(state, Change(dropped=[f"{one}" for one in range(60, 100)]))
     assert keys(store) == []
     assert store.scan().collect_schema().names() == ["key", "n"]
