@@ -138,7 +138,7 @@ def kept(
     keeping.make()
     keeping.keep()
     done = [(log.shown.get(path, path), *told) for path, told in keeping.done.items()]
-    gone = keeping.gone(asked.logs, for_sure=forget)
+    gone = keeping.gone(asked.logs)
     if gone and forget:
         keeping.drop(gone)
     done += [(one.path, "forgotten" if forget else "gone", one.rows) for one in gone]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.look import FILE, Files, is_below, moved
 from polars_mcc._shell.outputs import said_of_disk
 from polars_mcc._store.kept import Change, Input, N, State, Store
-from polars_mcc._store.places import is_there, is_url, looked_up_all
+from polars_mcc._store.places import is_there, looked_up_all
 from polars_mcc._store.rows import counts_to_keep, description
 
 Status: TypeAlias = Literal[
@@ -46,6 +47,8 @@ class Keeping:
     failures: dict[str, Exception] = field(default_factory=dict)
     is_as_it_was: bool = False
     """Whether nothing was put into the store, as a step could not be taken as a whole."""
+    schema: dict[str, str] = field(init=False)
+    """The columns of the counts, and their dtypes."""
     _pending: list[_Counted] = field(default_factory=list)
     _note: Callable[[int], None] | None = None
 
@@ -66,7 +69,7 @@ class Keeping:
                     "folder"
                 )
                 raise ValueError(msg)
-        self.schema: dict[str, str] = known["schema"]
+        self.schema = known["schema"]
 
     @property
     def rows_dtype(self) -> pl.DataType:
@@ -87,20 +90,26 @@ class Keeping:
 
     def keep(self) -> None:
         """Have the store hold the counts of each input as it is now."""
-        for _ in range(_TRIES):
+        for tried in itertools.count():
             state = self.store.state()
             self.files.catch_up(state.tables)
             todo = self._todo(state)
-            if not todo and not self._pending and not self._removed(state):
+            others = [*(one for one, *_ in self._pending), *self._removed(state)]
+            late = [*todo, *(one.path for one in others)]
+            if not late:
                 self.store.clear(state)
                 return
+            if tried == _TRIES:
+                name = self.files.shown.get(late[0], late[0])
+                msg = f"'{name}' changes while it is counted; try again when it is whole"
+                raise OSError(msg)
             # A table takes a step as a whole: no query sees a part of a version.
             tables = self.files.versions
             is_one_step = any(one.table in tables for one in state.inputs.values())
             latest = time.monotonic()
             if todo and self._note is None:
                 files = [self.files.shown.get(path, path) for path in todo]
-                self._note = self.watch(replace(self.asked.found, files=files))
+                self._note = self.watch(replace(self.files.found, files=files))
             with _at_once(self._counted, self.files.chunks(todo)) as answers:
                 for counted in answers:
                     self._pending += [(one, rows, todo[one.path]) for one, rows in counted]
@@ -112,12 +121,6 @@ class Keeping:
                 self.is_as_it_was = True
                 return
             self._put(of_tables=True)
-        changing = next(iter(self._todo(self.store.state())))
-        msg = (
-            f"'{self.files.shown.get(changing, changing)}' changes while it is counted; try again "
-            "when it is whole"
-        )
-        raise OSError(msg)
 
     def _removed(self, state: State) -> list[Input]:
         """The files of tables that the store has, and that the tables have no more."""
@@ -254,10 +257,10 @@ class Keeping:
         with said_of_disk(f"cannot write to '{self.store.path}'"):
             return self.store.change(state, change)
 
-    def gone(self, named: Sequence[str], *, for_sure: bool) -> list[Input]:
+    def gone(self, named: Sequence[str]) -> list[Input]:
         """The inputs of the store that are no longer where they were, below what was named.
 
-        A listing may be late, so to be sure each object is looked up.
+        Each is looked up: a listing may be late, and a glob has only what matches it.
         """
         files, options = self.files, self.asked.storage_options
         is_named = is_below(named)
@@ -269,8 +272,7 @@ class Keeping:
         ]
         tables = {one.table for one in away if one.table not in {None, *files.versions}}
         no_more = {table for table in tables if table and not is_there(table, options)}
-        asked = [one.path for one in away if for_sure or not is_url(one.path)]
-        there = looked_up_all(asked, options)
+        there = looked_up_all([one.path for one in away if one.table is None], options)
         return [
             one
             for one in away

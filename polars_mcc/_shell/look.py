@@ -35,7 +35,7 @@ class Files:
 
     def __init__(self, found: Logs, *, checksum: bool) -> None:
         """Look at each once, by a listing where there is one."""
-        self._found = found
+        self.found = found
         self._checksum = checksum
         self._parts: dict[str, Parts] = {}  # by table
         self.versions: dict[str, int] = {}  # by table
@@ -64,7 +64,7 @@ class Files:
                     self.failures[path] = error
 
     def _look_at_table(self, path: str) -> None:
-        kind, options = self._found.kind, self._found.options
+        kind, options = self.found.kind, self.found.options
         assert kind.version is not None  # noqa: S101 - of each kind of table
         self.now = {file: one for file, one in self.now.items() if one.table != path}
         version = kind.version(path, options)
@@ -90,26 +90,28 @@ class Files:
         seen = [self.now[path] for path in paths if path in self.now]
         found = {one.path: self._as_whole(one) for one in seen if one.table is not None}
         files = [one.path for one in seen if one.table is None]
-        listed = looked_up_all(files, self._found.options)
+        listed = looked_up_all(files, self.found.options)
         return found | {path: self._input(one) for path, one in listed.items()}
 
     def _as_whole(self, one: Input) -> Input:
         """A table that is one input; a file of a table stays what it is."""
-        if self._found.kind.version is None or one.path != one.table:
+        if self.found.kind.version is None or one.path != one.table:
             return one
-        return replace(one, version=str(self._found.kind.version(one.path, self._found.options)))
+        version = self.found.kind.version(one.path, self.found.options)
+        self.versions[one.path], _ = version
+        return replace(one, version=str(version))
 
     def _input(self, one: Listed) -> Input:
         if not self._checksum:
             return Input(one.path, one.size, one.version)
         checksum = hashlib.sha256()
-        for part in content(one.path, self._found.options):
+        for part in content(one.path, self.found.options):
             checksum.update(part)
         return Input(one.path, one.size, one.version, checksum.hexdigest())
 
     def chunks(self, paths: Iterable[str]) -> list[list[str]]:
         """The inputs that one query is to count: of one table, with columns in the same folders."""
-        most, bytes_ = _TOGETHER if self._found.kind is PARQUET or self._parts else (1, 0)
+        most, bytes_ = _TOGETHER if self.found.kind is PARQUET or self._parts else (1, 0)
         found: list[list[str]] = []
         growing: dict[object, tuple[list[str], int]] = {}
         for path in paths:
@@ -129,10 +131,10 @@ class Files:
         if table in self._parts:
             return self._parts[table].scan(chunk, FILE)
         files = [self.shown.get(path, path) for path in chunk]
-        if self._found.kind is not PARQUET:
+        if self.found.kind is not PARQUET:
             [file] = files
-            return self._found.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
-        scanned = inputs.scan(replace(self._found, files=files), FILE)
+            return self.found.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
+        scanned = inputs.scan(replace(self.found, files=files), FILE)
         paths = pl.col(FILE).replace_strict(files, [*chunk], return_dtype=pl.String())
         return scanned.with_columns(paths)
 
