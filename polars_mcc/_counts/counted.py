@@ -8,7 +8,7 @@ from polars_mcc._counts.exact import weight_failures
 from polars_mcc._counts.identity import grouped
 from polars_mcc._counts.label_lists import in_order
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._log.plan_errors import Failure, unless
+from polars_mcc._log.plan_errors import Failure, told, unless
 
 
 def counted(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
@@ -71,10 +71,10 @@ def without_clusters(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
 
 def countable(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """The pairs as a counts table, or an error if rows without a weight would be lost."""
-    message = pl.format(
-        f"weight '{log.weight_name}' is null in {{}} rows of one pair, which a counts table "
-        "cannot hold; fill or filter them first",
+    message = told(
+        f"weight '{log.weight_name}' is null in ",
         pl.col("n_null"),
+        " rows of one pair, which a counts table cannot hold; fill or filter them first",
     )
     n = unless(pl.col("n"), Failure(pl.col("n_null") > 0, message))
     return pairs.select(*log.slice, "gold", "pred", n=n)

@@ -16,7 +16,7 @@ from functools import reduce
 
 import polars as pl
 
-from polars_mcc._log.plan_errors import Failure, unless
+from polars_mcc._log.plan_errors import Failure, told, unless
 
 _MOST = 2**63 - 1
 _LIMB = 2**60
@@ -107,10 +107,11 @@ class Numbers:
 
     def failures(self, total: pl.Expr) -> list[Failure]:
         """What makes a total too large."""
-        message = pl.format(
-            f"the rows add up to at least {{}}, more than the {_MOST} (2^63 - 1) that are "
-            "counted exactly; make the weights smaller, or Float64",
+        message = told(
+            "the rows add up to at least ",
             total,
+            f", more than the {_MOST} (2^63 - 1) that are counted exactly; make the weights "
+            "smaller, or Float64",
         )
         return [Failure(total > _MOST, message)]
 
@@ -159,7 +160,7 @@ class Floats(Numbers):
         return high * self._GRID, left_out * self._GRID + rest.sum()
 
     def failures(self, total: pl.Expr) -> list[Failure]:
-        message = pl.format("the weights add up to {}; make them smaller", total)
+        message = told("the weights add up to ", total, "; make them smaller")
         return [Failure(~total.is_finite(), message)]
 
     def unit(self, total: pl.Expr) -> pl.Expr:
@@ -194,9 +195,9 @@ def count_where(condition: pl.Expr) -> pl.Expr:
 def weight_failures(least: pl.Expr, total: pl.Expr, name: str) -> list[Failure]:
     """What makes weights no weights, from the least of them and their total."""
     negative = least < 0
-    message = pl.format(
-        f"weight '{name}' has or adds up to {{}}: weights must be finite and not negative; "
-        "filter or mend these rows",
+    message = told(
+        f"weight '{name}' has or adds up to ",
         pl.when(negative).then(least).otherwise(total),
+        ": weights must be finite and not negative; filter or mend these rows",
     )
     return [Failure(negative | ~total.is_finite(), message)]

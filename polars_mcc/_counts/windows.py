@@ -95,7 +95,7 @@ def _months(time: pl.Expr) -> pl.Expr:
 def _after(windows: Windows, origin: pl.Expr, steps: pl.Expr) -> pl.Expr:
     """The time that is so many steps after the origin."""
     unit = "ns" if windows.is_clock else "mo" if windows.is_months else "d"
-    length = pl.format(f"{{}}{unit}", steps * windows.size)
+    length = pl.concat_str((steps * windows.size).cast(pl.String), pl.lit(unit))
     if windows.is_clock or windows.index.dtype == pl.Date:
         return origin.dt.offset_by(length)
     # From noon: there are days without a midnight, when clocks are set.

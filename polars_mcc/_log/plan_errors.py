@@ -19,6 +19,12 @@ class Failure:
     message: pl.Expr
 
 
+def told(*parts: str | pl.Expr) -> pl.Expr:
+    """A message of words and values, without `pl.format`, which panics in Polars 2.0 at times."""
+    texts = (pl.lit(one) if isinstance(one, str) else one.cast(pl.String) for one in parts)
+    return pl.concat_str(*texts)
+
+
 def unless(value: pl.Expr, *failures: Failure) -> pl.Expr:
     """`value`, or an error that shows the message of the first failure that holds."""
     if not failures:

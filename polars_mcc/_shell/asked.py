@@ -35,6 +35,7 @@ class Asked:
     filter: str | None
     typed: Mapping[str, Any]  # what was typed, by the name of the parameter
     storage_options: Options | None = None
+    may_be_gone: bool = False  # whether logs may have been deleted
     source: pl.LazyFrame | None = None  # rows to ask instead of those of the files
 
     @cached_property
@@ -43,17 +44,11 @@ class Asked:
         if not self.logs:
             msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
             raise ValueError(msg)
-        return self._find()
-
-    @cached_property
-    def found_if_there(self) -> inputs.Logs:
-        """The files, where there may be none, as they were deleted."""
-        return self._find(may_be_gone=True)
-
-    def _find(self, *, may_be_gone: bool = False) -> inputs.Logs:
         # Which objects there are has to be known where they are not read as one.
         is_kept = self.verb is PredictionLog.counts
-        return inputs.find(self.logs, self.storage_options, expand=is_kept, may_be_gone=may_be_gone)
+        return inputs.find(
+            self.logs, self.storage_options, expand=is_kept, may_be_gone=self.may_be_gone
+        )
 
     def check_rows(self) -> None:
         """Raise a ValueError if what is typed is not of each row alone, and so not of each file."""

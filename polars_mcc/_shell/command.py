@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -183,7 +184,7 @@ def _counts(
         _asked(asked, out=None if out is None else Path(out), form=form)
         return
     with _refusing(asked.logs, "what is counted is kept: run it again for the rest"):
-        found = asked.found_if_there if forget else asked.found
+        asked = replace(asked, may_be_gone=forget)
         with ExitStack() as stack:
 
             def watch(files: inputs.Logs) -> Callable[[int], None]:
@@ -193,7 +194,7 @@ def _counts(
                 return stack.enter_context(closing(bar)).advance
 
             done = kept(asked, out, checksum=checksum, forget=forget, watch=watch)
-    _say_what_is_not_read(found)
+    _say_what_is_not_read(asked.found)
     for status, what in _TOLD_OF_INPUTS.items():
         files = done.filter(status=status)["input"].to_list()
         if files:

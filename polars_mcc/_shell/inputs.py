@@ -102,21 +102,19 @@ def find(
     listed: dict[str, Listed] = {}
     for path in (path.removeprefix("file://") for path in paths):
         found: dict[str, Kind] = {}
-        if is_in_bucket(path) and expand and kind_of_folder(path, options) is None:
-            objects = {one.path: one for one in _objects(path, options)}
-            found, rest = _of_one_kind(path, [*objects])
-            listed |= objects
+        is_one = is_url(path) or Path(path).exists()
+        for match in [path] if is_one else sorted(glob.glob(path, recursive=True)):  # noqa: PTH207
+            kind = kind_of_folder(match, options)
+            is_bucket = expand and is_in_bucket(match)
+            is_file = is_url(match) or not Path(match).is_dir()
+            if kind is not None or (is_file and not is_bucket):
+                found[match] = kind or by_suffix(match) or PARQUET
+                continue
+            objects = {one.path: one for one in _objects(match, options)} if is_bucket else {}
+            inside, rest = _of_one_kind(match, [*objects] if is_bucket else _in_folder(match))
+            found |= inside
             others += rest
-        else:
-            is_one = is_url(path) or Path(path).exists()
-            for match in [path] if is_one else sorted(glob.glob(path, recursive=True)):  # noqa: PTH207
-                kind = kind_of_folder(match, options)
-                if kind is not None or is_url(match) or not Path(match).is_dir():
-                    found[match] = kind or by_suffix(match) or PARQUET
-                    continue
-                inside, rest = _of_one_kind(match, _in_folder(match))
-                found |= inside
-                others += rest
+            listed |= objects
         if not found and not may_be_gone:
             is_folder = Path(path).is_dir() or path.endswith("/")
             what = "no .parquet file in folder" if is_folder else "no file"

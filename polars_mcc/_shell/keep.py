@@ -115,7 +115,8 @@ def keep_counts(
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
     preds = [pred] if isinstance(pred, str) else list(pred)
     typed = {"keys": [*keys], "gold": gold, "pred": preds, "weight": weight}
-    asked = Asked(PredictionLog.counts, [*map(str, paths)], filter, typed, storage_options)
+    names = [*map(str, paths)]
+    asked = Asked(PredictionLog.counts, names, filter, typed, storage_options, may_be_gone=forget)
     return kept(asked, str(store), checksum=checksum, forget=forget)
 
 
@@ -131,9 +132,8 @@ def kept(
 
     `watch` is told which files are to be counted. What it returns is told how many rows each has.
     """
-    found = asked.found if not forget else asked.found_if_there
-    _check_outside(asked.logs, found, store)
-    log = Files(found, checksum=checksum)
+    _check_outside(asked.logs, asked.found, store)
+    log = Files(asked.found, checksum=checksum)
     keeping = Keeping(asked, log, Store(place(store, asked.storage_options)), watch)
     keeping.make()
     keeping.keep()

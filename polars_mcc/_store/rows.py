@@ -14,7 +14,7 @@ from polars_mcc._counts.sliced import PRED
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey, check_plain
-from polars_mcc._log.plan_errors import Failure, unless
+from polars_mcc._log.plan_errors import Failure, told, unless
 from polars_mcc._store.kept import N
 
 
@@ -31,10 +31,10 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
     sliced = cut(log, keys, answers=[*labels, N], lists=True)
     n = pl.col(ROWS)
     if sliced.weight_name is not None:
-        message = pl.format(
-            f"weight '{sliced.weight_name}' is null in {{}} rows that are alike, which counts "
-            "cannot hold; fill or filter them first",
+        message = told(
+            f"weight '{sliced.weight_name}' is null in ",
             pl.col(TIMES),
+            " rows that are alike, which counts cannot hold; fill or filter them first",
         )
         n = unless(n, Failure(pl.col(HAS_NONE), message))
     named = [pl.col(column).alias(name) for name, column in labels.items()]

@@ -17,7 +17,7 @@ from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import as_labels, known_labels, label_names
-from polars_mcc._log.plan_errors import Failure
+from polars_mcc._log.plan_errors import Failure, told
 from polars_mcc._scores.r_k import correlation, divide, summed
 
 _COST = ("contribution", "loss")
@@ -254,9 +254,10 @@ def _slices(log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None) -> pl
             is_missing = scored & ~pl.col(side).is_in(listed, nulls_equal=True)
             sums[side] = pl.col(side).filter(is_missing).first()
         unlisted = pl.coalesce(pl.col("gold", "pred").cast(pl.String))
-        message = pl.format(
-            "label '{}' is not in labels: list every label that occurs, or leave labels out",
+        message = told(
+            "label '",
             unlisted,
+            "' is not in labels: list every label that occurs, or leave labels out",
         )
         failures.append(Failure(unlisted.is_not_null(), message))
     n_null = log.numbers.as_count(pl.col("n_null"), *failures)

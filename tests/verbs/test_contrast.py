@@ -146,7 +146,6 @@ def test_edges(log, run):
     assert all_rows.select("diff", "diff_low", "diff_high", "p_value").rows() == [(0, 0, 0, 1)]
 
 
-@pytest.mark.skipif(pl.__version__.startswith("2.0."), reason="its str.format panics, one in 50")
 def test_no_difference_is_found_at_its_rate():
     """Of 400 logs whose slices do not differ, p is below 0.05 in about 5 %."""
     rng = np.random.default_rng(11)
