@@ -98,8 +98,8 @@ def test_processes_that_are_killed(tmp_path, processes, where, monkeypatch):
     with s3_server() as environment:
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        logs = Objects("bucket", seed=random.randrange(10**6))
-        _kill(logs, "s3://bucket/store", processes, environment)
+        logs = Objects("kills", seed=random.randrange(10**6))
+        _kill(logs, "s3://kills/store", processes, environment)
 
 
 def _kill(logs: Logs, store: Path | str, processes, environment=None) -> None:
