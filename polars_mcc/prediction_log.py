@@ -93,4 +93,4 @@ class PredictionLog(Described[FrameT]):
         from polars_mcc._store.rows import as_described  # noqa: PLC0415 - as above
 
         kept = opened(str(path), storage_options)
-        return PredictionLog(kept.scan(), **as_described(kept.about()))
+        return PredictionLog(kept.scan(), **as_described(kept.about))

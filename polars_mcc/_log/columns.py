@@ -167,7 +167,10 @@ def distinct(columns: Iterable[IntoColumn]) -> pl.Expr:
 def as_many_as_fit(
     names: Sequence[str], size: Callable[[str], float], fits: Callable[[Sequence[str]], bool]
 ) -> Sequence[str] | None:
-    """The names that fit together: all, or those of smallest size; None if even no name fits."""
+    """The most names that fit together. Those of largest size are left out first.
+
+    None: it does not fit even if all names are left out.
+    """
     if fits(names):
         return names
     by_size = sorted(names, key=size)

@@ -36,7 +36,7 @@ class Asked:
     typed: Mapping[str, Any]  # what was typed, by the name of the parameter
     storage_options: Options | None = None
     may_be_gone: bool = False  # whether logs may have been deleted
-    source: pl.LazyFrame | None = None  # rows to ask instead of those of the files
+    source: pl.LazyFrame | None = None  # the rows, if they are not all rows of the files
 
     @cached_property
     def found(self) -> inputs.Logs:
@@ -60,7 +60,7 @@ class Asked:
     def of(self, source: pl.LazyFrame) -> Asked:
         """The same, asked of some of the rows."""
         part = replace(self, source=source)
-        vars(part)["_by_default"] = self._by_default
+        vars(part)["_by_default"] = self._by_default  # Else the files would be looked up again.
         return part
 
     @cached_property
@@ -69,7 +69,7 @@ class Asked:
         if self.found.kind.name != STORE:
             return {}
         options = self.storage_options
-        known = [as_described(opened(store, options).about()) for store in self.found.files]
+        known = [as_described(opened(store, options).about) for store in self.found.files]
         if any(one != known[0] for one in known):
             msg = "the stores have counts of other columns: score them apart"
             raise ValueError(msg)

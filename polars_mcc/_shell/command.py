@@ -199,8 +199,8 @@ def _counts(
         files = done.filter(status=status)["input"].to_list()
         if files:
             say(f"{what}:")
-            for file in _listed(files).split("\n"):
-                say(f"  {file}")
+            for line in _listed(files):
+                say(f"  {line}")
     number = dict(done["status"].value_counts().iter_rows())
     always = ("counted", "replaced", "moved", "unchanged")
     numbers = {one: number.get(one, 0) for one in STATUSES if one in always or one in number}
@@ -234,8 +234,8 @@ def _report(asked: Asked, *, out: OutReport) -> None:
     outputs.check_place(out)
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
-        "log": _listed(asked.found.files),
-        "not read": _listed(asked.found.others),
+        "log": "\n".join(_listed(asked.found.files)),
+        "not read": "\n".join(_listed(asked.found.others)),
         "filter": asked.filter,
     }
     told = {what: text for what, text in made_by.items() if text}
@@ -307,9 +307,9 @@ def _passed(judged: pl.DataFrame) -> str:
     return f"{passes} slices pass" + (f", {others} are not judged" if others else "")
 
 
-def _listed(files: list[str]) -> str:
+def _listed(files: list[str]) -> list[str]:
     more = [f"and {len(files) - _LISTED:,} more"] if len(files) > _LISTED else []
-    return "\n".join([*files[:_LISTED], *more])
+    return [*files[:_LISTED], *more]
 
 
 @contextmanager

@@ -17,10 +17,11 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._shell.kinds import KINDS, PARQUET, Kind, by_suffix, kind_of_folder
-from polars_mcc._store.kept import MARK, partitions
+from polars_mcc._store.kept import MARK, partition_columns, partitions
 from polars_mcc._store.places import (
     Listed,
     Options,
+    as_dict,
     before_pattern,
     is_in_bucket,
     is_url,
@@ -69,12 +70,16 @@ class Logs:
         return self.kind.scan(name, storage_options=self.options)
 
     @cached_property
+    def places(self) -> dict[str, str]:
+        """Where each of the files is."""
+        return places(self.files)
+
+    @cached_property
     def partitions(self) -> set[str]:
         """The folders `name=value` that all Parquet files are in, which are columns too."""
         if self.kind is not PARQUET or not self.files:
             return set()
-        named = ({part.split("=", 1)[0] for part in partitions(file)} for file in self.files)
-        return set.intersection(*named)
+        return set.intersection(*({*partition_columns(file)} for file in self.files))
 
 
 def find(
@@ -140,7 +145,7 @@ def scan(logs: Logs, paths: str | None = None) -> pl.LazyFrame:
         return pl.concat(map(logs.scan_one, logs.files), how="diagonal_relaxed")
     return pl.scan_parquet(
         list(logs.files),
-        storage_options=logs.options,  # type: ignore[arg-type]
+        storage_options=as_dict(logs.options),
         include_file_paths=paths,
         hive_partitioning=bool(logs.partitions),
         extra_columns="ignore",

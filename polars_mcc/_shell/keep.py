@@ -166,7 +166,7 @@ def _check_outside(logs: Sequence[str], found: Logs, store: str) -> None:
         raise ValueError(msg)
     path = store if is_url(store) else os.path.realpath(store)
     is_inside = is_below([store])
-    for file, where in inputs.places(found.files).items():
+    for file, where in found.places.items():
         if is_inside(where):
             msg = f"'{file}' is in the store '{store}' itself: have the store outside of the logs"
             raise ValueError(msg)

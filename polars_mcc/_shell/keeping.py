@@ -19,7 +19,7 @@ from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.look import FILE, Files, is_below, moved
 from polars_mcc._shell.outputs import said_of_disk
-from polars_mcc._store.kept import Change, Input, N, State, Store
+from polars_mcc._store.kept import Change, Input, N, State, Store, apart
 from polars_mcc._store.places import is_there, looked_up_all
 from polars_mcc._store.rows import counts_to_keep, description
 
@@ -180,12 +180,9 @@ class Keeping:
             self.failures[chunk[0]] = failure
             self.done.pop(chunk[0], None)
             return []
-        by_file = answer.partition_by(FILE, as_dict=True, include_key=False)
-        empty = answer.drop(FILE).clear()
         found = []
         again = self.files.look(chunk)
-        for path in chunk:
-            counts = by_file.get((path,), empty)
+        for path, counts in zip(chunk, apart(answer, FILE, chunk), strict=True):
             before, now = self.files.now[path], again.get(path)
             if now == before:
                 rows = _total(counts[N])

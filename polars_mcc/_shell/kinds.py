@@ -45,7 +45,7 @@ def _scan_store(folder: str, storage_options: Options | None = None) -> pl.LazyF
 
 def _version_of_store(folder: str, options: Options | None) -> tuple[int, str]:
     store = opened(folder, options)
-    return store.state().newest, store.about()["id"]
+    return store.state().newest, store.about["id"]
 
 
 STORE = "store of counts"  # the kind of log that one is

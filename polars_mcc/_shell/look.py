@@ -14,7 +14,7 @@ from polars_mcc._shell import inputs
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.kinds import PARQUET
 from polars_mcc._shell.tables import Parts
-from polars_mcc._store.kept import Input, partitions
+from polars_mcc._store.kept import Input, partition_columns
 from polars_mcc._store.places import (
     Listed,
     Options,
@@ -42,12 +42,11 @@ class Files:
         self.failures: dict[str, Exception] = {}  # of inputs that cannot be looked at
         self.shown: dict[str, str] = {}  # as the user named it, by path
         self.now: dict[str, Input] = {}
-        places = inputs.places(found.files)
         if found.kind.version is not None:
-            for path in places.values():
+            for path in found.places.values():
                 self._look_at_table(path)
             return
-        self.shown = {path: file for file, path in places.items()}
+        self.shown = {path: file for file, path in found.places.items()}
         unlisted = [path for path in self.shown if path not in found.listed]
         listed = {**found.listed, **looked_up_all(unlisted, found.options)}
         times = [int(one.version) for one in listed.values() if not is_url(one.path)]
@@ -65,17 +64,22 @@ class Files:
 
     def _look_at_table(self, path: str) -> None:
         kind, options = self.found.kind, self.found.options
-        assert kind.version is not None  # noqa: S101 - of each kind of table
         self.now = {file: one for file, one in self.now.items() if one.table != path}
-        version = kind.version(path, options)
-        self.versions[path], _ = version
+        version = self._version(path)
         parts = kind.parts and kind.parts(path, options)
         if parts is None:
             self._parts.pop(path, None)
-            self.now[path] = Input(path, 0, str(version), table=path)
+            self.now[path] = Input(path, 0, version, table=path)
         else:
             self._parts[path] = parts
             self.now |= {file: Input(file, 0, "", table=path) for file in parts.files}
+
+    def _version(self, table: str) -> str:
+        """The version of a table now, which is noted."""
+        assert self.found.kind.version is not None  # noqa: S101 - of each kind of table
+        version = self.found.kind.version(table, self.found.options)
+        self.versions[table], _ = version
+        return str(version)
 
     def catch_up(self, known: Mapping[str, int]) -> bool:
         """Look again at tables that a store knows a later version of: whether there is another."""
@@ -95,11 +99,7 @@ class Files:
 
     def _as_whole(self, one: Input) -> Input:
         """A table that is one input; a file of a table stays what it is."""
-        if self.found.kind.version is None or one.path != one.table:
-            return one
-        version = self.found.kind.version(one.path, self.found.options)
-        self.versions[one.path], _ = version
-        return replace(one, version=str(version))
+        return replace(one, version=self._version(one.path)) if one.path == one.table else one
 
     def _input(self, one: Listed) -> Input:
         if not self._checksum:
@@ -116,7 +116,7 @@ class Files:
         growing: dict[object, tuple[list[str], int]] = {}
         for path in paths:
             one = self.now[path]
-            alike = one.table, *(part.partition("=")[0] for part in partitions(path))
+            alike = one.table, *partition_columns(path)
             chunk, size = growing.get(alike, ([], 0))
             if not chunk or len(chunk) >= most or size >= bytes_:
                 chunk, size = [], 0

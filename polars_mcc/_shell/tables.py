@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._log.extras import missing
-from polars_mcc._store.places import Options, is_url, listing
+from polars_mcc._store.places import Options, as_dict, is_url, listing
 
 _ALONE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """The features of a Delta table with which a file of it can be read alone."""
@@ -53,7 +53,7 @@ def _names(table: str, folder: str, options: Options | None) -> Iterator[str]:
 def scan_delta(table: str, storage_options: Options | None = None) -> pl.LazyFrame:
     """A table of Delta as it is now."""
     _check_installed("deltalake", "Delta")
-    return pl.scan_delta(table, storage_options=_dict(storage_options))
+    return pl.scan_delta(table, storage_options=as_dict(storage_options))
 
 
 def version_of_delta(table: str, options: Options | None) -> tuple[int, str]:
@@ -78,14 +78,14 @@ def _delta(table: str, options: Options | None) -> Any:  # noqa: ANN401 - deltal
     _check_installed("deltalake", "Delta")
     from deltalake import DeltaTable  # noqa: PLC0415 - it is optional
 
-    return DeltaTable(table, storage_options=_dict(options))
+    return DeltaTable(table, storage_options=as_dict(options))
 
 
 def scan_iceberg(table: str, storage_options: Options | None = None) -> pl.LazyFrame:
     """A table of Iceberg as its newest metadata tell it."""
     newest = newest_metadata(table, storage_options)
     _check_installed("pyiceberg", "Iceberg")
-    return pl.scan_iceberg(newest, storage_options=_dict(storage_options))
+    return pl.scan_iceberg(newest, storage_options=as_dict(storage_options))
 
 
 def version_of_iceberg(table: str, options: Options | None) -> tuple[int, str]:
@@ -111,7 +111,7 @@ def parts_of_iceberg(table: str, options: Options | None) -> Parts | None:
     _check_installed("pyiceberg", "Iceberg")
     of_tables = importlib.import_module("pyiceberg.table")
     identity = importlib.import_module("pyiceberg.transforms").IdentityTransform
-    now = of_tables.StaticTable.from_metadata(newest, properties=_dict(options) or {})
+    now = of_tables.StaticTable.from_metadata(newest, properties=as_dict(options) or {})
     tasks = [*now.scan().plan_files()]
     fields = {
         (one.field_id, one.name, str(one.field_type))
@@ -146,14 +146,10 @@ def _reader(
             glob=False,
             use_statistics=False,
             include_file_paths=paths,
-            storage_options=_dict(options),
+            storage_options=as_dict(options),
         )
 
     return scan
-
-
-def _dict(options: Options | None) -> dict[str, Any] | None:
-    return dict(options) if options else None
 
 
 def _check_installed(package: str, kind: str) -> None:

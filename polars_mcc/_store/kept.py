@@ -26,7 +26,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._log.described import OF_STORE as INPUT
-from polars_mcc._store.places import Options, Place, place
+from polars_mcc._store.places import Options, Place, as_dict, place
 
 MARK = "_polars_mcc.json"
 """The file that makes a folder a store: what its counts are of."""
@@ -116,10 +116,6 @@ class State:
         at = enumerate(one.path for one in inputs)
         return [index for index, path in at if self.current.get(path) == (number, index)]
 
-    def is_whole(self, number: int) -> bool:
-        """Whether all counts of a file are valid."""
-        return len(self.valid(number)) == len(self.segments[number].inputs)
-
     def without(self, paths: Iterable[str]) -> State:
         """The state, if it had not these inputs."""
         gone = {*paths}
@@ -163,7 +159,7 @@ class Store:
     def known(self) -> dict[str, Any] | None:
         """What its counts are of; None if it is no store, and may become one."""
         try:
-            return self.about()
+            return self.about
         except FileNotFoundError:
             others = [name for name in self._place.names() if not name.startswith(".")]
         if others and MARK not in others:
@@ -179,10 +175,11 @@ class Store:
         self._place.prepare()
         known = {"layout": _LAYOUT, "id": uuid.uuid4().hex, **about}
         self._place.create(MARK, json.dumps(known, indent=1).encode())
-        return self.about()
+        return self.about
 
+    @cached_property
     def about(self) -> dict[str, Any]:
-        """What its counts are of."""
+        """What its counts are of, which does not change."""
         try:
             about: dict[str, Any] = json.loads(self._place.read(MARK))
         except ValueError as error:
@@ -225,7 +222,7 @@ class Store:
         if number in self._read:
             return self._read[number]
         source = self._source(number)
-        options = dict(self._options) if self._options else None
+        options = as_dict(self._place.options)
         about = pl.read_parquet_metadata(source, storage_options=options).get(_ABOUT)
         if about is None:
             msg = f"'{source}' is in a store of counts, but not of it: move it elsewhere"
@@ -237,46 +234,42 @@ class Store:
         self._read[number] = found
         return found
 
-    @property
-    def _options(self) -> Options | None:
-        return self._place.options
-
     def _source(self, number: int) -> str:
         return f"{self.path}/{_name(number)}"
 
-    def scan(self, state: State | None = None) -> pl.LazyFrame:
+    def scan(self) -> pl.LazyFrame:
         """Its counts, as it has them now."""
-        state = state or self.state()
+        state = self.state()
         if not state.newest:
             msg = f"'{self.path}' has no counts yet: polars-mcc counts LOGS --out {self.path}"
             raise ValueError(msg)
-        whole = [number for number in state.segments if state.is_whole(number)]
+        valid = {number: state.valid(number) for number in state.segments}
+        inputs = {number: segment.inputs for number, segment in state.segments.items()}
+        whole = [number for number in valid if len(valid[number]) == len(inputs[number])]
         scans = [self._scanned(whole)] if whole else []
-        scans += [self._rows(state, number) for number in state.segments if number not in whole]
+        scans += [self._rows(number, valid[number]) for number in valid if number not in whole]
         return pl.concat(scans).drop(INPUT)
 
     def counts(self, state: State, paths: Iterable[str]) -> dict[str, pl.DataFrame]:
         """The counts of some inputs."""
-        found = {}
-        wanted = {state.current[path]: path for path in paths}
-        for number in {number for number, _ in wanted}:
-            indexes = pl.Series([index for of, index in wanted if of == number], dtype=pl.Int32())
-            rows = self._scanned([number]).filter(pl.col(INPUT).is_in(indexes.implode())).collect()
-            for index in indexes:
-                found[wanted[number, index]] = rows.filter(pl.col(INPUT) == index).drop(INPUT)
+        wanted: dict[int, dict[str, int]] = {}
+        for path in paths:
+            number, index = state.current[path]
+            wanted.setdefault(number, {})[path] = index
+        found: dict[str, pl.DataFrame] = {}
+        for number, indexes in wanted.items():
+            rows = self._rows(number, [*indexes.values()]).collect()
+            found |= zip(indexes, apart(rows, INPUT, indexes.values()), strict=True)
         return found
 
     def _scanned(self, numbers: Sequence[int]) -> pl.LazyFrame:
-        return pl.scan_parquet(
-            [self._source(number) for number in numbers],
-            glob=False,
-            storage_options=dict(self._options) if self._options else None,
-        )
+        sources = [self._source(number) for number in numbers]
+        return pl.scan_parquet(sources, glob=False, storage_options=as_dict(self._place.options))
 
-    def _rows(self, state: State, number: int) -> pl.LazyFrame:
-        """The rows of a file that are part of the store."""
-        valid = pl.Series(state.valid(number), dtype=pl.Int32())
-        return self._scanned([number]).filter(pl.col(INPUT).is_in(valid.implode()))
+    def _rows(self, number: int, indexes: Sequence[int]) -> pl.LazyFrame:
+        """The rows of a file that are of some of its inputs, by their numbers."""
+        wanted = pl.Series(indexes, dtype=pl.Int32())
+        return self._scanned([number]).filter(pl.col(INPUT).is_in(wanted.implode()))
 
     def change(self, state: State, change: Change) -> bool:
         """Do all of a change at once; or nothing, if another process has changed the store."""
@@ -292,7 +285,7 @@ class Store:
             if not (valid := kept.valid(number)):
                 continue
             places = pl.int_range(len(inputs), len(inputs) + len(valid), dtype=pl.Int32, eager=True)
-            frame = self._rows(kept, number).collect()
+            frame = self._rows(number, valid).collect()
             old = pl.Series(valid, dtype=pl.Int32())
             rows.append(frame.with_columns(pl.col(INPUT).replace_strict(old, places)))
             inputs += [state.segments[number].inputs[index] for index in valid]
@@ -348,13 +341,13 @@ class Store:
         self._place.prepare()
         now = time.time()
         known = dict(state.dead)
-        written = {_number(name): time for name, time in self._place.names().items()}
+        written = {_number(name): since for name, since in self._place.names().items()}
         old = [
             number
-            for number, time in written.items()
+            for number, since in written.items()
             if 0 < number < state.newest
             and number not in state.segments
-            and now - known.get(number, time) > _LATER
+            and now - known.get(number, since) > _LATER
         ]
         if old:
             self._place.remove(map(_name, sorted(old)))
@@ -365,11 +358,23 @@ def partitions(path: str) -> list[str]:
     return [part for part in path.split("/")[:-1] if "=" in part]
 
 
+def partition_columns(path: str) -> list[str]:
+    """The names of the columns that the folders of a path are."""
+    return [part.partition("=")[0] for part in partitions(path)]
+
+
+def apart(rows: pl.DataFrame, column: str, values: Iterable[object]) -> list[pl.DataFrame]:
+    """The rows of each of some values of a column, without the column."""
+    by_value = rows.partition_by(column, as_dict=True, include_key=False)
+    none = rows.drop(column).clear()
+    return [by_value.get((value,), none) for value in values]
+
+
 def opened(path: str, options: Options | None = None) -> Store:
     """The store in a folder, or a ValueError."""
     store = Store(place(path, options))
     try:
-        store.about()
+        store.about  # noqa: B018 - it is read
     except (FileNotFoundError, NotADirectoryError):
         store.look()
         msg = f"'{path}' is no store of counts: polars-mcc counts LOGS --out {path} makes one"

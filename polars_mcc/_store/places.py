@@ -69,6 +69,11 @@ class Place(Protocol):
 _SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss")
 
 
+def as_dict(options: Options | None) -> dict[str, Any] | None:
+    """Settings as Polars takes them: none, if there are none."""
+    return dict(options) if options else None
+
+
 def is_url(path: str) -> bool:
     """Whether a path is a URL."""
     return "://" in path
