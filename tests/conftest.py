@@ -53,7 +53,7 @@ def run(request):
 
 
 @pytest.fixture(scope="session")
-def browser():
+def chromium():
     """Chromium, headless, driven by its own driver; its log of errors is kept."""
     from selenium import webdriver  # noqa: PLC0415 - for few tests
 
@@ -73,3 +73,12 @@ def browser():
     service = webdriver.ChromeService(executable_path=driver)
     with webdriver.Chrome(options=options, service=service) as chrome:
         yield chrome
+
+
+@pytest.fixture
+def browser(chromium):
+    """Chromium on an empty page, with empty logs: each test sees its own messages only."""
+    chromium.get("about:blank")
+    for name in ("browser", "performance"):
+        chromium.get_log(name)
+    return chromium

@@ -1,4 +1,4 @@
-"""The report: what it holds, and that it works in a browser, from the disk."""
+"""The page of a report: its content, and that a browser opens it from the disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOSTILE = [SCRIPT, '"><img src=x onerror="document.title = 1">', "{{ 7 * 7 }} & 
 
 
 def hostile_log(n: int = 900) -> pl.DataFrame:
-    """A log whose labels, keys and names are what a page must not obey; one slice is bad."""
+    """A log whose labels, keys and names are HTML and scripts. One slice is bad."""
     i = pl.int_range(n)
     names = pl.Series(HOSTILE)
     slice_ = pl.lit(names).gather(i % 3)
@@ -40,7 +40,7 @@ def hostile_log(n: int = 900) -> pl.DataFrame:
 
 
 def rows_of(page: str, section: str) -> list[list[str]]:
-    """The texts of the table of a section."""
+    """The cells of the table of a section, by row."""
     [body] = re.findall(
         rf"<h2>{re.escape(html.escape(section))}</h2>(.*?)</section>", page, re.DOTALL
     )
@@ -77,7 +77,7 @@ def test_what_is_shown_is_what_the_queries_give():
     ]
     assert len(shown) == 15
     assert rows_of(page, "Rows not scored") == []
-    beside = rows_of(page, "Models beside logistic")
+    beside = rows_of(page, "Models compared with logistic")
     assert [row[0] for row in beside] == compared["model"].to_list() == ["knn", "bayes"]
 
 
@@ -118,7 +118,7 @@ KEYS = {
 
 @pytest.mark.parametrize("name", KEYS)
 def test_keys_of_any_dtype_and_name(name):
-    """Of three different values, of two (NaN and null), and of one (null)."""
+    """Most keys have three values, "float" has two (NaN and null), and "slice" has one (null)."""
     page = hostile_log(60).with_columns(KEYS[name].alias(name)).mcc.report(name)
     shown = [row[0] for row in rows_of(page, f"By {name}")]
     assert len(shown) == {"float": 2, "slice": 1}.get(name, 3)
@@ -126,7 +126,7 @@ def test_keys_of_any_dtype_and_name(name):
 
 
 def test_keys_that_are_expressions_sets_and_windows():
-    """Each has a section; columns share a scan, and a set or a window has a query of its own."""
+    """Each key has a section. Columns share one query; a set or a window has its own query."""
     log = pl.scan_parquet("data/digits.parquet").mcc
     early = (pl.col("fold") < 2).alias("is_early")
     keys = [early, early, rollup("ink_band", "fold"), trailing("day", "14d", every="7d")]
@@ -139,7 +139,7 @@ def test_keys_that_are_expressions_sets_and_windows():
         shown = [[cell.lower() for cell in row[: answer.width - 3]] for row in rows_of(page, title)]
         slices = answer.select(pl.exclude("n", "mcc", "n_null").cast(pl.String)).fill_null("null")
         assert sorted(shown) == sorted([*row] for row in slices.rows()), title
-    assert "log.mcc.by(trailing('day', '14d', every='7d', align='data')" in html.unescape(page)
+    assert 'log.mcc.by(trailing("day", "14d", every="7d", align="data")' in html.unescape(page)
     assert '[(col("fold")) < (dyn int: 2)].alias("is_early")' in html.unescape(page)
 
 
@@ -154,10 +154,10 @@ def test_what_is_too_long_is_cut_and_said(monkeypatch):
         monkeypatch.setattr(sections, name, most)
     log = hostile_log().with_columns(other=pl.col("pred").shift(1))
     page = log.mcc.report("year", "day")
-    assert "Of 7 slices some look bad by chance alone" in page
+    assert "Among 7 slices, some look bad by chance alone." in page
     assert "The chart shows the last 4 of 10 slices." in page
     assert "The table holds 3 of 7 rows, the lowest by mcc." in page
-    assert "The matrix of pred has 3 labels, and is not drawn." in page
+    assert "The confusion matrix of pred is not drawn, because it has 3 labels." in page
     scores = log.mcc.by("year").sort("mcc").head(3)
     assert [row[0] for row in rows_of(page, "By year")] == scores["year"].cast(pl.String).to_list()
     both = log.mcc(pred=["pred", "other"]).report("year")
@@ -167,7 +167,7 @@ def test_what_is_too_long_is_cut_and_said(monkeypatch):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """The report of the hostile log, made by the command line."""
+    """The report of the hostile log, written by the command line."""
     folder = tmp_path_factory.mktemp("report")
     (folder / "logs").mkdir()
     (folder / "logs/notes.txt").write_text("not a log")
@@ -179,15 +179,16 @@ def report(tmp_path_factory):
     done = subprocess.run(
         [*command, *keys, *options, *out], capture_output=True, text=True, check=True
     )
-    said = f"polars-mcc: a report is written to {folder / 'report.html'}\n"
+    said = f"polars-mcc: report written to {folder / 'report.html'}\n"
     assert done.stderr.endswith(said)
     return folder / "report.html"
 
 
 @pytest.fixture
 def page(browser, report):
-    """The report, open."""
+    """The report, open in a browser, with its charts drawn."""
     browser.get(report.as_uri())
+    browser.execute_async_script("const done = arguments[0]; views.then(() => done())")
     return browser
 
 
@@ -225,8 +226,8 @@ def test_a_script_that_is_not_the_page_s_own_does_not_run(page):
         "script.textContent = 'window.injected = 1'; document.body.append(script)"
     )
     assert page.execute_script("return window.injected") is None
-    assert "Content Security Policy" in page.get_log("browser")[0]["message"]
-    page.refresh()
+    [line] = page.get_log("browser")
+    assert "Content Security Policy" in line["message"]
 
 
 def test_pictures_are_drawn(page):
@@ -312,7 +313,7 @@ def test_a_report_of_another_metric(metric):
     assert total[2] == f"{expected[0]:.3f}"
     assert re.search(rf"worst\(.*metric=\S+{metric}", page)
     above = "below" if metric == "fnr" else "above"
-    assert f"A difference {above} 0: better than logistic." in page
+    assert f"A difference {above} 0 means that the model is better than logistic." in page
 
 
 def test_names_of_slices_are_whole_but_for_the_key_that_they_share():
@@ -345,7 +346,7 @@ def test_the_numbers_that_are_read_first():
     assert tiles == [
         (f"{first:.3f}", "MCC of logistic"),
         (f"{second:.3f}", "MCC of knn"),
-        (f"+{difference:.3f}", "knn less logistic"),
-        (str(listed), "slice behind" if listed == 1 else "slices behind"),
+        (f"+{difference:.3f}", "knn minus logistic"),
+        (str(listed), f"{'slice' if listed == 1 else 'slices'} behind the rest"),
         ("0", "predictions not scored"),
     ]

@@ -1,4 +1,4 @@
-"""The explorer scores any cut in the browser as `by` does, and can be reached by keyboard."""
+"""The explorer computes the scores of `by` in the browser, and works with the keyboard."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def report(tmp_path_factory):
 
 @pytest.fixture
 def page(browser, report):
-    """The report, as it is when it is opened."""
+    """The report, freshly opened."""
     browser.get(report.as_uri())
     return browser
 
 
 def ask(page, /, **signals) -> None:
-    """What a reader chooses, set where the controls set it."""
+    """Set the signals that the controls set, as a reader does."""
     set_ = ".".join(f"signal({name!r}, {value!r})" for name, value in signals.items())
     set_ = set_.replace("True", "true").replace("False", "false")
     page.execute_async_script(
@@ -104,7 +104,7 @@ def test_scores_are_those_of_by_for_twenty_cuts(page):
 
 
 def wilson(score: float, se: float | None, n: int, least: float) -> list[float]:
-    """Wilson's interval of a proportion of as many rows as make its variance that of the score."""
+    """Wilson's interval of a proportion, with the rows that give it the variance of the score."""
     place, span = (score - least) / (1 - least), 1 - least
     rows = n if se is None else place * (1 - place) * span**2 / se**2
     z = statistics.NormalDist().inv_cdf(0.975)
@@ -114,7 +114,7 @@ def wilson(score: float, se: float | None, n: int, least: float) -> list[float]:
 
 
 def check_intervals(shown: list[dict], log, metric: str) -> None:
-    """Wilson's, with the standard error of `by`."""
+    """Check for Wilson's interval with the standard error of `by`."""
     answer = log.by("ink_band", "fold", metrics=metric, ci=0.95)
     known = {
         f"{ink}, {fold}": (score, se, n)
@@ -236,7 +236,7 @@ def test_a_null_label_is_a_class_if_asked(browser, tmp_path):
 
 
 def test_fifty_thousand_counts_answer_within_seconds(browser, tmp_path):
-    """A click answers within a second on a quiet machine; here others may run beside it."""
+    """A click takes less than 1 s on a quiet machine. The bound here allows for a busy one."""
     rows = pl.int_range(150_000)
     log = pl.select(
         ink_band=(rows * 7 % 97).cast(pl.String),
@@ -273,7 +273,6 @@ return [...svg.querySelectorAll('text')].filter((text) => text.textContent).filt
 
 
 def test_the_chart_has_room_for_what_it_shows(page):
-    page.get_log("browser")
     ask(page, least=1)
     boxes = page.find_elements(By.CSS_SELECTOR, "#controls input[type=checkbox]")
     assert len(boxes) == len(KEYS)
@@ -308,7 +307,6 @@ def test_many_labels_are_told_by_their_misses(browser, tmp_path):
         gold=rows % 40,
         pred=pl.when(rows % 9 > 0).then(rows % 40).otherwise((rows % 40) // 2),
     )
-    browser.get_log("browser")
     opened(browser, tmp_path, log.mcc)
     browser.execute_async_script("const done = arguments[0]; views.then(() => done())")
     misses = log.filter(pl.col("gold") != pl.col("pred")).group_by("gold", "pred").len()
@@ -321,8 +319,8 @@ def test_many_labels_are_told_by_their_misses(browser, tmp_path):
 def test_a_report_is_made_also_where_its_page_has_little_to_explore():
     false = pl.DataFrame({"a": ["x", "y"] * 40, "gold": False, "pred": False})
     page = false.mcc.report("a", metric="recall")
-    assert "recall is not among the metrics that the page computes." in page
+    assert "This chart cannot compute the metric recall." in page
     labels = pl.select(gold=pl.int_range(200), pred=pl.int_range(200) * 7 % 200)
-    assert "the labels are too many" in labels.mcc.report(explored=300)
+    assert "there are too many labels" in labels.mcc.report(explored=300)
     with pytest.raises(ValueError, match="the labels alone make more than rows=300 counts"):
         plot.explore(labels.mcc.counts(), rows=300)
