@@ -1,7 +1,7 @@
 """Matthews correlation coefficient (R_K) of every slice of a prediction log, in Polars.
 
 `import polars_mcc` registers the namespace `mcc` on DataFrame, LazyFrame, Expr and Series.
-`PredictionLog` is the same as a class, which type checkers and editors see.
+`PredictionLog` is the same as a class. Type checkers and editors know only the class.
 """
 
 import importlib
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load what few need when it is asked for: `plot`, and altair with it; `keep_counts`."""
+    """Load `plot` (and with it altair) and `keep_counts` at first use: few users need them."""
     if name == "plot":
         return importlib.import_module("polars_mcc.plot")
     if name == "keep_counts":

@@ -9,7 +9,7 @@ from polars_mcc._log.extras import missing
 
 
 def main() -> None:
-    """Run the command line, or say what to install for it."""
+    """Run the command line, or say which package is missing."""
     try:
         from polars_mcc._shell.command import main as run  # noqa: PLC0415 - cyclopts is optional
     except ModuleNotFoundError as error:
@@ -21,7 +21,7 @@ def main() -> None:
     try:
         run()
     except SystemExit as end:
-        if end.code == 130:  # Interrupted: a thread of Polars that still reads would print a trace.
+        if end.code == 130:  # Interrupted: a Polars thread that still reads would print a trace.
             sys.stdout.flush()
             os._exit(130)
         raise

@@ -18,10 +18,10 @@ pl.api.register_lazyframe_namespace("mcc")(PredictionLog.by_default)  # type: ig
 
 @pl.api.register_expr_namespace("mcc")
 class ExprMcc:
-    """`expr.mcc`: the score of a predicted label, inside any Polars expression."""
+    """`expr.mcc`: the score of a column of predictions, as a Polars expression."""
 
     def __init__(self, pred: pl.Expr) -> None:
-        """Take the predicted label."""
+        """Take the predictions."""
         self._pred = pred
 
     def score(
@@ -33,33 +33,38 @@ class ExprMcc:
         nulls: Nulls = defaults.NULLS,
         zero_division: float | None = defaults.ZERO_DIVISION,
     ) -> pl.Expr:
-        """The R_K of the rows at hand, as one aggregating expression.
+        """Aggregate the rows of the context to their R_K.
 
-        For `select`, `group_by(...).agg`, `over`, `group_by_dynamic` and `rolling`, beside other
-        aggregations. For slices alone prefer `by`: this took 4 times as long on 10 million rows
-        with 10 text labels in 200 slices, and holds them in memory, in `rolling` once per window;
-        with `labels`, 2.5 times (`python tests/benchmarks/expression_or_by.py`).
+        Use it in `select`, `group_by(...).agg`, `over`, `group_by_dynamic` and `rolling`, next to
+        other aggregations. For slices alone prefer `by`. On 10 million rows with 10 text labels in
+        200 slices, the expression took 4 times as long as `by`, and 2.5 times with `labels`
+        (`python tests/benchmarks/expression_or_by.py`). It also holds the rows in memory; in
+        `rolling`, once per window.
 
         Args:
             gold: The true label: a name or an expression.
-            weight: How many rows a row stands for; None for 1.
-            labels: All labels that occur. With them, and for Boolean labels, only sums are taken.
+            weight: How many rows a row stands for. None: 1.
+            labels: All labels that occur. With `labels`, or with Boolean labels, the expression
+                only computes sums, which is faster.
             nulls: `"drop"` or `"label"`, as in `PredictionLog`.
             zero_division: The score where R_K is 0/0, as in `PredictionLog`.
 
         Returns:
-            A Float64 expression, one value per group, named like pred; null if no row is scored.
+            A Float64 expression with one value per group and the name of pred; null if no row is
+            scored.
 
         Raises:
             ValueError: `labels` is empty.
-            polars.exceptions.SchemaError: When planned: gold and pred cannot be compared,
-                a label is not of their dtype, or the weight is not a number.
+            polars.exceptions.SchemaError: When the query is planned: gold and pred cannot be
+                compared, a label has another dtype, or the weight is not a number.
             polars.exceptions.InvalidOperationError: On `collect`: a label is not in `labels`; or,
-                as in `by`, weights are no weights, or too large.
+                as in `by`, a weight is negative, NaN or infinite, or the weights add up to too
+                much.
 
-        Source of the formula: Gorodkin 2004, as in `by`, and as exact; but with float weights and
-        `labels`, digits cancel where one label has nearly all the weight. Without weights and
-        `labels`, 63 bits of a hash stand for labels that are text, floats, or wider than 32 bits.
+        The formula is that of `by` (Gorodkin 2004), and as exact, with one exception: with float
+        weights and `labels`, digits cancel if one label has nearly all the weight. Without weights
+        and `labels`, labels that are text, floats, or wider than 32 bits are replaced by a 63-bit
+        hash.
 
         Examples:
             >>> import polars as pl
@@ -89,7 +94,7 @@ class ExprMcc:
 
 @pl.api.register_series_namespace("mcc")
 class SeriesMcc:
-    """`series.mcc`: the score of a predicted label held in a Series."""
+    """`series.mcc`: the score of a Series of predictions, as a float."""
 
     def __init__(self, pred: pl.Series) -> None:
         """Take the predicted labels."""
@@ -103,16 +108,16 @@ class SeriesMcc:
         nulls: Nulls = defaults.NULLS,
         zero_division: float | None = defaults.ZERO_DIVISION,
     ) -> float | None:
-        """The R_K of these predictions, as a float; None if no row is scored.
+        """Compute the R_K of these predictions; None if no row is scored.
 
         Args:
-            gold: The true labels, as many.
-            weight: How many rows a row stands for; None for 1.
+            gold: The true labels, a Series of the same length.
+            weight: How many rows a row stands for. None: 1.
             nulls: `"drop"` or `"label"`, as in `PredictionLog`.
             zero_division: The score where R_K is 0/0, as in `PredictionLog`.
 
         Raises:
-            ValueError: The Series differ in length. Errors of `PredictionLog` are raised too.
+            ValueError: The Series differ in length. The errors of `PredictionLog` are raised too.
 
         Examples:
             >>> import polars as pl
@@ -126,7 +131,7 @@ class SeriesMcc:
             columns["weight"] = weight
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
-            msg = f"the Series must be of one length, but their lengths are {lengths}"
+            msg = f"the Series must have the same length, but their lengths are {lengths}"
             raise ValueError(msg)
         log = PredictionLog(
             pl.DataFrame(columns),

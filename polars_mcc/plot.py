@@ -1,8 +1,9 @@
-"""Pictures of answers: altair charts, which a user can change, and save without a network.
+"""Draw results as altair charts. A user can change a chart, and save it without a network.
 
-The extra `plot` has altair, and what saves a chart as `.svg`, `.png` or `.html`. Charts are
-legible on light and dark pages: their background is transparent, and text a grey with the same
-contrast to both. Colours are those of Okabe and Ito, which the colour-blind tell apart.
+The extra `plot` installs altair and the packages that save a chart as `.svg`, `.png` or `.html`.
+Charts are legible on light and dark pages: the background is transparent, and the text is a grey
+with the same contrast to both. The colours are the palette of Okabe and Ito, which colour-blind
+readers can tell apart.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of, with_texts
 
 __all__ = ["confusion", "curve", "differences", "explore", "funnel", "over_time", "slices"]
 
-_STEP = 16  # pixels of a line of a chart with a line per slice
-_WIDTH = 400  # pixels of that line
-_TEXTS = 30  # labels up to which the cells of a matrix show their numbers
+_STEP = 16  # height of the line of one slice, in pixels
+_WIDTH = 400  # width of that line, in pixels
+_TEXTS = 30  # a matrix of more labels shows no numbers in its cells
 
 
 def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> Chart:
     """Draw the score of each slice as a point with its interval: a forest plot.
 
     Args:
-        result: What `by` gives. With `ci`, intervals are drawn; with `total`, the total is a line
-            to compare with; several models have a colour each.
+        result: A result of `by`. With `ci`, the chart has intervals. With `total`, the total is a
+            line to compare with. Several models have a colour each.
         metric: The column to draw.
-        sort: From the lowest score up; else in the order of the result.
+        sort: Draw the lowest score first. False: keep the order of the result.
 
     Returns:
-        A layered altair chart, as tall as there are slices.
+        A layered altair chart. Its height grows with the number of slices.
 
     Raises:
-        TypeError: The result is no DataFrame.
-        ValueError: It has no such column, or no slice.
+        TypeError: The result is not a DataFrame.
+        ValueError: The result has no column `metric`, or no rows.
 
     Examples:
         >>> import polars as pl
@@ -63,16 +64,16 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
 
 
 def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
-    """Draw the difference of each slice with its interval, beside a line at no difference.
+    """Draw the difference of each slice with its interval, and a line at 0.
 
     Args:
-        result: What `compare`, `drift` or `worst` gives.
-        sort: From the lowest difference up; else in the order of the result.
+        result: A result of `compare`, `contrast`, `drift` or `worst`.
+        sort: Draw the lowest difference first. False: keep the order of the result.
 
     Returns:
-        A layered altair chart, as tall as there are slices.
+        A layered altair chart. Its height grows with the number of slices.
 
-    Errors are those of `slices`.
+    Raises the errors of `slices`.
 
     Examples:
         >>> import polars as pl
@@ -89,20 +90,20 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
 
 
 def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "mcc") -> Chart:
-    """Draw a score over time, with a band for its interval, and a colour per slice or model.
+    """Draw a score over time, with its interval as a band and a colour per slice or model.
 
     Args:
-        result: What `by` gives, of a key or of windows by a Date or Datetime.
-        time: That column. None: the only one there is.
+        result: A result of `by` that has a Date or Datetime key, or windows over one.
+        time: The name of that key. None: the only such key.
         metric: The column to draw.
 
     Returns:
         A layered altair chart.
 
     Raises:
-        ValueError: There is no such column, or several.
+        ValueError: The result has no such key, or has several and `time` is None.
 
-    Errors of `slices` are raised too.
+    Raises the errors of `slices` too.
 
     Examples:
         >>> import polars as pl
@@ -122,7 +123,7 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
             raise ValueError(msg)
         [time] = times
     if time not in times:
-        msg = f"time='{time}' is no key of the result that is a date or a time; these are {times}"
+        msg = f"time='{time}' is not a Date or Datetime key of the result; such keys are {times}"
         raise ValueError(msg)
     has_band = f"{metric}_low" in result.columns
     rows = chart.drawn(result, "by()", metric, interval=has_band, at=time)
@@ -138,16 +139,16 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
 
 
 def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
-    """Draw the score at each threshold, with a point at the best, and a colour per slice or model.
+    """Draw the score at each threshold, with a point at the best and a colour per slice or model.
 
     Args:
-        result: What `curve` gives.
+        result: A result of `curve`.
         metric: The column to draw, `"mcc"` or `"f1"`.
 
     Returns:
         A layered altair chart.
 
-    Errors are those of `slices`.
+    Raises the errors of `slices`.
 
     Examples:
         >>> import polars as pl
@@ -173,18 +174,18 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
 
 
 def confusion(result: pl.DataFrame) -> Chart:
-    """Draw a confusion matrix as a heat map: a cell's colour is its share of the gold label.
+    """Draw a confusion matrix as a heat map, coloured by the share of the gold label's rows.
 
     Args:
-        result: What `confusion` gives of one slice, wide or long.
+        result: A result of `confusion` for one slice, wide or long.
 
     Returns:
-        A layered altair chart. Up to 30 labels, cells show their numbers.
+        A layered altair chart. With up to 30 labels, cells show their numbers.
 
     Raises:
-        ValueError: It is no confusion matrix, or has several slices.
+        ValueError: The result is not a confusion matrix, or has several slices.
 
-    Errors of `slices` are raised too.
+    Raises the errors of `slices` too.
 
     Examples:
         >>> import polars as pl
@@ -216,7 +217,7 @@ def confusion(result: pl.DataFrame) -> Chart:
         y=alt.Y("gold", type="nominal", sort=order),
         tooltip=["gold", "pred", "n", "share"],
     )
-    shade = alt.Color("share", type="quantitative", title="of gold")
+    shade = alt.Color("share", type="quantitative", title="share of gold")
     layers = [base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1]))]
     if len(order) <= _TEXTS:
         text = alt.Text("n", format="d" if cells.schema["n"].is_integer() else ".2f")
@@ -227,7 +228,7 @@ def confusion(result: pl.DataFrame) -> Chart:
 
 
 def _forest(rows: pl.DataFrame, title: str, *, sort: bool) -> list[alt.Chart]:
-    """A line per slice, with a point, and its interval; in it, a place for each of the models."""
+    """The layers of a forest plot: a line per slice, with a point and an interval per model."""
     order = rows.sort("score") if sort else rows
     names = order["slice"].unique(maintain_order=True).to_list()
     axis = alt.Axis(title=None, labelLimit=chart.LABEL_LIMIT, labelOverlap=False)

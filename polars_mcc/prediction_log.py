@@ -1,14 +1,18 @@
-"""What a user imports: a frame, described once, with the verbs as its methods."""
+"""The main class of the package: a described frame, with the verbs as methods."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import polars as pl
 
+from polars_mcc._log.columns import MissingColumn, as_code
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
+from polars_mcc._log.keys import KeySets, Trailing
 from polars_mcc._report.report import report as _report
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
 from polars_mcc._verbs.by import by as _by
@@ -24,13 +28,42 @@ from polars_mcc._verbs.engine_counts import engine_counts as _engine_counts
 from polars_mcc._verbs.score import score as _score
 from polars_mcc._verbs.worst import worst as _worst
 
+VerbT = TypeVar("VerbT", bound=Callable[..., Any])
+
+
+def _asked(verb: VerbT) -> VerbT:
+    """Make a verb a method whose error for missing labels shows the whole call, mended."""
+
+    @wraps(verb)
+    def method(log: Described[Any], *keys: object, **options: object) -> Any:  # noqa: ANN401
+        try:
+            return verb(log, *keys, **options)
+        except MissingColumn as error:
+            named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
+            error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, keys), *named])})"
+            raise
+
+    # Where pickle finds it.
+    method.__module__, method.__qualname__ = __name__, f"PredictionLog.{verb.__name__}"
+    return cast("VerbT", method)
+
+
+def _as_pasted(value: object) -> str:
+    """A value as Python code, or "..." if it has no short code, such as a frame."""
+    if isinstance(value, pl.Expr):
+        return as_code(value) if str(value).startswith("col(") else "..."
+    if isinstance(value, list):
+        return f"[{', '.join(map(_as_pasted, value))}]"
+    is_short = value is None or isinstance(value, (str, int, float, KeySets, Trailing))
+    return as_code(value) if is_short else "..."
+
 
 class PredictionLog(Described[FrameT]):
-    """A prediction log: a frame, what its columns mean, and the questions it is asked.
+    """A prediction log: a frame, the meaning of its columns, and the verbs as methods.
 
-    A DataFrame gives DataFrames, a LazyFrame LazyFrames. `frame.mcc` is `PredictionLog(frame)`, and
-    `frame.mcc(gold="label")` is `PredictionLog(frame, gold="label")`; type checkers see only the
-    class.
+    A DataFrame gives DataFrames, a LazyFrame gives LazyFrames. `frame.mcc` is
+    `PredictionLog(frame)`, and `frame.mcc(gold="label")` is `PredictionLog(frame, gold="label")`.
+    Type checkers know only the class.
 
     Examples:
         >>> import polars as pl
@@ -40,46 +73,46 @@ class PredictionLog(Described[FrameT]):
         >>> log.score().rows()
         [('one', 3, 0.5, 0), ('two', 3, 0.0, 0)]
         >>> log(pred="two")
-        PredictionLog(DataFrame, gold='label', pred='two')
+        PredictionLog(DataFrame, gold="label", pred="two")
     """
 
-    by = _by
-    score = _score
-    compare = _compare
-    contrast = _contrast
-    worst = _worst
-    drift = _drift
-    curve = _curve
-    best_threshold = _best_threshold
-    check = _check
-    counts = _counts
-    engine_counts = _engine_counts
-    classes = _classes
-    confusion = _confusion
-    report = _report
+    by = _asked(_by)
+    score = _asked(_score)
+    compare = _asked(_compare)
+    contrast = _asked(_contrast)
+    worst = _asked(_worst)
+    drift = _asked(_drift)
+    curve = _asked(_curve)
+    best_threshold = _asked(_best_threshold)
+    check = _asked(_check)
+    counts = _asked(_counts)
+    engine_counts = _asked(_engine_counts)
+    classes = _asked(_classes)
+    confusion = _asked(_confusion)
+    report = _asked(_report)
 
     @classmethod
     def from_store(
         cls, path: str | Path, *, storage_options: Mapping[str, str] | None = None
     ) -> PredictionLog[pl.LazyFrame]:
-        """Open a store of counts as the log that it was made of.
+        """Open a store of counts as a lazy log.
 
-        The store knows its columns, and how many rows each of its rows stands for. What it has at
-        this moment is what the log has: counts that are added later are not in it. Use the log
-        within a day, or open the store again: files that were merged are deleted then.
+        The store knows the meaning of its columns, and how many rows each count stands for. The log
+        has the counts that the store has now, without counts that are added later. Use the log
+        within a day, or open the store again: the store deletes merged files after a day.
 
         Args:
             path: The folder, or its URL.
-            storage_options: Credentials and settings of an object storage, as Polars takes them.
-                None: the environment has them.
+            storage_options: Credentials and settings of the object storage, as in Polars. None:
+                they come from the environment.
 
         Returns:
-            A lazy log, with the keys that the store was made by, `gold` and `pred` as they were
-            named, and `weight="n"`.
+            A lazy log with the keys of the store, with `gold` and `pred` under the names that the
+            store was made with, and with `weight="n"`.
 
         Raises:
-            ValueError: The folder is no store, or has no counts yet.
-            ModuleNotFoundError: It is a URL, and obstore is not installed.
+            ValueError: The folder is not a store, or has no counts yet.
+            ModuleNotFoundError: The path is a URL, and obstore is not installed.
 
         Examples:
             >>> import tempfile

@@ -1,7 +1,7 @@
-"""Other libraries on the same inputs: what the registry says agrees, and where it does not.
+"""Compare metrics with other libraries on the same inputs, and list where they differ.
 
-`python tests/conformance.py` prints the tables of examples/metrics.md; with `--write` it writes
-them there.
+`python tests/conformance.py` prints the tables of examples/metrics.md. `--write` writes the tables
+to that page.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import polars_mcc
 PAGE = Path(__file__).parent.parent / "examples" / "metrics.md"
 POSITIVE = 1
 CLOSE = 1e-12
-"""Peers round every step; a metric of theirs may be off by as much."""
+"""The relative tolerance for peers, which round at every step."""
 
 Table = dict[tuple[int, int], int]
 
@@ -62,7 +62,7 @@ def rows_of(table: Table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ours(table: Table) -> dict[str, float]:
-    """Every metric of a table."""
+    """Compute every metric of a table."""
     counts = pl.DataFrame(
         {
             "gold": [gold for gold, _ in table],
@@ -81,7 +81,7 @@ def peers_of(metric: str) -> list[str]:
 
 
 def theirs(peer: str, table: Table, *, is_binary: bool) -> float | str | None:
-    """What a peer says of a table; None if it has nothing to say."""
+    """Call a peer on a table. None if the peer is not defined for this table."""
     library, function = peer.split(": ")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -106,7 +106,7 @@ def _pycm(function: str, table: Table, is_binary: bool) -> float | str | None:
     labels = sorted({label for pair in table for label in pair})
     if is_binary and POSITIVE not in labels:
         return None
-    if len(labels) < 2:  # PyCM makes no matrix of one class; a second one never occurs.
+    if len(labels) < 2:  # PyCM needs two classes; the second one never occurs.
         labels = [0, *labels]
     if only and len(labels) != 2:
         return None
@@ -127,7 +127,7 @@ def _scipy(function: str, table: Table, is_binary: bool) -> float | str:  # noqa
 
 
 def differences(tables: dict[str, Table]) -> Iterator[Difference]:
-    """Where a metric and a peer that is named beside it do not agree."""
+    """Yield each disagreement between a metric and one of its peers."""
     binary = set(polars_mcc.metrics().filter(pl.col("from") == "positive")["metric"])
     for where, table in tables.items():
         answer = ours(table)
@@ -173,7 +173,7 @@ def registry_table() -> str:
 
 
 def differences_table() -> str:
-    """A line per peer, input and pair of values: the metrics that have them."""
+    """A row per library, table and value of the library, with the metrics and our values."""
     found = sorted(differences(DEGENERATE), key=lambda d: (d.peer.split(":")[0], d.where))
     grouped: dict[tuple[str, str, str], list[str]] = {}
     for (library, where, said), several in itertools.groupby(
@@ -193,7 +193,7 @@ TABLES = {"registry": registry_table, "differences": differences_table}
 
 
 def page() -> str:
-    """The page with its tables made anew."""
+    """The text of the page with fresh tables."""
     text = PAGE.read_text(encoding="utf-8")
     for name, table in TABLES.items():
         start = f"<!-- {name}: python tests/conformance.py --write -->\n"

@@ -16,7 +16,7 @@ from polars_mcc import cube, each, sets, trailing
 
 ROOT = Path(__file__).parent.parent
 DIGITS = ROOT / "data" / "digits.parquet"
-PAGE = (ROOT / "examples" / "beyond_one_machine.md").read_text("utf-8")
+PAGE = (ROOT / "examples" / "guide" / "larger_than_a_machine.md").read_text("utf-8")
 
 
 def block(language: str) -> str:

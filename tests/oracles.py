@@ -1,4 +1,4 @@
-"""Other ways to the same numbers. Nothing here calls polars_mcc, or Polars.
+"""The same scores, computed in other ways. Nothing here calls polars_mcc, or Polars.
 
 A table is a dict of counts, {(gold, pred): n}; rows are a list of (gold, pred).
 """
@@ -91,7 +91,7 @@ def triple_sum(table: Table) -> float:
 
 
 def one_vs_rest_sums(table: Table) -> float:
-    """Sum of the classes' 2×2 covariances over the root of the sums of variances."""
+    """Sum of the one-vs-rest covariances / √(product of both sums of one-vs-rest variances)."""
     s = sum(table.values())
     cov = var_gold = var_pred = Fraction(0)
     for k in labels_of(table):
@@ -107,7 +107,7 @@ def one_vs_rest_sums(table: Table) -> float:
 
 
 def one_hot(rows: Iterable[Row]) -> float:
-    """Covariance of the one-hot matrices, from rows."""
+    """Correlation of the one-hot matrices, from rows."""
     rows = list(rows)
     labels = sorted({label for row in rows for label in row}, key=repr)
     x, y = (
@@ -120,7 +120,7 @@ def one_hot(rows: Iterable[Row]) -> float:
 
 
 def all_tables(n: int, classes: int) -> Iterator[dict[tuple[int, int], int]]:
-    """Every table of `n` rows: the ways to put dividers between its cells."""
+    """Every table of `n` rows: all ways to place dividers between its cells."""
     pairs = list(itertools.product(range(classes), repeat=2))
     places = n + len(pairs) - 1
     for dividers in itertools.combinations(range(places), len(pairs) - 1):
@@ -143,7 +143,7 @@ def by_slice(rows: Iterable[tuple]) -> dict[Hashable, Counter]:
     return tables
 
 
-# Two classes: tp, fn, fp, tn.
+# Formulas for two classes, from tp, fn, fp, tn.
 
 
 def binary(tp: int, fn: int, fp: int, tn: int) -> float:
@@ -177,7 +177,7 @@ def informedness_markedness(tp: int, fn: int, fp: int, tn: int) -> float:
 
 
 def root_of_chi2(tp: int, fn: int, fp: int, tn: int) -> float:
-    """|MCC|, by Pearson's χ² of the 2×2 table from its expected counts."""
+    """|MCC|, from Pearson's χ² of the 2×2 table and its expected counts."""
     n = tp + fn + fp + tn
     observed = np.array([[tp, fn], [fp, tn]], dtype=float)
     expected = np.outer(observed.sum(axis=1), observed.sum(axis=0)) / n
@@ -191,7 +191,7 @@ def phi_max(tp: int, fn: int, fp: int, tn: int) -> float:
     return math.sqrt(low / high) * math.sqrt((1 - high) / (1 - low))
 
 
-# How sure we are: by definition, in 60 digits or from rows.
+# Standard errors and intervals: by definition, in 60 digits or from rows.
 
 
 def _r_k(table: Mapping[tuple[Hashable, Hashable], Decimal]) -> Decimal:
@@ -220,7 +220,7 @@ def influences(table: Table) -> dict[tuple[Hashable, Hashable], float]:
 
 
 def influences_of_rows(rows: Sequence[Row], weights: Sequence[float]) -> list[float]:
-    """That of each row's pair."""
+    """The influence of each row, which is the influence of its pair."""
     table: dict[Row, float] = {}
     for pair, weight in zip(rows, weights, strict=True):
         table[pair] = table.get(pair, 0) + weight
@@ -237,7 +237,7 @@ def moved(units: Iterable[Hashable], *columns: Sequence[float]) -> list[float]:
 
 
 def standard_error(table: Table) -> float:
-    """Of R_K, by the delta method."""
+    """The standard error of R_K, by the delta method."""
     return math.sqrt(sum(table[pair] * slope**2 for pair, slope in influences(table).items()))
 
 
@@ -250,7 +250,7 @@ def wilson(hits: int, n: int, z: float) -> tuple[float, float]:
 
 
 def score_interval(table: Table, z: float, rows: float | None = None) -> tuple[float, float]:
-    """The ρ with (R - ρ)² = z²·V(ρ)/n, from whole matrices, by bisection."""
+    """The limits ρ with (R - ρ)² = z²·V(ρ)/n, from whole matrices, by bisection."""
     labels = labels_of(table)
     q = np.array([[table.get((g, p), 0) for p in labels] for g in labels], dtype=float)
     n = q.sum() if rows is None else rows
@@ -266,7 +266,7 @@ def score_interval(table: Table, z: float, rows: float | None = None) -> tuple[f
         return float((weights * (x - rho * y) ** 2).sum())
 
     def crossing(first: float, last: float, start: np.ndarray, end: np.ndarray) -> float:
-        """Between two ρ, where the variance goes from that of `start` to that of `end`."""
+        """The limit between two ρ. The table goes from `start` to `end`."""
 
         def mixture(u: float) -> float:
             rho = first + u * (last - first)
@@ -296,7 +296,7 @@ def score_interval(table: Table, z: float, rows: float | None = None) -> tuple[f
 
 
 def scores_of_counts(pairs: Sequence[Row], counts: np.ndarray, classes: int) -> np.ndarray:
-    """R_K of many tables, (tables, pairs)."""
+    """R_K of many tables; counts have the shape (tables, pairs)."""
     tables = np.zeros((len(counts), classes, classes))
     for place, (gold, pred) in enumerate(pairs):
         tables[:, gold, pred] = counts[:, place]
@@ -317,7 +317,7 @@ def scores_of_rows(gold: np.ndarray, pred: np.ndarray, classes: int) -> np.ndarr
         return (both - t * p).sum(axis=0) / np.sqrt((1 - (t * t).sum(0)) * (1 - (p * p).sum(0)))
 
 
-# The family: each metric by its definition, in fractions; None where it is 0/0.
+# All metrics, each by its definition, in fractions; None where it is 0/0.
 
 
 def _over(part: Fraction | int, whole: Fraction | int) -> Fraction | None:
@@ -338,13 +338,13 @@ def two_by_two(table: Table, label: Hashable) -> tuple[int, int, int, int]:
 
 
 def _mean(values: Iterable[float | Fraction | None], undefined: float) -> float:
-    """The mean, where what is undefined counts as this."""
+    """The mean, with `undefined` in place of None."""
     found = [undefined if value is None else value for value in values]
     return float(sum(Fraction(value) for value in found) / len(found))
 
 
 def family(table: Table, undefined: float = 0.0) -> dict[str, float | None]:
-    """The metrics of a table that is not empty, but for the bounds."""
+    """The metrics of all classes of a table that is not empty, without the bounds of MCC."""
     s = sum(table.values())
     occur = sorted({x for pair, n in table.items() if n for x in pair}, key=repr)
     sides = {label: two_by_two(table, label) for label in occur}
@@ -418,11 +418,11 @@ def of_positive(table: Table, label: Hashable) -> dict[str, float | None]:
     return {name: None if value is None else float(value) for name, value in found.items()}
 
 
-# Every score in decimals, and how far a share of a pair moves it: by differences, in 80 digits.
+# Every score in decimals, and its derivative by the share of a pair: differences in 80 digits.
 
 
 def in_decimals(p: Mapping[tuple[int, int], Decimal], n: int, positive: int) -> dict[str, Decimal]:
-    """All metrics of a table of shares in which each class is gold, predicted, and hit."""
+    """All metrics of a table of shares. Each class must be gold, predicted, and hit."""
     one, labels = Decimal(1), sorted({label for pair in p for label in pair})
     gold = {k: sum(x for (g, _), x in p.items() if g == k) for k in labels}
     pred = {k: sum(x for (_, q), x in p.items() if q == k) for k in labels}

@@ -1,4 +1,4 @@
-"""Logs whose inputs come, are corrected, moved and deleted; and stores that are to follow them."""
+"""Logs whose inputs are added, corrected, moved and deleted, for tests of stores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS = ["country", "day"]
 
 
 class Logs:
-    """A folder of log files, and what each of them was at any time."""
+    """A folder of log files, and the rows of each version of each file."""
 
     def __init__(self, folder: Path, seed: int = 0) -> None:
         self.folder = folder
@@ -50,7 +50,7 @@ class Logs:
         )
 
     def write(self, name: str) -> Path:
-        """Write a file, or write it again, at a time of its own."""
+        """Write or rewrite a file. Each write has its own modification time."""
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
         beside = path.with_name(f".{path.name}")
@@ -63,18 +63,18 @@ class Logs:
         return path
 
     def now(self) -> dict[str, str]:
-        """The version of each file."""
+        """The current version of each file."""
         return {str(file): str(file.stat().st_mtime_ns) for file in self.folder.rglob("*.parquet")}
 
     def scan(self) -> pl.LazyFrame:
         return pl.scan_parquet(sorted(self.folder.rglob("*.parquet")), hive_partitioning=False)
 
     def check(self, store: Path | str) -> None:
-        """The store says what the log says, by all that can be asked of both."""
+        """Assert that the store and the log give the same scores and counts."""
         same_scores(store, self.scan())
 
     def is_kept(self, store: Path | str) -> bool:
-        """The store is right about what it says that it has. Is that all, as it is now?"""
+        """Assert that the store is right. Return whether it has the newest version of all."""
         said = contents(store)
         if not said:
             return not self.now()
@@ -83,7 +83,7 @@ class Logs:
 
 
 class Objects(Logs):
-    """Such logs in a bucket. The version of an object is its ETag."""
+    """Log files in a bucket. The version of an object is its ETag."""
 
     def __init__(self, bucket: str, seed: int = 0) -> None:
         self.bucket = bucket
@@ -130,14 +130,14 @@ def keep(logs: Logs | Path | str, store: Path | str, **options: Any) -> dict[str
 
 
 def contents(store: Path | str) -> dict[tuple[str, str], float]:
-    """What a store says that it has: how many rows, by path and version of an input."""
+    """The number of rows in a store, by path and version of an input."""
     state = opened(str(store)).state()
     return {(one.path, one.version): one.rows for one in state.inputs.values()}
 
 
 @contextmanager
 def s3_server() -> Iterator[dict[str, str]]:
-    """A server for S3 in a thread; what tells boto3, Polars and obstore of it."""
+    """Run an S3 server in a thread. Yield environment variables for boto3, Polars and obstore."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -48,13 +48,13 @@ def log_of(rows: list[tuple], dtype: pl.DataType | None = None) -> pl.DataFrame:
 
 
 def coded(rows: list[tuple], dtype: pl.DataType) -> list[tuple]:
-    """The same rows with their labels, for an oracle."""
+    """The rows with labels in place of codes, for an oracle."""
     names = LABELS[dtype]
     return [(key, *(None if c is None else names[c] for c in pair)) for key, *pair in rows]
 
 
 def mcc_of(table) -> float | None:
-    """The product's score of {(gold, pred): n}."""
+    """The score by polars_mcc of a table {(gold, pred): n}."""
     return counts_of([table]).mcc(weight="n").score()["mcc"].item()
 
 
@@ -62,6 +62,6 @@ LOG_OPTIONS = inspect.signature(polars_mcc.PredictionLog.__init__).parameters
 
 
 def ask(frame, verb: str, *keys, **options):
-    """Ask a verb of a frame; the options that say what its columns mean are of the log."""
+    """Call a verb of a log; options that describe the columns go to `PredictionLog`."""
     about = {name: options.pop(name) for name in [*options] if name in LOG_OPTIONS}
     return getattr(polars_mcc.PredictionLog(frame, **about), verb)(*keys, **options)

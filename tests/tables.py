@@ -1,4 +1,4 @@
-"""Random tables that are hard to score: families of {(gold, pred): n}, and of their weights."""
+"""Random tables {(gold, pred): n} that are hard to score, with integer and float weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fractions import Fraction
 import polars as pl
 
 MOST = 2**63 - 1
-"""The largest total that is counted."""
+"""The largest total that is counted exactly."""
 
 IntegerTable = dict[tuple[int, int], int]
 FloatTable = dict[tuple[int, int], float]
@@ -83,7 +83,7 @@ def plain_weights(rng: random.Random) -> FloatTable:
 
 
 def weights_of_any_size(rng: random.Random) -> FloatTable:
-    """From 10^-8 to 10^8 of a size that may be anything."""
+    """Weights from 10^-8 to 10^8 times a random size."""
     size = 10 ** rng.uniform(-290, 290)
     table = _square(rng.randint(2, 5), lambda _: 1)
     return {pair: size * 10 ** rng.uniform(-8, 8) for pair in table}
@@ -99,7 +99,7 @@ def near_one_weights(rng: random.Random) -> FloatTable:
 
 
 def near_zero_weights(rng: random.Random) -> FloatTable:
-    """a·d - b·c is what rounding left of d = b·c / a."""
+    """d = b·c / a, so a·d - b·c is only the rounding error."""
     a, b, c = (rng.uniform(1, 2) * 2.0 ** -rng.randint(0, 20) for _ in range(3))
     return {(0, 0): a, (0, 1): b, (1, 0): c, (1, 1): b * c / a}
 
@@ -113,17 +113,17 @@ FLOATS = (
 )
 
 BEYOND_LABELS = (weights_of_any_size, near_one_weights)
-"""Weights outside of 10^-6 to 10^12, where sums for each label are float sums."""
+"""Families with weights outside 10^-6 to 10^12, where sums per label are plain float sums."""
 
 
 def as_integers(table: Mapping[tuple[int, int], float]) -> IntegerTable:
-    """A table of floats, multiplied by a power of two so that all are integers."""
+    """A table of floats, multiplied by a power of two to make all counts integers."""
     weights = {pair: Fraction(weight) for pair, weight in table.items()}
     scale = max((weight.denominator for weight in weights.values()), default=1)
     return {pair: int(weight * scale) for pair, weight in weights.items()}
 
 
 def counts_of(some: Sequence[Mapping[tuple[int, int], float]]) -> pl.DataFrame:
-    """Many tables as one counts table, whose slices they are."""
+    """Many tables as one counts table: each table is a slice."""
     cells = [(i, g, p, n) for i, table in enumerate(some) for (g, p), n in table.items()]
     return pl.DataFrame(cells, schema=["table", "gold", "pred", "n"], orient="row")

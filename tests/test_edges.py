@@ -1,4 +1,4 @@
-"""What the edges return: each row of the design's table of edge cases."""
+"""Edge cases: a test for each row of the design's table of edge cases."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_weights_of_zero_are_no_rows(run):
 
 
 def test_categories_of_other_string_caches_compare_by_text(run):
-    """Categoricals made apart, and of `pl.Categories` of their own, have other codes."""
+    """Separate Categoricals, and Categoricals with other `pl.Categories`, have other codes."""
     gold = pl.Series("gold", ["a", "b", "a"])
     pred = pl.Series("pred", ["b", "a", "b"])
     dtypes = [
@@ -254,7 +254,7 @@ def test_200_keys(run):
 
 
 def test_columns_of_the_answer_may_be_columns_of_the_log(run):
-    """As labels and weights; as keys they must be renamed, and are."""
+    """They may be labels and weights. As keys, they are renamed here, because they must be."""
     log = pl.DataFrame({"n": [1, 0], "mcc": [1, 0], "n_null": [2, 3], "model": ["x", "y"]})
     answer = run(log, lambda f: f.mcc(gold="n", pred="mcc", weight="n_null").score())
     assert answer.rows() == [(5, 1.0, 0)]

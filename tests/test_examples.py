@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import json
 import re
 import runpy
+import shutil
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import nbformat
 import polars as pl
@@ -46,21 +50,89 @@ def test_charts_are_drawn_where_asked(monkeypatch, tmp_path):
     assert texts.findall(shown) == texts.findall(drawn["slices.svg"]), "the README's picture"
 
 
+class Page(HTMLParser):
+    """What a page of the site has: ids, links, and what a browser loads for it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids, self.links, self.loaded = {""}, [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.ids.add(found.get("id"))
+        if tag in {"script", "link", "img", "iframe"}:
+            self.loaded.append(found.get("src") or found.get("href") or "")
+        elif "href" in found:
+            self.links.append(found["href"])
+
+
+def build_documentation(examples: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(examples / "build_docs.py"), str(site)]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
 def test_the_documentation_is_built(tmp_path):
-    """Every verb has an entry, and every link and picture is there."""
-    # In a process of its own: pdoc changes the signatures of what it documents.
-    command = [sys.executable, str(EXAMPLES / "build_docs.py"), str(tmp_path / "site")]
-    subprocess.run(command, check=True)
-    pages = {path: path.read_text("utf-8") for path in (tmp_path / "site").rglob("*.html")}
-    verbs = re.findall(r'<section id="(\w+)">', pages[tmp_path / "site/polars_mcc.html"])
-    assert set(polars_mcc.__all__) - {"plot"} <= set(verbs)
-    links = [
-        (path.parent / target).resolve()
+    """Every public name has an entry, every guide a place, and every link leads somewhere."""
+    site = tmp_path / "site"
+    built = build_documentation(EXAMPLES, site)
+    assert built.returncode == 0, built.stderr
+    texts = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
+    pages = {path: Page(text) for path, text in texts.items()}
+
+    verbs = [name for name in vars(polars_mcc.PredictionLog) if not name.startswith("_")]
+    names = [name for name in polars_mcc.__all__ if name != "plot"]
+    names += [f"PredictionLog.{name}" for name in verbs]
+    names += [f"plot.{name}" for name in polars_mcc.plot.__all__]
+    ids = {name for page in pages.values() for name in page.ids}
+    assert {f"polars_mcc.{name}" for name in names} - ids == set()
+
+    assert [path for path, text in texts.items() if "–by" in text] == [], "a dash for two"
+    tree = texts[site / "index.html"].split('class="sidebar-tree"')[1].split("</aside>")[0]
+    guides = {f"examples/guide/{path.stem}" for path in EXAMPLES.glob("guide/*.md")}
+    assert {f"{guide}.html" for guide in guides} - set(Page(tree).links) == set()
+
+    inside = [
+        (path, link)
         for path, page in pages.items()
-        for target in re.findall(r'(?:href|src)="(?!https?:|#|data:|\$)([^"#]+)', page)
+        for link in [*page.links, *page.loaded]
+        if not re.match(r"\w+:", link)
     ]
-    assert len(links) > 20
-    assert [link for link in links if not link.exists()] == []
+    assert len(inside) > 1000
+    for path, link in inside:
+        to = urlsplit(unquote(link))
+        target = (path.parent / to.path).resolve() if to.path else path
+        assert target.exists(), (path, link)
+        assert to.fragment in pages[target].ids if to.fragment else True, (path, link)
+
+    loaded = [link for page in pages.values() for link in page.loaded]
+    styles = "".join(path.read_text("utf-8") for path in site.rglob("*.css"))
+    loaded += re.findall(r"""(?:url\(|@import)\s*["']?([^"')]+)""", styles)
+    assert [link for link in loaded if re.match(r"(?:https?:)?//", link)] == []
+
+    index = (site / "searchindex.js").read_text("utf-8")
+    index = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))
+    found = {
+        index["docnames"][page]
+        for at in index["terms"].values()
+        for page in ([at] if isinstance(at, int) else at)
+    }
+    assert {*guides, "index", "reference/functions", *(f"reference/{v}" for v in verbs)} <= found
+
+
+def test_a_dead_link_of_the_documentation_is_an_error(tmp_path):
+    for path in ROOT.iterdir():
+        if path != EXAMPLES:
+            (tmp_path / path.name).symlink_to(path)
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    with (tmp_path / "examples/glossary.md").open("a", encoding="utf-8") as page:
+        page.write("\n[A page](nowhere.md), [a heading](metrics.md#no-heading).\n")
+    (tmp_path / "examples/guide/lost.md").write_text("# In no navigation\n", "utf-8")
+    built = build_documentation(tmp_path / "examples", tmp_path / "site")
+    assert built.returncode == 1
+    assert re.search(r"glossary.md:\d+: .*nowhere.md", built.stderr)
+    assert re.search(r"glossary.md:\d+: .*no-heading", built.stderr)
+    assert re.search(r"lost.md: .*isn't included", built.stderr)
 
 
 @pytest.mark.filterwarnings("ignore")  # those of Jupyter
@@ -95,6 +167,21 @@ def test_what_is_planted_is_found(monkeypatch, capsys):
     assert "(2, 7)" in ranked, "and no other slice"
     assert "│ ink, day ┆ up to 4.17, week of 2026-03-23 " in digits
     assert looked.count("not behind") == 3
+
+
+def test_scores_are_those_of_scikit_learn_and_planted_slices_fail(monkeypatch, capsys):
+    run("from_scikit_learn.py", monkeypatch=monkeypatch)
+    first, table, *_ = capsys.readouterr().out.split("shape:")
+    assert f"{float(first.split()[5]):.6f}".rstrip("0") in table, "our score is scikit-learn's"
+    run("from_hugging_face.py", monkeypatch=monkeypatch)
+    _, _, failing, _ = capsys.readouterr().out.split("shape:")
+    assert re.findall(r"│ (\w+) +┆ ([\w ]+?) +┆ \d+ ", failing) == [
+        ("language", "de"),
+        ("words", "up to 7"),
+    ]
+    run("from_a_warehouse.py", monkeypatch=monkeypatch)
+    _, closed = capsys.readouterr().out.split("Do not release v2:")
+    assert "│ BR      ┆ v2    ┆" in closed
 
 
 def test_the_data_are_what_the_script_makes(tmp_path, monkeypatch, capsys):

@@ -1,6 +1,6 @@
-"""The whole path, frame to scores, on frames of every kind, against a few lines of Python.
+"""Random frames of every kind: `by` and the expression, against a few lines of Python.
 
-`HYPOTHESIS_PROFILE=long python -m pytest tests/test_fuzz.py` looks a hundred times longer.
+`HYPOTHESIS_PROFILE=long python -m pytest tests/test_fuzz.py` searches a hundred times longer.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ WEIGHTS = {
 
 @st.composite
 def logs(draw):
-    """A log, the names of its keys, models and weight, and a list of its labels."""
+    """Draw a log, the names of its keys, models and weight, and a list of its labels."""
     rows = draw(st.integers(0, 25))
 
     def column(name: str, dtype: pl.DataType, values: st.SearchStrategy) -> pl.Series:
@@ -81,14 +81,14 @@ def _labels(dtype: pl.DataType) -> list:
 
 
 def _same(value: object) -> object:
-    """A value of a key so that equal keys are equal, and null is not the text of it."""
+    """A value of a key as a dict key: equal keys are equal, and null is not the text "None"."""
     if isinstance(value, float):
         return "nan" if math.isnan(value) else value + 0.0
     return repr(value) if isinstance(value, (list, dict)) else value
 
 
 def expected(log, keys, model, weight, nulls):
-    """The exact table of each slice, and what is left out of it."""
+    """The exact table of each slice, and the weights of the rows left out of it."""
     found: dict[tuple, tuple[Counter, list]] = {}
     for row in log.iter_rows(named=True):
         table, left_out = found.setdefault(tuple(_same(row[key]) for key in keys), (Counter(), []))
@@ -126,7 +126,7 @@ def test_every_frame_is_scored_exactly(run, log, nulls, undefined):
         elif weight is None or frame[weight].dtype.is_integer():
             assert oracles.ulps(score, truth) <= 4
         else:
-            # Each cell is rounded to a float: as much as its own last place.
+            # Each cell is rounded to a float: an error in its last place.
             assert abs(score - float(truth)) <= 1e-12
     for model in models:
         assert {(key, model) for key in expected(frame, keys, model, weight, nulls)} <= seen

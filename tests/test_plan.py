@@ -1,4 +1,4 @@
-"""What the query is: one lazy scan of native nodes, that can be sent elsewhere."""
+"""The query plan: one lazy scan, native nodes only, and ready to run elsewhere."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ def test_filters_go_into_the_scan(log):
 
 
 def grouped_by(query: pl.LazyFrame) -> str:
-    """What the rows are grouped by: the last of the plan's group_bys is the first that runs."""
+    """The columns of the first group_by that runs, which is the last one in the plan."""
     [*_, columns] = re.findall(r"BY \[(.*)\]$", query.explain(), flags=re.MULTILINE)
     return columns
 
 
 def test_the_reduction_follows_from_the_schema(log):
-    """Rows are grouped by class, not by pair, and by as few and as small columns as will do."""
+    """Rows are grouped by class, not by pair, and by the fewest and smallest columns possible."""
     numbered = log.with_columns(number=1, is_gold=True, is_pred=False)
     by_columns = 'col("key:key"), col("label")'
     assert grouped_by(log.mcc.by("key")) == by_columns
@@ -143,19 +143,19 @@ def test_a_plan_can_be_serialised(log, verb):
     sent = query.serialize()
     assert b"polars_mcc" not in sent, "no reference to a Python function, here or there"
     received = pl.LazyFrame.deserialize(io.BytesIO(sent))
-    # Not to the last bit: a mean over classes adds up floats, and their order is any.
+    # Not to the last bit: a mean over classes adds up floats in any order.
     assert_frame_equal(received.collect(), query.collect(), rel_tol=1e-13, abs_tol=0)
 
 
 def nodes_of(query: pl.LazyFrame) -> set[str]:
-    """The kinds of nodes of a plan, as Polars shows them to engines that are to run it."""
+    """The kinds of nodes of a plan, as Polars shows them to other engines."""
     plan, found = query._ldf.visit(), set()
     waiting = [plan.get_node()]
     while waiting:
         plan.set_node(waiting.pop())
         try:
             node = plan.view_current_node()
-        except NotImplementedError as error:  # of what is not shown, such as Python functions
+        except NotImplementedError as error:  # for nodes not shown, such as Python functions
             found.add(str(error))
         else:
             kind = type(node).__name__
@@ -164,12 +164,12 @@ def nodes_of(query: pl.LazyFrame) -> set[str]:
     return found
 
 
-# What polars-cloud speaks of (scans, joins, group_bys, sorts), and what is done row by row.
+# The nodes that polars-cloud names (scans, joins, group_bys, sorts), and row-by-row nodes.
 DISTRIBUTED = {
     *("Scan", "GroupBy", "Join", "Sort", "Union", "Cache"),
     *("Select", "HStack", "SimpleProjection", "Filter"),
     *("MapFunction unpivot", "MapFunction explode"),
-    "nested loop join",  # of a few rows, in Polars 2.0, which shows it so
+    "nested loop join",  # of a few rows; Polars 2.0 shows it by this name
 }
 
 
@@ -196,14 +196,14 @@ def test_polars_takes_the_plan_for_its_cluster(log, verb):
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 def test_a_gpu_gives_the_same_answer(log, verb):
-    """Where cudf_polars is: what it cannot run, Polars does (integers of 128 bits, at the end)."""
+    """Needs cudf_polars. Polars runs what it cannot: 128-bit integers, at the end."""
     pytest.importorskip("cudf_polars")
     query = verb(log)
     assert_frame_equal(query.collect(engine="gpu"), query.collect(), rel_tol=1e-12)
 
 
 def test_a_search_is_several_queries_of_native_nodes(log, monkeypatch):
-    """What `worst` counts next depends on what it found: no plan knows it beforehand."""
+    """What `worst` counts next depends on what it found, so one plan is not enough."""
     plans = []
     collect = pl.LazyFrame.collect
 
@@ -233,7 +233,7 @@ def test_nothing_is_read_before_it_is_asked(tmp_path):
 
 
 def test_an_expression_can_be_serialised(log):
-    """It is resolved when planned, so it takes polars_mcc along by name."""
+    """The expression is resolved at planning, so the plan refers to polars_mcc by name."""
     mcc = polars_mcc.ExprMcc(pl.col("pred")).score("gold")
     query = log.group_by("key").agg(mcc).sort("key")
     received = pl.LazyFrame.deserialize(io.BytesIO(query.serialize()))
@@ -269,7 +269,7 @@ def test_the_schema_is_known_beforehand(log, verb):
 
 
 def modules_loaded(code: str) -> set[str]:
-    """What is loaded by some code, beside what `import polars` loads."""
+    """The modules that some code loads, without the modules that `import polars` loads."""
     code = (
         f"import sys, polars\nbefore = {{*sys.modules}}\n{code}\nprint(*{{*sys.modules}} - before)"
     )

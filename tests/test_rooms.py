@@ -1,4 +1,4 @@
-"""The rooms of the package: each imports only from rooms below it, and tests lie beside them."""
+"""The folders of the package: imports go down only, and test folders mirror them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FLOORS = [
     {"namespaces", "_shell"},
     {"__init__", "__main__"},
 ]
-"""From the ground up; two rooms of one floor may be next to each other, but not in a circle."""
+"""From the bottom up. Folders of one floor may import each other, but not in a circle."""
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 MODULES = {
     "polars_mcc." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
@@ -67,7 +67,7 @@ def test_arrows_go_down():
 
 
 def test_there_are_no_circles():
-    """Also not within a room, nor by an import that is put off until a function is called."""
+    """This includes imports within a folder, and imports inside functions."""
     graph = {module: imported(path) for module, path in MODULES.items()}
     assert len([*graphlib.TopologicalSorter(graph).static_order()]) >= len(MODULES)
 
@@ -79,6 +79,6 @@ def test_tests_lie_in_folders_that_mirror_the_rooms():
 
 
 def test_a_module_is_small():
-    """A file that says several things is several files."""
+    """Split a file that is longer than 450 lines."""
     lines = {module: len(path.read_text("utf-8").splitlines()) for module, path in MODULES.items()}
     assert {module: count for module, count in lines.items() if count > 450} == {}

@@ -1,1 +1,1 @@
-"""A log, cut into slices → pairs (slice, gold, pred, n) → classes (slice, label), all exact."""
+"""A log, cut into slices → pairs (slice, gold, pred, n) → classes (slice, label). All exact."""

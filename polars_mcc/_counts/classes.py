@@ -1,4 +1,4 @@
-"""Rows or pairs → classes: a row per slice and label, sufficient for nearly every score."""
+"""Rows or pairs → classes: a row per slice and label, enough for nearly every metric."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from polars_mcc._log.labels import are_scored
 def classes(log: SlicedLog) -> pl.LazyFrame:
     """Reduce a log to its classes, in one pass over its rows.
 
-    `gold_n`, `pred_n`, `hit_n`: how often the label is gold, predicted, both, in Int128
-    units of the slice's `unit`. `null_n`: rows not scored, in the wide dtype, kept on a
-    label so that no slice gets lost.
+    `gold_n`, `pred_n`, `hit_n`: how often the label is gold, predicted and both, as Int128
+    multiples of `unit`. `null_n`: the rows not scored, in the wide dtype. Such rows keep a label
+    here, so that a slice without scored rows is not lost.
     """
     is_plain = log.weight_name is None and log.sets is None and log.windows is None
     if is_plain and log.is_multilabel:
         rows = log.rows.select(*log.slice, "gold", "pred")
         return label_lists.classes(log, rows, are_counts=False)
-    # The unit of weights is known once their pairs are. Of Booleans there are as few pairs as
-    # classes have sides.
+    # Weights need pairs first: their unit depends on the sum of a slice. Booleans have only four
+    # pairs, as many as two classes have sides (gold or pred).
     is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
     return of_pairs(log, pairs(log)) if is_one_boolean or not is_plain else _of_rows(log)
 
@@ -33,9 +33,9 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
 def _of_rows(log: SlicedLog) -> pl.LazyFrame:
     """Add each row to the class of its gold label, and each miss to the class of its pred too.
 
-    So a hit is one row to group, a miss two, and there are far fewer groups than of pairs. All
-    models share the gold labels, so each gold label is grouped once, with a count for each model.
-    There is one grouping only: for a second one Polars would keep the rows of the log in memory.
+    A hit is one row to group and a miss is two, but there are far fewer groups than with pairs.
+    All models share the gold labels, so each gold label is grouped once, with a count per model.
+    There is only one group by: for a second one Polars would keep the rows of the log in memory.
     """
     keys = [KEY + key for key in log.keys]
     labels = pl.col("gold", *(PRED + name for name in log.models)).cast(log.label_dtype)
@@ -69,7 +69,7 @@ def _of_rows(log: SlicedLog) -> pl.LazyFrame:
             pl.col(column).cast(pl.Int128)
             for column in ("row_n", *(f"{side}_n:{name}" for side in ("gold", "hit", "missed")))
         )
-        # The others are labels that another model has predicted.
+        # All other labels were predicted by other models only.
         return counted.filter(row_n + missed_n > 0).select(
             *model_slice,
             "label",
@@ -84,7 +84,7 @@ def _of_rows(log: SlicedLog) -> pl.LazyFrame:
 
 
 def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """Add each pair to the two classes that it touches."""
+    """Add each pair to the classes of its two labels."""
     if log.is_multilabel:
         return label_lists.classes(log, pairs, are_counts=True)
     gold, pred, unit = pl.col("gold"), pl.col("pred"), pl.col("unit")
@@ -95,7 +95,7 @@ def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
         "hit_n": pl.when(gold.eq_missing(pred)).then(scored_n).otherwise(0),
         "null_n": not_scored(log),
     }
-    # A union of both sides would have all that comes before it twice in the plan.
+    # Not a union of both sides: it would repeat all previous steps in the plan.
     sides = pairs.select(*log.slice, gold, pred, **counts).unpivot(
         ["gold", "pred"], index=[*log.slice, *counts], variable_name="side", value_name="label"
     )
@@ -113,7 +113,7 @@ def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
 def beside_class(
     log: SlicedLog, pairs: pl.LazyFrame, side: str, classes: pl.LazyFrame, *columns: pl.Expr | str
 ) -> pl.LazyFrame:
-    """Add to each pair these columns of the class of its label on one side."""
+    """Join columns of a class to each pair, by its gold label or its predicted label (`side`)."""
     of_label, of_class = (identity.of_class(log.slice, name) for name in (side, "label"))
     return pairs.with_columns(of_label.alias("class")).join(
         classes.select(*columns, of_class.alias("class")), on="class", how="left", nulls_equal=True
@@ -121,7 +121,7 @@ def beside_class(
 
 
 def with_margins(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.LazyFrame:
-    """Add to each pair its `units`, and how often each of its labels is gold, and predicted.
+    """Add to each pair its `units`, and how often each of its two labels is gold and predicted.
 
     `gold_t` and `gold_p` belong to the gold label, `pred_t` and `pred_p` to the predicted label.
     """
@@ -135,11 +135,11 @@ def with_margins(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> 
 
 
 def is_scored(log: SlicedLog) -> pl.Expr:
-    """Whether a pair of labels counts, under the policy for labels that are null."""
+    """Whether a pair is scored, by the log's rule for null labels."""
     return are_scored(pl.col("gold"), pl.col("pred"), log.nulls)
 
 
 def not_scored(log: SlicedLog) -> pl.Expr:
-    """How many rows of a pair are left out, for a null label or weight: a wide count."""
+    """Count the rows of a pair that are left out for a null label or weight, in the wide dtype."""
     left_out = pl.when(~is_scored(log)).then("n").otherwise(0)
     return pl.col("n_null").cast(log.numbers.wide) + left_out

@@ -1,4 +1,4 @@
-"""Rows → pairs: a row per slice and (gold, pred) that occurs, counted or added up."""
+"""Rows → pairs: a row per slice and (gold, pred), with the number of rows or sum of weights."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from polars_mcc._log.plan_errors import Failure, told, unless
 
 
 def counted(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
-    """Count the rows of each (slice, gold, pred), apart by the log's extras if it has some.
+    """Count the rows of each (slice, gold, pred), and of each value of the log's extra columns.
 
-    `n` is the sum of the weights, and `squares` that of their squares if they are sample
-    weights. `n_null` is the number of rows without a weight. A label that is null is counted
-    like any other. The rows are those of the log, or others with its columns.
+    `n` is the sum of the weights. `squares` is the sum of the squared weights, for sample weights
+    only. `n_null` is the number of rows without a weight. A null label is counted like any other
+    label. `rows` replaces the rows of the log and has the same columns.
     """
     weight = pl.col("weight")
     least, null, squared = weight, weight.is_null().cast(pl.Int64), weight.cast(pl.Float64).pow(2)
-    if log.weight_sums:  # Another engine has added up the weights of rows that are alike.
+    if log.weight_sums:  # Another engine has grouped equal rows already.
         least, null, squared = (pl.col(name) for name in (*log.weight_sums, "weight")[:3])
     rows = log.rows if rows is None else rows
     if log.is_multilabel:
@@ -36,18 +36,18 @@ def counted(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
 
 
 def labelled(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """The pairs with labels of the dtype in which all are compared."""
+    """Cast the labels of pairs to the dtype in which they are compared."""
     labels = pl.col("gold", *({"baseline"} & {*log.extras})).cast(log.label_dtype)
     return pairs.with_columns(labels, pl.col("pred").cast(log.pred_dtype))
 
 
 def count_columns(log: SlicedLog) -> list[str]:
-    """The columns of pairs that are counts, and add up."""
+    """The columns of pairs that can be summed."""
     return ["n", "n_null", *([] if log.is_frequency else ["squares"])]
 
 
 def added_up(log: SlicedLog, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.LazyFrame:
-    """Add up pairs that are the same in the slice and in `columns`."""
+    """Add up pairs with the same slice and the same values of `columns`."""
     total = log.numbers.total(log.numbers.widen(pl.col("n")))
     n, *others = count_columns(log)
     return (
@@ -58,19 +58,19 @@ def added_up(log: SlicedLog, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.Lazy
 
 
 def merged(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """Add up pairs that are the same, in the slices of a log that may be coarser than theirs."""
+    """Add up equal pairs within the slices of `log`. These may be coarser than those of `pairs`."""
     return added_up(log, pairs, **{name: pl.col(name) for name in ("gold", "pred", *log.extras)})
 
 
 def without_clusters(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """Add up the pairs of all clusters. Without clusters, the pairs stay as they are."""
+    """Add up the pairs of all clusters. A log without clusters keeps its pairs."""
     if not log.has_clusters:
         return pairs
     return added_up(log, pairs, gold=pl.col("gold"), pred=pl.col("pred"))
 
 
 def countable(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """The pairs as a counts table, or an error if rows without a weight would be lost."""
+    """Turn pairs into a counts table. Rows without a weight are an error: they would be lost."""
     message = told(
         f"weight '{log.weight_name}' is null in ",
         pl.col("n_null"),

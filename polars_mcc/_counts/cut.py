@@ -1,4 +1,4 @@
-"""A described log and the keys of a question → the log, cut into slices."""
+"""A described log and keys → the log, cut into slices."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def cut(
     periods: Mapping[str, IntoColumn] | None = None,
     long: bool = False,
 ) -> SlicedLog:
-    """Cut a log into the slices that the keys of a question make.
+    """Cut a log into slices by keys.
 
     Args:
-        log: The log, whose own columns have been checked.
-        keys: What makes slices.
+        log: The log. Its own columns are already checked.
+        keys: The keys to group by.
         answers: The names of the columns that the verb adds to the keys.
-        role: Whether models are their labels, or their scores; then gold is whether a row is
-            positive.
+        role: "pred" takes the predicted labels of the models. "score" takes their scores; gold
+            then says whether a row is positive.
         lists: Whether a row may have several labels, in lists.
-        cluster: Whether pairs are to be kept apart by cluster, if the log has clusters.
-        baseline: The model that the others are compared with: a name among them, or a column.
-        periods: By name, whether a row is of a period. Rows of none are left out.
+        cluster: Whether to count each cluster separately, if the log has clusters.
+        baseline: The model that other models are compared with: the name of a model, or a column.
+        periods: A condition per period, by name. Rows in no period are left out.
         long: Whether the answer has slices in the long form.
     """
     meaning = log.meaning
@@ -48,8 +48,8 @@ def cut(
     for name in answers:
         if answers.count(name) > 1:
             msg = (
-                f"a metric would have the name of another column of the answer, '{name}'; name it "
-                "otherwise, with .alias(...)"
+                f"a metric has the name of another column of the answer, '{name}'; rename the "
+                "metric with .alias(...)"
             )
             raise ValueError(msg)
     models = _models(meaning, role)
@@ -92,7 +92,7 @@ def cut(
         ],
     )
     frame = weighed.frame
-    if periods:  # Before all else, so that the scan can do it.
+    if periods:  # First, so that Polars pushes the filter into the scan.
         frame = frame.filter(pl.any_horizontal(map(as_expr, periods.values())))
     frame = frame.select(
         *(as_expr(key).name.prefix(KEY) for key in named),
@@ -129,7 +129,7 @@ def cut(
 
 
 class _Weighed(NamedTuple):
-    """The rows of a log, or of what its engine has counted, and how much each weighs."""
+    """The rows of a log, or the counts that another engine made, with the weight of each row."""
 
     frame: pl.LazyFrame
     weight: pl.Expr
@@ -139,7 +139,7 @@ class _Weighed(NamedTuple):
 
 
 def _weighed(meaning: Meaning, columns: Sequence[IntoColumn]) -> _Weighed:
-    """The log; of another engine, counts of the rows that are alike in these columns."""
+    """Return the log. From another engine, return the counts of equal rows in these columns."""
     weight = meaning.weight
     if isinstance(meaning.source, Frame):
         frame = meaning.source.lazy()
@@ -156,25 +156,25 @@ def _weighed(meaning: Meaning, columns: Sequence[IntoColumn]) -> _Weighed:
 
 
 def _models(meaning: Meaning, role: str) -> Columns:
-    """The predictions or the scores that a question is about."""
+    """The columns of predicted labels, or of scores."""
     found = meaning.preds if role == "pred" else meaning.scores
     if found is None and role == "pred":
         msg = (
-            "this log has scores and no predicted labels: cut a score, as in "
-            "frame.mcc(pred=pl.col('score') >= 0.5), or take curve()"
+            "this log has scores and no predicted labels: cut a score at a threshold, as in "
+            "frame.mcc(pred=pl.col('score') >= 0.5), or use curve()"
         )
         raise ValueError(msg)
     if found is None:
         msg = (
-            "this log has no score: say which column is how sure the model is that a row is "
-            "positive, as in frame.mcc(score='probability')"
+            "this log has no score: say which column has the model's score for the positive "
+            "class, as in frame.mcc(score='probability')"
         )
         raise ValueError(msg)
     return found
 
 
 def model_named(baseline: IntoColumn | None, models: Columns) -> str | None:
-    """The model of the log that the baseline is, if it is one."""
+    """The name of the baseline if it is a model of the log, else None."""
     if isinstance(baseline, pl.Expr) and not baseline.meta.has_multiple_outputs():
         named = baseline.meta.is_column_selection()
         baseline = baseline.meta.output_name() if named else None
@@ -185,8 +185,8 @@ def _period(meaning: Meaning, period: IntoColumn, name: str) -> Columns:
     found = one(meaning.schema, period, name)
     if found.dtype != pl.Boolean:
         msg = (
-            f"{name} must say of each row whether it is, as in pl.col('day') < "
-            f"date(2026, 3, 15), but '{found.name}' is {found.dtype}"
+            f"{name} must be a Boolean condition, as in pl.col('day') < date(2026, 3, 15), but "
+            f"'{found.name}' is {found.dtype}"
         )
         raise pl.exceptions.SchemaError(msg)
     return found
@@ -195,26 +195,26 @@ def _period(meaning: Meaning, period: IntoColumn, name: str) -> Columns:
 def _dtypes(
     meaning: Meaning, labelled: Labelled, role: str, *, lists: bool
 ) -> tuple[pl.DataType, pl.DataType]:
-    """The dtype of the labels, and that of the predictions."""
+    """The dtype of the labels, and the dtype of the predictions."""
     if role == "score":
-        common_dtype([*meaning.gold.dtypes.items()])  # an error, for lists
+        common_dtype([*meaning.gold.dtypes.items()])  # raises for lists
         found = {*_models(meaning, role).dtypes.values()}
         return pl.Boolean(), pl.Float64() if len(found) > 1 else next(iter(found))
     if meaning.is_multilabel and lists:
         return meaning.label_dtype, pl.List(meaning.label_dtype)
-    labels = common_dtype(labelled)  # an error, for lists
+    labels = common_dtype(labelled)  # raises for lists
     return labels, labels
 
 
 def _is_positive(meaning: Meaning) -> pl.Expr:
-    """Whether a row is positive."""
+    """Whether the gold label of a row is positive."""
     gold = meaning.gold
     if meaning.positive is not None:
         return gold.expr == meaning.positive
     if gold.dtype != pl.Boolean:
         msg = (
             f"gold '{gold.name}' is {gold.dtype}: say which label is positive, as in positive="
-            f"{1 if gold.dtype.is_numeric() else 'fraud'!r}, or make it Boolean, as in "
+            f"{1 if gold.dtype.is_numeric() else 'fraud'!r}, or make gold Boolean, as in "
             f"pl.col('{gold.name}') == 'fraud'"
         )
         raise ValueError(msg)
@@ -224,7 +224,7 @@ def _is_positive(meaning: Meaning) -> pl.Expr:
 def _check_keys(keys: pl.Schema, answers: Sequence[str]) -> None:
     for name, dtype in keys.items():
         if dtype.is_object():
-            msg = f"key '{name}' has dtype Object, whose values cannot be grouped; cast it first"
+            msg = f"key '{name}' has dtype Object, which cannot be grouped; cast it first"
             raise pl.exceptions.SchemaError(msg)
         if name in answers:
             msg = (

@@ -1,17 +1,17 @@
-"""Integers that stand for labels, and for all that rows are grouped by, while they are counted.
+"""Integers in place of labels, and in place of group by columns, while rows are counted.
 
-Labels that are text are hashed, once, right after the scan: a score needs to know which labels are
-equal, not what they are. Of K labels, two share a hash of 63 or 64 bits with a probability below
-K² / 2⁶⁴, which is 6·10⁻¹⁰ for 10⁵ labels, whatever the number of rows, slices and pairs; these two
-would be scored as one class. The expression hashes all labels of more than 32 bits; and where pairs
-are joined to classes, a hash stands for the label whatever its dtype. Polars' hash differs between
-its versions, so it does not leave the query.
+Text labels are hashed once, right after the scan: a score needs to know which labels are equal, not
+the labels. Two of K labels share a hash of 63 or 64 bits with a probability below K² / 2⁶⁴, which
+is 6·10⁻¹⁰ for 10⁵ labels. The number of rows, slices and pairs does not matter. Two labels with one
+hash would be scored as one class. The expression hashes all labels of more than 32 bits. A join of
+pairs to classes uses a hash of the label, whatever its dtype. Polars' hash differs between its
+versions, so no hash leaves the query.
 
-Several columns of small, known widths are grouped by as one integer, a number whose digits they
-are: Booleans, integers of up to 32 bits, dates, Enums and Categoricals, each with a digit for null.
-It is exact, as is the way back. As many columns are in it as 63 bits are enough for, which are too
-few for two of 32 bits; the others are grouped by as they are. Where there are many groups, one
-integer takes half the time of several columns; where there are few, about as much.
+Several columns of small, known width are grouped by as one integer, with a column as a digit:
+Booleans, integers of up to 32 bits, dates, Enums and Categoricals. Each digit has a value for null.
+The integer is exact and can be decoded. It takes as many columns as fit into 63 bits, which is too
+few for two columns of 32 bits. All other columns are grouped by as they are. With many groups, one
+integer takes half the time of several columns; with few groups, about the same time.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ _BITS: Mapping[pl.DataType, int] = {
 
 
 def unnamed(log: SlicedLog) -> SlicedLog:
-    """The log with text labels as their hashes; null stays null.
+    """Replace text labels by their hashes; null stays null.
 
-    Sets of keys that are each counted from rows have these in 4 bytes, which is half of a hash.
+    If several sets of keys are counted from rows, text becomes Categorical instead: 4 bytes, half
+    the size of a hash.
     """
     counted_sets = sum(parent is None for parent in log.parents.values())
     if log.label_dtype != pl.String or log.is_multilabel or counted_sets > 1:
@@ -59,16 +60,17 @@ def unnamed(log: SlicedLog) -> SlicedLog:
 
 
 def of_label(label: pl.Expr) -> pl.Expr:
-    """What tells labels apart that are text, or take more than 32 bits: a UInt64."""
+    """Hash a label that is text, or wider than 32 bits, to a UInt64."""
     return label.hash()
 
 
 def of_class(slice_columns: Sequence[str], label: str) -> pl.Expr:
-    """What tells the classes of all slices apart, to join by: an Int128 of two words of hashes.
+    """Make a join key for the classes of all slices: an Int128 of two 64-bit hashes.
 
-    Both depend on the slice, the second on the label too: so the classes of two slices are
-    kept apart by both words, and those of one slice by the label, which is enough without keys.
-    That two slices of S share both is as likely as S² / 2¹²⁸, and 3·10⁻²³ for 10⁸ slices.
+    Both hashes depend on the slice, and the second also on the label. So both hashes tell two
+    slices apart, and the second tells the labels of one slice apart. Without keys, the label
+    itself is enough. Two of S slices share both hashes with a probability of S² / 2¹²⁸, which is
+    3·10⁻²³ for 10⁸ slices.
     """
     if not slice_columns:
         return pl.col(label)
@@ -82,7 +84,7 @@ def of_class(slice_columns: Sequence[str], label: str) -> pl.Expr:
 
 
 def grouped(rows: pl.LazyFrame, columns: Sequence[str], **aggregations: pl.Expr) -> pl.LazyFrame:
-    """Group rows by columns and aggregate; the narrow columns are grouped by as one integer."""
+    """Group rows by columns and aggregate. Narrow columns are grouped by as one integer."""
     number = _Number.of(rows.select(columns).collect_schema())
     if number is None:
         return rows.group_by(columns).agg(**aggregations)
@@ -95,18 +97,18 @@ def grouped(rows: pl.LazyFrame, columns: Sequence[str], **aggregations: pl.Expr)
 
 
 class Pair(NamedTuple):
-    """Two labels of one dtype as one integer, and back to what tells labels apart."""
+    """Two labels of one dtype as one integer, which can be decoded to a code per label."""
 
     number: pl.Expr
     radix: int
 
     def labels(self, number: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        """What tells the gold label apart, and the predicted one, from the number."""
+        """Decode a number to the codes of the gold label and of the predicted label."""
         return number // self.radix, number % self.radix
 
 
 def of_pair(gold: pl.Expr, pred: pl.Expr, dtype: pl.DataType) -> Pair:
-    """Two labels as an Int64 or Int128: exact if 32 bits are enough for each, else 63 of a hash."""
+    """Encode two labels as an Int64 or Int128: exact up to 32 bits each, else by 63-bit hashes."""
     digit = _Digit.of("", dtype)
     if digit is None:
         radix = _MOST
@@ -122,7 +124,7 @@ def of_pair(gold: pl.Expr, pred: pl.Expr, dtype: pl.DataType) -> Pair:
 
 @dataclass(frozen=True)
 class _Digit:
-    """A column as a digit of a number: its physical values, and the one below for null."""
+    """A column as a digit of a number: its physical values, and the least minus 1 for null."""
 
     name: str
     dtype: pl.DataType
@@ -131,7 +133,7 @@ class _Digit:
 
     @classmethod
     def of(cls, name: str, dtype: pl.DataType) -> _Digit | None:
-        """The digit that a column is, or None if its dtype is too wide."""
+        """Make the digit of a column, or None if its dtype is too wide."""
         if isinstance(dtype, pl.Enum):
             return cls(name, dtype, null=-1, radix=len(dtype.categories) + 1)
         physical = pl.Series(dtype=dtype).to_physical().dtype
@@ -142,11 +144,11 @@ class _Digit:
         return cls(name, dtype, null=least - 1, radix=2**bits + 1)
 
     def encoded(self, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-        """The physical values of the column, as integers of a dtype."""
+        """Encode the column as integers of a dtype: its physical values, or `null`."""
         return column.to_physical().cast(dtype).fill_null(self.null)
 
     def decoded(self, digit: pl.Expr) -> pl.Expr:
-        """The column, from the digit, which is 0 for null."""
+        """Decode a digit to the column. 0 is null."""
         value: pl.Expr = pl.when(digit > 0).then(digit + self.null)
         if isinstance(self.dtype, (pl.Enum, pl.Categorical)):
             return value.cat.to(self.dtype)
@@ -157,13 +159,13 @@ class _Digit:
 
 @dataclass(frozen=True)
 class _Number:
-    """Columns as one integer, whose digits they are, the last the lowest."""
+    """Columns as one integer, a column per digit. The last column is the lowest digit."""
 
     digits: Sequence[_Digit]
 
     @classmethod
     def of(cls, dtypes: pl.Schema) -> _Number | None:
-        """The number that narrow columns are, as many as fit; None if these are not two."""
+        """Take as many narrow columns as fit into a number; None if fewer than two fit."""
         digits: list[_Digit] = []
         for name, dtype in dtypes.items():
             digit = _Digit.of(name, dtype)
@@ -173,12 +175,12 @@ class _Number:
 
     @property
     def count(self) -> int:
-        """How many numbers there are."""
+        """The number of possible values."""
         return math.prod(digit.radix for digit in self.digits)
 
     @property
     def encoded(self) -> pl.Expr:
-        """The number, from the columns, in as few bytes as will do."""
+        """Encode the columns as a number, in the smallest dtype that fits."""
         bits = self.count.bit_length()
         dtype = pl.Int16() if bits < 16 else pl.Int32() if bits < 32 else pl.Int64()
 
@@ -189,7 +191,7 @@ class _Number:
         return reduce(with_digit, others, first.encoded(pl.col(first.name), dtype))
 
     def decoded(self, number: pl.Expr) -> dict[str, pl.Expr]:
-        """The columns, from the number."""
+        """Decode a number to the columns."""
         of_nulls = reduce(lambda high, low: high * low.radix + low.null, self.digits, 0)
         left, columns = number.cast(pl.Int64) - of_nulls, {}
         for digit in reversed(self.digits):

@@ -1,6 +1,6 @@
-"""A sliced log → how many of its rows are alike: in keys, gold, and the predictions of all models.
+"""A sliced log → counts of equal rows: the same keys, gold and predictions of all models.
 
-These counts tell all that the rows do, of one model beside another too. Pairs are of one model.
+Unlike pairs, which have one model, these counts also compare models. They lose nothing of the rows.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ HAS_NONE, TIMES = "polars_mcc:has_none", "polars_mcc:times"
 
 
 def joint(log: SlicedLog) -> pl.LazyFrame:
-    """A row per combination of values that occurs, with `N`, how many rows there are of it.
+    """Count rows per combination of values that occurs: `N` is the rows, or the sum of weights.
 
-    The keys have their names, the predictions theirs behind `PRED`. Rows without a weight are apart
-    from others: then `HAS_NONE` says whether they are, and `TIMES` how many rows there are.
+    Keys keep their names, and predictions have the prefix `PRED`. In a log with weights, rows
+    without a weight are counted separately: `HAS_NONE` marks them, and `TIMES` is the number of
+    rows.
     """
     sides = {GOLD: "gold", **{PRED + name: PRED + name for name in log.models}}
     labels = {name: pl.col(side) for name, side in sides.items()}

@@ -1,8 +1,8 @@
 """Rows or pairs → classes, where a row has several labels: gold and pred are lists.
 
-A row is one label or another of a class, so classes are what they are where rows have one label:
-how often a label is gold, is predicted, and is both. But they do not add up to the rows, which
-are counted apart. Lists are taken for sets: a label that is there twice is there.
+A class is the same as with one label a row: how often a label is gold, predicted and both. But the
+classes do not add up to the number of rows, so rows are counted separately. A list is a set: a
+label that is in a list twice counts once.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from polars_mcc._counts.sliced import SlicedLog
 
 
 def in_order(labels: pl.Expr) -> pl.Expr:
-    """A list of labels as that of a set: each once, sorted."""
+    """Sort a list of labels, and keep each label once."""
     return labels.list.unique().list.sort()
 
 
 _BOTH, _MISSED, _ADDED, _ROW, _LEFT_OUT = range(5)
-"""What is counted: labels that are gold and predicted, or one of these; rows, scored or not."""
+"""What is counted: labels in both lists, in gold only, in pred only; rows scored, or not."""
 
 
 def classes(log: SlicedLog, lists: pl.LazyFrame, *, are_counts: bool) -> pl.LazyFrame:
     """Reduce rows with lists of labels, or their counts, to classes, in one pass.
 
-    Counts have `n` and `n_null`, how many rows one stands for, and how many of these have no
-    weight. A row whose list is null, or has a null in it, is scored if null is a label. The columns
-    are those of `classes.py`, and `row_n`: the rows that are scored, on the label null.
+    Counts have `n`, the rows that one row of counts stands for, and `n_null`, the rows without a
+    weight. A row with a null list, or with a null in a list, is scored only if null is a label.
+    The columns are those of `classes.py`, and `row_n`: the rows that are scored, on the null label.
     """
     gold, pred = (pl.col(side).cast(pl.List(log.label_dtype)) for side in ("gold", "pred"))
     if log.nulls == "label":
@@ -37,18 +37,19 @@ def classes(log: SlicedLog, lists: pl.LazyFrame, *, are_counts: bool) -> pl.Lazy
     else:
         is_scored = _is_complete(gold) & _is_complete(pred)
     counts = _counts(log, is_scored) if are_counts else {}
-    rows = lists.select(*log.slice, gold=gold, pred=pred, is_scored=is_scored, **counts).cache()
-    gold, pred = pl.col("gold"), pl.col("pred")
+    # Before rows are filtered: Polars 2.0 panics at times in operations of lists on what is left.
     label_lists = {
         _BOTH: gold.list.set_intersection(pred),
         _MISSED: gold.list.set_difference(pred),
         _ADDED: pred.list.set_difference(gold),
     }
+    named = {f"labels {side}": labels for side, labels in label_lists.items()}
+    rows = lists.select(*log.slice, is_scored=is_scored, **named, **counts).cache()
     of_labels = [
         rows.filter("is_scored")
-        .select(*log.slice, *counts, label=labels, side=pl.lit(side, pl.UInt8))
+        .select(*log.slice, *counts, label=f"labels {side}", side=pl.lit(side, pl.UInt8))
         .explode("label")
-        for side, labels in label_lists.items()
+        for side in label_lists
     ]
     of_rows = rows.select(
         *log.slice,
@@ -79,10 +80,10 @@ def classes(log: SlicedLog, lists: pl.LazyFrame, *, are_counts: bool) -> pl.Lazy
 
 
 def _counts(log: SlicedLog, is_scored: pl.Expr) -> dict[str, pl.Expr]:
-    """How many units of its slice a row of counts is, and how many rows it leaves out."""
+    """The units of each row of counts, the rows that it leaves out, and the unit of its slice."""
     n, n_null = pl.col("n"), pl.col("n_null").cast(log.numbers.wide)
     scored_n = pl.when(is_scored).then(n).otherwise(0)
-    # A unit to count labels in too, of which there may be more than rows.
+    # The unit must fit the sum of labels too, and there may be more labels than rows.
     labels = pl.max_horizontal(1, pl.col("gold", "pred").list.len().cast(pl.Int64))
     unit = log.numbers.unit(log.within_slice((scored_n * labels).sum()))
     return {

@@ -1,4 +1,4 @@
-"""A sliced log → its pairs, whatever makes its slices: columns, sets of columns, windows."""
+"""A sliced log → its pairs, for keys that are columns, sets of columns, or windows."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from polars_mcc._counts.windows import counted_by_windows
 
 
 def pairs(log: SlicedLog) -> pl.LazyFrame:
-    """A row per slice and (gold, pred) that occurs, from one scan: see `counted`."""
+    """Count the rows of each slice and (gold, pred), in one scan: see `counted`."""
     return counted_by_sets(log) if log.windows is None else counted_by_windows(log)

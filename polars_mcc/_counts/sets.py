@@ -1,6 +1,6 @@
-"""Several sets of keys → their pairs, from rows that are counted once.
+"""Several sets of keys → their pairs, with few passes over the rows.
 
-Counts add up: a set that is part of another is summed up from the counts of that.
+Counts add up. So the counts of ("a",) come from the counts of ("a", "b"), and need no rows.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from polars_mcc._log.keys import KeySet, name_of
 
 
 def counted_by_sets(log: SlicedLog) -> pl.LazyFrame:
-    """The pairs of the slices of each set of keys, or of the one set that there is.
+    """Count the pairs of each set of keys, or of the only set.
 
-    A set that is part of another is summed up from the smallest such; only the others are
-    counted from rows. A key that is not of a set is null there; those of `always` are of all.
+    A set that is part of larger sets is summed up from the smallest of these. All other sets are
+    counted from rows. A key that is not in a set is null there. Every set has the keys in `always`.
     """
     if log.sets is None:
         return counted(log)
     parents = log.parents
     of_rows = _of_rows(log, [keys for keys, parent in parents.items() if parent is None])
-    pairs: dict[KeySet, pl.LazyFrame] = {}  # other sets are summed up from these
+    pairs: dict[KeySet, pl.LazyFrame] = {}  # the pairs that other sets are summed up from
     of_sets = []
     for sets, frame in of_rows.items():
         are_parents = [keys for keys in sets if keys in parents.values()]
@@ -42,7 +42,7 @@ def counted_by_sets(log: SlicedLog) -> pl.LazyFrame:
 
 
 def _as_set(log: SlicedLog, keys: KeySet, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """The pairs of one set of keys, with the name of the set and the columns of all keys."""
+    """Add the name of a set to its pairs, and a null column for each key that is not in the set."""
     inactive = {
         KEY + key: pl.lit(None, log.key_dtypes[key])
         for key in log.keys
@@ -61,7 +61,7 @@ def _counted_columns(log: SlicedLog) -> list[str]:
 
 
 def _of_one_set(log: SlicedLog, keys: KeySet) -> SlicedLog:
-    """The log whose slices are those of one set of keys."""
+    """The log with the slices of one set of keys."""
     return replace(log, keys=(*keys, *log.always), sets=None)
 
 
@@ -74,8 +74,8 @@ def _of_rows(log: SlicedLog, sets: Sequence[KeySet]) -> dict[tuple[KeySet, ...],
         return {(keys,): _as_set(log, keys, counted(_of_one_set(log, keys))) for keys in sets}
     if max(map(len, sets)) == 1:
         return {(*sets,): _of_single_keys(log, [key for (key,) in sets])}
-    # Crossed keys have so many groups that Polars would keep the rows of most in memory, were
-    # they counted in one grouping. So they are counted one by one, from columns kept in memory.
+    # Crossed keys have many groups: in one group by, Polars would keep the rows of most groups in
+    # memory. So the sets are counted one by one, from columns kept in memory.
     source = _encoded(log, [*log.frame.collect_schema()])
     clusters = {"cluster"} & {*log.extras}
 
@@ -87,9 +87,9 @@ def _of_rows(log: SlicedLog, sets: Sequence[KeySet]) -> dict[tuple[KeySet, ...],
 
 
 def _of_single_keys(log: SlicedLog, keys: Sequence[str]) -> pl.LazyFrame:
-    """Count each row once for each key, all in one grouping, which streams.
+    """Count each row once per key, in one group by, which streams.
 
-    Keys of one dtype share a column of values.
+    Keys of the same dtype share a column of values.
     """
     source = _encoded(log, ["gold", *(PRED + name for name in log.models)])
     dtypes = log.frame.collect_schema()
@@ -118,7 +118,7 @@ def _of_single_keys(log: SlicedLog, keys: Sequence[str]) -> pl.LazyFrame:
 
 
 def _encoded(log: SlicedLog, columns: Sequence[str]) -> SlicedLog:
-    """The log, for several passes over its rows: text of these columns as 4 bytes."""
+    """Cast text columns to Categorical, 4 bytes a value, for several passes over the rows."""
     dtypes = log.frame.collect_schema()
     text = [name for name in columns if dtypes.get(name) == pl.String]
     encoded = log.frame.with_columns(pl.col(text).cast(pl.Categorical)).cache()
@@ -132,7 +132,7 @@ def _encoded(log: SlicedLog, columns: Sequence[str]) -> SlicedLog:
 
 
 def _decoded(log: SlicedLog, pairs: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
-    """The pairs of a log that was encoded, with labels, and what of these columns is text."""
+    """Cast the pairs of an encoded log back: the labels, and those of `columns` that were text."""
     dtypes = log.frame.collect_schema()
     text = [name for name in columns if dtypes[name] == pl.String]
     pairs = pairs.with_columns(pl.col(text).cast(pl.String))

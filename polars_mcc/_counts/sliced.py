@@ -1,9 +1,8 @@
-"""A log, cut into the slices of a question: its columns renamed, and what is known of them.
+"""A log, cut into slices: a frame with renamed columns, and the facts that counting needs.
 
-A sliced log is a lazy frame with the columns `key:<name>` …, `gold`, `weight`, and `pred:<name>`
-for each model; and with `baseline`, `cluster`, or periods, if the question asks for them. A row
-stands for `weight` rows: 1 in a log as it was written, `n` in a counts table. A log of another
-engine comes in as the counts of its rows.
+The lazy frame has the columns `key:<name>` for each key, `gold`, `weight`, and `pred:<name>` for
+each model. It has `baseline`, `cluster`, or periods if a verb needs them. A row stands for `weight`
+rows: 1 in a log of rows, `n` in a counts table. The log of another engine arrives as counts.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from polars_mcc._log.choices import Nulls
 from polars_mcc._log.keys import KeySet, Windows, name_of
 from polars_mcc._log.text import as_text
 
-SET = "keys"  # the column that names the set of keys of a slice, where there are several sets
-COMPLETE = "complete"  # the column that says whether the log has rows for all of a window
+SET = "keys"  # names the set of keys of a slice, if there are several sets
+COMPLETE = "complete"  # whether the log covers the whole window
 LONG = ("slice", "value")  # the columns of a slice in the long form
 
 KEY = "key:"
@@ -30,47 +29,47 @@ _MODEL = "model:"
 
 @dataclass(frozen=True)
 class SlicedLog:
-    """A log that is ready to be counted."""
+    """A log that is ready to count."""
 
     frame: pl.LazyFrame
-    keys: KeySet  # the names of the keys; of a window, last
+    keys: KeySet  # the names of the keys; the key of a window is last
     key_dtypes: pl.Schema
     models: tuple[str, ...]
-    has_models: bool  # whether the model tells slices apart: there may be several
+    has_models: bool  # whether slices have a model: there may be several models
     label_dtype: pl.DataType
     pred_dtype: pl.DataType
-    """The dtype of the predictions: of labels, of lists of them, or of a score."""
+    """The dtype of the predictions: labels, lists of labels, or a score."""
     weight_name: str | None
     is_frequency: bool
     numbers: Numbers
     nulls: Nulls
     zero_division: float | None
     has_total: bool
-    """Whether one of the slices is all rows, which is there though there are no rows."""
+    """Whether there is a total slice. It is in the answer even if the log has no rows."""
     is_multilabel: bool = False
     extras: tuple[str, ...] = ()
-    """Columns by which pairs are kept apart besides: `baseline`, `cluster`, periods."""
+    """Further columns to group pairs by: `baseline`, `cluster`, periods."""
     weight_sums: tuple[str, ...] = ()
-    """What another engine has added up: the least weight, the rows without one, the squares."""
-    sets: tuple[KeySet, ...] | None = None  # the sets of keys that make slices, if they are several
-    always: KeySet = ()  # the keys that are in every set: that of a window
+    """Aggregates by another engine: the least weight, the rows without a weight, the squares."""
+    sets: tuple[KeySet, ...] | None = None  # the sets of keys, if there are several
+    always: KeySet = ()  # the keys in every set: the key of a window
     windows: Windows | None = None
     apart: tuple[str, ...] = ()
-    """Columns that tell slices apart besides the keys: a period, a number."""
+    """Further columns of a slice besides its keys: a period, a number."""
     is_long: bool = False
-    """Whether the answer has a slice as the names of its keys, and their values."""
+    """Whether the answer shows a slice in two columns: the names of its keys, and their values."""
 
     @property
     def slice(self) -> list[str]:
-        """The columns that make a slice."""
+        """The columns that identify a slice."""
         return [*self.names]
 
     @property
     def names(self) -> dict[str, str]:
-        """The columns that make a slice, with the names that they have in an answer.
+        """The columns that identify a slice, each with its name in an answer.
 
-        They are the keys, and the model if there are several; before these, what else tells slices
-        apart: the set of keys that they are of, a period.
+        The order is: the set of keys, if there are several; other columns, such as a period; the
+        keys; whether a window is complete; and the model, if there are several.
         """
         sets = () if self.sets is None else (SET,)
         names = {name: name for name in (*sets, *self.apart)}
@@ -80,7 +79,7 @@ class SlicedLog:
 
     @property
     def parents(self) -> dict[KeySet, KeySet | None]:
-        """For each set of keys, the smallest that has all of them and more, if there is one."""
+        """For each set of keys, the smallest larger set with all of these keys, or None."""
         by_size = sorted(self.sets or (), key=len)
         return {
             keys: next((other for other in by_size if {*keys} < {*other}), None)
@@ -89,7 +88,7 @@ class SlicedLog:
 
     @property
     def set_names(self) -> pl.Enum:
-        """The dtype of the set of keys: in the order asked for."""
+        """The dtype of the set of keys: an Enum, in the order that the user gave."""
         return pl.Enum(map(name_of, self.sets or ()))
 
     @property
@@ -99,7 +98,7 @@ class SlicedLog:
 
     @property
     def model_dtype(self) -> pl.Enum:
-        """The dtype of the model: in the order given."""
+        """The dtype of the model: an Enum, in the order that the user gave."""
         return pl.Enum(self.models)
 
     @property
@@ -108,13 +107,13 @@ class SlicedLog:
         return replace(self, keys=(), sets=None, always=(), windows=None, has_total=False)
 
     def once(self, pairs: pl.LazyFrame) -> pl.LazyFrame:
-        """The pairs of one set of keys: each row once, though several sets have it."""
+        """Keep the pairs of one set of keys: several sets would count each row several times."""
         if self.sets is None:
             return pairs
         return pairs.filter(pl.col(SET) == name_of(self.sets[0]))
 
     def each_model(self) -> Iterator[tuple[str, list[pl.Expr]]]:
-        """For each model, its name and the columns that make its slice."""
+        """For each model, its name and the columns of its slice."""
         keys = [pl.col(KEY + key) for key in self.keys]
         for name in self.models:
             model = [pl.lit(name, self.model_dtype).alias(_MODEL)] if self.has_models else []
@@ -122,9 +121,9 @@ class SlicedLog:
 
     @property
     def rows(self) -> pl.LazyFrame:
-        """A row per row and model: the slice, `gold`, `pred`, `weight` and the extras."""
-        # Several models share one scan, and need one dtype; the labels of one are cast when
-        # they are counted.
+        """The rows of the log, repeated per model: slice, `gold`, `pred`, `weight` and extras."""
+        # Several models share one scan and must have one dtype. The labels of a single model are
+        # cast later, on the counts.
         frame = self.frame.cache() if self.has_models else self.frame
         return pl.concat(
             frame.select(
@@ -139,15 +138,15 @@ class SlicedLog:
         )
 
     def per_slice(self, frame: pl.LazyFrame, **sums: pl.Expr) -> pl.LazyFrame:
-        """Aggregate by slice; without keys all rows are one slice, even if there are none."""
+        """Aggregate by slice. Without keys there is one slice, even if there are no rows."""
         return frame.group_by(self.slice).agg(**sums) if self.slice else frame.select(**sums)
 
     def within_slice(self, aggregation: pl.Expr) -> pl.Expr:
-        """An aggregation over the slice of a row, as a column."""
+        """Repeat an aggregation of each slice on the rows of the slice."""
         return aggregation.over(self.slice) if self.slice else aggregation
 
     def beside(self, frame: pl.LazyFrame, slices: pl.LazyFrame) -> pl.LazyFrame:
-        """Add the columns of a row per slice to the rows of each slice."""
+        """Join `slices`, a row per slice, to the rows of each slice."""
         return frame.join(slices, on=self.slice or pl.lit(0), how="left", nulls_equal=True)
 
     def per_model(self, frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -159,7 +158,7 @@ class SlicedLog:
         return pl.LazyFrame({_MODEL: self.models}, schema={_MODEL: self.model_dtype})
 
     def with_total(self, classes: pl.LazyFrame) -> pl.LazyFrame:
-        """Add a class of nothing to the slices that are a whole log, which may have no rows."""
+        """Add an empty class to the total slice, so that the slice exists without rows."""
         if not self.has_total or not self.slice:
             return classes
         total = [] if self.sets is None else [pl.lit(name_of(()), self.set_names).alias(SET)]
@@ -167,12 +166,12 @@ class SlicedLog:
         return pl.concat([classes, nothing], how="diagonal")
 
     def answer(self, slices: pl.LazyFrame, *order: str) -> pl.LazyFrame:
-        """Sort by key, model and `order`, and give keys and model their names back."""
+        """Sort by key, model and `order`, and rename the slice columns for the answer."""
         by = [*self.slice, *order]
         return self.named(slices.sort(by, maintain_order=True) if by else slices)
 
     def named(self, slices: pl.LazyFrame) -> pl.LazyFrame:
-        """Give keys and model their names back."""
+        """Rename the slice columns to their names in an answer."""
         texts = (pl.col(name).cast(pl.String) for name in (SET, _MODEL) if name in self.names)
         names, long = self.names, {}
         if self.is_long:
@@ -202,7 +201,7 @@ class SlicedLog:
         return pl.when(has_value).then(pl.concat_str(values, separator=", ", ignore_nulls=True))
 
     def distinct_labels(self) -> pl.LazyFrame:
-        """The labels that occur, gold or predicted, without null, sorted: one column."""
+        """The sorted labels that occur as gold or as predicted, without null: one column."""
         sides = [
             self.rows.select(label=pl.col(side).cast(self.label_dtype)) for side in ("gold", "pred")
         ]

@@ -1,4 +1,4 @@
-"""Trailing windows → their pairs, from rows that are counted once, by the parts of the windows."""
+"""Trailing windows → their pairs. Rows are counted once, by part; parts add up to windows."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _LAST, _END = "last:", "end:"
 
 
 def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
-    """The pairs of each window, from those of its parts, up to the last step of the log.
+    """Count the pairs of each window from the pairs of its parts, up to the last step of the log.
 
-    Steps are counted from the origin, where the first begins. A window that ends with step j is
-    of as many steps as there are in a window, and is named by its last day, hour, minute or
-    second. Rows without a time are in one slice of their own.
+    Steps are numbered from the origin, where the first step begins. A window ends with a step and
+    has a fixed number of steps. Its name is its last day, hour, minute or second. Rows without a
+    time form a slice of their own.
     """
     windows = log.windows
     assert windows is not None  # noqa: S101 - for the type checker
     key = KEY + windows.index.name
     index, origin, ends = pl.col(key), pl.col(_ORIGIN), pl.col(_ENDS)
-    # The scan is shared by the rows and by what is asked of all: when they begin and end.
+    # One scan serves the rows and the span of the log, its first and last time.
     frame = log.frame.cache()
     span = frame.select(
         _truncated(windows, index.min(), _part(windows)).alias(_ORIGIN),
@@ -49,7 +49,7 @@ def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
     start = _after(windows, origin, index + 1 - windows.per_window)
     end = _last(windows, _after(windows, origin, index + 1))
     is_complete = (start >= pl.col(_BEGINS)) & (end <= ends)
-    # There are far fewer windows than slices of them.
+    # Join by window: there are far fewer windows than slices.
     slices = merged(parts, of_steps).cache()
     steps = slices.group_by(key).agg().join(span, how="cross")
     named = steps.select(key, end.alias(_END), is_complete.alias(COMPLETE))
@@ -58,12 +58,12 @@ def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
 
 
 def _unit(windows: Windows) -> str:
-    """What names windows: days, or of a clock the unit of steps."""
+    """The unit of window names: days, or the unit of steps if it is shorter than a day."""
     return windows.unit if windows.is_clock else "d"
 
 
 def _part(windows: Windows) -> str:
-    """The parts by which rows are counted; a step is one or several."""
+    """The length of a part: rows are counted by part, and a step is one or several parts."""
     if windows.align == "calendar":
         return f"{windows.number}{windows.unit}"
     return "1mo" if windows.is_months else f"1{_unit(windows)}"
@@ -73,12 +73,12 @@ def _truncated(windows: Windows, time: pl.Expr, length: str) -> pl.Expr:
     zone = getattr(windows.index.dtype, "time_zone", None)
     if not (windows.is_clock and zone):
         return time.dt.truncate(length)
-    # Hours of the clock are not all alike.
+    # In local time, hours repeat or are missing when clocks are set.
     return time.dt.convert_time_zone("UTC").dt.truncate(length).dt.convert_time_zone(zone)
 
 
 def _step(windows: Windows, origin: pl.Expr, time: pl.Expr) -> pl.Expr:
-    """The step that a time is in, from 0."""
+    """The number of the step of a time, from 0."""
     if windows.is_clock:
         passed = (time - origin).dt.total_nanoseconds()
     elif windows.is_months:
@@ -93,12 +93,12 @@ def _months(time: pl.Expr) -> pl.Expr:
 
 
 def _after(windows: Windows, origin: pl.Expr, steps: pl.Expr) -> pl.Expr:
-    """The time that is so many steps after the origin."""
+    """The time that is a number of steps after the origin."""
     unit = "ns" if windows.is_clock else "mo" if windows.is_months else "d"
     length = pl.concat_str((steps * windows.size).cast(pl.String), pl.lit(unit))
     if windows.is_clock or windows.index.dtype == pl.Date:
         return origin.dt.offset_by(length)
-    # From noon: there are days without a midnight, when clocks are set.
+    # From noon: days on which clocks are set may have no midnight.
     return origin.dt.offset_by("12h").dt.offset_by(length).dt.truncate("1d")
 
 

@@ -1,1 +1,1 @@
-"""Pairs and classes → how sure a score is, and a difference of two."""
+"""Pairs and classes → standard errors and intervals of scores, and of their differences."""

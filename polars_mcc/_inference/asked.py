@@ -1,4 +1,4 @@
-"""Which scores are asked for, how sure of them, and what their intervals are made from."""
+"""The options of an estimate, and the counts from which its intervals are made."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from polars_mcc._scores.r_k import Summed
 
 
 def columns_of(metrics: Iterable[str]) -> list[str]:
-    """The columns that tell how sure these scores are."""
+    """The columns of the standard error and both limits of each metric."""
     return [f"{metric}_{what}" for metric in metrics for what in ("se", "low", "high")]
 
 
 def with_limits_of(metrics: Iterable[str]) -> list[str]:
-    """For each metric: its score, its standard error and both limits."""
+    """The columns of the score, the standard error and both limits of each metric."""
     return [column for metric in metrics for column in (metric, *columns_of([metric]))]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Which scores are asked for, and how sure of them: a level, and how intervals are made."""
+    """What is asked for: metrics, a confidence level, and the method of the intervals."""
 
     ci: float
     method: Method = defaults.METHOD
@@ -41,7 +41,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Counted:
-    """What intervals of metrics of one kind are made from."""
+    """The counts and sums from which intervals are made, for metrics of one kind."""
 
     log: SlicedLog
     cells: pl.LazyFrame
@@ -63,17 +63,18 @@ class Counted:
         return variances(self.log, rows, parts)
 
     def beside(self, scores: pl.LazyFrame, known: pl.LazyFrame) -> pl.LazyFrame:
-        """Add columns to scores. The scores keep their own `n_clusters`."""
+        """Join the columns of `known` to scores. The scores keep their own `n_clusters`."""
         if "n_clusters" in scores.collect_schema():
             known = known.drop("n_clusters", strict=False)
         return self.log.beside(scores, known)
 
 
 def critical(log: SlicedLog, ci: float) -> pl.Expr:
-    """How many standard errors an interval reaches: of the normal, or of Student's t.
+    """The critical value: the standard errors to each side, of the normal or of Student's t.
 
-    Student's t has one degree of freedom less than there are clusters; from 3 on, by the
-    expansion of Fisher and Cornish (1960), which is 0.1 % off at 3 and exact at many.
+    Student's t is for clusters: it has one degree of freedom less than there are clusters. One
+    and two degrees are exact. From 3 on it is the expansion of Fisher and Cornish (1960). Its
+    error is 0.1 % at 3, and goes to 0 with more.
     """
     z = normal_critical(ci)
     if not log.has_clusters:

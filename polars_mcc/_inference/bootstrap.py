@@ -1,8 +1,9 @@
 """Pairs → intervals by resampling: the one step that is not a query.
 
 To draw n rows of a slice with replacement is to draw the counts of its pairs from a multinomial
-distribution. So a replicate costs as much as there are pairs, whatever n. Of clusters, whole
-clusters are drawn. What is drawn is scored as any slice is, so every metric has a bootstrap.
+distribution. So the cost of a replicate depends on the number of pairs, not on n. If the log has
+clusters, whole clusters are drawn. A replicate is scored like any slice, so every metric has a
+bootstrap.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ _Floats: TypeAlias = npt.NDArray[np.float64]
 _Ints: TypeAlias = npt.NDArray[np.int64]
 
 _AT_A_TIME = 2**21  # how many counts are drawn before they are scored
-_SLICE, _DRAW = "of:slice", "of:draw"  # names that no metric has
+_SLICE, _DRAW = "of:slice", "of:draw"  # no metric has these names
 
 _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
 class Table:
-    """The cells of a slice: its pairs, apart by cluster if whole clusters are drawn."""
+    """The cells of a slice: its pairs, split by cluster if whole clusters are drawn."""
 
     cells: pl.DataFrame  # `gold`, `pred`, `n`, and `cluster`
     place: int = 0
@@ -52,7 +53,7 @@ class Table:
 
     @cached_property
     def clusters(self) -> _Ints | None:
-        """The number of the cluster of each cell, from 0 on."""
+        """The cluster of each cell, as a number from 0 on."""
         if "cluster" not in self.cells.columns:
             return None
         ranks = self.cells["cluster"].rank("dense").fill_null(0)  # a null is a cluster too
@@ -65,7 +66,7 @@ class Table:
         return 0 if self.clusters is None else int(self.clusters.max()) + 1
 
     def draws(self, generator: np.random.Generator, size: int) -> _Ints:
-        """The rows of each cell, in so many replicates: (size, cells)."""
+        """Draw the rows of each cell in `size` replicates: an array (size, cells)."""
         if self.clusters is None:
             return generator.multinomial(int(self.n.sum()), self.n / self.n.sum(), size=size)
         shares = np.full(self.n_clusters, 1 / self.n_clusters)
@@ -73,7 +74,7 @@ class Table:
         return drawn[:, self.clusters] * self.n
 
     def without_a_draw(self, step: int) -> Iterator[_Ints]:
-        """The rows of each cell without one row, or one cluster: the jackknife, step by step."""
+        """The rows of each cell with one row or cluster left out: the jackknife, in steps."""
         n = self.n
         place = np.arange(len(n)) if self.clusters is None else self.clusters
         draws = len(n) if self.clusters is None else self.n_clusters
@@ -82,7 +83,7 @@ class Table:
             yield n - is_out if self.clusters is None else np.where(is_out, 0, n)
 
     def as_pairs(self, counts: _Ints) -> pl.DataFrame:
-        """The pairs of tables with other counts, (tables, cells): a row per table and cell."""
+        """The pairs of tables with these counts, (tables, cells): a row per table and cell."""
         tables, cells = counts.shape
         place = np.tile(np.arange(cells), tables)
         return self.cells.select("gold", "pred")[place].select(
@@ -94,7 +95,7 @@ class Table:
         )
 
     def as_classes(self, counts: _Ints) -> pl.DataFrame:
-        """The classes of tables with other counts, (tables, cells): a row per table and class."""
+        """The classes of tables with these counts, (tables, cells): a row per table and class."""
         gold, pred = self._codes
         labels, tables = self._labels, len(counts)
         is_hit = gold == pred
@@ -131,7 +132,7 @@ class Table:
 def resampled(log: SlicedLog, asked: Asked, method: Bootstrap) -> pl.DataFrame:
     """Score each slice, with `_se`, `_low` and `_high` of each metric from replicates.
 
-    Each slice has a generator of its own, so that threads do not change what is drawn.
+    Each slice has its own random generator, so threads do not change the draws.
     """
     counted = pairs(log).collect()
     plain = replace(log, extras=())
@@ -189,7 +190,7 @@ def resampled(log: SlicedLog, asked: Asked, method: Bootstrap) -> pl.DataFrame:
 
 
 def _portions(tables: Sequence[Table], replicates: int) -> Iterator[list[Table]]:
-    """The tables, in portions whose replicates fit into memory."""
+    """Split the tables into portions whose replicates fit into memory."""
     portion: list[Table] = []
     for table in tables:
         if sum(one.cells.height for one in [*portion, table]) * replicates > _AT_A_TIME:
@@ -202,7 +203,7 @@ def _portions(tables: Sequence[Table], replicates: int) -> Iterator[list[Table]]
 def _scored(
     log: SlicedLog, asked: Asked, tables: Sequence[Table], steps: Iterable[Sequence[_Ints | None]]
 ) -> list[dict[str, _Floats]]:
-    """The scores of tables with other counts, by metric; NaN if there is none."""
+    """Score tables with the counts of `steps`: an array per metric, NaN where undefined."""
     one = replace(log.whole, has_models=False, extras=(), apart=(_SLICE, _DRAW))
     wide, names = one.numbers.wide, [metric.name for metric in asked.metrics]
     needs_pairs = any(metric.pairs for metric in asked.metrics)
@@ -214,7 +215,7 @@ def _scored(
     def scores(drawn: Iterable[tuple[Table, _Ints]]) -> pl.DataFrame:
         with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
             rows = pl.concat(threads.map(rows_of, drawn)).lazy()
-        cells = merged(one, rows) if needs_pairs else None  # of several clusters
+        cells = merged(one, rows) if needs_pairs else None  # adds up the clusters of a pair
         classes = rows.with_columns(
             pl.col("^(gold|pred|hit)_n$").cast(wide), null_n=pl.lit(0, wide), unit=pl.lit(1.0)
         )
@@ -240,12 +241,12 @@ def _interval(
     ci: float,
     influences: _Floats | None,
 ) -> tuple[float | None, ...]:
-    """What the replicates of a score say: its standard error and limits, None if unknown."""
+    """The standard error and limits of a score, from its replicates; None if unknown."""
     unknown = (None, None, None)
     ends = () if metric.range is None else (metric.range.low, metric.range.high)
     is_end = any(score == end for end in ends if not isinstance(end, pl.Expr))
     if score is None or not math.isfinite(score) or is_end:
-        return unknown  # The rows there say nothing of others.
+        return unknown  # At an end of the range, replicates do not vary.
     replicates = replicates[np.isfinite(replicates)]
     if len(replicates) < 2 or replicates.min() == replicates.max():
         return unknown
@@ -260,7 +261,7 @@ def _interval(
 
 
 def _influences(without: _Floats, weights: _Floats | _Ints) -> _Floats:
-    """How far each draw moves a score, from the score without it; as often as there are such."""
+    """How far each draw moves a score, from the score without it, and how often it occurs."""
     known = ~np.isnan(without)
     without, weights = without[known], weights[known]
     if not len(without):
@@ -287,7 +288,7 @@ def _bca(tails: list[float], replicates: _Floats, score: float, influences: _Flo
 
 
 def _added_up(counts: _Ints, codes: _Ints, labels: int) -> _Ints:
-    """Counts of shape (tables, cells), added up by a code per cell: (tables, labels)."""
+    """Add up counts of shape (tables, cells) by the code of each cell: (tables, labels)."""
     sums = np.zeros((len(counts), labels), dtype=np.int64)
     if len(codes):
         order = np.argsort(codes, kind="stable")

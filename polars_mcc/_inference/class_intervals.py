@@ -1,8 +1,8 @@
-"""Pairs and classes → how sure the scores of each class are.
+"""Pairs and classes → standard errors and intervals of the scores of each class.
 
-A row moves the score of a class by its gold label, by its prediction, or by both. Rows of other
-labels move it not at all, but for the mean, which is taken off all. So four kinds of rows tell the
-variance, and there is no sum over classes.
+A row moves the score of a class by its gold label, by its prediction, or by both. A row with other
+labels moves it only through the mean, which is subtracted from every influence. So four kinds of
+rows give the variance, without a sum over classes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from polars_mcc._scores.metric import CLASS_RANGES
 def of_each(
     log: SlicedLog, cells: pl.LazyFrame, pairs: pl.LazyFrame, classes: pl.LazyFrame, asked: Asked
 ) -> pl.LazyFrame:
-    """The limits of the scores of each class, a row per slice and class.
+    """The standard errors and limits of the scores of each class, a row per slice and class.
 
-    The cells are pairs apart by cluster, if the log has clusters.
+    The cells are pairs, split by cluster if the log has clusters.
     """
     moves = of_each_class()
     names = [*moves]
@@ -82,11 +82,11 @@ def of_each(
 def _variances(
     log: SlicedLog, cells: pl.LazyFrame, classes: pl.LazyFrame, names: list[str]
 ) -> pl.LazyFrame:
-    """The `variance:` of each score, and the `draws`: independent rows, or clusters.
+    """The `variance:` of each score, and the effective number of `draws`: rows, or clusters.
 
-    With x the sum of what the rows of a draw move that have the label, and m the mean, a draw of n
-    rows moves the score by x - m·n. A draw without the label has x = 0, so the sum of squares over
-    all draws is Σ x² - 2m Σ x·n + m² Σ n².
+    In a draw of n rows, x is the sum over the rows with the label of how far each moves the score.
+    With the mean m, the draw moves the score by x - m·n. A draw without the label has x = 0. So
+    the sum of squares over all draws is Σ x² - 2m Σ x·n + m² Σ n².
     """
     if log.is_frequency and not log.has_clusters:
         n = pl.col("s")
@@ -139,7 +139,7 @@ _Moved: TypeAlias = Mapping[str, pl.Expr]
 def _of_rows(
     log: SlicedLog, one: pl.LazyFrame, rows: pl.LazyFrame, moved: _Moved
 ) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """The sums Σ x² and Σ x·n of each class, and the `n` and Σ n² of each slice: of rows."""
+    """Sum over rows: Σ x² and Σ x·n of each class, `n` and Σ n² of each slice."""
     squares = pl.col("nn")
     products = {f"nx:{name}": (squares * x).sum() for name, x in moved.items()}
     squared = {f"xx:{name}": (squares * x.pow(2)).sum() for name, x in moved.items()}
@@ -150,7 +150,7 @@ def _of_rows(
 def _of_clusters(
     log: SlicedLog, one: pl.LazyFrame, rows: pl.LazyFrame, moved: _Moved
 ) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """The same sums over clusters: x and n are then sums over the rows of a cluster."""
+    """Sum over clusters, as `_of_rows` does: x and n are sums over the rows of a cluster."""
     n, size = pl.col("n"), pl.col("size")
     sizes = one.group_by(*log.slice, "cluster").agg(size=n.sum())
     drawn = (

@@ -1,7 +1,7 @@
 """Expressions → their derivatives, by the rules of arithmetic.
 
-Polars tells what an expression is made of (`Expr.meta.serialize`). So a score that is written once,
-as an expression over the classes of a slice, has derivatives too: nothing else is to be written.
+Polars gives the parts of an expression (`Expr.meta.serialize`). So a score is written once, as an
+expression over the classes of a slice. Its derivatives follow from this expression.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _FLOATS = [{"Literal": name} for name in ("Float64", "Float32")]
 
 
 class NoDerivativeError(ValueError):
-    """An expression is made of something that has no derivative here; the message says of what."""
+    """A part of an expression has no derivative here; the message names the part."""
 
 
 @dataclass(frozen=True)
 class _Where:
-    """A derivative of 1 where it holds, and of 0 elsewhere, whatever it is multiplied with."""
+    """A derivative of 1 where `holds` is true, else 0; times any number, the 0 stays 0."""
 
     holds: pl.Expr
 
@@ -40,32 +40,32 @@ _Step: TypeAlias = "pl.Expr | _Where"
 
 @dataclass(frozen=True)
 class Value:
-    """An expression of a row, and its derivative by each column. A missing derivative is 0."""
+    """An expression per row, and its derivative by each column. A missing derivative is 0."""
 
     value: pl.Expr
     by: Mapping[str, pl.Expr]
     only: pl.Expr | None = None
-    """The rows that a filter has left, if there was one."""
+    """The condition of a filter, if there is one."""
 
 
 @dataclass(frozen=True)
 class _Aggregate:
     """A column that is an aggregation over the rows of a slice, and how each row moves it."""
 
-    level: int  # 0 if it is of columns of the frame, 1 if it is of such aggregations, and so on
+    level: int  # 0: over columns of the frame; 1: over aggregations of level 0; and so on
     value: pl.Expr
     by: Mapping[str, pl.Expr]
 
 
 class Tape:
-    """Expressions over the rows of slices, with their aggregations as columns, each computed once.
+    """Expressions over the rows of slices. Each aggregation is a column, computed once.
 
-    Sums are taken in the order of the rows: a frame that is sorted has the same ones each time.
+    Sums follow the order of the rows, so a sorted frame gives the same sums each time.
 
     Args:
-        by: Derivatives are taken by these columns.
-        within_slice: What makes an aggregation a column.
-        definitions: Columns that are expressions over those.
+        by: The columns by which derivatives are taken.
+        within_slice: Turns an aggregation into a column.
+        definitions: Columns that are expressions over the columns of `by`.
     """
 
     def __init__(
@@ -84,11 +84,11 @@ class Tape:
             self._defined[name] = Value(pl.col(name), self.read(expression).by)
 
     def read(self, expression: pl.Expr) -> Value:
-        """The expression over columns of the frame and of aggregations, or a NoDerivativeError."""
+        """Rewrite an expression with its aggregations as columns, or raise NoDerivativeError."""
         return self._value(json.loads(expression.meta.serialize(format="json")))
 
     def with_aggregates(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Add the aggregations of all that was read."""
+        """Add the aggregations of all expressions that were read, as columns."""
         for level in sorted({aggregate.level for aggregate in self._aggregates.values()}):
             frame = frame.with_columns(
                 aggregate.value.alias(name)
@@ -138,11 +138,11 @@ class Tape:
         return self._defined.get(name) or Value(pl.col(name), {name: _ONE})
 
     def _cast(self, node: Node, content: Node) -> Value:
-        if content["dtype"] not in _FLOATS:  # A step has no derivative.
+        if content["dtype"] not in _FLOATS:  # A step function has no derivative.
             raise NoDerivativeError(_name_of({"Cast": content}))
         return self._chained(node, [content["expr"]], lambda *_: [_ONE])
 
-    def _filtered(self, node: Node, content: Node) -> Value:  # noqa: ARG002 - as of other rules
+    def _filtered(self, node: Node, content: Node) -> Value:  # noqa: ARG002 - as in other rules
         of_all = self._value(content["input"])
         return Value(of_all.value, of_all.by, self._expression(content["by"]))
 
@@ -153,14 +153,14 @@ class Tape:
 
     def _function(self, node: Node, content: Node) -> Value:
         name, parts = _name_of(content["function"]), content["input"]
-        if name == "DropNulls":  # Aggregations leave nulls out.
+        if name == "DropNulls":  # Aggregations ignore nulls anyway.
             return self._value(parts[0])
         if name == "Clip":
             return self._chained(node, parts, _clip(content["function"]["Clip"]))
         return self._chained(node, parts, _FUNCTIONS.get(name))
 
     def _chained(self, node: Node, nodes: Sequence[Node], rule: _Rule | None) -> Value:
-        """A function of parts, from its derivatives by them."""
+        """A function of parts; `rule` gives its derivatives by these parts."""
         if rule is None:
             raise NoDerivativeError(_name_of(node))
         parts = [self._value(part) for part in nodes]
@@ -187,7 +187,7 @@ class Tape:
         return [self._replaced(part) for part in node] if isinstance(node, list) else node
 
     def _depends(self, node: Node) -> bool:
-        """Whether a part of an expression has a derivative: whether it uses a column of `by`."""
+        """Whether a part of an expression uses a column of `by`, so that it has a derivative."""
         if isinstance(node, dict) and isinstance(column := node.get("Column"), str):
             return column in self._by or column in self._defined
         if _is_aggregation(node) and (node == "Len" or _COUNTS & {*node["Agg"]}):
@@ -254,7 +254,7 @@ def _as_it_is(node: Node) -> pl.Expr:
 
 
 def _unfiltered(node: Node) -> Node:
-    """The same without its filters, which hold for the whole."""
+    """A part of an expression without its filters, which the caller applies to the whole."""
     if isinstance(node, dict):
         if "Filter" in node:
             return _unfiltered(node["Filter"]["input"])
@@ -263,7 +263,7 @@ def _unfiltered(node: Node) -> Node:
 
 
 def _name_of(node: Node) -> str:
-    """What a message calls a part of an expression: its function, operator or aggregation."""
+    """The name of a part in a message: its function, operator or aggregation."""
     if not isinstance(node, dict):
         return str(node)
     [(kind, content), *_] = node.items()
@@ -284,7 +284,7 @@ def _times(step: _Step, one: pl.Expr) -> pl.Expr:
 
 
 _Rule: TypeAlias = Callable[..., "Sequence[_Step]"]
-"""The derivatives of a function by its arguments, from these."""
+"""From the arguments of a function, its derivatives by each argument."""
 
 _OPERATORS: Mapping[str, _Rule] = {
     "Plus": lambda *_: [_ONE, _ONE],
@@ -326,7 +326,7 @@ _FUNCTIONS: Mapping[str, _Rule] = {
     "Log": lambda x, base: [1 / x / base.log(), -x.log() / base / base.log().pow(2)],
     "Log1p": lambda x: [1 / (1 + x)],
     "Sqrt": lambda x: [0.5 / x.sqrt()],
-    "Generic": lambda x, power: [power * x.pow(power - 1), x.pow(power) * x.log()],  # of powers
+    "Generic": lambda x, power: [power * x.pow(power - 1), x.pow(power) * x.log()],  # pow
     "ArcTanh": lambda x: [1 / (1 - x.pow(2))],
     "FillNull": _first_known,
     "Coalesce": _first_known,

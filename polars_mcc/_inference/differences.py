@@ -16,11 +16,11 @@ from polars_mcc._log.choices import Correction
 
 _PARTS = ("score", "se", "low", "high")
 SIDE_A, SIDE_B = ([f"{part}_{name}" for part in _PARTS] for name in "ab")
-"""The columns of which a difference is made, b less a."""
+"""The columns of each side of a difference b - a."""
 
 
 def limits_of(metric: str) -> dict[str, str]:
-    """The columns of a score and its limits, and what a side calls them."""
+    """Map the columns of a score and its limits to their short names in a side."""
     return dict(zip((metric, *columns_of([metric])), _PARTS, strict=True))
 
 
@@ -31,7 +31,7 @@ def side(estimate: Estimate, metric: str, name: str) -> pl.LazyFrame:
 
 
 def side_a(estimate: Estimate, metric: str) -> pl.LazyFrame:
-    """The limits of side a alone, to be set beside side b."""
+    """The score and limits of side a alone, to join to side b."""
     return side(estimate, metric, "a").select(*estimate.log.slice, *SIDE_A)
 
 
@@ -40,8 +40,8 @@ def covariances(
 ) -> pl.LazyFrame:
     """The `covariance` of the score of a slice with the score of all rows, for each slice.
 
-    With the influence φ of a row on either, it is Σ φ_slice φ_total / (n N), over the rows of the
-    slice; with sample weights w, Σ w² φ_slice φ_total / (Σ w of the slice · Σ w of all).
+    With the influences φ of a row on both scores, it is Σ φ_slice φ_total / (n N), over the rows of
+    the slice. With sample weights w, it is Σ w² φ_slice φ_total / (Σ w of the slice · Σ w of all).
     """
     phi, unit = f"phi:{metric}", f"unit:{metric}"
     on = [*whole.slice, "gold", "pred"]
@@ -58,18 +58,18 @@ def covariances(
 
 
 def independent(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
-    """The difference b - a of scores of different rows."""
+    """Add the difference b - a of two scores that share no rows."""
     se = (pl.col("se_a").pow(2) + pl.col("se_b").pow(2)).sqrt()
     return with_difference(slices.with_columns(diff_se=se, correlation=pl.lit(0.0)), ci)
 
 
 def with_difference(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
-    """Add `diff`, b - a, with its interval, from those of both scores (Zou 2007).
+    """Add `diff` = b - a, its interval and its p-value, from both intervals (Zou 2007).
 
-    The limits of a score tell the variance that it has there; `correlation` is that of the
-    scores. So the interval is Wald's if those of the scores are, and else not symmetric, as
-    theirs. The p-value is below 1 - ci where the interval leaves 0 out: it takes the variance
-    that the limit on the side of 0 tells.
+    The limits of a score give its variance near each limit. `correlation` is the correlation of
+    both scores. If both intervals are Wald's, the interval of the difference is Wald's; else it is
+    not symmetric. The p-value uses the variance on the side of 0. So it is below 1 - ci exactly
+    if the interval does not hold 0.
     """
     z = normal_critical(ci)
     a, b, diff, correlation = (
@@ -78,7 +78,7 @@ def with_difference(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
 
     def reach(one: pl.Expr, other: pl.Expr) -> pl.Expr:
         squared = one.pow(2) + other.pow(2) - 2 * correlation * one * other
-        return squared.fill_nan(math.inf).clip(0).sqrt()  # of a limit that is infinite
+        return squared.fill_nan(math.inf).clip(0).sqrt()  # NaN comes from an infinite limit
 
     down = reach(b - pl.col("low_b"), pl.col("high_a") - a)
     up = reach(pl.col("high_b") - b, a - pl.col("low_a"))
@@ -94,11 +94,11 @@ def with_difference(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
 def adjusted(
     slices: pl.LazyFrame, correction: Correction, tests: pl.Expr | None = None
 ) -> pl.LazyFrame:
-    """Correct the p-values for how many `tests` there were: as many as p-values, or more.
+    """Correct the p-values for the number of `tests`: as many as p-values, or more.
 
-    Benjamini and Hochberg (1995), Benjamini and Yekutieli (2001): the rate of false
-    discoveries. Holm (1979), Bonferroni: the probability of one. Tests that are not there
-    count as if each had a larger p-value than those that are.
+    "bh" (Benjamini and Hochberg 1995) and "by" (Benjamini and Yekutieli 2001) control the false
+    discovery rate; "holm" (1979) and "bonferroni", the probability of any false discovery. If
+    `tests` is larger than the number of p-values, the missing p-values count as the largest.
     """
     p = pl.col("p_value")
     here = p.count()

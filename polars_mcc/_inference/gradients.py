@@ -1,14 +1,14 @@
-"""Metrics → how far each row of a pair moves each of them.
+"""Metrics → influences: how far one row of a pair moves each metric.
 
-With the shares T_k, P_k and C_k of the rows whose class k is gold, predicted and both, a score is a
-function g of these, and a row of the pair (i, j) moves it by
+T_k, P_k and C_k are the shares of rows with class k as gold label, as prediction, and as both. A
+score is a function g of these shares. A row of the pair (i, j) moves the score by
 
     φ_ij = ∂g/∂T_i + ∂g/∂P_j + [i = j]·∂g/∂C_i - Σ_k (T_k·∂g/∂T_k + P_k·∂g/∂P_k + C_k·∂g/∂C_k).
 
-So three numbers per class tell the influence of every row. They are derivatives of the expression
-by which the metric is defined. A score of pairs has derivatives by the share of a pair too.
+So three numbers per class give the influence of every row. They are derivatives of the expression
+that defines the metric. A score of pairs also has a derivative by the share of each pair.
 
-Influences are taken at two tables: see `tables`.
+Influences are computed at two tables: see `tables`.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _OF_PAIRS = {
 
 
 def in_order(log: SlicedLog, *labels: str) -> Callable[[pl.Expr], pl.Expr]:
-    """Aggregations over a slice in the order of labels: sums of floats that are always the same.
+    """Aggregate over a slice in the order of labels, so that sums of floats are always the same.
 
-    Polars leaves out a sort of the frame before sums.
+    To sort the frame is not enough: Polars leaves out a sort before sums.
     """
     return lambda aggregation: aggregation.over(log.slice or pl.lit(0), order_by=labels)
 
@@ -62,13 +62,16 @@ def of_classes(
     metrics: Sequence[Metric],
     positive: pl.Expr | None,
 ) -> pl.LazyFrame:
-    """How far the classes of each slice move metrics of classes: a row per table and class.
+    """How far each class of a slice moves metrics of classes: a row per table and class.
 
-    For each metric there are `value:`, what it is at the table, null if it is undefined; `gold:`,
-    `pred:` and `hit:`, how far a row moves it by its gold label, its prediction, and if both are
-    this class; `unit:`, what |φ| is at most, null where a derivative is infinite; `pool:`, what the
-    rows in the pool add to the mean of φ²; and `end:`, see `_at_end`. `kept` is the share of the
-    gold rows of a class that are not in the pool.
+    `kept` is the share of the gold rows of a class that are not in the pool. For each metric:
+
+    - `value:` is the metric at the table, null if it is undefined.
+    - `gold:`, `pred:` and `hit:` are how far a row moves the metric if its gold label, its
+      prediction, or both are this class.
+    - `unit:` is an upper bound of |φ|, null if a derivative is infinite.
+    - `pool:` is what the rows in the pool add to the mean of φ².
+    - `end:` is described at `_at_end`.
     """
     apart = by_table(log)
     undefined = log.zero_division
@@ -97,7 +100,7 @@ def of_classes(
 def of_pairs(
     log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, metrics: Sequence[Metric]
 ) -> pl.LazyFrame:
-    """The pairs that are scored, with `phi:`, `unit:` and `value:` of metrics of pairs."""
+    """The scored pairs, with `phi:`, `unit:` and `value:` of metrics of pairs."""
     scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
     names = scored.collect_schema().names()
 
@@ -150,7 +153,7 @@ def of_pairs(
 
 
 def _at_table(values: Mapping[str, Value], metrics: Sequence[Metric]) -> dict[str, pl.Expr]:
-    """What each metric is in its slice, and the least and the most that it can be."""
+    """The value of each metric in its slice, and both ends of its range."""
     columns = {f"value:{name}": one.value.cast(pl.Float64) for name, one in values.items()}
     for metric in metrics:
         ends = (None, None) if metric.range is None else (metric.range.low, metric.range.high)
@@ -161,17 +164,17 @@ def _at_table(values: Mapping[str, Value], metrics: Sequence[Metric]) -> dict[st
 
 
 def sides_of(name: str) -> list[str]:
-    """The columns of how far a row moves a score: by its gold label, its prediction, and both."""
+    """The columns of the influence on a score: by gold label, by prediction, and by both."""
     return [f"gold:{name}", f"pred:{name}", f"hit:{name}"]
 
 
 def _moves(derivatives: Mapping[str, pl.Expr], margins: Sequence[str]) -> list[pl.Expr]:
-    """How far a row moves a score, per share of the rows, from derivatives by counts."""
+    """Turn derivatives by counts into derivatives by shares of the rows."""
     return [derivatives.get(column, pl.lit(0.0)) * pl.col("s") for column in margins]
 
 
 def _centred(log: SlicedLog, classes: pl.LazyFrame, names: Sequence[str]) -> pl.LazyFrame:
-    """Take the mean influence of a row off, and add what is a sum over the classes of a slice."""
+    """Subtract the mean influence of a row, and add the columns that are sums over classes."""
     shares = [pl.col(f"share:{column}") for column in _MARGINS]
     units: dict[str, pl.Expr] = {"in_pool": in_order(log, "label")(pl.col("weight").sum())}
     means, sums = {}, {}
@@ -193,8 +196,8 @@ def _centred(log: SlicedLog, classes: pl.LazyFrame, names: Sequence[str]) -> pl.
 def _of_pool(log: SlicedLog, gold: pl.Expr, pred: pl.Expr, hit: pl.Expr) -> pl.Expr:
     """What the rows in the pool add to the mean of φ².
 
-    With the share w_i of the rows in the pool and of gold class i, and r_j of the predictions
-    there, it is Σ w_i r_j (gold_i + pred_j + [i = j]·hit_i)².
+    w_i is the share of all rows that are in the pool and of gold class i. r_j is the share of
+    prediction j in the pool. The result is Σ w_i r_j (gold_i + pred_j + [i = j]·hit_i)².
     """
     w, r, total = pl.col("weight"), pl.col("drawn"), in_order(log, "label")
     return (
@@ -205,11 +208,11 @@ def _of_pool(log: SlicedLog, gold: pl.Expr, pred: pl.Expr, hit: pl.Expr) -> pl.E
 
 
 def _at_end(log: SlicedLog, gold: pl.Expr, pred: pl.Expr, hit: pl.Expr) -> pl.Expr:
-    """The rows of a proportion like the score, per row, where no pair that occurs moves the score.
+    """The rows of a proportion like the score, per row, if no pair that occurs moves the score.
 
-    Add a share ε·δ_ij of each other pair, with a small ε. The score then moves by ε·Σ δφ, and its
-    variance per row is ε·Σ δφ². A proportion that moves by as much has this variance if it is of
-    Σ δφ / Σ δφ² rows per row. Here δ_ij = T_i + P_j.
+    Add a share ε·δ_ij of each other pair, with a small ε and δ_ij = T_i + P_j. The score then moves
+    by ε·Σ δφ, and its variance per row is ε·Σ δφ². A proportion that moves equally far has this
+    variance if it has Σ δφ / Σ δφ² rows per row.
     """
     t, p, k = pl.col("share:support"), pl.col("share:predicted"), pl.len().cast(pl.Float64)
     total = in_order(log, "label")
@@ -225,14 +228,14 @@ def _at_end(log: SlicedLog, gold: pl.Expr, pred: pl.Expr, hit: pl.Expr) -> pl.Ex
 
 
 def _unit(log: SlicedLog, sides: Sequence[pl.Expr]) -> pl.Expr:
-    """What influences are at most, from their parts; null if one is infinite."""
+    """An upper bound of influences, from their parts; null if a part is infinite."""
     most = log.within_slice(pl.max_horizontal(side.abs() for side in sides).max())
     are_finite = log.within_slice(pl.sum_horizontal(sides).is_finite().all())
     return pl.when(are_finite).then(pl.when(most > 0).then(power_of_two(8 * most)).otherwise(1.0))
 
 
 def of_each_class() -> dict[str, list[pl.Expr]]:
-    """For each score of a class, how far a row moves it by its gold label, its pred, and both."""
+    """How far a row moves each score of a class: by gold label, by prediction, and by both."""
     of_class = formulas(None)
     tape = Tape(_MARGINS, lambda one: one, of_class)
     derivatives = {name: tape.read(pl.col(name)).by for name in of_class}
@@ -257,8 +260,8 @@ def _read(tape: Tape, metrics: Sequence[Metric]) -> dict[str, Value]:
             values[metric.name] = tape.read(metric.value(terms(metric, None)))
         except NoDerivativeError as error:
             msg = (
-                f"metric '{metric.name}' has no standard error by a formula, for {error} in it has "
-                "no derivative; by(..., method=Bootstrap(...)) resamples it, from a DataFrame"
+                f"metric '{metric.name}' has no standard error by a formula, because {error} has "
+                "no derivative; use by(..., method=Bootstrap(...)) on a DataFrame to resample it"
             )
             raise ValueError(msg) from None
     return values
@@ -267,9 +270,10 @@ def _read(tape: Tape, metrics: Sequence[Metric]) -> dict[str, Value]:
 def of_rows(
     log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, names: Sequence[str]
 ) -> pl.LazyFrame:
-    """The pairs that are scored, with `phi:` of each metric of classes, a row per table and pair.
+    """The scored pairs, with `phi:` of each metric of classes, a row per table and pair.
 
-    `phi:` is the influence of one of their rows, `kept` the share of them that is not in the pool.
+    `phi:` is the influence of one row of the pair. `kept` is the share of its rows that are not in
+    the pool.
     """
     apart = by_table(log)
     gold, pred, hit = ([sides_of(name)[place] for name in names] for place in range(3))

@@ -1,4 +1,4 @@
-"""Pairs → scores and intervals: how sure we are of each."""
+"""Pairs → the scores of slices, with standard errors and intervals."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.r_k import Summed, summed
 
 _Kind: TypeAlias = Callable[[Counted, pl.LazyFrame], tuple[pl.LazyFrame, pl.LazyFrame]]
-"""What adds intervals to scores, and tells the influences of pairs."""
+"""A function that adds intervals to scores. It also returns the influences of pairs."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The pairs, classes and scores of slices, and how far a row of each pair moves each score."""
+    """The pairs, classes and scores of slices, and the influence of a row on each score."""
 
     log: SlicedLog
     pairs: pl.LazyFrame
     classes: pl.LazyFrame
     scores: pl.LazyFrame
-    """Each slice with `n`, `n_clusters` of clusters, its metrics with intervals, and `n_null`."""
+    """A row per slice: `n`, `n_clusters` if there are clusters, metrics, intervals, `n_null`."""
     influences: Mapping[str, pl.LazyFrame]
-    """For each metric, the pairs that are scored, with its `phi:` and `unit:`."""
+    """For each metric, the scored pairs with its `phi:` and `unit:`."""
 
 
 def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
-    """How sure the scores of each slice of a log are, from its pairs, or a ValueError.
+    """Score each slice of a log from its pairs, with standard errors and intervals.
 
-    The pairs are apart by cluster if the log has clusters; those of the estimate are not.
+    If the log has clusters, `pairs` are split by cluster; the pairs of the estimate are not.
+    A metric without a derivative raises a ValueError.
     """
-    # What is asked for twice is cached: else Polars reads the log again for each time.
+    # A frame that is used twice is cached: else Polars reads the log once per use.
     cells = pairs.cache()
     pairs = without_clusters(log, cells)
     classes = of_pairs(log, pairs).cache()
@@ -60,12 +61,12 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
 
 
 def _kinds(metrics: Sequence[Metric]) -> Iterator[tuple[_Kind, list[Metric]]]:
-    """The metrics, by how their intervals are made."""
+    """Group the metrics by the function that makes their intervals."""
     others = [metric for metric in metrics if metric.of_mcc is None]
     if len(others) < len(metrics):
         yield of_mcc, [metric for metric in metrics if metric.of_mcc is not None]
     if others:
-        from polars_mcc._inference import metric_intervals  # noqa: PLC0415 - for these alone
+        from polars_mcc._inference import metric_intervals  # noqa: PLC0415 - only these need it
 
         kinds = {False: metric_intervals.of_classes, True: metric_intervals.of_pairs}
         for needs_pairs, kind in kinds.items():
@@ -75,7 +76,7 @@ def _kinds(metrics: Sequence[Metric]) -> Iterator[tuple[_Kind, list[Metric]]]:
 
 
 def ranges_of(metrics: Sequence[Metric]) -> dict[str, tuple[float | None, float | None]]:
-    """The least and the largest number that each metric can be, whatever the slice."""
+    """The range of each metric; None for an end that depends on the slice."""
     return {
         metric.name: (
             None if isinstance(metric.range.low, pl.Expr) else metric.range.low,
@@ -89,7 +90,7 @@ def ranges_of(metrics: Sequence[Metric]) -> dict[str, tuple[float | None, float 
 def within_range(
     scores: pl.LazyFrame, ranges: Mapping[str, tuple[float | None, float | None]]
 ) -> pl.LazyFrame:
-    """Cut intervals at the least and the largest number that their score can be."""
+    """Cut intervals at the ends of the range of their metric."""
     return scores.with_columns(
         pl.col(column).clip(*ends)
         for name, ends in ranges.items()

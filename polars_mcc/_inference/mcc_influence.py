@@ -1,21 +1,22 @@
 """Pairs → influences: how far one row of a pair moves the score of its slice.
 
-With the shares p_ij of (gold i, pred j) in a slice, their margins T_i and P_j, and
+p_ij is the share of the pair (gold i, pred j) in a slice. T_i and P_j are the margins. With
 
     A = Σ p_kk - Σ T_k P_k,    B = 1 - Σ P_k²,    C = 1 - Σ T_k²,    R = A / √(BC),
 
-the derivative of R by p_ij, less its mean, is the influence φ_ij = X_ij - R·Y_ij, where
+the derivative of R by p_ij, minus its mean, is the influence φ_ij = X_ij - R·Y_ij, where
 
     X_ij = ([i = j] - P_i - T_j + Σ T_k P_k) / √(BC)       has the mean R, and
     Y_ij = (1 - P_j) / B + (1 - T_i) / C - 1               has the mean 1.
 
-P_i is how often the gold label i is predicted, T_j how often the predicted label j is gold. So
-the variance of R in n rows is Σ p_ij φ_ij² / n (the delta method), and a table with the same
-margins and the score ρ has the mean of (X_ij - ρ·Y_ij)² in place of that of φ².
+P_i is the share of rows that predict label i, the gold label of the pair. T_j is the share of rows
+with gold label j, the prediction of the pair. So the variance of R in n rows is Σ p_ij φ_ij² / n
+(the delta method). A table with the same margins and the score ρ has the mean of (X_ij - ρ·Y_ij)²
+in place of the mean of φ².
 
-|X| is at most 2 / √(BC), and |Y| at most 1/B + 1/C. These bounds are the units in which the sums
-over pairs and classes are added up as integers, so that they are the same in whatever order the
-pairs come: from files, days or machines.
+|X| is at most 2 / √(BC), and |Y| at most 1/B + 1/C. Sums over pairs and classes are added up as
+integers, in units of these bounds. So a sum does not depend on the order of the pairs, which come
+from files, days or machines.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from polars_mcc._scores.r_k import Summed, r_k, sums_over_classes
 
 
 def margins(log: SlicedLog, classes: pl.LazyFrame, summed: Summed) -> pl.LazyFrame:
-    """What a label adds to X and Y as a gold and as a predicted label, a row per class.
+    """The terms of X and Y of each label, as gold label and as prediction: a row per class.
 
-    X_ij = gold_x_i + pred_x_j - miss·[i ≠ j], and Y_ij = gold_y_i + pred_y_j. These, the shares
-    `t` and `p`, and the `score` of the slice are Float64; all null where R is 0/0. `phi_unit` and
-    `y_unit` are what |φ| and |Y| are at most.
+    X_ij = gold_x_i + pred_x_j - miss·[i ≠ j], and Y_ij = gold_y_i + pred_y_j. These terms, the
+    shares `t` and `p`, and the `score` of the slice are Float64. Where R is 0/0, the score and the
+    terms of X are null. `phi_unit` and `y_unit` are upper bounds of |φ| and |Y|.
     """
     gold_n, pred_n = pl.col("gold_n"), pl.col("pred_n")
     sums = summed.sums
@@ -46,7 +47,7 @@ def margins(log: SlicedLog, classes: pl.LazyFrame, summed: Summed) -> pl.LazyFra
     def share(units: pl.Expr) -> pl.Expr:
         return units.cast(pl.Float64) / pl.col("s").cast(pl.Float64)
 
-    # 1 - T and 1 - P are differences of integers: exact where one class is nearly all.
+    # 1 - T and 1 - P from differences of integers: exact even if one class has nearly all rows.
     not_gold, not_pred = share(pl.col("s") - gold_n), share(pl.col("s") - pred_n)
     b, c, score, miss = (pl.col(name) for name in ("b", "c", "score", "miss"))
     most_y = 1 / b + 1 / c
@@ -91,7 +92,7 @@ def margins(log: SlicedLog, classes: pl.LazyFrame, summed: Summed) -> pl.LazyFra
 
 
 def influences(log: SlicedLog, pairs: pl.LazyFrame, margins: pl.LazyFrame) -> pl.LazyFrame:
-    """The pairs that are scored, with φ and Y of one of their rows, and the units of both.
+    """The scored pairs, with φ and Y of one row of each, and the units of both.
 
     The columns are `phi:mcc`, `phi:y`, `unit:mcc` and `unit:y`.
     """
@@ -116,7 +117,7 @@ def influences(log: SlicedLog, pairs: pl.LazyFrame, margins: pl.LazyFrame) -> pl
 def observed(log: SlicedLog, influences: pl.LazyFrame, cells: pl.LazyFrame) -> pl.LazyFrame:
     """The means of φ², φ·Y and Y² over the rows of each slice, and the variance of its score.
 
-    `cells` are those of the influences, apart by cluster if the log has clusters.
+    `cells` are the pairs of `influences`, split by cluster if the log has clusters.
     """
     n = pl.col("n")
     of_phi, of_y = ((pl.col(f"phi:{name}"), pl.col(f"unit:{name}")) for name in ("mcc", "y"))
@@ -133,11 +134,11 @@ def observed(log: SlicedLog, influences: pl.LazyFrame, cells: pl.LazyFrame) -> p
 
 
 def ends(log: SlicedLog, margins: pl.LazyFrame) -> pl.LazyFrame:
-    """The mean of (X - ρ·Y)² over the rows of two tables that have the margins of a slice.
+    """The mean of (X - ρ·Y)² over the rows of two tables made from the margins of a slice.
 
-    Where gold and pred are independent, p_ij = T_i P_j, it is `guess_0` + ρ²·`guess_2`. Where
-    they agree, p_kk = (T_k + P_k) / 2, it is `agree_0`, `agree_score` and `agree_1` for a ρ of
-    0, the score of the slice, and 1. `meet` is Σ T_k P_k.
+    At the independent table, p_ij = T_i P_j, it is `guess_0` + ρ²·`guess_2`. At the table of
+    agreement, p_kk = (T_k + P_k) / 2, it is `agree_0`, `agree_score` and `agree_1` if ρ is 0,
+    the score of the slice, or 1. `meet` is Σ T_k P_k.
     """
     t, p, score = pl.col("t"), pl.col("p"), pl.col("score")
     x, y = pl.col("gold_x") + pl.col("pred_x"), pl.col("gold_y") + pl.col("pred_y")
@@ -147,7 +148,7 @@ def ends(log: SlicedLog, margins: pl.LazyFrame) -> pl.LazyFrame:
     def agree(rho: pl.Expr | float) -> pl.Expr:
         return sum_in_any_order((t + p) / 2 * (x - rho * y).pow(2), most.pow(2))
 
-    # X and Y are uncorrelated there, and Y is a sum of two independent terms.
+    # At the independent table, X and Y are uncorrelated. Y is a sum of two independent terms.
     meet = sum_in_any_order(both, one)
     x_x = sum_in_any_order(both * ((1 - t) * (1 - p) + meet - both), one)
     x_x *= pl.col("miss").max().pow(2)

@@ -1,4 +1,4 @@
-"""Pairs and classes → the interval of R_K, which asks for more than influences."""
+"""Pairs and classes → the interval of R_K, which needs more than influences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polars_mcc._log.choices import Method
 
 
 def of_mcc(counted: Counted, scores: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Add the intervals of R_K, and of what is a·R_K + b; and the influences of pairs on them."""
+    """Add intervals to R_K and to metrics a·R_K + b; also return the influences of pairs."""
     log = counted.log
     margins = mcc_influence.margins(log, counted.classes, counted.sums).cache()
     of_pair = mcc_influence.influences(log, counted.pairs, margins)
@@ -40,7 +40,7 @@ def of_mcc(counted: Counted, scores: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.Laz
 
 
 def _limits(log: SlicedLog, slices: pl.LazyFrame, method: Method) -> pl.LazyFrame:
-    """Add `mcc_se`, `mcc_low` and `mcc_high` to what was observed of each slice, and its `z`."""
+    """Compute `mcc_se`, `mcc_low` and `mcc_high` of slices with a critical value `z`."""
     score, se, z = pl.col("score"), pl.col("se"), pl.col("z")
     variance, draws = pl.col("variance:mcc"), pl.col("draws")
     is_known = (score.abs() < 1) & (pl.col("phi_phi") > NOTHING) & z.is_not_null()
@@ -65,15 +65,20 @@ def _limits(log: SlicedLog, slices: pl.LazyFrame, method: Method) -> pl.LazyFram
 
 
 def _score_limits(slices: pl.LazyFrame) -> pl.LazyFrame:
-    """The scores ρ with (R - ρ)² = z²·V(ρ)/n, where V(ρ) is the variance if ρ were the score.
+    """The limits ρ with (R - ρ)² = z²·V(ρ)/n, where V(ρ) is the variance if the score were ρ.
 
-    As in Wilson's interval of a proportion (1927), which it is for two balanced classes that
-    are mistaken for each other alike, above 0. V is that of a mixture of tables that have the
-    margins of the slice: of the observed one with the independent one on the way to 0, and with
-    the one that agrees on the way to 1; of the independent one alone beyond 0, or, if R is
-    negative, with the one that agrees; and of the observed one on the way from a negative R
-    to -1. Of V, a cubic function, the parabola is taken that has its slope where it starts, and
-    its values at both ends.
+    This is the idea of Wilson's interval of a proportion (1927). For two balanced classes with
+    equally frequent misses, limits above 0 are Wilson's. V(ρ) is the variance at a table made
+    from the margins of the slice:
+
+    - from R to 0: a mixture of the observed and the independent table
+    - from a positive R to 1: a mixture of the observed table and the table of agreement
+    - from a negative R to -1: the observed table
+    - beyond 0, if R is positive: the independent table
+    - beyond 0, if R is negative: a mixture of the independent table and the table of agreement
+
+    On each path V is cubic. A parabola replaces it, with the slope of V at the start and the
+    values of V at both ends.
     """
     score, se = pl.col("score"), pl.col("se")
     phi_phi, phi_y, y_y = pl.col("phi_phi"), pl.col("phi_y"), pl.col("y_y")
@@ -113,7 +118,7 @@ def _score_limits(slices: pl.LazyFrame) -> pl.LazyFrame:
     }
     draws = pl.when(pl.col("draws").is_between(0, math.inf, closed="none")).then("draws")
     rows = pl.when(se.is_not_null()).then(phi_phi / se.pow(2)).otherwise(draws)
-    # Where no label is both gold and predicted, R is 0 whatever the pairs.
+    # If no label is both gold and predicted, R is 0 for every table with these margins.
     score_or_null = pl.when(pl.col("meet") > 0).then(score)
     slices = slices.with_columns(z2=pl.col("z").pow(2) / rows).with_columns(
         distance=pl.when(pl.col("z2").is_not_null()).then(score_or_null.abs())
@@ -131,10 +136,10 @@ def _score_limits(slices: pl.LazyFrame) -> pl.LazyFrame:
 
 
 class _Path(NamedTuple):
-    """How the variance of a score changes with a distance g from its start, up to `length`.
+    """The variance V of a score along a path, at the distance g from the start, up to `length`.
 
     V(g) = (1 - u)·S(g) + u·E(g) with u = g / length, where S(0) = `start`, S'(0) = `slope`,
-    E(0) = `end_at_start`, E(length) = `end`; `before` is how far the start is from R.
+    E(0) = `end_at_start`, E(length) = `end`. `before` is the distance from R to the start.
     """
 
     before: pl.Expr
@@ -146,7 +151,7 @@ class _Path(NamedTuple):
 
 
 def _reach(slices: pl.LazyFrame, name: str, path: _Path) -> pl.LazyFrame:
-    """Add the g with (before + g)² = z²·V(g)/n, or the length of the path if it is less."""
+    """Add the g with (before + g)² = z²·V(g)/n, but at most the length of the path."""
     before, length, start, slope, end_at_start, end = map(pl.col, _Path._fields)
     rise, bend, a, b, c, root = map(pl.col, ("rise", "bend", "a", "b", "c", "root"))
     z2 = pl.col("z2")

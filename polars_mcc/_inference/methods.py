@@ -1,4 +1,4 @@
-"""What intervals are made with: the normal distribution, or rows that are drawn again."""
+"""How intervals are made: from the normal distribution, or from resampled rows."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ FrameT_co = TypeVar("FrameT_co", covariant=True)
 
 
 def normal_critical(ci: float) -> float:
-    """How many standard errors an interval of the normal distribution reaches to each side."""
+    """The critical value of a normal interval: its standard errors to each side."""
     return normal_quantile((1 + ci) / 2)
 
 
 def normal_quantile(share: float) -> float:
-    """The standard normal deviate that is exceeded by all but this share."""
-    from statistics import NormalDist  # noqa: PLC0415 - it takes a fifth of all that is loaded
+    """The standard normal quantile: the value with this share of the distribution below."""
+    from statistics import NormalDist  # noqa: PLC0415 - slow to import, rarely needed
 
     return NormalDist().inv_cdf(share)
 
 
 class Resampling(Generic[FrameT_co]):
-    """A method that is no query: it takes only frames of this kind."""
+    """A method that is not a query. It takes only frames of the type `FrameT_co`."""
 
 
 def two_sided(errors: pl.Expr) -> pl.Expr:
-    """The p-value of a difference of so many standard errors, of the normal distribution."""
+    """The two-sided p-value of a difference of so many standard errors, if it is normal."""
     return (errors.abs() / math.sqrt(2)).erfc()
 
 
 @dataclass(frozen=True)
 class Bootstrap(Resampling[pl.DataFrame]):
-    """Intervals from rows that are drawn with replacement.
+    """Bootstrap intervals, from rows that are drawn with replacement.
 
-    Counts are drawn, from a multinomial distribution: that takes as much time as there are pairs
-    of labels, whatever the rows. Of a log with clusters, whole clusters are drawn. Any metric can
-    be resampled, also one that has no derivative. It is no query: the log is a DataFrame, which
-    for a large log is that of `counts`.
+    Counts are drawn, from a multinomial distribution. So the time depends on the number of pairs
+    of labels, not on the number of rows. If the log has clusters, whole clusters are drawn. Any
+    metric can be resampled, also one without a derivative. The bootstrap is not a query: the log
+    must be a DataFrame. For a large log, use the DataFrame that `counts` gives.
 
     Args:
         replicates: How many times the rows of a slice are drawn.
-        seed: What makes the same replicates come again. None: others each time.
+        seed: The same seed gives the same replicates. None: other replicates each time.
         bca: Correct the percentiles for bias and acceleration (Efron 1987).
 
     Raises:

@@ -1,12 +1,12 @@
-"""Classes or pairs → intervals of any metric, from how far each row moves it.
+"""Classes or pairs → intervals of any metric, from the influence of each row.
 
-A score that is between two numbers, such as 0 and 1, is taken for a proportion of as many rows as
-make the variance of a proportion its own: Wilson's interval (1927) of that proportion is its
-interval. For a proportion, such as recall, these are the rows that could have been wrong, and the
-interval is Wilson's to the last digit.
+A score with a range, such as 0 to 1, is treated as a proportion. The number of rows of this
+proportion is chosen so that it has the variance of the score. The interval of the score is then
+Wilson's interval (1927) of the proportion. For a score that is a proportion, such as recall, these
+are the rows that could have been wrong, and the interval is Wilson's to the last digit.
 
-How many rows a score is worth is told by a table that has the margins of the slice and no class
-without misses. So an interval is honest where the observed rows have no miss.
+The number of rows comes from a table with the margins of the slice and misses in every class. So an
+interval has a width even if the observed rows have no miss.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from polars_mcc._log.choices import Method
 
 
 def of_classes(counted: Counted, scores: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Add the intervals of metrics of classes to scores; and the influences of pairs on them."""
+    """Add intervals to metrics of classes; also return the influences of pairs."""
     log, names = counted.log, counted.names
     classes = gradients.of_classes(
         log, counted.pairs, counted.classes, counted.asked.metrics, counted.asked.positive
@@ -36,7 +36,7 @@ def of_classes(counted: Counted, scores: pl.LazyFrame) -> tuple[pl.LazyFrame, pl
 
 
 def of_pairs(counted: Counted, scores: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """The same of metrics of pairs."""
+    """Add intervals to metrics of pairs; also return the influences of pairs."""
     log = counted.log
     rows = gradients.of_pairs(log, counted.pairs, counted.classes, counted.asked.metrics).cache()
     squares = mean_squares_of_pairs(log, rows, counted.names)
@@ -59,18 +59,18 @@ def _limited(
 
 
 def with_limits(slices: pl.LazyFrame, names: Sequence[str], method: Method) -> pl.LazyFrame:
-    """Add `_se`, `_low` and `_high` of each score to what is known of its slice."""
+    """Add `_se`, `_low` and `_high` of each score to the columns of its slice."""
     steps: list[dict[str, pl.Expr]] = [{}, {}, {}, {}]
     for name in names:
         for step, columns in zip(steps, _steps(name, method), strict=True):
             step.update(columns)
-    for step in steps:  # Each is a few columns, as expressions within expressions grow fast.
+    for step in steps:  # In steps, because nested expressions grow fast.
         slices = slices.with_columns(**step)
     return slices
 
 
 def _steps(name: str, method: Method) -> Iterator[dict[str, pl.Expr]]:
-    """What to compute for the limits of a score: columns, and columns made of these."""
+    """The columns to compute for the limits of a score; each step uses the steps before."""
     score, value, z, draws = map(pl.col, (f"score:{name}", f"value:{name}", "z", "draws"))
     low, high, span = pl.col(f"low:{name}"), pl.col(f"high:{name}"), pl.col(f"span:{name}")
     variance, phi_phi = pl.col(f"variance:{name}"), pl.col(f"phi_phi:{name}:{OBSERVED}")
@@ -107,7 +107,7 @@ def _steps(name: str, method: Method) -> Iterator[dict[str, pl.Expr]]:
 
 
 def _worth(name: str) -> pl.Expr:
-    """The rows of a proportion that has the variance of the score, per row."""
+    """The rows of a proportion with the variance of the score, per row of the slice."""
     span, place = pl.col(f"span:{name}"), pl.col(f"place:{name}")
     there = (pl.col(f"pooled:{name}") - pl.col(f"low:{name}")) / span
     observed, pooled = (
@@ -127,9 +127,9 @@ def _worth(name: str) -> pl.Expr:
 def mean_squares(
     log: SlicedLog, rows: pl.LazyFrame, classes: pl.LazyFrame, names: Sequence[str]
 ) -> pl.LazyFrame:
-    """The mean of φ² of metrics of classes at both tables, and what they are there, per slice.
+    """The mean of φ² and the value of metrics of classes, at both tables, per slice.
 
-    `rows` are the pairs that are observed, apart by table; classes tell what the pool adds.
+    `rows` are the observed pairs, once for each table. `classes` hold what the pool adds.
     """
     in_pool = {f"pool:{name}": _at(POOLED, f"pool:{name}") for name in names}
     ends = {f"end:{name}": _at(OBSERVED, f"end:{name}") for name in names}
@@ -142,7 +142,7 @@ def mean_squares(
 
 
 def mean_squares_of_pairs(log: SlicedLog, rows: pl.LazyFrame, names: Sequence[str]) -> pl.LazyFrame:
-    """The same of metrics of pairs, which have one table."""
+    """The mean of φ² and the value of metrics of pairs, at the observed table only."""
     unknown = [f"{what}:{name}" for name in names for what in ("pooled", "end")]
     unknown += [f"phi_phi:{name}:{POOLED}" for name in names]
     found = log.per_slice(rows, **_of_slices(names), **_means(log, names, OBSERVED))
@@ -150,7 +150,7 @@ def mean_squares_of_pairs(log: SlicedLog, rows: pl.LazyFrame, names: Sequence[st
 
 
 def _at(table: str, column: str) -> pl.Expr:
-    """A number of a slice that all rows of a table have."""
+    """The number that all rows of one table have in a column, within a slice."""
     return pl.col(column).filter(pl.col(TABLE) == table).max()
 
 

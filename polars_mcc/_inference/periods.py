@@ -1,4 +1,4 @@
-"""Pairs of two periods → what has changed: a slice's score after, less that before."""
+"""Pairs of two periods → the change of each slice's score: after minus before."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _SIDES = {"before": "a", "after": "b"}
 
 
 def columns_for(metric: str, *, has_clusters: bool) -> list[str]:
-    """What is told of a slice in two periods."""
+    """The columns of an answer about two periods, without the slice."""
     sizes = ["n", "n_clusters"] if has_clusters else ["n"]
     both = [f"{name}_{period}" for name in (*sizes, metric) for period in _SIDES]
     return [*both, "diff", "diff_se", "diff_low", "diff_high", "p_value", "p_adjusted", "n_null"]
 
 
 def columns_in_answer(metric: str, names: Sequence[str]) -> list[pl.Expr]:
-    """These columns of the answer, of `changes`: a metric may have any name."""
+    """Select these columns from `changes`, and give the scores the name of their metric."""
     scores = {f"{metric}_{period}": f"score_{side}" for period, side in _SIDES.items()}
     return [pl.col(scores.get(name, name)).alias(name) for name in names]
 
 
 def changes(log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, asked: Asked) -> pl.LazyFrame:
-    """The difference of the scores of both periods, per slice of a log.
+    """The difference between the scores of both periods, per slice of a log.
 
-    `cells` are the pairs of the same log whose slices are `apart` by `period`.
+    `apart` is the same log with a slice per slice and `period`. `cells` are its pairs.
     """
     [metric] = asked.metrics
     cells = cells.cache() if log.has_clusters else cells
@@ -71,8 +71,8 @@ def _covariances(
 ) -> pl.LazyFrame:
     """The `covariance` of the scores of both periods, from the clusters that are in both.
 
-    With Φ, the sum of the influences φ of the rows of a cluster, it is Σ Φ_before Φ_after, divided
-    by the rows of both periods.
+    Φ is the sum of the influences φ of the rows of a cluster. The covariance is Σ Φ_before Φ_after,
+    divided by the rows before and by the rows after.
     """
     rows = with_influence(apart, cells, found.influences[metric], [metric])
     n, unit = pl.col("n"), pl.col(f"unit:{metric}")

@@ -1,4 +1,4 @@
-"""The rest of a slice: the rows of a log that are not of it, from counts that are taken away."""
+"""The rest of a slice: the other rows of the log, by subtracting counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polars_mcc._counts.counted import count_columns
 from polars_mcc._counts.sliced import SlicedLog
 
 _NEARLY_NOTHING = 2.0**-40
-"""What rounding may leave of a sum of floats when all of it is taken away."""
+"""The share of a sum of floats that rounding may leave when all of it is subtracted."""
 
 
 def scores_of_rest(
@@ -18,8 +18,9 @@ def scores_of_rest(
 ) -> pl.LazyFrame:
     """The score of the `rest` of each slice, from the classes of the slice and of the log.
 
-    Sums over all classes of products of what is left, such as Σ (T - t)(P - p), are
-    Σ TP - Σ (T·p + t·(P - p)): only the last is of the classes of the slice.
+    T and P count a label in the log, t and p in the slice. A sum of products over all classes of
+    the rest, such as Σ (T - t)(P - p), is Σ TP - Σ (T·p + t·(P - p)). The second sum needs only
+    the classes of the slice.
     """
     sides = ("gold_n", "pred_n", "hit_n")
 
@@ -59,7 +60,7 @@ def scores_of_rest(
 def classes_of_rest(
     log: SlicedLog, whole: SlicedLog, classes: pl.LazyFrame, of_total: pl.LazyFrame
 ) -> pl.LazyFrame:
-    """The classes of the rest of each slice: those of the log, less those of the slice.
+    """The classes of the rest of each slice: counts of the log minus counts of the slice.
 
     The rest has nearly all classes of the log, so there are as many rows as slices times classes.
     """
@@ -98,13 +99,14 @@ def classes_of_rest(
 def pairs_of_rest(
     log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, total: pl.LazyFrame, slices: pl.LazyFrame
 ) -> pl.LazyFrame:
-    """The pairs of the rest of each of these slices, which columns of their own tell `apart`.
+    """The pairs of the rest of each of these slices.
 
-    `total` are the pairs of all rows of what a slice is compared with.
+    `slices` have the columns of `apart`, which say whose rest a pair belongs to. `total` are the
+    pairs of the slice and its rest together.
     """
     whole = replace(apart, apart=())
-    # One join for both: what is asked for in two branches of a plan is in it twice, and doubles
-    # with each step.
+    # One join for both: a frame that two branches of a plan use is in the plan twice, and the
+    # plan doubles with each such step.
     signs = pl.LazyFrame({"is_slice": [True, False], "sign": [-1, 1]})
     keys = [column for column in log.slice if column not in whole.slice]
     wanted = slices.select(*log.slice, *apart.apart).join(signs, how="cross")
@@ -117,10 +119,10 @@ def pairs_of_rest(
 
 
 def taken_away(log: SlicedLog, signed: pl.LazyFrame) -> pl.LazyFrame:
-    """The pairs of slices that are left when some, of `sign` -1, are taken away from others.
+    """Subtract the pairs with `sign` -1 from the other pairs of their slice.
 
-    All that is made of pairs is a sum over them, so those of the two need not meet before. But
-    floats leave something when all is taken away; they are added up to see if it is nothing.
+    Whatever is computed from pairs is a sum over them. So integers stay in two rows per pair, one
+    of them negative. Floats are added up here, to drop the pairs of which only rounding is left.
     """
     pair = [*log.slice, "gold", "pred"]
     counts = [pl.col(column) * pl.col("sign") for column in count_columns(log)]

@@ -1,7 +1,7 @@
-"""Pairs and classes → two tables of each slice: the observed one, and one in which rows are wrong.
+"""Pairs and classes → two tables of each slice: the observed one, and one with more misses.
 
-The observed table tells the variance of a score. It is 0 where all rows are right. The other table
-has the same margins, and misses in every class, so that its variance is not 0.
+The observed table gives the variance of a score. This variance is 0 if all rows are right. The
+other table has the same margins, and misses in every class. So its variance is not 0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from polars_mcc._counts.exact import power_of_two, sum_in_any_order
 from polars_mcc._counts.sliced import SlicedLog
 
 TABLE = "table"
-"""The column that tells which table a row is of."""
+"""The column that says which table a row belongs to."""
 OBSERVED, POOLED = "observed", "pooled"
 TABLES = pl.Enum([OBSERVED, POOLED])
 
@@ -23,7 +23,7 @@ _POOL = 2.0  # rows of each gold class
 
 
 def by_table(log: SlicedLog) -> SlicedLog:
-    """The log whose slices are apart by table."""
+    """The same log with a slice per slice and table."""
     return replace(log, apart=(*log.apart, TABLE))
 
 
@@ -41,9 +41,9 @@ def as_float(log: SlicedLog, units: str) -> pl.Expr:
 def both_tables(
     log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, positive: pl.Expr | None = None
 ) -> pl.LazyFrame:
-    """The classes of each slice at both tables, in floats, with what `OverClasses` asks for.
+    """The classes of each slice at both tables, as floats, with the columns of `OverClasses`.
 
-    Their sums are to be `in_order`.
+    Sum these floats only `in_order`.
     """
     hits, moved = pl.col("hits"), pl.col("moved")
     return (
@@ -54,7 +54,7 @@ def both_tables(
 
 
 def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) -> pl.LazyFrame:
-    """The classes that occur, as floats, with what `OverClasses` asks for."""
+    """The classes that occur, as floats, with the columns of `OverClasses`."""
     t, p = pl.col("gold_n"), pl.col("pred_n")
 
     def in_slice(condition: pl.Expr) -> pl.Expr:
@@ -81,13 +81,14 @@ def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) 
 
 
 def _pooled(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.LazyFrame:
-    """Add what a pool has of each class: `moved` of its gold rows, `drawn` of the predictions.
+    """Add `moved` and `drawn` of each class, which describe a pool of rows.
 
-    Two rows of each gold class go into the pool. There, the label that is predicted does not
-    depend on the gold label. So both margins stay as they are.
+    `moved` is the share of the gold rows of the class that go into the pool: up to two rows of each
+    class. `drawn` is the share of the class in the predictions of the pool. In the pool,
+    predictions are independent of gold labels. So both margins stay as they are.
     """
     n = pl.col("n").cast(pl.Float64)
-    # Weights that are importances may add up to less than there are rows.
+    # Sample weights may add up to less than the number of rows.
     squares = n if log.is_frequency else pl.col("squares")
     rows_per_weight = log.within_slice(n.sum()) / log.within_slice(squares.sum())
 

@@ -9,7 +9,7 @@ import polars as pl
 from polars_mcc._counts.exact import sum_in_any_order
 from polars_mcc._counts.sliced import SlicedLog
 
-NOTHING = 1e-20  # the mean square of influences that are 0 but for rounding
+NOTHING = 1e-20  # a mean square of influences up to this is 0, except for rounding
 
 
 def with_influence(
@@ -21,7 +21,7 @@ def with_influence(
     pred: str = "pred",
     suffix: str = "",
 ) -> pl.LazyFrame:
-    """The cells that are scored, with `phi:` of their pair for each metric, and its `unit:`."""
+    """The scored cells, with `phi:` and `unit:` of their pair for each metric."""
     columns = [f"{what}:{name}" for name in names for what in ("phi", "unit")]
     of_pair = influences.select(
         *(*log.slice, "gold"),
@@ -34,11 +34,11 @@ def with_influence(
 def variances(
     log: SlicedLog, cells: pl.LazyFrame, influences: Mapping[str, tuple[pl.Expr, pl.Expr]]
 ) -> pl.LazyFrame:
-    """The `variance:` of statistics of each slice, from the influence of its rows, and its bound.
+    """The `variance:` of statistics of each slice, from each influence and its upper bound.
 
-    It is the sum over draws that are independent of (Σ n·influence)², divided by (Σ n)². A
-    draw is a row, or a cluster. `draws` is (Σ n)² / Σ (n of a draw)²: as many draws of one
-    size would be as good if the rows of a draw were all alike. `n_clusters` is their number.
+    The variance is the sum of (Σ n·influence)² over independent draws, divided by (Σ n)². A draw
+    is a row, or a cluster. `draws` is (Σ n)² / Σ (n of a draw)²: so many draws of equal size would
+    be as good if all rows of a draw were alike. `n_clusters` is the number of clusters.
     """
     if not log.has_clusters:
         return log.per_slice(cells, **of_rows(log, influences))
@@ -69,7 +69,7 @@ def of_rows(
     log: SlicedLog, influences: Mapping[str, tuple[pl.Expr, pl.Expr]]
 ) -> dict[str, pl.Expr]:
     n, squares = total(pl.col("n")), pl.col("n" if log.is_frequency else "squares")
-    bits = 60 if log.is_frequency else 0  # for squares are as large as 2^126
+    bits = 60 if log.is_frequency else 0  # squares are as large as 2^126
     found = {
         f"variance:{name}": sum_of(log, squares * influence.pow(2), most.pow(2), bits) / n / n
         for name, (influence, most) in influences.items()
@@ -82,7 +82,7 @@ def total(n: pl.Expr) -> pl.Expr:
 
 
 def sum_of(log: SlicedLog, addends: pl.Expr, unit: pl.Expr, bits: int = 60) -> pl.Expr:
-    """The sum over the rows of pairs or clusters; where weights are floats, as floats are added."""
+    """Sum over pairs or clusters, in any order; if weights are floats, a plain sum of floats."""
     if log.numbers.count.is_float():
         return addends.sum()
     return sum_in_any_order(addends, unit, bits)

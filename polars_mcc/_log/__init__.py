@@ -1,1 +1,1 @@
-"""The door: a frame, what its columns mean, and what is wrong with either."""
+"""A frame and the roles of its columns: described, checked, or refused with an error."""

@@ -1,4 +1,4 @@
-"""Whether the value of an option is one that it can have."""
+"""Checks of the values of options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Align: TypeAlias = Literal["data", "calendar"]
 
 
 def check_choice(name: str, value: object, choices: Any, *others: str) -> None:  # noqa: ANN401
-    """Raise a ValueError unless a value is one of a Literal; `others` says what else may stand."""
+    """Raise a ValueError unless a value is in a Literal. The message lists `others` too."""
     allowed = get_args(choices)
     if value not in allowed:
         listed = ", ".join([*map(repr, allowed), *others])
@@ -39,16 +39,16 @@ def check_level(ci: float) -> None:
 
 
 def check_interval(ci: float | None, method: object) -> None:
-    """Raise a ValueError if a confidence level is none, or is missing where a method is given."""
+    """Raise a ValueError if a confidence level is invalid, or a method is given without a level."""
     if ci is not None:
         check_level(ci)
     elif method != defaults.METHOD:
-        msg = f"method={method!r} makes the interval, not the score: give the level too, as ci=0.95"
+        msg = f"method={method!r} needs a confidence level: pass ci=0.95 too"
         raise ValueError(msg)
 
 
 def check_at_least(name: str, value: object, least: int) -> None:
-    """Raise a ValueError unless a value is an integer that is large enough."""
+    """Raise a ValueError unless a value is an integer of at least `least`."""
     if not (isinstance(value, int) and value >= least):
         msg = f"{name} must be an integer of at least {least}, got {value!r}"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""The columns that a user names: found in a schema, or an error that says how to name them."""
+"""Columns that a user names, resolved against a schema, or an error that says what to name."""
 
 from __future__ import annotations
 
@@ -22,34 +22,44 @@ class MissingColumn(pl.exceptions.ColumnNotFoundError):
 
     Attributes:
         problem: What is missing, the nearest name, and the names that there are.
-        role: What the column was to be: `"gold"`, `"pred"`, `"key"` …
-        is_default: Whether the user has not named it.
+        role: What the column is needed for: `"gold"`, `"pred"`, `"key"` …
+        schema: The columns of the log.
+        is_default: Whether the name is the default of the role: the user has not named a column.
+        options: The options of a call that names the labels.
+        frame: How the call begins, `"df.mcc({})"`, with a place for the options.
+        question: How the call ends: the verb with its arguments.
     """
 
-    def __init__(self, problem: str, role: str, is_default: bool = False) -> None:  # noqa: FBT002
-        """Take what is missing."""
-        super().__init__(problem, role, is_default)
-        self.problem, self.role, self.is_default = problem, role, is_default
+    def __init__(
+        self,
+        problem: str,
+        role: str,
+        schema: pl.Schema,
+        is_default: bool = False,  # noqa: FBT002
+    ) -> None:
+        """Say what is missing."""
+        super().__init__(problem, role, schema, is_default)
+        self.problem, self.role, self.schema, self.is_default = problem, role, schema, is_default
+        self.options: Mapping[str, object] = {}
+        self.frame, self.question = "df.mcc({})", ""
 
     def __str__(self) -> str:
-        """The message, for Python."""
-        return self.told(f"frame.mcc({self.role}='label')")
+        """The message in Python."""
+        return self.told(self.frame.format(as_arguments(self.options)) + self.question)
 
-    def told(self, example: str) -> str:
-        """The message, with an example of how to name the column if it is a default."""
-        if not self.is_default:
-            return self.problem
-        return f"{self.problem} Say which column is {self.role}, as in {example}."
+    def told(self, call: str) -> str:
+        """The message, with a call that names the column if its role has its default name."""
+        return f"{self.problem} Name the labels: {call}" if self.is_default else self.problem
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What a user named for a role, and what it is called and typed in the log."""
+    """The columns that a user gave for a role, with their names and dtypes in the log."""
 
     given: tuple[IntoColumn, ...]
     dtypes: pl.Schema
     is_several: bool = False
-    """Whether they may be several: several models, though the list of them have one."""
+    """Whether a list was given, even a list of one: the answer then has a column `model`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,9 +80,9 @@ class Columns:
 
     @property
     def each(self) -> list[tuple[str, IntoColumn]]:
-        """The name of each column, and the column, or an error if one expression makes several."""
+        """Each name with its column. A ValueError if one expression makes several columns."""
         if len(self.given) != len(self.dtypes):
-            msg = f"{quoted(self.dtypes)} are computed by one expression: list them one by one"
+            msg = f"{quoted(self.dtypes)} come from one expression: list them one by one"
             raise ValueError(msg)
         return list(zip(self.dtypes, self.given, strict=True))
 
@@ -84,7 +94,7 @@ class Columns:
 
 
 def several(schema: pl.Schema, columns: IntoColumns, role: str) -> Columns:
-    """The columns of a role that may have several, or an error if one is not there, or none."""
+    """The columns of a role that takes several. Raise an error if one or all are missing."""
     is_several = not isinstance(columns, str) and (
         not isinstance(columns, pl.Expr) or columns.meta.has_multiple_outputs()
     )
@@ -97,7 +107,7 @@ def several(schema: pl.Schema, columns: IntoColumns, role: str) -> Columns:
 
 
 def one(schema: pl.Schema, column: IntoColumn, role: str) -> Columns:
-    """The column of a role that has one, or an error if it is not there, or several."""
+    """The column of a role that takes one. Raise an error if it is missing, or is several."""
     dtypes = resolved(schema, [column], role)
     if len(dtypes) != 1:
         msg = f"{role} must be one column, but {column} is {quoted(dtypes) or 'none'}"
@@ -106,7 +116,7 @@ def one(schema: pl.Schema, column: IntoColumn, role: str) -> Columns:
 
 
 def by_name(schema: pl.Schema, columns: Iterable[IntoColumn], role: str) -> Iterator[IntoColumn]:
-    """Columns that are only selected as their names, and others as they are."""
+    """Selectors as the names that they select; other columns unchanged."""
     for column in columns:
         if isinstance(column, pl.Expr) and column.meta.is_column_selection():
             yield from resolved(schema, [column], role)
@@ -115,7 +125,7 @@ def by_name(schema: pl.Schema, columns: Iterable[IntoColumn], role: str) -> Iter
 
 
 def resolved(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.Schema:
-    """The names and dtypes that `columns` come to, after checking that they exist."""
+    """The names and dtypes of `columns`, after a check that they exist."""
     for column in columns:
         if not isinstance(column, (str, pl.Expr)):
             is_listed = role == "key" and isinstance(column, (list, tuple))
@@ -129,7 +139,7 @@ def resolved(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.
         return pl.LazyFrame(schema=schema).select(map(as_expr, columns)).collect_schema()
     except pl.exceptions.DuplicateError as error:
         listed = ", ".join(map(str, columns))
-        msg = f"two {role} columns have one name, in {listed}; name one of them with .alias(...)"
+        msg = f"two {role} columns have the same name, in {listed}; rename one with .alias(...)"
         raise pl.exceptions.DuplicateError(msg) from error
 
 
@@ -141,7 +151,7 @@ def check_weight(name: str, dtype: pl.DataType) -> None:
 
 
 def roots(schema: pl.Schema, columns: Iterable[IntoColumn]) -> list[str]:
-    """The columns of a frame that are needed for these, each once."""
+    """The columns of the frame that these columns are computed from, each once."""
     found: dict[str, None] = {}
     for column in columns:
         names = [column] if isinstance(column, str) else column.meta.root_names()
@@ -151,8 +161,8 @@ def roots(schema: pl.Schema, columns: Iterable[IntoColumn]) -> list[str]:
 
 
 def as_expr(column: IntoColumn) -> pl.Expr:
-    """A column name as an expression that means this column and no other."""
-    # pl.col("*") and pl.col("^a.*$") are patterns; a column so named is not.
+    """A column name as an expression that matches only this column."""
+    # pl.col("*") and pl.col("^a.*$") are patterns, but a column may have such a name.
     if not isinstance(column, str):
         return column
     is_pattern = column == "*" or (column.startswith("^") and column.endswith("$"))
@@ -160,16 +170,16 @@ def as_expr(column: IntoColumn) -> pl.Expr:
 
 
 def distinct(columns: Iterable[IntoColumn]) -> pl.Expr:
-    """How many different rows some columns have, by their hashes, which take little memory."""
+    """The number of distinct rows of some columns. Hashes take less memory than rows."""
     return pl.struct(*map(as_expr, columns)).hash().n_unique()
 
 
 def as_many_as_fit(
     names: Sequence[str], size: Callable[[str], float], fits: Callable[[Sequence[str]], bool]
 ) -> Sequence[str] | None:
-    """The most names that fit together. Those of largest size are left out first.
+    """The largest set of names that fits. The names of largest size are left out first.
 
-    None: it does not fit even if all names are left out.
+    None: not even the empty set fits.
     """
     if fits(names):
         return names
@@ -182,14 +192,16 @@ def as_many_as_fit(
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Names in a sentence."""
+    """Names in quotes, separated by commas."""
     return ", ".join(f"'{name}'" for name in names)
 
 
 def as_code(value: object) -> str:
-    """A value as it stands in a call; an expression, as Polars shows it."""
+    """A value as Python code; an expression as Polars shows it."""
     if isinstance(value, pl.Expr):
         return f"pl.{value}" if str(value).startswith("col(") else str(value)
+    if isinstance(value, str):
+        return f'"{value}"' if repr(value) == f"'{value}'" and '"' not in value else repr(value)
     if isinstance(value, list):
         return f"[{', '.join(map(as_code, value))}]"
     if isinstance(value, tuple):
@@ -197,7 +209,13 @@ def as_code(value: object) -> str:
     return repr(value)
 
 
+def as_arguments(options: Mapping[str, object]) -> str:
+    """Options as the arguments of a call."""
+    return ", ".join(f"{name}={as_code(value)}" for name, value in options.items())
+
+
 _DEFAULT_NAMES: Mapping[str, str] = {"gold": defaults.GOLD, "pred": defaults.PRED}
+_IN_WORDS: Mapping[str, str] = {"gold": "the true label", "pred": "the predicted label"}
 
 
 def _missing(name: str, schema: pl.Schema, role: str) -> MissingColumn:
@@ -208,10 +226,14 @@ def _missing(name: str, schema: pl.Schema, role: str) -> MissingColumn:
 
     nearest = sorted(schema, key=likeness, reverse=True)
     hint = f"; did you mean '{nearest[0]}'?" if nearest and likeness(nearest[0]) >= 0.6 else "."
-    columns = f"The columns are {quoted(nearest[:10])}" if nearest else "There are no columns"
+    is_default = _DEFAULT_NAMES.get(role) == name
+    listed = [*schema] if is_default else nearest
+    columns = f"The columns are {quoted(listed[:10])}" if listed else "There are no columns"
     more = f" and {len(nearest) - 10} more" if len(nearest) > 10 else ""
+    meant = f"({_IN_WORDS[role]})" if is_default else f"for {role}"
     return MissingColumn(
-        f"no column '{name}' for {role}{hint} {columns}{more}.",
+        f"no column '{name}' {meant}{hint} {columns}{more}.",
         role,
-        _DEFAULT_NAMES.get(role) == name,
+        schema,
+        is_default,
     )

@@ -1,4 +1,4 @@
-"""What an option is if it is not given: each default stands here, once."""
+"""The default value of every option, each written once."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ ZERO_DIVISION: Final = 0.0
 METRICS: Final = "mcc"
 METRIC: Final = "mcc"
 CURVE_METRICS: Final = ("mcc", "f1")
-LEVEL: Final = 0.95  # the confidence level, where there must be one
+LEVEL: Final = 0.95  # the confidence level of verbs that always give an interval
 METHOD: Final = "score"
 CORRECTION: Final = "bh"
 
 TO: Final = "rest"  # what a slice is compared with
 DEPTH: Final = 2
-BINS: Final = 10  # parts that a key of numbers is cut into
-MIN_N: Final = 30  # rows that a slice has to be tested
-CHECKED_N: Final = 1  # rows that a slice has to be judged
+BINS: Final = 10  # bins of a numeric key
+MIN_N: Final = 30  # rows that a slice needs to be tested
+CHECKED_N: Final = 1  # rows that a slice needs to be checked
 RANK: Final = "loss"
 REPLICATES: Final = 2000
 TITLE: Final = "How good is each slice?"
-EXPLORED: Final = 50_000  # counts that a page holds, at most
+EXPLORED: Final = 50_000  # counts in a page, at most
 REPORT: Final = "html"

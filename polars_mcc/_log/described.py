@@ -1,11 +1,11 @@
-"""The door: a frame and what its columns mean, described once and checked against the schema."""
+"""A frame and the roles of its columns, described once and checked against the schema."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
@@ -17,13 +17,15 @@ from polars_mcc._log.columns import (
     Columns,
     IntoColumn,
     IntoColumns,
-    as_code,
+    MissingColumn,
+    as_arguments,
     check_weight,
     one,
     several,
 )
 from polars_mcc._log.frames import Frame, FrameT, OtherFrame
-from polars_mcc._log.labels import as_label, common_dtype, dtype_in_lists, is_list
+from polars_mcc._log.labels import as_label, dtype_of_labels, is_list
+from polars_mcc._log.likely import likely
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from polars_mcc._log.engines import Engine
 
 OF_STORE = "polars_mcc:input"
-"""A column that only files of a store have: which of its inputs a row is of, by number."""
+"""A column that only the files of a store have: the number of the input that a row comes from."""
 
 P = ParamSpec("P")
 LogT = TypeVar("LogT", bound="Described[Any]")
@@ -40,12 +42,24 @@ LogT = TypeVar("LogT", bound="Described[Any]")
 def _takes_what(
     _: Callable[Concatenate[Any, Any, P], None],
 ) -> Callable[[Callable[..., LogT]], Callable[Concatenate[LogT, P], LogT]]:
-    """Type a method by a constructor: it takes the same, but the frame."""
-    return lambda method: cast("Callable[Concatenate[LogT, P], LogT]", method)
+    """Give a method the parameters of a constructor, without the frame. All have to be named."""
+
+    def typed(method: Callable[..., LogT]) -> Callable[Concatenate[LogT, P], LogT]:
+        @wraps(method)
+        def named(log: LogT, *unnamed: object, **columns: object) -> LogT:
+            if unnamed:
+                options = as_arguments(dict(zip(("gold", "pred"), unnamed, strict=False)))
+                msg = f"name the options: df.mcc({options})"
+                raise TypeError(msg)
+            return method(log, **columns)
+
+        return cast("Callable[Concatenate[LogT, P], LogT]", named)
+
+    return typed
 
 
 class Described(Generic[FrameT]):
-    """A frame and what its columns mean: what the verbs take."""
+    """A frame and the roles of its columns: the input of every verb."""
 
     def __init__(
         self,
@@ -61,30 +75,30 @@ class Described(Generic[FrameT]):
         nulls: Nulls = defaults.NULLS,
         zero_division: float | None = defaults.ZERO_DIVISION,
     ) -> None:
-        """Describe a log: what is true of it, whatever is asked.
+        """Describe a log once, for every question.
 
         Args:
-            frame: The log, a row per prediction; or a counts table, with `weight="n"`. A
-                DataFrame or LazyFrame of Polars; or a frame of Spark, DuckDB, Dask, Ibis, pandas
-                or PyArrow, or one that narwhals has wrapped: its engine counts the rows, and
-                Polars does the rest. Its columns are then named, and not computed.
+            frame: The log, with one row per prediction, or a counts table with `weight="n"`. It
+                is a Polars DataFrame or LazyFrame, or a frame of Spark, DuckDB, Dask, Ibis, pandas
+                or PyArrow, or a narwhals frame. Another engine counts its rows, and Polars does
+                the rest. Columns of another engine are named, not computed.
             gold: The true label.
-            pred: The predicted label, or several models. Labels may be integers, floats, text,
-                Booleans or dates; gold and pred compare by value. Or they are lists of these, if
-                rows have several labels. None: the column "pred", unless there is a score.
-            score: How sure a model is that a row is positive: a number, the larger the surer. Or
-                several models. What `curve` and `best_threshold` are asked of.
-            positive: The label that is positive, where one class is held against the rest; all
-                others are negative. None: True, if labels are Boolean.
-            weight: How many rows a row stands for (a frequency, not an importance): integer or
-                float, not negative. None: 1. A row whose weight is null is not scored.
-            sample_weight: How much a row counts (an importance: of a survey, of a class). The
-                score is the same as with `weight`. The interval is wider: a row that counts for
-                ten is not ten rows.
-            cluster: What rows have in common that are not independent, such as a user: an
-                interval is then as wide as the clusters differ.
-            nulls: What a null label is. "drop": the row is not scored, and counted in `n_null`.
-                "label": a class of its own, so that an abstention is a miss.
+            pred: The predicted label, or a list of several models. Labels may be integers,
+                floats, text, Booleans or dates. Gold and pred are compared by value. If a row has
+                several labels, both are lists. None: the column "pred", unless there is a score.
+            score: The model's score for the positive class, a number. A larger score means more
+                positive. It may be a list of several models. Used by `curve` and `best_threshold`.
+            positive: The label of the positive class. All other labels are negative. None: True,
+                if labels are Boolean.
+            weight: The number of rows that a row stands for, a frequency: integer or float, not
+                negative. None: 1. A row whose weight is null is not scored.
+            sample_weight: The importance of a row, such as a survey weight or a class weight. The
+                score is the same as with `weight`. The interval is wider, because a row of weight
+                10 is still one row.
+            cluster: The column that groups dependent rows, such as the user id. Intervals then
+                use the differences between clusters, not between rows.
+            nulls: What to do with a null label. "drop": the row is not scored, and is counted in
+                `n_null`. "label": null is a class of its own, so an abstention is an error.
             zero_division: The score of a slice with one gold class or one predicted class, where
                 R_K is 0/0: 0.0, NaN, or None for null.
 
@@ -92,10 +106,11 @@ class Described(Generic[FrameT]):
             polars.exceptions.ColumnNotFoundError: A named column is missing.
             polars.exceptions.SchemaError: Gold and pred cannot be compared (String and Int64), or
                 a weight or score is not a number.
-            ValueError: An option has no such value; both `weight` and `sample_weight`.
-            TypeError: It is no frame, or a column of another engine is yet to be computed.
+            ValueError: An option has an unknown value, or both `weight` and `sample_weight` are
+                given.
+            TypeError: `frame` is no frame, or a column of another engine is an expression.
 
-        All of it is checked at once, against the schema; no data are read.
+        Everything is checked at once, against the schema. No data are read.
         """
         options = {**locals()}
         self.frame: FrameT | OtherFrame = options.pop("frame")
@@ -105,40 +120,56 @@ class Described(Generic[FrameT]):
 
     @classmethod
     def by_default(cls, frame: Frame) -> Self:
-        """A log whose columns have their default names, checked when something is asked of it."""
+        """Make a log with the default column names. The first verb checks them."""
         log = cls.__new__(cls)
         vars(log).update(frame=frame, _options={})
         return log
 
     @cached_property
     def meaning(self) -> Meaning:
-        """What the columns are, found in the schema: for who writes a verb."""
-        return _meaning(self.frame, SimpleNamespace(**{**_DEFAULTS, **self._options}))
+        """The columns and options, resolved against the schema. Verbs use it."""
+        try:
+            return _meaning(self.frame, SimpleNamespace(**{**_DEFAULTS, **self._options}))
+        except MissingColumn as error:
+            error.is_default = error.is_default and error.role not in self._told
+            if error.is_default:
+                error.options = {**self._told, **likely(error.schema, **self._told)}
+            if not isinstance(self.frame, Frame):
+                error.frame = "PredictionLog(df, {})"
+            raise
 
     @_takes_what(__init__)
     def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
-        """The same frame, described otherwise: takes what the class takes, but the frame."""
+        """Describe the same frame again, with these options changed."""
+        for name in columns.keys() - _DEFAULTS:
+            msg = f"there is no option {name!r}; the options are {', '.join(_DEFAULTS)}"
+            raise TypeError(msg)
         return type(self)(self.frame, **{**self._options, **columns})
 
     def with_frame(self, frame: FrameT, **columns: Any) -> Self:  # noqa: ANN401 - as they take
-        """The same description of another frame, but for these columns."""
+        """Describe another frame in the same way, except for these columns."""
         return type(self)(frame, **{**self._options, **columns})
 
     def in_kind(self, answer: pl.LazyFrame) -> FrameT:
-        """An answer of the kind of the frame: lazy if that is, else collected."""
+        """The answer as a LazyFrame if the log is lazy, else collected."""
         return cast("FrameT", answer if self.meaning.is_lazy else answer.collect())
 
     @property
     def said(self) -> str:
-        """What was said of the columns, as the arguments of a call."""
-        return ", ".join(
-            f"{name}={as_code(value)}"
+        """The options that differ from their defaults, as the arguments of a call."""
+        return as_arguments(self._told)
+
+    @property
+    def _told(self) -> Mapping[str, object]:
+        """The options that differ from their defaults."""
+        return {
+            name: value
             for name, value in self._options.items()
             if not _is_same(value, _DEFAULTS[name])
-        )
+        }
 
     def __repr__(self) -> str:
-        """The kind of frame, and what was said of its columns."""
+        """The kind of frame, and the options that differ from their defaults."""
         about = ", ".join(filter(None, [type(self.frame).__name__, self.said]))
         return f"{type(self).__name__}({about})"
 
@@ -151,23 +182,23 @@ _DEFAULTS = {
 
 
 def _is_same(value: object, default: object) -> bool:
-    """Whether an option was left as it is; expressions have no truth value to compare by."""
+    """Whether an option has its default value. Expressions cannot be compared with ==."""
     return value is default or (isinstance(value, (str, float)) and value == default)
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What the columns of a log are, found in its schema."""
+    """The columns and options of a log, resolved against its schema."""
 
     source: Frame | Engine
     schema: pl.Schema
     gold: Columns
     preds: Columns | None
     scores: Columns | None
-    positive: pl.Expr | None  # the positive label, of the dtype of labels; None if none was named
+    positive: pl.Expr | None  # the positive label, in the dtype of the labels
     weight: Columns | None
     is_frequency: bool
-    """Whether the weight is how many rows a row stands for, and not how much it counts."""
+    """Whether the weight is a number of rows (`weight`), not an importance (`sample_weight`)."""
     cluster: Columns | None
     nulls: Nulls
     zero_division: float | None
@@ -176,18 +207,23 @@ class Meaning:
 
     @property
     def is_lazy(self) -> bool:
-        """Whether nothing is to be read before `collect`."""
+        """Whether the log is read only on `collect`."""
         if isinstance(self.source, Frame):
             return isinstance(self.source, pl.LazyFrame)
         return self.source.is_lazy
 
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """The names of the columns with the true and the predicted labels."""
+        return (self.gold.name, *(self.preds.names if self.preds else ()))
+
     def check_columns(self, columns: Columns | None, role: str) -> None:
-        """Raise a TypeError if another engine has the log and cannot compute its columns."""
+        """Raise a TypeError if another engine would have to compute a Polars expression."""
         if columns is not None and not isinstance(self.source, Frame):
             self.source.check(columns.given, role)
 
     def check_without(self, verb: str, reason: str, *options: str) -> None:
-        """Raise a ValueError if the log is described by what a verb cannot take into account."""
+        """Raise a ValueError if the log has an option that a verb does not support."""
         is_given = {
             "cluster": self.cluster is not None,
             "weight": self.weight is not None and self.is_frequency,
@@ -198,7 +234,7 @@ class Meaning:
             if is_given[option]:
                 name, *_ = option.split("=")
                 msg = (
-                    f"{verb} cannot take {option} into account: {reason}; leave it out, as in "
+                    f"{verb} does not support {option}: {reason}; leave it out, as in "
                     f"log({name}={_DEFAULTS[name]!r}).{verb}(...)"
                 )
                 raise ValueError(msg)
@@ -209,16 +245,16 @@ def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
     check_number("zero_division", said.zero_division)
     if said.weight is not None and said.sample_weight is not None:
         msg = (
-            "weight says how many rows a row stands for, sample_weight how much one row counts: "
-            "give one of them, not both"
+            "weight is a number of rows, sample_weight is the importance of one row: pass only "
+            "one of them"
         )
         raise ValueError(msg)
     source = opened(frame)
     schema = source.lazy().collect_schema() if isinstance(source, Frame) else source.schema
     if OF_STORE in schema:
         msg = (
-            "these are files of a store of counts, some of which are no longer valid: open the "
-            "store as PredictionLog.from_store(folder)"
+            "these files belong to a store of counts, and some of them are no longer valid: open "
+            "the store with PredictionLog.from_store(folder)"
         )
         raise ValueError(msg)
     if said.pred is None and said.score is None:
@@ -233,8 +269,7 @@ def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
     if weight is not None:
         check_weight(weight.name, weight.dtype)
     labelled = [*gold.dtypes.items(), *(preds.dtypes.items() if preds else ())]
-    is_multilabel = any(is_list(dtype) for _, dtype in labelled)
-    labels = dtype_in_lists(labelled) if is_multilabel else common_dtype(labelled)
+    labels = dtype_of_labels(labelled)
     for name, dtype in (scores.dtypes if scores else {}).items():
         if not dtype.is_numeric():
             msg = f"score must be a number, but '{name}' is {dtype}; cast it, or use it as pred"
@@ -252,7 +287,7 @@ def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
         nulls=said.nulls,
         zero_division=said.zero_division,
         label_dtype=labels,
-        is_multilabel=is_multilabel,
+        is_multilabel=any(is_list(dtype) for _, dtype in labelled),
     )
     for role, columns in found.items():
         meaning.check_columns(columns, role)
@@ -266,7 +301,7 @@ _ROLES: Mapping[str, Callable[[pl.Schema, Any, str], Columns]] = {
 
 
 def opened(frame: object) -> Frame | Engine:
-    """A frame of Polars as it is; another as its engine has it; or a TypeError."""
+    """A Polars frame as it is, or the engine of another frame, or a TypeError."""
     if isinstance(frame, Frame):
         return frame
     try:

@@ -1,13 +1,14 @@
-"""Logs that another engine has: it counts their rows, and only counts travel.
+"""Logs of other engines: the engine counts the rows, and only counts travel to Polars.
 
-The frame is taken as narwhals takes it. The engine groups the rows by the columns that the
-arguments name, and what comes back, as Arrow, is a log whose rows stand for as many rows as
-there were alike. Polars does the rest. Labels that an engine keeps apart and Polars does not are
-added up there, so its own idea of equality matters only if it takes for one what Polars does not.
+narwhals wraps the frame. The engine groups the rows by the named columns and counts them. The
+counts come back as Arrow. Polars reads them as a log with a weight, and does the rest. Polars adds
+up labels that it takes for equal. So the engine's own equality matters only where the engine
+merges labels that Polars would keep apart.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,11 +18,12 @@ import narwhals.stable.v2 as nw
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from polars_mcc._log.extras import missing
 from polars_mcc._log.plan_errors import Failure, unless
 
 Query: TypeAlias = "nw.LazyFrame[Any] | nw.DataFrame[Any]"
 
-_ROWS = "polars_mcc_rows"  # the column that says how many rows a counted row stands for
+_ROWS = "polars_mcc_rows"  # the number of rows that a counted row stands for
 
 _LEAST, _NULL, _SQUARES = "polars_mcc_least", "polars_mcc_null", "polars_mcc_squares"
 _WEIGHT, _HIGH, _LOW = "polars_mcc_weight", "polars_mcc_high", "polars_mcc_low"
@@ -29,66 +31,66 @@ _LIMB = 2**31
 
 
 class Counted(NamedTuple):
-    """A log of the rows that are alike, and what it says of their weights."""
+    """A log with one row per group of equal rows, and the columns about their weights."""
 
     log: pl.LazyFrame
-    rows: pl.Schema  # the column that says how many rows a row stands for, and its dtype
+    rows: pl.Schema  # the name and dtype of the column with the number of rows
     sums: tuple[str, ...]
-    """The columns, if rows have a weight, with the least, the rows without one, the squares."""
+    """If there are weights: the columns of their minimum, of their nulls, of their squares."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A frame that is not Polars', and the engine that it is of."""
+    """A frame of another engine."""
 
     frame: Query
 
     @property
     def name(self) -> str:
-        """What the engine is called."""
+        """The name of the engine."""
         return str(self.frame.implementation.value)
 
     @property
     def is_lazy(self) -> bool:
-        """Whether the engine reads the rows only when it is told to."""
+        """Whether the engine reads the rows only on `collect`."""
         return isinstance(self.frame, nw.LazyFrame)
 
     @cached_property
     def schema(self) -> pl.Schema:
-        """The columns, with the dtypes that they will have in Polars."""
+        """The columns, with their dtypes in Polars."""
         columns = self.frame.collect_schema().items()
         return pl.Schema({name: _in_polars(dtype) for name, dtype in columns})
 
     def check(self, columns: Sequence[str | pl.Expr], role: str) -> None:
-        """Raise a TypeError if a column is yet to be computed: only Polars could do that."""
+        """Raise a TypeError if a column is a Polars expression: the engine cannot compute it."""
         for column in columns:
             if not isinstance(column, pl.Expr):
                 continue
             if not column.meta.is_column_selection(allow_aliasing=True):
                 name = next(iter(column.meta.root_names()), "column")
                 msg = (
-                    f"{role} {column} is a Polars expression, which {self.name} cannot compute: "
-                    "make it a column of the frame, and give its name; with narwhals, "
+                    f"{role} {column} is a Polars expression, and {self.name} cannot compute it: "
+                    "add it as a column of the frame and pass the name; with narwhals, "
                     f"nw.from_native(frame).with_columns({name}_key=nw.col('{name}')...)"
                 )
                 raise TypeError(msg)
 
     def count(self, columns: Sequence[str], name: str = _ROWS) -> Query:
-        """The query that counts the rows alike in these columns."""
+        """A query of the engine that counts rows, grouped by these columns."""
         return self.frame.group_by(*columns).agg(nw.len().alias(name))
 
     def counted(self, columns: Sequence[str], weight: str | None, *, is_frequency: bool) -> Counted:
-        """The rows alike in these columns as one row, which stands for `_ROWS` rows.
+        """Group the rows by these columns. `_ROWS` is the number of rows of each group.
 
-        If rows have a weight, `_ROWS` is the sum of their weights.
+        With a weight, `_ROWS` is the sum of the weights.
         """
         schema = self.schema
         dtypes = pl.Schema({name: schema[name] for name in columns})
         for name, dtype in dtypes.items():
             if dtype == pl.Unknown:
                 msg = (
-                    f"column '{name}' has a dtype of {self.name} for which Polars has none, as far "
-                    "as narwhals knows: cast it there first"
+                    f"column '{name}' has a dtype of {self.name} that narwhals cannot convert to "
+                    f"Polars: cast it in {self.name} first"
                 )
                 raise pl.exceptions.SchemaError(msg)
         if weight is None:
@@ -111,7 +113,7 @@ class Engine:
         return Counted(log, pl.Schema({_ROWS: pl.Int128()}), sums)
 
     def _weigh(self, columns: Sequence[str], weight: str, squares: Sequence[str]) -> Query:
-        """The query that adds up weights: integers in two limbs, for which 64 bits are enough."""
+        """The query that sums weights. Integers are summed in two limbs that fit 64 bits."""
         given, number = nw.col(weight), nw.col(_WEIGHT)
         is_integer = self.schema[weight].is_integer()
         limbs = (_HIGH, _LOW) if is_integer else ()
@@ -132,7 +134,7 @@ class Engine:
 
 
 def of(frame: object) -> Engine | pl.DataFrame | pl.LazyFrame:
-    """The engine of a frame, as it is or as narwhals has wrapped it; of Polars', the frame."""
+    """The engine of a native or narwhals frame. A Polars frame is returned as it is."""
     native = nw.to_native(frame, pass_through=True)
     if isinstance(native, (pl.DataFrame, pl.LazyFrame)):
         return native
@@ -147,7 +149,7 @@ def of(frame: object) -> Engine | pl.DataFrame | pl.LazyFrame:
 
 
 def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:
-    """The dtype that Polars has for it: for times in seconds, that of milliseconds."""
+    """The dtype in Polars. Times in seconds become times in milliseconds."""
     if isinstance(dtype, nw.Datetime) and dtype.time_unit == "s":
         return pl.Datetime("ms", dtype.time_zone)
     if isinstance(dtype, nw.Duration) and dtype.time_unit == "s":
@@ -157,7 +159,7 @@ def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:
 
 
 def _asked(query: Query, dtypes: pl.Schema) -> pl.LazyFrame:
-    """The answer of an engine, for which it is asked on `collect`, and once."""
+    """The answer of an engine as a LazyFrame. The engine runs once, on `collect`."""
 
     def batches(
         wanted: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None
@@ -171,15 +173,17 @@ def _asked(query: Query, dtypes: pl.Schema) -> pl.LazyFrame:
 
 
 def _wrapped(weight: str, total: pl.Expr) -> Failure:
-    """Whether low limbs added up to more than 64 bits, which takes 2^32 rows that are alike."""
+    """The failure if the sum of the low limbs passes 64 bits: it takes 2^32 equal rows."""
     message = pl.lit(
-        f"weight '{weight}' adds up to more than the 2^63 - 1 that are counted exactly; make the "
-        "weights smaller, or Float64"
+        f"the sum of weight '{weight}' passes 2^63 - 1, the largest exact count; make the "
+        "weights smaller, or cast them to Float64"
     )
     return Failure((total < 0) & (pl.col(_LEAST) >= 0), message)
 
 
 def _collected(query: Query, dtypes: pl.Schema) -> pl.DataFrame:
+    if importlib.util.find_spec("pyarrow") is None:
+        raise missing(subject="a frame of another engine", package="pyarrow", extra="engines")
     eager = query.collect("pyarrow") if isinstance(query, nw.LazyFrame) else query
     found = cast("pl.DataFrame", pl.from_arrow(eager.to_arrow()))
     return found.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())

@@ -1,4 +1,4 @@
-"""The frames that a log may be."""
+"""The types of frames that can be a log."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ class _SparkLike(Protocol):
 
 
 OtherFrame: TypeAlias = _Narwhals | _PandasLike | _Arrow | _DuckDB | _Ibis | _SparkLike
-"""A frame of another engine, each known by a member that no frame of Polars has."""
+"""Frames of other engines. Each type has a member that Polars frames do not have."""
 
 
 def polars_frame(frame: object, subject: str) -> Frame:
-    """A frame of Polars, or a TypeError that says what to do with another."""
+    """The frame if it is from Polars, else a TypeError that says what to do."""
     if not isinstance(frame, Frame):
         msg = (
             f"{subject} a polars DataFrame or LazyFrame, got {type(frame).__module__}."
-            f"{type(frame).__qualname__}: of a log that another engine has, take "
-            "PredictionLog(frame).counts(...), with weight='n'"
+            f"{type(frame).__qualname__}; for a log of another engine, pass its counts, "
+            "PredictionLog(frame).counts(...), and weight='n'"
         )
         raise TypeError(msg)
     return frame
 
 
 def check_collected(answer: object, subject: str) -> None:
-    """Raise a TypeError unless what is to be shown is a DataFrame."""
+    """Raise a TypeError unless the answer is a DataFrame."""
     if not isinstance(answer, pl.DataFrame):
-        msg = f"{subject} a DataFrame, got {type(answer).__qualname__}: collect() it first"
+        msg = f"{subject} a DataFrame, got {type(answer).__qualname__}: call collect() first"
         raise TypeError(msg)

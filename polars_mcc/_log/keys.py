@@ -12,12 +12,21 @@ from typing import Literal, TypeAlias, TypeVar
 import polars as pl
 
 from polars_mcc._log.choices import Align, check_choice
-from polars_mcc._log.columns import Columns, IntoColumn, as_code, by_name, one, quoted, resolved
+from polars_mcc._log.columns import (
+    Columns,
+    IntoColumn,
+    as_arguments,
+    as_code,
+    by_name,
+    one,
+    quoted,
+    resolved,
+)
 
 T = TypeVar("T", bound=Hashable)
 
 KeySet: TypeAlias = tuple[str, ...]
-"""The names of keys that make slices together; none for the total."""
+"""The names of keys that are crossed. An empty set is the total."""
 
 TOTAL = ""  # the name of the set of no keys: all rows are one slice
 
@@ -29,7 +38,7 @@ _MONTHS = {"mo": 1, "q": 3, "y": 12}
 
 @dataclass(frozen=True)
 class KeySets:
-    """Several sets of keys: what `each`, `rollup`, `cube` and `sets` give."""
+    """Several sets of keys: the result of `each`, `rollup`, `cube` and `sets`."""
 
     word: Literal["each", "rollup", "cube", "sets"]
     columns: tuple[IntoColumn | tuple[IntoColumn, ...], ...]
@@ -43,7 +52,7 @@ class KeySets:
 
 @dataclass(frozen=True)
 class Trailing:
-    """Windows of time that end with each step: what `trailing` gives."""
+    """Windows of time, one that ends with each step: the result of `trailing`."""
 
     index: IntoColumn
     window: str
@@ -52,26 +61,26 @@ class Trailing:
 
     def __repr__(self) -> str:
         """The call that makes it."""
-        options = f"every={self.every!r}, align={self.align!r}"
-        return f"trailing({as_code(self.index)}, {self.window!r}, {options})"
+        options = as_arguments({"every": self.every, "align": self.align})
+        return f"trailing({as_code(self.index)}, {as_code(self.window)}, {options})"
 
 
 IntoKey: TypeAlias = str | pl.Expr | KeySets | Trailing
-"""What makes slices: a column, several sets of columns, or windows of time."""
+"""What a user groups by: a column, several sets of columns, or windows of time."""
 
 
 def each(*columns: IntoColumn, total: bool = False) -> KeySets:
-    """Slice by each column alone: the slices of every country, and those of every device.
+    """Slice by each column alone: by country, and separately by device.
 
     Args:
         *columns: Names, expressions, selectors.
         total: Add the total: all rows as one slice.
 
     Returns:
-        A key for the verbs that take keys. Beside other keys it has SQL's meaning: `"day",
-        each("country", "device")` makes the slices of day and country, and of day and device. The
-        answer has a column `keys` (String) with the names of the keys of a slice, `""` for the
-        total. A key that is not of the slice is null.
+        A key for the verbs that take keys. Other keys are crossed with it, as in SQL: `"day",
+        each("country", "device")` slices by day and country, and by day and device. The answer
+        has a column `keys` (String) with the names of the keys of each slice, `""` for the total.
+        The other keys of the row are null.
 
     Examples:
         >>> import polars as pl
@@ -94,11 +103,11 @@ def each(*columns: IntoColumn, total: bool = False) -> KeySets:
 
 
 def rollup(*columns: IntoColumn, total: bool = True) -> KeySets:
-    """Slice by all columns, by all but the last, and so on, as SQL's ROLLUP does.
+    """Slice by all columns, by all except the last, and so on, as SQL's ROLLUP does.
 
     Args:
         *columns: Names, expressions, selectors, the coarsest first.
-        total: Whether the total, all rows as one slice, is among the slices.
+        total: Add the total: all rows as one slice.
 
     Returns:
         A key for the verbs that take keys: see `each`.
@@ -118,7 +127,7 @@ def cube(*columns: IntoColumn, total: bool = True) -> KeySets:
 
     Args:
         *columns: Names, expressions, selectors.
-        total: Whether the total, all rows as one slice, is among the slices.
+        total: Add the total: all rows as one slice.
 
     Returns:
         A key for the verbs that take keys: see `each`.
@@ -134,10 +143,10 @@ def cube(*columns: IntoColumn, total: bool = True) -> KeySets:
 
 
 def sets(*columns: IntoColumn | Sequence[IntoColumn], total: bool = False) -> KeySets:
-    """Slice by the sets that are listed, as SQL's GROUPING SETS does.
+    """Slice by a list of sets of columns, as SQL's GROUPING SETS does.
 
     Args:
-        *columns: A tuple for each set of columns: names, expressions, selectors. A column alone
+        *columns: A tuple for each set of columns: names, expressions, selectors. A single column
             is a set of one. `()` is the total.
         total: Add the total: all rows as one slice.
 
@@ -158,25 +167,25 @@ def sets(*columns: IntoColumn | Sequence[IntoColumn], total: bool = False) -> Ke
 def trailing(
     index: IntoColumn, window: str, *, every: str | None = None, align: Align = "data"
 ) -> Trailing:
-    """Slice by windows of time: every so often, the rows of so much time before.
+    """Slice by trailing windows of time, such as the last 7 days of every day.
 
-    Windows may overlap. Each row is read once: a window is summed up from the counts of its days.
+    Windows may overlap. Each row is read once: a window is the sum of the counts of its days.
 
     Args:
         index: A Date or Datetime column.
-        window: How long the windows are: `"7d"`, `"12h"`, `"1w"`, `"3mo"` …
-        every: How often a window ends, such as `"1d"`; the window must be a multiple of it.
-            None: as often as makes windows touch.
-        align: Where the first step begins. `"data"`: with the first day of the log (the first
-            hour, minute or second, if `every` is in these; the first month, if it is in months).
-            `"calendar"`: where `dt.truncate(every)` has it, so that `"1w"` begins on Mondays.
+        window: The length of a window: `"7d"`, `"12h"`, `"1w"`, `"3mo"` …
+        every: The step from one window to the next, such as `"1d"`. The window must be a multiple
+            of it. None: the length of a window, so that windows touch and do not overlap.
+        align: Where the first step begins. `"data"`: at the first day of the log, or the first
+            hour, minute, second or month if `every` has that unit. `"calendar"`: where
+            `dt.truncate(every)` begins it, so `"1w"` begins on Mondays.
 
     Returns:
-        A key for the verbs that take keys. A window is named by its last day, or, if `every` is
-        in hours or less, by its last hour, minute or second: at 2026-09-07, `trailing("day",
-        "7d")` is the week that ends with this day. Beside it the answer has `complete` (Boolean):
-        whether the rows of the log, of all slices, reach from the first day of the window to its
-        last. Rows without a time are a slice of their own, where both are null.
+        A key for the verbs that take keys. The name of a window is its last day, or its last
+        hour, minute or second if `every` has that unit: the window 2026-09-07 of
+        `trailing("day", "7d")` is the week that ends with this day. The answer also has `complete`
+        (Boolean): whether the rows of the whole log reach from the first day of the window to its
+        last day. Rows without a time are one slice, in which both columns are null.
 
     Examples:
         >>> from datetime import date
@@ -201,43 +210,43 @@ def trailing(
 
 @dataclass(frozen=True)
 class Windows:
-    """Trailing windows of an index, in steps of so many units."""
+    """Trailing windows of an index, resolved against the schema."""
 
     index: Columns
     number: int
-    unit: str  # a step is so many of a unit, one of Polars' for durations
-    per_window: int  # steps of a window
+    unit: str  # a step is `number` of this unit of Polars durations
+    per_window: int  # steps in a window
     align: Align
 
     @property
     def is_clock(self) -> bool:
-        """Whether steps are hours or less, which have one length whatever the calendar."""
+        """Whether steps are hours or less: their length does not depend on the calendar."""
         return self.unit not in {"d", "w", *_MONTHS}
 
     @property
     def is_months(self) -> bool:
-        """Whether steps are months, which are not of one length."""
+        """Whether steps are months, whose lengths differ."""
         return self.unit in _MONTHS
 
     @property
     def size(self) -> int:
-        """How many months, days, or, of a clock, nanoseconds a step has."""
+        """The length of a step in months, in days, or in nanoseconds if `is_clock`."""
         length, _ = _length(self.number, self.unit)
         return length if self.is_months or self.is_clock else length // _UNITS["d"]
 
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys of a question, found in the schema of its log."""
+    """The keys of a question, resolved against the schema."""
 
     columns: Columns
     sets: tuple[KeySet, ...] | None
-    """The sets of keys that make slices, without that of a window; None if all are one set."""
+    """The sets of keys, without the index of a window. None if there is one set."""
     windows: Windows | None
 
 
 def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
-    """The columns, sets and windows that the keys of a question come to, or an error."""
+    """Resolve the keys of a question into columns, sets and windows, or raise an error."""
     resolved(schema, [key for key in keys if isinstance(key, (str, pl.Expr))], "key")
     plain: list[IntoColumn] = []
     groups: list[list[KeySet]] = []
@@ -245,7 +254,7 @@ def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
     for key in keys:
         if isinstance(key, Trailing):
             if windows is not None:
-                msg = f"trailing windows go by one index, but there are two: {key} is the second"
+                msg = f"only one trailing(...) is allowed as a key, but {key} is the second"
                 raise ValueError(msg)
             windows = _windows(schema, key)
         elif isinstance(key, KeySets):
@@ -256,33 +265,33 @@ def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
             plain += _flat(schema, [key])
     columns = Columns(*_distinct(schema, plain))
     if windows is not None and windows.index.name in columns.names:
-        msg = f"key '{windows.index.name}' is there twice: as the index of trailing(), and alone"
+        msg = f"key '{windows.index.name}' is given twice: as the index of trailing(), and alone"
         raise pl.exceptions.DuplicateError(msg)
     if not long and not any(isinstance(key, KeySets) for key in keys):
         return Keys(columns, None, windows)
     if long and not columns.names:
-        msg = "long=True shows the names and values of keys: name some, as in by('country')"
+        msg = "long=True shows the names and values of keys: name at least one, as in by('country')"
         raise ValueError(msg)
     crossed = [tuple(dict.fromkeys(itertools.chain(*one))) for one in itertools.product(*groups)]
     by_content = {frozenset(one): one for one in reversed(crossed)}
     distinct = tuple(one for one in crossed if by_content[frozenset(one)] is one)
     if twice := _twice(map(name_of, distinct)):
-        msg = f"two sets of keys have one name, '{twice[0]}'; rename a key whose name has a comma"
+        msg = f"two sets of keys are called '{twice[0]}'; rename a key whose name has a comma"
         raise ValueError(msg)
     return Keys(columns, distinct, windows)
 
 
 def name_of(keys: KeySet) -> str:
-    """The name of a set of keys, as answers show it."""
+    """The name of a set of keys in the column `keys` of an answer."""
     return ", ".join(keys) if keys else TOTAL
 
 
 def check_plain(keys: Sequence[IntoKey], verb: str, reason: str, *, sets: bool = False) -> None:
-    """Raise a ValueError if a verb has no meaning for windows, or, unless `sets`, sets of keys."""
+    """Raise a ValueError if a verb gets windows, or sets of keys without `sets`."""
     for key in keys:
         if isinstance(key, Trailing) or (isinstance(key, KeySets) and not sets):
             word = key.word if isinstance(key, KeySets) else "trailing"
-            msg = f"{verb} takes no {word}(...): {reason}"
+            msg = f"{verb} does not support {word}(...): {reason}"
             raise ValueError(msg)
 
 
@@ -293,7 +302,7 @@ def _twice(values: Iterable[T]) -> list[T]:
 def _flat(
     schema: pl.Schema, columns: Iterable[IntoColumn | tuple[IntoColumn, ...]]
 ) -> Iterator[IntoColumn]:
-    """The columns of all sets; of a selector, their names."""
+    """The columns of all sets. A selector gives the names that it selects."""
     for column in columns:
         yield from by_name(schema, column if isinstance(column, tuple) else (column,), "key")
 
@@ -301,7 +310,7 @@ def _flat(
 def _distinct(
     schema: pl.Schema, columns: Sequence[IntoColumn]
 ) -> tuple[tuple[IntoColumn, ...], pl.Schema]:
-    """Each column once, though several sets have it."""
+    """Each column once, even if it is in several sets."""
     distinct: list[IntoColumn] = []
     for column in columns:
         if not any(is_same(column, other) for other in distinct):
@@ -317,13 +326,13 @@ def is_same(one: IntoColumn, other: IntoColumn) -> bool:
 
 
 def _sets(schema: pl.Schema, key: KeySets) -> list[KeySet]:
-    """The sets of names that a word of SQL's means."""
+    """The sets of names that `each`, `rollup`, `cube` or `sets` stands for."""
     if key.word == "sets":
         listed = [(*resolved(schema, [*_flat(schema, [one])], "key"),) for one in key.columns]
         by_content = {frozenset(one): one for one in listed}
         if len(by_content) < len(listed):
             [twice, *_] = _twice(map(frozenset, listed))
-            msg = f"sets has {by_content[twice]!r} twice"
+            msg = f"sets(...) has {by_content[twice]!r} twice"
             raise ValueError(msg)
     else:
         names = (*resolved(schema, key.columns, "key"),)  # type: ignore[arg-type]
@@ -347,8 +356,8 @@ def _windows(schema: pl.Schema, key: Trailing) -> Windows:
     (length, months), (step, is_months) = _length(*window), _length(*every)
     if months != is_months or length % step:
         msg = (
-            f"window={key.window!r} must be a multiple of every={key.every!r}: counts are added "
-            "up, and those of a part of a step are not known"
+            f"window={key.window!r} must be a multiple of every={key.every!r}: a window is the "
+            "sum of the counts of whole steps"
         )
         raise ValueError(msg)
     if not isinstance(index.dtype, (pl.Date, pl.Datetime)):
@@ -359,7 +368,7 @@ def _windows(schema: pl.Schema, key: Trailing) -> Windows:
         raise pl.exceptions.SchemaError(msg)
     windows = Windows(index, *every, length // step, key.align)
     if windows.is_clock and index.dtype == pl.Date:
-        msg = f"every={key.every!r} is less than a day, but index '{index.name}' is Date"
+        msg = f"every={key.every!r} is shorter than a day, but index '{index.name}' is a Date"
         raise ValueError(msg)
     return windows
 
@@ -373,5 +382,5 @@ def _parts(name: str, length: str) -> tuple[int, str]:
 
 
 def _length(number: int, unit: str) -> tuple[int, bool]:
-    """So many units in months, or in nanoseconds; and whether it is in months."""
+    """A length in months or in nanoseconds, and whether it is in months."""
     return number * (_UNITS | _MONTHS)[unit], unit in _MONTHS

@@ -1,4 +1,4 @@
-"""Values as text, of any dtype, also of those that Polars does not cast to String."""
+"""Values of any dtype as text, even of dtypes that Polars does not cast to String."""
 
 from __future__ import annotations
 

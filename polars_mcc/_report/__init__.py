@@ -1,1 +1,1 @@
-"""A page on a log: counted once, asked in parts, summed up in words, written in three formats."""
+"""`report`: count a log once, ask the verbs, sum up in sentences, write HTML, Markdown or JSON."""

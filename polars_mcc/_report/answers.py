@@ -1,4 +1,4 @@
-"""What a report asks of a log, and the answers: frames, each with the call that gives it."""
+"""A log → the answers of a report: frames, each with the call of the verb that gives it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from polars_mcc._verbs.confusion import confusion
 from polars_mcc._verbs.worst import worst
 
 _METRICS = ["mcc", "accuracy", "f1_macro"]
-TOP = 20  # slices that are called the worst, at most
-_VALUES = 50  # values of a key that is crossed with others, to compare models
-_PAIRS = 20_000  # slices of pairs of keys, to compare models
-_CONFUSIONS = 5  # confusions of a model that are told
+TOP = 20  # rows in the table of the worst slices, at most
+_VALUES = 50  # values of a key, at most, to compare models in the slices of pairs of keys
+_PAIRS = 20_000  # slices of all pairs of keys together, at most, to compare models there
+_CONFUSIONS = 5  # confusions per model that the report lists
 
 
 @dataclass(frozen=True)
@@ -38,34 +38,34 @@ class Asked:
 
     metric: Metric
     given: IntoMetric
-    """The metric as it was asked for."""
+    """The metric as the user gave it: a name or an expression."""
     ci: float
     depth: int
     min_n: int
 
     @property
     def of_metric(self) -> dict[str, Any]:
-        """The option of verbs, where it is not what they take anyway."""
+        """The `metric=` option of a verb; empty if it is the default."""
         is_default = isinstance(self.given, str) and self.given == defaults.METRIC
         return {} if is_default else {"metric": self.given}
 
 
 class AskedKey(NamedTuple):
-    """A key of the log, and the same key of its counts."""
+    """One key in two forms: for the log and for its counts."""
 
     of_rows: IntoKey
     of_counts: IntoKey
 
 
 class Answer(NamedTuple):
-    """A frame, and the call that gives it, as a user would write it."""
+    """A frame, and the call of a verb that gives it, as a user would write it."""
 
     rows: pl.DataFrame
     query: str
 
 
 class Worst(NamedTuple):
-    """The slices that are behind, the worst first; and what was looked at, in a sentence."""
+    """The listed slices, worst first, and a sentence that sums up the search."""
 
     listed: pl.DataFrame
     looked: str
@@ -74,21 +74,21 @@ class Worst(NamedTuple):
 
 @dataclass(frozen=True)
 class Answers:
-    """All that a report knows of its log."""
+    """All answers that a report is made of."""
 
     models: Sequence[str]
     has_models: bool
-    """Whether answers tell models apart, in a column `model`."""
+    """Whether the answers have a column `model`."""
     total: Answer
     unscored: pl.DataFrame
     """A row per model and reason: `pred`, `reason`, `n_null`."""
     parts: Sequence[tuple[Part, Answer]]
     worst: Worst | None
-    """None without keys."""
+    """None if the report has no keys."""
     cells: pl.DataFrame
     costliest: Answer
     compared: Answer | None
-    """The other models beside the first, if there are several."""
+    """The other models compared with the first; None if there is one model."""
     compared_by: Sequence[tuple[Part, Answer]]
     once: Once
     keys: Sequence[str]
@@ -97,7 +97,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class _Asking:
-    """The log, counted once, and who is asked."""
+    """A log that is counted once, and the options of the report."""
 
     once: Once
     asked: Asked
@@ -112,9 +112,10 @@ class _Asking:
         needs_draws: bool = True,
         **options: Any,  # noqa: ANN401 - of any verb
     ) -> Answer:
-        """The answer of a verb: from the counts, if these tell it, else from the rows.
+        """Call a verb on the counts if they are enough, else on the rows of the log.
 
-        `needed` are the names of the columns that the keys are made of.
+        `needed`: the names of the columns that the keys are made of. `needs_draws`: the answer
+        has intervals or p-values, so rows must be independent.
         """
         once, of_rows = self.once, [key.of_rows for key in keys]
         query = called(once.log, verb, *of_rows, **options)
@@ -129,7 +130,7 @@ class _Asking:
         return Answer(once.collect(about, asked), query)
 
     def scores(self, keys: Sequence[AskedKey], needed: Sequence[str]) -> Answer:
-        """The scores of slices; with the intervals of the metric alone."""
+        """The scores of slices. Only the metric of the report has intervals."""
         name = self.asked.metric.name
         others = [other for other in _METRICS if other != name]
         metrics = [self.asked.given, *others]
@@ -139,25 +140,25 @@ class _Asking:
 
 
 def without(frame: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
-    """A frame without some columns, whose names may be patterns for Polars."""
+    """Drop columns by exact name: `drop` would read a name like `^m.*$` as a pattern."""
     return frame[[name for name in frame.columns if name not in columns]]
 
 
 def called(log: Described[Any], verb: Callable[..., Any], *keys: IntoKey, **options: object) -> str:
-    """The call of a verb, as a user would write it."""
+    """The code of a call of a verb, as a user would write it."""
     described = f"({log.said})" if log.said else ""
     shown = [*map(as_code, keys), *(f"{name}={as_code(value)}" for name, value in options.items())]
     return f"log.mcc{described}.{verb.__name__}({', '.join(shown)})"
 
 
 def answers(log: Described[Any], parts: Sequence[Part], collect: Collect, asked: Asked) -> Answers:
-    """Ask a log all that a report tells."""
+    """Count a log once, and ask it everything that a report shows."""
     needed = {name: column for part in parts for name, column in part.needed.items()}
     once = counted_once(log, needed, collect)
     asking = _Asking(once, asked)
     total, slices = _slices(asking, parts)
     preds = log.meaning.preds
-    assert preds is not None  # noqa: S101 - or it could not be scored
+    assert preds is not None  # noqa: S101 - a report needs predictions
     cells = _cells(asking, preds)
     several = len(preds.names) > 1
     return Answers(
@@ -177,7 +178,7 @@ def answers(log: Described[Any], parts: Sequence[Part], collect: Collect, asked:
 
 
 def _slices(asking: _Asking, parts: Sequence[Part]) -> tuple[Answer, list[tuple[Part, Answer]]]:
-    """The total, and the slices of each part: of all columns from one query."""
+    """The total, and the slices of each part. One query serves all parts that are columns."""
     columns = [part for part in parts if part.is_column]
     names = [part.name for part in columns]
     if columns:
@@ -204,7 +205,7 @@ def _key(part: Part) -> AskedKey:
 
 
 def _unscored(asking: _Asking, total: pl.DataFrame) -> pl.DataFrame:
-    """How many rows are not scored, and why."""
+    """Count the rows that are not scored, per model and reason."""
     once = asking.once
     found = [pl.DataFrame(schema={"pred": pl.String, "reason": pl.String, "n_null": pl.Int64})]
     for place, left_out in enumerate(total["n_null"]):
@@ -216,7 +217,7 @@ def _unscored(asking: _Asking, total: pl.DataFrame) -> pl.DataFrame:
 
 
 def _reasons(log: Described[Any], once: Once, place: int) -> Any:  # noqa: ANN401 - of its kind
-    """The rows of a model that are not scored, by reason."""
+    """Group the rows of one model by the reason why they are not scored."""
     assert log.meaning.preds is not None  # noqa: S101 - for the type checker
     name, column = log.meaning.preds.each[place]
     of_model = log(pred=column)
@@ -225,7 +226,7 @@ def _reasons(log: Described[Any], once: Once, place: int) -> Any:  # noqa: ANN40
 
 
 def _reason(log: Described[Any], named: Described[Any]) -> pl.Expr:
-    """Why a row is not scored: which of its columns are null, by their names in another log."""
+    """Name the null columns of a row. `named` is the log that has the name of the weight."""
     meaning = log.meaning
     labels = [] if meaning.nulls == "label" else [meaning.gold, meaning.preds]
     parts = [
@@ -241,7 +242,7 @@ def _reason(log: Described[Any], named: Described[Any]) -> pl.Expr:
 
 
 def _worst(asking: _Asking, parts: Sequence[Part], *, has_models: bool) -> Worst | None:
-    """The slices that fall behind the rest."""
+    """Search for the slices that are behind the rest of the log; None without keys."""
     crossed = {name: column for part in parts for name, column in part.crossed.items()}
     if not crossed:
         return None
@@ -256,14 +257,14 @@ def _worst(asking: _Asking, parts: Sequence[Part], *, has_models: bool) -> Worst
 
 
 def _cells(asking: _Asking, preds: Columns) -> pl.DataFrame:
-    """The confusion matrix of each model, long; the models in the order given."""
+    """The confusion matrix of each model in long form. Models keep the order of `pred`."""
     cells, _ = asking.ask("confusions", confusion, [], [], needs_draws=False, long=True)
     order = pl.Enum([*preds.names])
     return cells.with_columns(pl.col("model").cast(order)) if preds.is_several else cells
 
 
 def _costliest(asking: _Asking, cells: pl.DataFrame, preds: Columns) -> Answer:
-    """The confusions that cost most."""
+    """The confusions that cost each model most."""
     counted = Described(cells.filter(pl.col("n") > 0), weight="n", nulls="label")
     rows = confusion(counted, *(["model"] if preds.is_several else []), top=_CONFUSIONS)
     # Every cell is scored: `n_null` is 0 in all rows.
@@ -271,7 +272,7 @@ def _costliest(asking: _Asking, cells: pl.DataFrame, preds: Columns) -> Answer:
 
 
 def _compared_by(asking: _Asking, parts: Sequence[Part]) -> list[tuple[Part, Answer]]:
-    """The same for the slices of each key, and of pairs of keys if these are few."""
+    """Compare models in the slices of each key, and of pairs of keys if these are few."""
     once, asked = asking.once, asking.asked
     found = [(part, _compared(asking, part)) for part in parts]
     if asked.depth < 2 or not once.answers([], needs_draws=True):
@@ -280,7 +281,7 @@ def _compared_by(asking: _Asking, parts: Sequence[Part]) -> list[tuple[Part, Ans
     pairs = [*itertools.combinations([part.name for part in few], 2)]
     if pairs and sum(once.size(pair) for pair in pairs) <= _PAIRS:
         crossed = pairs_of(few, asked.min_n)
-        rows, query = _compared(asking, crossed, correction="by")  # Slices overlap.
+        rows, query = _compared(asking, crossed, correction="by")  # "by" holds if slices overlap.
         found.append((crossed, Answer(rows.filter(pl.col("n") >= asked.min_n), query)))
     return found
 
@@ -290,7 +291,7 @@ def _compared(
     part: Part | None,
     **options: Any,  # noqa: ANN401 - of `compare`
 ) -> Answer:
-    """The other models beside the first: of all rows, or of the slices of a key."""
+    """Compare the other models with the first: on all rows, or in the slices of a key."""
     asked = asking.asked
     keys, needed = ([], []) if part is None else ([_key(part)], [*part.needed])
     options |= {"ci": asked.ci, **asked.of_metric}

@@ -1,4 +1,4 @@
-"""Answers → the chart that a reader explores, and what is said of it."""
+"""Answers → the chart that a reader explores, and the notes above it."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from polars_mcc._show.explore import Explorer, explore, keys_in, labelled, metri
 def explorer(
     answers: Answers, asked: Asked, meaning: Meaning, rows: int
 ) -> tuple[Explorer | None, list[str]]:
-    """The chart, and notes; or none, and why."""
+    """The chart and its notes; or no chart, and a note that says why."""
     counts = answers.once.fewer(rows)
     counts = counts if counts.is_empty() else labelled(counts, meaning.nulls)
     if counts.is_empty():
         return None, ["There are no counts to explore in this page."]
     cells = within(counts, rows)
     if cells is None:
-        return None, ["There is nothing to explore in this page: the labels are too many."]
+        return None, ["There is nothing to explore in this page: there are too many labels."]
     left_out = [name for name in answers.keys if name not in keys_in(cells)]
     name = asked.metric.name
     how = (
-        "Tick the keys that make slices. Choose which rows. Click a slice to see its confusion "
-        "matrix. This page computes it from the counts that it holds."
+        "Tick the keys to slice by. Choose which rows to include. Click a slice to see its "
+        "confusion matrix. Your browser computes everything from the counts in this page."
     )
     notes = [how]
     if left_out:
-        why = "as they have too many values, or a name that counts have for themselves"
-        notes.append(f"Left out, {why}: {', '.join(left_out)}.")
+        why = "because they have too many values or a reserved name"
+        notes.append(f"These keys are left out, {why}: {', '.join(left_out)}.")
     positive = None if meaning.positive is None else pl.select(meaning.positive).item()
     metrics = metrics_of(cells, positive)
     is_known = isinstance(asked.given, str) and name in metrics
     if not is_known:
-        notes.append(f"{name} is not among the metrics that the page computes.")
+        notes.append(f"This chart cannot compute the metric {name}.")
     if not answers.once.rows_are_draws:
-        notes.append("There are no intervals here: rows are in clusters, or have sample weights.")
+        notes.append("This chart has no intervals: the log has clusters or sample weights.")
     else:
         notes.append(
-            "These intervals are approximate: Wilson's, from the variance of the score. The tables "
-            "above have better intervals."
+            "The intervals of this chart are approximate (Wilson intervals, from the variance of "
+            "the score). The tables above have better intervals."
         )
     chart = explore(
         cells,

@@ -1,8 +1,8 @@
-"""A log → its counts by all keys, made once. A report asks these counts, and not the log.
+"""A log → its counts by all keys, made once. A report asks these counts instead of the log.
 
-Counts are a log of fewer rows. They cannot answer two questions: the intervals of clusters and
-sample weights need the rows; and keys of very many values would make as many counts as the log has
-rows.
+Counts are a log with fewer rows. In two cases the log is still needed. Intervals with clusters or
+sample weights need the rows. Keys with very many values would make about as many counts as the log
+has rows.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from polars_mcc._verbs.counts import counts
 
 Query: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
 Collect: TypeAlias = Callable[[str, Query], pl.DataFrame]
-"""What collects the answer of a query about the log; it is told what that is about."""
+"""Collects a query on the log. Its first argument says what the query is about."""
 
-_MOST = 2**22  # counts that are in memory at once
-_SAMPLED = 2**20  # hashes that tell how many counts there would be
+_MOST = 2**22  # counts in memory, at most
+_SAMPLED = 2**20  # hashes that estimate the number of counts, about
 
-_TAKEN = {"model", "gold", "pred", "n"}  # names that a counts table has for itself
+_TAKEN = {"model", "gold", "pred", "n"}  # column names that a counts table reserves
 
 
 @dataclass(frozen=True)
 class Once:
-    """A log, and its counts by as many of its keys as fit into memory."""
+    """A log, and its counts by as many of the keys as fit into memory."""
 
     log: Described[Any]
     collect: Collect
     counts: Described[Any] | None
     keys: Sequence[str]
-    """The names of the keys that the counts are by."""
+    """The names of the keys of the counts."""
     rows_are_draws: bool
-    """Whether a row of the log is a draw: not part of a cluster, and without a sample weight."""
+    """Whether rows are independent: the log has neither clusters nor sample weights."""
 
     def answers(self, keys: Iterable[str], *, needs_draws: bool) -> bool:
-        """Whether the counts tell what is asked of these keys."""
+        """Whether the counts can answer a question about these keys."""
         has_keys = self.counts is not None and {*self.keys} >= {*keys}
         return has_keys and (self.rows_are_draws or not needs_draws)
 
     def size(self, keys: Sequence[str]) -> float:
-        """How many slices some keys make; infinite if the counts do not tell."""
+        """The number of slices of these keys; infinite if the counts lack one of the keys."""
         if not self.answers(keys, needs_draws=False):
             return math.inf
         number: int = self._frame.select(distinct(keys)).item()
@@ -58,19 +58,19 @@ class Once:
 
     @property
     def _frame(self) -> pl.DataFrame:
-        """The counts as a frame; none of them if the log is not counted."""
+        """The counts as a frame; empty if the log is not counted."""
         frame: pl.DataFrame = pl.DataFrame() if self.counts is None else self.counts.frame  # type: ignore[assignment]
         return frame
 
     def asked_of(self, about: str, question: Callable[[Described[Any]], Any]) -> pl.DataFrame:
-        """The answer to a question without keys, for which rows need not be draws."""
+        """Answer a question without keys and intervals: from the counts if there are any."""
         if self.counts is not None:
             answer: pl.DataFrame = question(self.counts)
             return answer
         return self.collect(about, lambda rows: question(self.log.with_frame(rows)))
 
     def fewer(self, most: int) -> pl.DataFrame:
-        """A counts table of so many rows at most, by as many keys as fit; none if there is none."""
+        """A counts table of at most `most` rows, by as many keys as fit; else an empty frame."""
         if self.counts is None or not most:
             return pl.DataFrame()
         rows = self._frame.filter(pl.col(N).is_not_null())
@@ -90,7 +90,7 @@ class Once:
 
 
 def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect: Collect) -> Once:
-    """Count a log by as many of these columns as make few enough counts, by name."""
+    """Count a log by as many of these columns as fit into `_MOST` counts."""
     meaning = log.meaning
     rows_are_draws = meaning.is_frequency and meaning.cluster is None
     plain = log
@@ -106,7 +106,7 @@ def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect
     if chosen is None:
         return Once(log, collect, None, [], rows_are_draws)
     table = collect("counts", lambda rows: joint(sliced(rows, chosen)))
-    assert meaning.preds is not None  # noqa: S101 - or it could not be cut
+    assert meaning.preds is not None  # noqa: S101 - counts need predictions
     models = [pl.col(PRED + name).alias(name) for name in meaning.preds.names]
     as_log = plain.with_frame(
         _as_rows(table),
@@ -123,9 +123,9 @@ def _few_enough(
     sliced: Callable[[pl.LazyFrame, Iterable[str]], SlicedLog],
     collect: Collect,
 ) -> Sequence[str] | None:
-    """The keys that the log is counted by. None: even without keys there are too many counts.
+    """Choose the keys to count by. None: there are too many counts even without keys.
 
-    A log of few rows has few counts, so it is not read for this.
+    A log with few rows has few counts, so its groups are not estimated.
     """
     rows: int = collect("rows", lambda rows: rows.select(pl.len())).item()
     if rows <= _MOST:
@@ -133,7 +133,7 @@ def _few_enough(
     every = math.ceil(rows / _SAMPLED)
 
     def number(keys: Sequence[str], *, labels: bool = True) -> int:
-        """About how many groups there are: their hashes are counted, of one group in `every`."""
+        """Estimate the number of groups: count the hashes of one group in `every`."""
 
         def query(frame: pl.LazyFrame) -> pl.LazyFrame:
             log = sliced(frame, keys)
@@ -152,7 +152,7 @@ def _few_enough(
 
 
 def _as_rows(table: pl.DataFrame) -> pl.DataFrame:
-    """The counts as a log. Rows without a weight do not add up: each of them stays a row."""
+    """Turn counts into a log. Rows with a null weight have no sum, so each one stays a row."""
     if HAS_NONE not in table.columns:
         return table
     times = pl.when(HAS_NONE).then(TIMES).otherwise(1)

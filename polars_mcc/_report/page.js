@@ -1,5 +1,5 @@
 "use strict";
-// Charts are drawn by an interpreter, as the policy of the page lets no text become code.
+// `ast`: Vega interprets expressions, because the policy of the page forbids eval.
 const specs = JSON.parse(document.getElementById("specs").textContent);
 const drawn = [...document.querySelectorAll("[data-spec]")].map((place) =>
   vegaEmbed(place, specs[place.dataset.spec], {
@@ -9,12 +9,12 @@ const drawn = [...document.querySelectorAll("[data-spec]")].map((place) =>
     bind: place.dataset.controls,
   })
 );
-// What is drawn, for who drives the page.
+// The views of all charts, for tests that drive the page.
 window.views = Promise.all(drawn).then((found) => {
   const all = found.map(({ view }) => view);
   const controls = document.getElementById("controls");
   if (controls) {
-    controls.append(controls.firstElementChild); // which slice is shown comes after what makes slices
+    controls.append(controls.firstElementChild); // Put "slice shown" below the keys.
     const view = all.at(-1);
     const fit = () => view.runAsync().then(() => view.resize().runAsync());
     controls.addEventListener("input", fit);
@@ -28,7 +28,7 @@ for (const table of document.querySelectorAll("table")) {
   const rows = [...body.rows];
   const heads = [...table.tHead.rows[0].cells];
 
-  // By the place of a value in its column; null is last, whichever way.
+  // Sort by the rank of a value in its column. Nulls are last in both directions.
   const sort = (column) => {
     const up = heads[column].getAttribute("aria-sort") !== "ascending";
     heads.forEach((head) => head.removeAttribute("aria-sort"));
@@ -40,7 +40,7 @@ for (const table of document.querySelectorAll("table")) {
   };
   heads.forEach((head, column) => head.firstElementChild.addEventListener("click", () => sort(column)));
 
-  // Every word must be in the row.
+  // Show the rows that contain every word.
   const search = table.closest("section").querySelector("input[type=search]");
   search?.addEventListener("input", () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);

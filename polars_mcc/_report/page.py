@@ -1,7 +1,7 @@
 """A report as a page of HTML that needs no network: tables, charts, and a chart to explore.
 
-Charts are Vega-Lite, drawn by the reader's browser, so that their text is set in its fonts and
-they are as wide as the page. The libraries that draw them are in the page.
+The reader's browser draws the charts, which are Vega-Lite. So the charts use the fonts of the
+browser and are as wide as the page. The page contains the libraries that draw them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS = ("html", "css", "js")
 
 
 class _Cell(NamedTuple):
-    """A value of a table: its text, all its digits, and its rank in its column."""
+    """A cell of a table: the text shown, the full value, and the rank within the column."""
 
     text: str
     full: str
@@ -36,7 +36,7 @@ class _Cell(NamedTuple):
 
 
 class _Figure(NamedTuple):
-    """A chart: the place of its specification among all, and its description in words."""
+    """A chart: the index of its specification, and its description."""
 
     place: int
     alt: str
@@ -49,9 +49,9 @@ def page(
     explorer: Explorer | None,
     notes: Sequence[str],
 ) -> str:
-    """The page: every text escaped, and a policy that lets only its own scripts run.
+    """Write a report as HTML. Text is escaped, and a policy lets only the page's own scripts run.
 
-    `notes` are what is said of the explorer, or why there is none.
+    `notes` stand above the explorer, or say why there is none.
     """
     from importlib.resources import files  # noqa: PLC0415 - these take long to load
 
@@ -100,17 +100,17 @@ def page(
 
 
 def _digest(script: str) -> str:
-    """What the policy of a page knows a script by."""
+    """The hash by which the policy of the page allows a script."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _script(text: str) -> str:
-    """A text that stands in a script, and does not end it."""
+    """Escape a text, so that it cannot end the script element around it."""
     return text.replace("</script", "<\\/script")
 
 
 def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]]:
-    """The sentences, each with its details."""
+    """Group the sentences: each main sentence with its details."""
     found: list[tuple[Sentence, list[Sentence]]] = []
     for sentence in verdict:
         if sentence.is_detail and found:
@@ -121,13 +121,13 @@ def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]
 
 
 def _spec(drawn: Any, models: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 - of altair
-    """A chart as wide as the page lets it be."""
+    """The specification of a chart that is as wide as the page."""
     spec = _styled(drawn.to_dict(validate=False))
     spec["padding"] = 5
     colours = {model: COLOURS[place % len(COLOURS)] for place, model in enumerate(models)}
     for layer in spec["layer"]:
         for name, channel in layer["encoding"].items():
-            if name == "y" and "labelLimit" in channel.get("axis", {}):  # A line per slice.
+            if name == "y" and "labelLimit" in channel.get("axis", {}):  # This axis names slices.
                 channel["axis"] |= _labelled(channel["sort"])
             if name == "color" and channel.get("field") in {"model", "line"}:
                 scale = channel["scale"]  # A model has one colour in all charts.
@@ -143,7 +143,7 @@ def _spec(drawn: Any, models: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 
 
 
 def _labelled(slices: Sequence[str]) -> dict[str, Any]:
-    """How the names of slices are set: keys that they share once, and else a line each."""
+    """Axis labels of slices: omit a key that all share, or else put each key on its own line."""
     name, equals, _ = slices[0].partition(" = ")
     key = f"{name}{equals}"
     has_one_key = all(name.startswith(key) and ", " not in name for name in slices)
@@ -153,7 +153,7 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
 
 
 def _lines(spec: Mapping[str, Any]) -> int:
-    """How many lines a chart has: Vega-Lite has no steps beside a width that fits the page."""
+    """Count the lines of a chart. Vega-Lite ignores a step height if the width fits the page."""
     encodings = [layer["encoding"] for layer in spec["layer"]]
     slices = [len(one["y"]["sort"]) for one in encodings if "y" in one]
     models = [len(one["color"]["scale"]["domain"]) for one in encodings if "yOffset" in one]
@@ -161,7 +161,7 @@ def _lines(spec: Mapping[str, Any]) -> int:
 
 
 def _styled(spec: dict[str, Any]) -> dict[str, Any]:
-    """A chart in the fonts of the page."""
+    """Set the fonts of the page in a chart."""
     config = spec.setdefault("config", {})
     config |= {"font": _FONT, "text": {"fontSize": _FONT_SIZE, **config.get("text", {})}}
     for name in ("axis", "legend"):
@@ -172,7 +172,7 @@ def _styled(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - of JSON
-    """The same without NaN, which JSON has not."""
+    """Replace NaN and infinities by null: JSON lacks them."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -181,7 +181,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of JSON
 
 
 class _Table(NamedTuple):
-    """The cells of an answer, by row and column, and which columns are numbers."""
+    """A table for the page: its columns, which of them are numbers, and its cells by row."""
 
     columns: list[str]
     numbers: set[str]

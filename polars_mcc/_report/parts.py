@@ -1,4 +1,4 @@
-"""The keys of a report: each makes slices of its own, and has a section."""
+"""Keys → the parts of a report. Each part makes its own slices and has its own section."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from polars_mcc._log.keys import IntoKey, KeySets, Trailing, is_same, sets
 
 @dataclass(frozen=True)
 class Part:
-    """A key of the report: a column, sets of columns, or windows."""
+    """One key of a report: a column, sets of columns, or windows."""
 
     key: IntoKey
     by_name: IntoKey
-    """The same key of a log whose columns have the names of the keys."""
+    """The same key for the counts, whose columns have the names of the keys."""
     name: str
-    columns: list[str]  # the columns of the answer that make its slices
-    needed: dict[str, IntoColumn]  # the columns that it is made of, by name
+    columns: list[str]  # the columns of the answer that identify a slice
+    needed: dict[str, IntoColumn]  # the columns that the key is made of, by name
     crossed: dict[str, IntoColumn]  # the columns that the search for the worst slices crosses
     min_n: int = 0  # slices of fewer rows are not shown
 
     @property
     def is_column(self) -> bool:
-        """Whether it is a column alone."""
+        """Whether the key is one plain column."""
         return not isinstance(self.key, (KeySets, Trailing))
 
 
 def pairs_of(parts: Sequence[Part], min_n: int) -> Part:
-    """The slices of every two keys that are columns."""
+    """One part for all pairs of keys."""
     columns = {name: column for part in parts for name, column in part.needed.items()}
     pairs = tuple(itertools.combinations(columns, 2))
     key = sets(*(tuple(columns[name] for name in pair) for pair in pairs))
@@ -45,7 +45,7 @@ def pairs_of(parts: Sequence[Part], min_n: int) -> Part:
 
 
 def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
-    """What makes slices: each column alone, each word for sets of columns, each window."""
+    """Make a part of each column, each set of columns such as `rollup(...)`, and each window."""
     schema = log.meaning.schema
     parts: list[Part] = []
     known: dict[str, IntoColumn] = {}
@@ -73,11 +73,11 @@ def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
         for name, column in part.needed.items():
             if not is_same(known.setdefault(name, column), column):
                 msg = (
-                    f"two keys have the name '{name}'; name one of them, as in "
+                    f"two keys have the name '{name}'; rename one of them, as in "
                     f"pl.col(...).alias('{name}_key')"
                 )
                 raise pl.exceptions.DuplicateError(msg)
         if part.name in distinct and repr(part.key) != repr(distinct[part.name].key):
-            part = replace(part, name=repr(part.key))  # noqa: PLW2901 - the same part
+            part = replace(part, name=repr(part.key))  # noqa: PLW2901 - the same part, renamed
         distinct.setdefault(part.name, part)
     return list(distinct.values())

@@ -1,4 +1,4 @@
-"""`report`: a page on a log, to be mailed, and opened without a network; or its text."""
+"""`report`: a log → a page of HTML that opens without a network, or Markdown, or JSON."""
 
 from __future__ import annotations
 
@@ -26,50 +26,52 @@ def report(
     format: ReportFormat = defaults.REPORT,  # noqa: A002 - as in `open`
     explored: int = defaults.EXPLORED,
 ) -> str:
-    """Write a report on a log as one page of HTML, which needs no network.
+    """Write a report about a log as one page of HTML that needs no network.
 
-    The verdict comes first, in sentences: how good each model is and how sure that is, how many
-    slices were looked at and which are behind, whether the second model is better and where it is
-    not, which rows are not scored. Then come the numbers: a chart and a table per key, the
-    confusions, the comparison of models, each with the query that made it. At the end the reader
-    makes slices of any keys, filters them, and opens their confusion matrix, in the page.
+    The verdict comes first, in sentences. It says how good each model is, with a confidence
+    interval. It says how many slices were tested and which are behind the rest of the log. It
+    compares each other model with the first, over all rows and in the slices. It says which rows
+    are not scored. Then come a chart and a table per key, the costliest confusions, and the
+    comparison of models, each with its query. At the end, the reader of the page can build slices
+    from any keys, filter them, and open their confusion matrix.
 
     Args:
-        *keys: What makes slices; each makes slices of its own. Times are drawn as time.
-        metric: What is drawn, and what slices and models are compared by: a name of `metrics()`
-            that is not of pairs, or an expression, as in `by`. MCC, accuracy and macro F1 are
-            told beside it.
+        *keys: The keys to slice by. Each key makes its own slices, and has its own section. Dates
+            and datetimes are drawn over time.
+        metric: The metric that is drawn, and that slices and models are compared by: a name of
+            `metrics()` that is not of pairs, or an expression, as in `by`. The tables also show
+            MCC, accuracy and macro F1.
         ci: The confidence level of the intervals.
-        depth: How many keys are crossed in the search for the worst slices, at most. From 2 on,
-            models are also compared in the slices of pairs of keys of up to 50 values.
-        min_n: Slices of fewer rows are not tested in that search, and at first not shown to the
-            reader who explores.
-        title: What stands above the page.
-        format: "html": the page. "md": the verdict and the tables as Markdown, such as for the
-            comment of a pull request, with 20 rows of each table. "json": the same for a tracker,
-            with all digits and the rows of the page.
-        explored: How many counts the page holds for the reader to explore, at most: 20 to 40 bytes
-            each. Keys of many values are left out until the rest fit; the page names them. 0: the
-            page has nothing to explore.
+        depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
+            also compared in the slices of pairs of keys, of keys with up to 50 values.
+        min_n: The search for the worst slices does not test slices with fewer rows. The chart to
+            explore hides them at first.
+        title: The heading of the report.
+        format: "html": the page. "md": the verdict and the tables as Markdown, for example for a
+            comment on a pull request, with 20 rows of each table. "json": the same for a program,
+            with all digits and as many rows as the page.
+        explored: The page holds at most this many counts for the reader to explore, of 20 to 40
+            bytes each. The keys with most values are left out until the rest fit, and the page
+            names them. 0: the page has nothing to explore.
 
     Returns:
-        The text of the file. What comes from the log is escaped, and no script runs in the page but
-        its own. A table holds 1000 rows at most. Up to 60 slices are drawn a line each; more are a
-        funnel (see `plot.funnel`).
+        The text of the file. Text from the log is escaped, and the page runs no script but its own.
+        A table has at most 1000 rows. A chart has a line per slice for up to 60 slices. More slices
+        make a funnel plot (see `plot.funnel`).
 
-        The log is counted once, by all keys together, and all answers come from these counts. They
-        are in memory: 4 million at most. If there would be more, the keys with most values are
-        asked of the rows, in a query each; so are all intervals if the log has clusters or sample
-        weights. A log of more than 4 million rows is read once before, to see how many counts
-        there would be.
+        The log is counted once, by all keys together, and all answers come from these counts. The
+        counts are held in memory, 4 million at most. If they would be more, the keys with most
+        values are left out of the counts and read from the log, with a query each. If the log has
+        clusters or sample weights, all intervals are read from the log too. A log of more than 4
+        million rows is first read once, to estimate how many counts there would be.
 
     Raises:
-        ModuleNotFoundError: altair is not installed; the extra `plot` has it. Only "html" needs it.
-        TypeError: The log is of another engine.
-        ValueError: An option has no such value.
+        ModuleNotFoundError: altair is not installed. The extra `plot` has it. Only "html" needs it.
+        TypeError: The log is a frame of another engine than Polars.
+        ValueError: An option has a value that is not allowed.
 
-    Errors of `by`, `worst`, `confusion` and `compare` are raised as they are; lists of labels are
-    refused, as `worst` and `confusion` do.
+    `report` also raises the errors of `by`, `worst`, `confusion` and `compare`. Labels inside lists
+    are an error, as in `worst` and `confusion`.
 
     Examples:
         >>> import polars as pl
@@ -85,12 +87,12 @@ def report(
     """
     source = log.meaning.source
     of_polars = source if isinstance(source, Frame) else log.frame
-    rows = polars_frame(of_polars, "a report is of").lazy()
+    rows = polars_frame(of_polars, "report takes").lazy()
 
     def collect(_: str, query: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
         return query(rows).collect()
 
-    from polars_mcc._report.written import written  # noqa: PLC0415 - it asks most verbs
+    from polars_mcc._report.written import written  # noqa: PLC0415 - it imports most verbs
 
     return written(
         log,

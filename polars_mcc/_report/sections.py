@@ -1,4 +1,4 @@
-"""Answers → the sections of a report: a table, what is said of it, and what is drawn beside it."""
+"""Answers → the sections of a report. A section has a table, notes, and charts."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from polars_mcc._report.parts import Part
 from polars_mcc._search.words import said
 from polars_mcc._show.table import is_time
 
-LINES = 60  # slices of a chart with a line per slice, at most: more are a funnel
-_TIMES = 1000  # times of a chart, at most: the last
-_LABELS = 60  # labels of a matrix that is drawn, at most
-_POINTS = 2000  # slices of a funnel, at most
-ROWS = 1000  # rows of a table, at most
+LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot
+_TIMES = 1000  # times in a chart, at most; the last ones are drawn
+_LABELS = 60  # labels in a confusion matrix that is drawn, at most
+_POINTS = 2000  # slices in a funnel plot, at most
+ROWS = 1000  # rows in a table, at most
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart that is drawn if the format has charts: a function of `plot`, and what it takes."""
+    """A chart as a function name of `plot` with its arguments. Only HTML draws it."""
 
     alt: str
     draw: str
@@ -35,26 +35,28 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report."""
+    """A section of a report: a title, a table, notes and charts."""
 
     id: str
-    """What it is known by, whatever its title."""
+    """The stable name of the section, independent of the title."""
     title: str
     query: str
     rows: pl.DataFrame
     notes: Sequence[str] = ()
+    on_charts: Sequence[str] = ()
+    """Notes on the charts. Markdown and JSON have no charts."""
     drawings: Sequence[Drawing] = ()
     hidden: Sequence[str] = ()
-    """Columns that are not for reading: the same in all rows, or told by others."""
+    """Columns that Markdown and HTML leave out: constant or redundant."""
     is_time: bool = False
-    """Whether the last rows matter most, and not the first."""
+    """Whether the rows are in order of time, so that the last rows matter most."""
 
 
 TOTAL_ID, UNSCORED_ID, WORST_ID, COMPARED_ID = "total", "unscored", "worst", "compared"
 
 
 def id_of(kind: str, part: Part) -> str:
-    """What the section of a key is known by."""
+    """The `id` of the section of a key."""
     return f"{kind}:{part.name}"
 
 
@@ -64,11 +66,11 @@ def sections(answers: Answers, asked: Asked) -> Iterator[Section]:
     if answers.worst is not None:
         yield _worst(answers.worst, asked, has_models=answers.has_models)
     if answers.compared is not None:
-        title = f"Models beside {answers.models[0]}"
+        title = f"Models compared with {answers.models[0]}"
         rows, note = answers.compared.rows, _better(answers.models[0], asked)
         drawings = _drawn(title, "differences", rows, "diff", sort=False)
         yield Section(
-            COMPARED_ID, title, answers.compared.query, rows, note, drawings, _OF_COMPARED
+            COMPARED_ID, title, answers.compared.query, rows, note, (), drawings, _OF_COMPARED
         )
     for part, answer in answers.parts:
         yield _of_part(part, answer, answers, asked)
@@ -84,7 +86,7 @@ _OF_WORST = ("p_value", "n_tested", "n_untested", "n_null")
 
 
 def _shown(slices: pl.DataFrame, asked: Asked) -> pl.DataFrame:
-    """The page has intervals, and no standard errors."""
+    """Drop the standard error: a report shows intervals instead."""
     return without(slices, [f"{asked.metric.name}_se"])
 
 
@@ -95,42 +97,43 @@ def _drawn(
     score: str,
     **options: Any,  # noqa: ANN401 - of `plot`
 ) -> list[Drawing]:
-    """What is drawn, unless there is nothing to draw."""
+    """One drawing; none if all scores are null."""
     return [] if rows[score].is_null().all() else [Drawing(alt, draw, rows, options)]
 
 
 def _worst(worst: Worst, asked: Asked, *, has_models: bool) -> Section:
-    """The slices that fall behind the rest."""
+    """The section of the slices that are behind the rest of the log."""
     slices = worst.listed.head(TOP)
     rate = f"{100 * (1 - asked.ci):.3g} %"
     what = (
-        f"Slices of 1 to {asked.depth} keys and at least {asked.min_n} rows that score below the "
-        f"rest of the log (false discovery rate {rate}). The first is the slice without which the "
-        "log would score best; loss is by how much."
+        f"Slices of up to {asked.depth} keys and at least {asked.min_n} rows that score worse than "
+        f"the rest of the log (false discovery rate {rate}). The slice with the largest loss is "
+        "first. loss: how much better the log would score without the slice."
     )
     drawings = _drawn("Worst slices", "differences", slices, "diff", sort=False)
     texts = pl.Series("slice", [said(row) for row in slices.iter_rows(named=True)], pl.String)
     kept = slices.columns[slices.columns.index("n") - has_models :]
     rows = slices[kept].insert_column(0, texts)
-    cut = [f"These are the first {TOP}."] if worst.listed.height > TOP else []
+    cut = [f"The table shows the first {TOP}."] if worst.listed.height > TOP else []
     notes = [what, " ".join([worst.looked, *cut])]
-    return Section(WORST_ID, "Worst slices", worst.query, rows, notes, drawings, _OF_WORST)
+    return Section(
+        WORST_ID, "Worst slices", worst.query, rows, notes, drawings=drawings, hidden=_OF_WORST
+    )
 
 
 def _of_part(part: Part, answer: Answer, answers: Answers, asked: Asked) -> Section:
-    """The slices of one key: over time if they are that, else from the worst up."""
+    """The section of one key. Its slices are in order of time, or else the worst comes first."""
     metric = asked.metric.name
     title, what = f"By {part.name}", f"{metric} by {part.name}"
     slices = answer.rows
     [*_, last] = part.columns
     if len(part.columns) == 1 and is_time(slices.schema[last]):
         chosen = slices.filter(as_expr(last).rank("dense", descending=True) <= _TIMES)
-        notes = _left_out(slices, chosen, part.columns, "last")
+        on_charts = _left_out(slices, chosen, part.columns, "last")
         drawings = _drawn(what, "over_time", chosen, metric, metric=metric)
         rows, more = _cut(_shown(slices, asked).tail(ROWS), slices.height, "last")
-        return Section(
-            id_of("by", part), title, answer.query, rows, [*notes, *more], drawings, is_time=True
-        )
+        id_, query = id_of("by", part), answer.query
+        return Section(id_, title, query, rows, more, on_charts, drawings, is_time=True)
     ordered = _from_the_worst(slices, part.columns, metric, highest=asked.metric.less_is_better)
     end = f"{_end(asked)} by {metric}"
     rows, more = _cut(_shown(ordered, asked).head(ROWS), ordered.height, end)
@@ -138,21 +141,20 @@ def _of_part(part: Part, answer: Answer, answers: Answers, asked: Asked) -> Sect
     number = ordered.select(map(as_expr, part.columns)).n_unique()
     if number <= LINES:
         drawings = _drawn(what, "slices", with_total, metric, metric=metric, sort=False)
-        return Section(id_of("by", part), title, answer.query, rows, more, drawings)
+        return Section(id_of("by", part), title, answer.query, rows, more, drawings=drawings)
     drawings = [*_funnels(part, what, ordered, answers, metric)]
+    on_charts = ["The funnel plot shows the limits of chance for each number of rows."]
     if number > _POINTS:
-        more = [f"The funnel shows the {_POINTS:,} slices with most rows.", *more]
-    note = (
-        f"Of {number:,} slices some look bad by chance alone: the funnel shows how far chance "
-        "goes, at each number of rows."
-    )
-    return Section(id_of("by", part), title, answer.query, rows, [note, *more], drawings)
+        on_charts += [f"The funnel plot shows the {_POINTS:,} slices with the most rows."]
+    notes = [f"Among {number:,} slices, some look bad by chance alone.", *more]
+    shown = on_charts if drawings else []
+    return Section(id_of("by", part), title, answer.query, rows, notes, shown, drawings)
 
 
 def _funnels(
     part: Part, what: str, slices: pl.DataFrame, answers: Answers, metric: str
 ) -> Iterator[Drawing]:
-    """The funnel of each model, of its slices that have an interval."""
+    """A funnel plot per model, of the slices that have an interval."""
     has_interval = pl.all_horizontal(pl.col(metric, f"{metric}_se").is_not_null())
     slices = slices.filter(has_interval).sort("n", descending=True, maintain_order=True)
     total = answers.total.rows
@@ -168,7 +170,7 @@ def _funnels(
 
 
 def _with_total(part: Part, slices: pl.DataFrame, total: pl.DataFrame) -> pl.DataFrame:
-    """The slices and the total, told apart by the set of keys that they are of."""
+    """Append the total to the slices. The column `keys` tells the total from a slice."""
     if part.is_column:
         slices = slices.select(pl.lit(part.name).alias(SET), pl.all())
     elif TOTAL in slices[SET]:
@@ -177,37 +179,40 @@ def _with_total(part: Part, slices: pl.DataFrame, total: pl.DataFrame) -> pl.Dat
 
 
 def _confusions(answers: Answers) -> Section:
-    """The confusions that cost most, and the matrix of each model."""
-    notes, drawings = [], []
+    """The section of the costliest confusions, with the confusion matrix of each model."""
+    on_charts, drawings = [], []
     for name in answers.models:
         cells = answers.cells
         if answers.has_models:
             cells = cells.filter(pl.col("model") == name).drop("model")
         labels = cells["gold"].n_unique()
         if labels > _LABELS:
-            notes.append(f"The matrix of {name} has {labels} labels, and is not drawn.")
+            on_charts.append(
+                f"The confusion matrix of {name} is not drawn, because it has {labels} labels."
+            )
         else:
             drawings += _drawn(f"confusion matrix of {name}", "confusion", cells, "n")
     what = (
-        "contribution: the share of all that confusions cost. loss: what the score would gain if "
-        "these rows were predicted right."
+        "contribution: the part of MCC that comes from this confusion, below 0. loss: how much MCC "
+        "would rise if these rows were predicted correctly."
     )
     return Section(
         "confusions",
         "Confusions that cost most",
         answers.costliest.query,
         answers.costliest.rows,
-        [what, *notes],
+        [what],
+        on_charts,
         drawings,
     )
 
 
 def _compared_by(part: Part, answer: Answer, first: str, asked: Asked) -> Section:
-    """The other models beside the first, in the slices of a key: from the worst difference up."""
-    title = f"Models beside {first}, by {part.name}"
+    """The section that compares models in the slices of a key."""
+    title = f"Models compared with {first}, by {part.name}"
     [*_, last] = part.columns
     over_time = len(part.columns) == 1 and is_time(answer.rows.schema[last])
-    notes = _better(first, asked)
+    notes, on_charts = _better(first, asked), list[str]()
     if over_time:
         rows, more = _cut(answer.rows.tail(ROWS), answer.rows.height, "last")
         drawings = _drawn(title, "over_time", rows, "diff", metric="diff")
@@ -216,17 +221,20 @@ def _compared_by(part: Part, answer: Answer, first: str, asked: Asked) -> Sectio
         ordered = _from_the_worst(answer.rows, part.columns, "diff", highest=highest)
         lowest = _first(ordered, part.columns)
         rows, more = _cut(ordered.head(ROWS), ordered.height, f"{_end(asked)} by diff")
-        notes += [f"Slices of at least {part.min_n} rows."] if part.min_n else []
-        notes += _left_out(ordered, lowest, part.columns, _end(asked))
+        notes += [f"Only slices with at least {part.min_n} rows."] if part.min_n else []
+        on_charts = _left_out(ordered, lowest, part.columns, _end(asked))
         drawings = _drawn(title, "differences", lowest, "diff", sort=False)
     id_, notes = id_of("compared", part), [*notes, *more]
     query = answer.query
-    return Section(id_, title, query, rows, notes, drawings, _OF_COMPARED, is_time=over_time)
+    return Section(
+        id_, title, query, rows, notes, on_charts, drawings, _OF_COMPARED, is_time=over_time
+    )
 
 
 def _better(first: str, asked: Asked) -> list[str]:
     side = "below" if asked.metric.less_is_better else "above"
-    return [f"Rows that both models scored. A difference {side} 0: better than {first}."]
+    means = f"A difference {side} 0 means that the model is better than {first}."
+    return [f"Only rows with a prediction from both models are compared. {means}"]
 
 
 def _end(asked: Asked) -> str:
@@ -236,7 +244,7 @@ def _end(asked: Asked) -> str:
 def _from_the_worst(
     slices: pl.DataFrame, columns: Sequence[str], score: str, *, highest: bool
 ) -> pl.DataFrame:
-    """The slices from the worst score of all their models, these together and in order."""
+    """Sort slices by the worst score of any model, and keep the models of a slice together."""
     end = pl.col(score).max() if highest else pl.col(score).min()
     by = "polars_mcc:worst"
     ranked = slices.with_columns(end.over(list(map(as_expr, columns))).alias(by))
@@ -244,14 +252,14 @@ def _from_the_worst(
 
 
 def _first(slices: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """The rows of the first slices: as many as a chart has lines for."""
+    """The rows of the first `LINES` slices."""
     keys = [as_expr(column) for column in columns]
     first = slices.select(keys).unique(maintain_order=True).head(LINES)
     return slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
 
 
 def _cut(rows: pl.DataFrame, of: int, which: str) -> tuple[pl.DataFrame, list[str]]:
-    """The rows of a table, and what is said if these are not all."""
+    """The rows of a table, and a note if some rows are left out."""
     if rows.height == of:
         return rows, []
     return rows, [f"The table holds {rows.height:,} of {of:,} rows, the {which}."]

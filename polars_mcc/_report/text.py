@@ -1,4 +1,4 @@
-"""A report for machines: Markdown for a pull request, JSON for a tracker."""
+"""A report as Markdown, for a pull request, or as JSON, for a program."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from polars_mcc._report.sections import TOTAL_ID
 from polars_mcc._report.verdict import Report, Sentence
 from polars_mcc._show.table import keys_of, shown
 
-_ROWS = 20  # rows of a table in Markdown, at most: a comment is not long
+_ROWS = 20  # rows of a table in Markdown, at most: a comment should be short
 
 
 def markdown(report: Report) -> str:
-    """The verdict as a list, the scores as a table, and all other tables folded."""
+    """Write a report as Markdown: the verdict, the total, and all other tables folded."""
     parts = [f"## {_escaped(report.title)}", "\n".join(map(_item, report.verdict))]
     for section in report.sections:
         if section.rows.is_empty():
@@ -35,7 +35,7 @@ def markdown(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """The same with all digits and columns; NaN is null, and times are text."""
+    """Write a report as JSON, with all digits and columns. NaN is null, and times are text."""
     found = {
         "schema": 1,
         "title": report.title,
@@ -63,7 +63,7 @@ def as_json(report: Report) -> str:
 
 
 def _plain(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows in dtypes that JSON has; keys that are floats as text, if one is not finite."""
+    """Cast dtypes that JSON lacks to text. A float key is text if it has NaN or infinity."""
     keys = keys_of(rows)
     texts = []
     for name, dtype in rows.schema.items():
@@ -95,9 +95,9 @@ def _table(rows: pl.DataFrame) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text of a log as text of Markdown: no HTML, no mark-up, no end of a cell or a line."""
+    """Escape text from a log, so that it cannot be HTML or mark-up, nor end a cell or a line."""
     for character in "\\`*_[]<>|~#":
         text = text.replace(character, f"\\{character}")
-    # A name after @ would call a person.
+    # GitHub would notify a person who is named after an @.
     text = text.replace("&", "&amp;").replace("@", "@<!-- -->")
     return text.replace("\r", "").replace("\n", " ")

@@ -1,4 +1,4 @@
-"""Answers → the verdict, in sentences: each made of numbers of an answer, which it links to."""
+"""Answers → the verdict: sentences with numbers, each linked to the section with its table."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from polars_mcc._report.sections import (
 from polars_mcc._search import words
 from polars_mcc._search.words import count, said
 
-_WORST = 3  # slices that are told of
-_TILES = 3  # models that have a tile
+_WORST = 3  # slices that the verdict names, at most
+_TILES = 3  # models that have a tile, at most
 
 
 class Sentence(NamedTuple):
-    """What is said, of what kind it is, and the section that has the numbers."""
+    """A sentence of the verdict, its kind, and the section that has its numbers."""
 
     text: str
     kind: Literal["score", "slices", "slice", "comparison", "regression", "unscored"]
@@ -35,12 +35,12 @@ class Sentence(NamedTuple):
 
     @property
     def is_detail(self) -> bool:
-        """Whether it belongs to the sentence before it."""
+        """Whether this sentence explains the sentence before it."""
         return self.kind in {"slice", "regression"}
 
 
 class Report(NamedTuple):
-    """What a report says, in whatever format."""
+    """The content of a report, the same for every format."""
 
     title: str
     asked: Asked
@@ -52,7 +52,7 @@ class Report(NamedTuple):
 
 
 def verdict(answers: Answers, asked: Asked) -> list[Sentence]:
-    """How good, how sure, which slices are behind, which model is better, what is not scored."""
+    """Say how good the models are, which slices are behind, and which rows are not scored."""
     return [
         *_overall(answers, asked),
         *_behind(answers, asked),
@@ -67,11 +67,11 @@ def _overall(answers: Answers, asked: Asked) -> Iterator[Sentence]:
         model = f"{row['model']}: " if answers.has_models else ""
         text = "no row is scored"
         if row["n"] and (row[metric] is None or math.isnan(row[metric])):
-            text = f"{_named(metric)} is 0/0, of {_rows(row['n'])}"
+            text = f"{_named(metric)} is undefined (0/0) over {_rows(row['n'])}"
         elif row["n"]:
             low, high = row[f"{metric}_low"], row[f"{metric}_high"]
-            sure = "" if low is None else f" ({_level(asked.ci)} interval {_to(low, high)})"
-            text = f"{_named(metric)} {_score(row[metric])}{sure}, of {_rows(row['n'])}"
+            sure = "" if low is None else f" ({_interval(asked, low, high)})"
+            text = f"{_named(metric)} is {_score(row[metric])}{sure} over {_rows(row['n'])}"
         yield Sentence(f"{model}{text}.", "score", TOTAL_ID)
 
 
@@ -84,16 +84,19 @@ def _behind(answers: Answers, asked: Asked) -> Iterator[Sentence]:
     yield Sentence(f"{looked}{more}", "slices", WORST_ID)
     for row in listed.head(_WORST).iter_rows(named=True):
         model = f" ({row['model']})" if answers.has_models else ""
-        scores = f"{_score(row[metric])}, elsewhere {_score(row[f'{metric}_rest'])}"
-        difference = f"{_signed(row['diff'])}, {_to(row['diff_low'], row['diff_high'])}"
+        here, rest = _score(row[metric]), _score(row[f"{metric}_rest"])
+        interval = _interval(asked, row["diff_low"], row["diff_high"])
         confused = ""
         if row["confused"] is not None:
             gold, pred = (words.text(row[f"confused_{side}"]) for side in ("gold", "pred"))
-            there, elsewhere = _percent(row["confused"]), _percent(row["confused_rest"])
-            confused = f" Of gold {gold}, {there} are predicted {pred}; elsewhere {elsewhere}."
+            share, of_rest = _percent(row["confused"]), _percent(row["confused_rest"])
+            confused = (
+                f" {share} of the rows with true label {gold} are predicted as {pred}; in the rest "
+                f"of the log, {of_rest}."
+            )
         text = (
-            f"{said(row)}{model}: {_named(metric)} {scores} (difference "
-            f"{difference}), n\u00a0{count(row['n'])}.{confused}"
+            f"{said(row)}{model}: {_named(metric)} is {here} over {_rows(row['n'])}, and {rest} in "
+            f"the rest of the log (difference {_signed(row['diff'])}; {interval}).{confused}"
         )
         yield Sentence(text, "slice", WORST_ID)
 
@@ -107,13 +110,17 @@ def _better(answers: Answers, asked: Asked) -> Iterator[Sentence]:
     for row in answers.compared.rows.iter_rows(named=True):
         name, p = row["model"], row["p_adjusted"]
         if p is None or row["diff"] is None:
-            text = f"{name} and {first} cannot be compared: one has no interval."
+            text = (
+                f"{name} and {first} cannot be compared, because one of them has no confidence "
+                "interval."
+            )
             yield Sentence(text, "comparison", COMPARED_ID)
             continue
-        interval = f"{_level(asked.ci)} interval {_to(row['diff_low'], row['diff_high'])}"
-        numbers = f"{_named(asked.metric.name)} {_signed(row['diff'])} ({interval}; {_p_value(p)})"
+        interval = _interval(asked, row["diff_low"], row["diff_high"])
+        difference = f"the difference in {_named(asked.metric.name)} is {_signed(row['diff'])}"
+        numbers = f"{difference} ({interval}; {_p_value(p)})"
         if p >= level:
-            text = f"Nothing shows that {name} differs from {first}: {numbers}."
+            text = f"{name} and {first} do not differ significantly: {numbers}."
             yield Sentence(text, "comparison", COMPARED_ID)
             where: Sequence[tuple[str, int]] = [("better", turn), ("worse", -turn)]
         else:
@@ -127,7 +134,8 @@ def _better(answers: Answers, asked: Asked) -> Iterator[Sentence]:
 def _where(
     answers: Answers, model: str, signs: Sequence[tuple[str, int]], level: float
 ) -> Iterator[Sentence]:
-    """In which slices a model is better, or worse, whatever it is over all."""
+    """Name the slices in which a model is significantly better or worse than the first model."""
+    first, *_ = answers.models
     looked = 0
     found = []
     for part, answer in answers.compared_by:
@@ -139,19 +147,22 @@ def _where(
             if there.is_empty():
                 continue
             most = there.sort(moved, descending=True, maintain_order=True).head(_WORST)
-            told = ", ".join(
+            named = ", ".join(
                 f"{_slice(row, part.columns)} "
-                f"({_signed(row['diff'])}, {_p_value(row['p_adjusted'])})"
+                f"(difference {_signed(row['diff'])}, {_p_value(row['p_adjusted'])})"
                 for row in most.iter_rows(named=True)
             )
             number = f"{there.height:,} of {rows.height:,} slices by {part.name}"
-            these = f", most in {told}" if there.height > _WORST else f": {told}"
-            text = f"It is {word} in {number}{these}."
+            these = f", most of all in {named}" if there.height > _WORST else f": {named}"
+            text = f"{model} is {word} than {first} in {number}{these}."
             found.append(Sentence(text, "regression", id_of("compared", part)))
     if looked and not found:
         names = ", ".join(part.name for part, _ in answers.compared_by)
         either = " or ".join(word for word, _ in signs)
-        text = f"It is shown to be {either} in none of {looked:,} slices by {names}."
+        text = (
+            f"{model} is not significantly {either} than {first} in any of {looked:,} slices by "
+            f"{names}."
+        )
         found = [Sentence(text, "regression", COMPARED_ID)]
     yield from found
 
@@ -167,7 +178,7 @@ def _unscored(answers: Answers) -> Iterator[Sentence]:
     if answers.unscored.is_empty():
         yield Sentence("All rows are scored.", "unscored", UNSCORED_ID)
     for row in answers.unscored.iter_rows(named=True):
-        of_model = f" by {row['pred']}" if answers.has_models else ""
+        of_model = f" for model {row['pred']}" if answers.has_models else ""
         what = "is" if row["n_null"] == 1 else "are"
         text = f"{_rows(row['n_null'])} {what} not scored{of_model}: {row['reason']}."
         yield Sentence(text, "unscored", UNSCORED_ID)
@@ -194,12 +205,12 @@ def _to(low: float | None, high: float | None) -> str:
     return " to ".join(ends)
 
 
-def _level(ci: float) -> str:
-    return f"{100 * ci:.10g}\u00a0%"
+def _interval(asked: Asked, low: float | None, high: float | None) -> str:
+    return f"{100 * asked.ci:.10g}\u00a0% confidence interval {_to(low, high)}"
 
 
 def _percent(share: float | None) -> str:
-    """With a decimal where there are few, and a space that does not end a line."""
+    """A share in percent, with one decimal below 10 %. The space does not break the line."""
     if share is None:
         return "–"
     digits = 0 if share >= 0.1 or share == 0 else 1
@@ -211,7 +222,7 @@ def _p_value(p: float) -> str:
 
 
 class Tile(NamedTuple):
-    """A number that is read first, and what it is."""
+    """A large number at the top of the page, and its label."""
 
     number: str
     what: str
@@ -220,7 +231,7 @@ class Tile(NamedTuple):
 
 
 def tiles(answers: Answers, asked: Asked) -> Iterator[Tile]:
-    """The numbers of the verdict: the scores, what is behind, what is not scored."""
+    """The tiles: scores, differences, how many slices are behind, how many rows are not scored."""
     metric = asked.metric.name
     for row in answers.total.rows.head(_TILES).iter_rows(named=True):
         of_model = f" of {row['model']}" if answers.has_models else ""
@@ -228,16 +239,17 @@ def tiles(answers: Answers, asked: Asked) -> Iterator[Tile]:
     if answers.compared is not None:
         for row in answers.compared.rows.head(_TILES - 1).iter_rows(named=True):
             number = "–" if row["diff"] is None else _signed(row["diff"])
-            yield Tile(number, f"{row['model']} less {answers.models[0]}", COMPARED_ID)
+            yield Tile(number, f"{row['model']} minus {answers.models[0]}", COMPARED_ID)
     if answers.worst is not None:
         behind = answers.worst.listed.height
-        yield Tile(f"{behind:,}", "slice behind" if behind == 1 else "slices behind", WORST_ID)
+        what = f"{'slice' if behind == 1 else 'slices'} behind the rest"
+        yield Tile(f"{behind:,}", what, WORST_ID)
     unscored = sum(answers.unscored["n_null"])
     yield Tile(count(unscored), "predictions not scored", UNSCORED_ID)
 
 
 def picture(answers: Answers, asked: Asked) -> list[Drawing]:
-    """The score of each model, and of the worst slices, on one scale."""
+    """The chart beside the verdict: the score of each model and of the worst slices."""
     metric = asked.metric.name
     total = answers.total.rows
     models = ["model"] if answers.has_models else []
@@ -258,5 +270,5 @@ def picture(answers: Answers, asked: Asked) -> list[Drawing]:
     drawn = pl.concat(rows, how="vertical_relaxed")
     if drawn[metric].is_null().all():
         return []
-    alt = f"{metric} of all rows and of the worst slices, with intervals"
+    alt = f"{metric} of all rows and of the worst slices, with confidence intervals"
     return [Drawing(alt, "slices", drawn, {"metric": metric, "sort": False})]

@@ -1,4 +1,4 @@
-"""A log → a report: the steps, in order."""
+"""A log → a report: all steps in order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def written(
     explored: int,
     made_by: Mapping[str, str] | None = None,
 ) -> str:
-    """The text of `report`; `made_by` adds lines to its last part, by what they are."""
+    """Write a report. `made_by` adds entries to its last section, *How this was made*."""
     check_level(ci)
     check_choice("format", format, ReportFormat)
     check_at_least("explored", explored, 0)

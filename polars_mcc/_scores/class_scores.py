@@ -1,4 +1,4 @@
-"""Classes → the scores of each class, one against the rest of its slice."""
+"""Classes → the one-vs-rest scores of each class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLUMNS = ("label", *CLASS_DTYPES, "n_null")
 
 
 def formulas(zero_division: float | None) -> dict[str, pl.Expr]:
-    """The scores of a class as floats: of `support`, `predicted`, `hits` and `s` rows."""
+    """Class scores as float expressions over `support`, `predicted`, `hits` and `s`, the rows."""
     t, p, c, s = map(pl.col, ("support", "predicted", "hits", "s"))
     cov, var_gold, var_pred = c * s - t * p, t * (s - t), p * (s - p)
     return {
@@ -27,7 +27,11 @@ def formulas(zero_division: float | None) -> dict[str, pl.Expr]:
 
 
 def class_scores(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
-    """The scores of each class against the rest of its slice, of `s` rows and `null` not scored."""
+    """Score each class against the rest of its slice.
+
+    The columns of `classes` include `s` and `null`: the rows of the slice that are scored, and
+    the rows that are not.
+    """
     zero_division = log.zero_division
     t, p, c, s = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n"), pl.col("s")
     product = log.numbers.product

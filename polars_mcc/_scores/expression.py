@@ -1,8 +1,8 @@
 """The score as one expression, for `select`, `agg`, `over`, `rolling`.
 
-An expression cannot group by label. With known labels it takes a few sums for each, which
-stream; without, it gathers the rows of a group. Either way it makes a list, and scores the
-list with `list.eval`: there a group is a frame of its own, and all expressions work.
+An expression cannot group by label. If the labels are known, it takes a few sums per label, and
+sums stream. Otherwise it gathers the rows of a group. Both ways make a list, and `list.eval`
+scores the list: inside `list.eval` a group is a frame of its own, where all expressions work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from polars_mcc._scores.r_k import Sums, r_k
 
 
 class _Rows(NamedTuple):
-    """The columns of a group: labels of one dtype, and weights, if any, in their wide dtype."""
+    """The columns of a group: labels of one dtype, and optional weights in their wide dtype."""
 
     gold: pl.Expr
     pred: pl.Expr
@@ -35,7 +35,7 @@ class _Rows(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """A group as a list of one struct: n, least (weight), unlisted (rows), and the sums."""
+    """A group as a list of one struct: n, the least weight, rows with unlisted labels, the sums."""
 
     summed: pl.Expr
     sums: Sums
@@ -44,9 +44,9 @@ class _Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Score:
-    """The score of (pred, gold[, weight]), once Polars knows their dtypes, at plan time.
+    """The score of (pred, gold[, weight]), made at plan time, when Polars knows their dtypes.
 
-    A class and not a closure, so that a serialised plan refers to it by name.
+    It is a class, not a closure: a serialised plan refers to it by name.
     """
 
     labels: Sequence[object] | None
@@ -54,11 +54,11 @@ class Score:
     zero_division: float | None
 
     def __call__(self, inputs: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
-        """The expression that takes the place of the inputs, named like pred."""
+        """Return the score as an expression that is named like pred."""
         (pred, pred_dtype), (gold, gold_dtype), *weights = inputs
         name = pred.meta.output_name()
         dtype = common_dtype([(gold.meta.output_name(), gold_dtype), (name, pred_dtype)])
-        if dtype == pl.Null:  # Polars 2.0 cannot tell its values apart; all are null anyway.
+        if dtype == pl.Null:  # Polars 2.0 cannot tell values of Null apart; all are null.
             dtype = pl.Boolean()
         gold, pred = gold.cast(dtype), pred.cast(dtype)
         scored = are_scored(gold, pred, self.nulls)
@@ -98,7 +98,7 @@ def _struct(fields: Mapping[str, pl.Expr]) -> pl.Expr:
 
 
 def _sums_by_label(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
-    """A list of checks, and of the sums of weights for gold labels, predicted labels, hits."""
+    """Sum the weights of each gold label, of each predicted label and of hits, and add checks."""
     gold, pred, weight, scored = rows
     is_label = [[side.eq_missing(label) for label in labels] for side in (gold, pred)]
     wheres = [*chain(*is_label), gold.eq_missing(pred)]
@@ -129,7 +129,7 @@ def _sums_by_label(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
         "p": in_units(k, k),
         "c": in_units(2 * k, 1).sum(),
     }
-    if len(parts) > 1:  # The expressions are long, and would be repeated in every product.
+    if len(parts) > 1:  # Else every product would repeat these long expressions.
         group = group.list.eval(_struct(columns))
         columns = {name: _field(name) for name in columns}
         columns |= {name: _field(name).first() for name in ("n", "least", "unlisted", "c")}
@@ -146,7 +146,7 @@ def _sums_by_label(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
 
 
 def _pairs(rows: _Rows, dtype: pl.DataType) -> _Group:
-    """Each pair that occurs, and how often: from one integer for each row."""
+    """Count each pair of a group, from one integer per row, and add up the classes."""
     pair = identity.of_pair(rows.gold, rows.pred, dtype)
     element = pl.element()
     counts = {"pair": element.unique(maintain_order=True), "n": element.unique_counts()}
@@ -161,7 +161,7 @@ def _pairs(rows: _Rows, dtype: pl.DataType) -> _Group:
 
 
 def _sides(rows: _Rows, weight: pl.Expr, numbers: Numbers) -> _Group:
-    """Each row twice: its label and what it adds to t, p and c, as gold and as predicted."""
+    """List each row twice, for gold and for pred: the label, and the row's part of t, p and c."""
     gold, pred, _, scored = rows
     none = pl.lit(0, numbers.wide)
     hit = pl.when(gold.eq_missing(pred)).then(weight).otherwise(0)
@@ -175,7 +175,7 @@ def _classes(sides: pl.Expr, numbers: Numbers) -> _Group:
 
     A side is a struct: a label, and how much the side adds to t, p and c of the label's class.
     """
-    # A step each: the unit is that of the group; a class is added up before it is multiplied.
+    # Three steps: the unit needs the whole group, and a product needs the whole class.
     weight, label = _field("t"), _field("label")
     columns = {"n": weight.sum(), "least": weight.min(), "label": label}
     unit = numbers.unit(weight.sum())

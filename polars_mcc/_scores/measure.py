@@ -1,4 +1,4 @@
-"""Classes, and pairs where they must be → several metrics of each slice, in one query."""
+"""Classes, and pairs if a metric needs them → metrics of each slice, in one query."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def measure(
     pairs: pl.LazyFrame | None = None,
     positive: pl.Expr | None = None,
 ) -> pl.LazyFrame:
-    """The metrics of each slice, with its `n` and `n_null`.
+    """Compute the metrics of each slice, with its `n` and `n_null`.
 
-    `sums` are those over the classes, if they have been taken; `pairs` are there for metrics that
-    ask for them, and then the classes are theirs; `positive` tells the positive class.
+    `sums` are the sums over the classes, if already computed. Metrics of pairs need `pairs`, and
+    the classes must then come from these pairs. `positive` is true for the positive class.
     """
     class_sums = {name: sum_ for metric in metrics for name, sum_ in metric.class_sums.items()}
     pair_sums = {name: sum_ for metric in metrics for name, sum_ in metric.pair_sums.items()}
@@ -48,7 +48,7 @@ def measure(
         slices = log.beside(slices, _over_pairs(log, classes, pairs, pair_sums))
     floats = terms_of(log, sums.sums, has_positive=positive is not None)
     n = count_of(log, Terms.s)
-    if log.is_multilabel:  # Products of these are taken as well.
+    if log.is_multilabel:  # Label totals are multiplied too: they must fit a count.
         n = pl.when(count_of(log, pl.max_horizontal(Terms.t, Terms.p)) >= 0).then(n)
     values = {metric.name: metric.value(Terms(metric, log.zero_division)) for metric in metrics}
     return slices.with_columns(**floats).select(
@@ -67,7 +67,7 @@ def measure(
 
 
 def terms_of(log: SlicedLog, sums: Sums, *, has_positive: bool) -> dict[str, pl.Expr]:
-    """What the sums of a slice come to: `Terms`, each rounded once."""
+    """Compute the columns of `Terms` from the sums of a slice, each rounded once."""
     numbers, s = log.numbers, sums.s
     var_gold, var_pred = sums.variances(numbers)
     products = {
@@ -101,11 +101,11 @@ def terms_of(log: SlicedLog, sums: Sums, *, has_positive: bool) -> dict[str, pl.
 def _over_pairs(
     log: SlicedLog, classes: pl.LazyFrame, pairs: pl.LazyFrame, sums: Mapping[str, pl.Expr]
 ) -> pl.LazyFrame:
-    """Sums over the pairs of each slice: of their shares, and of what chance would make them.
+    """Aggregate the pairs of each slice by `sums`.
 
-    The columns are `gold`, `pred`, and floats, exact and rounded once: `n`, `share` = n/s,
-    `expected` = t·p/s², and `excess`, their difference. `unseen` is what is expected of the
-    pairs that do not occur.
+    The expressions in `sums` may use `gold`, `pred`, and floats, exact and rounded once: `n`,
+    `share` = n/s, `expected` = t·p/s², the share by chance, and `excess` = share - expected.
+    The result also has `unseen`, the expected share of all pairs that do not occur.
     """
     numbers: Numbers = log.numbers
     n, t, p, s = (pl.col(name) for name in ("units", "gold_t", "pred_p", "s"))

@@ -1,4 +1,4 @@
-"""What a metric is: its name, what is known of it, and an expression over the sums of a slice."""
+"""The type of a metric: its name, formula and source, and an expression over sums of a slice."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ CLASS_DTYPES: Mapping[str, pl.DataType] = {
         *("informedness", "markedness", "n"),
     )
 }
-"""The columns over which a metric may sum up classes; beside them there is `label`."""
+"""The columns of classes that a metric may aggregate, besides `label`."""
 
 CLASS_RANGES: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("precision", "recall", "specificity", "f1"), (0.0, 1.0)),
     **dict.fromkeys(("mcc", "informedness", "markedness"), (-1.0, 1.0)),
 }
-"""The scores of a class, and the least and the largest that each can be."""
+"""The scores of a class, each with its least and its largest value."""
 
 PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64()}
-"""Those over which it may sum up pairs; beside them there are `gold` and `pred`."""
+"""The columns of pairs that a metric may aggregate, besides `gold` and `pred`."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """The least and the largest that a metric can be: numbers, or of the `Terms` of a slice."""
+    """The least and the largest value of a metric: numbers, or expressions over `Terms`."""
 
     low: float | pl.Expr
     high: float | pl.Expr
     text: str = ""
 
     def __str__(self) -> str:
-        """As `metrics()` shows it."""
+        """The text that `metrics()` shows."""
         return self.text or f"[{self.low:g}, {self.high:g}]"
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a metric is made of: columns of a slice, in its units.
+    """The columns of a slice that metrics are made of, in the units of the slice.
 
-    `s` rows, `c` hits, `t` gold and `p` predicted labels (of one label a row, s); `n` is the
-    weight of the rows, and `k` how many classes occur. Products are floats, each rounded once.
-    `tp`, `fp`, `fn` and `tn` are of the positive class. What a metric sums up itself is
-    `terms["its name"]`.
+    `s` counts rows, `c` hits, `t` gold labels and `p` predicted labels (with one label a row, both
+    are s). `n` is the weight of the rows, and `k` the number of classes that occur. Products are
+    floats, each rounded once. `tp`, `fp`, `fn` and `tn` count the positive class.
+    `terms["name"]` is a sum that the metric itself defines.
     """
 
     metric: Metric
@@ -68,17 +68,17 @@ class Terms:
     gold_positive, pred_positive = pl.col("positive:support"), pl.col("positive:predicted")
 
     def __getitem__(self, name: str) -> pl.Expr:
-        """A sum over classes or pairs that the metric asks for."""
+        """A sum over classes or pairs that the metric defines."""
         return pl.col(sum_name(self.metric.name, name))
 
     @property
     def fp(self) -> pl.Expr:
-        """Predicted positive, and gold negative."""
+        """Predicted positive, but gold negative."""
         return self.pred_positive - self.tp
 
     @property
     def fn(self) -> pl.Expr:
-        """Predicted negative, and gold positive."""
+        """Predicted negative, but gold positive."""
         return self.gold_positive - self.tp
 
     @property
@@ -91,11 +91,11 @@ class Terms:
         return pl.col(f"positive:{product}")
 
     def ratio(self, part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-        """A quotient, where 0/0 is `zero_division`."""
+        """Divide; 0/0 is `zero_division`."""
         return divide(part.cast(pl.Float64), whole.cast(pl.Float64), self.zero_division)
 
     def correlation(self, cov: pl.Expr, var_gold: pl.Expr, var_pred: pl.Expr) -> pl.Expr:
-        """A covariance as a correlation, where 0/0 is `zero_division`."""
+        """Turn a covariance into a correlation; 0/0 is `zero_division`."""
         return correlation(cov, var_gold, var_pred, self.zero_division)
 
 
@@ -103,10 +103,11 @@ _SUPPORT, _PREDICTED, _HITS = map(pl.col, ("support", "predicted", "hits"))
 
 
 class OverClasses(Terms):
-    """The same as aggregations over the classes of a slice, in floats: what has derivatives.
+    """`Terms` as float aggregations over the classes of a slice, which have derivatives.
 
-    The columns are those of `CLASS_DTYPES`, and `s`, `total`, `k`, `k_gold`, `k_pred` of the slice;
-    `is_positive`, if a class is; and `is_most` and `n_most`, of the most frequent gold classes.
+    The columns are those of `CLASS_DTYPES`; `s`, `total`, `k`, `k_gold`, `k_pred` of the slice;
+    `is_positive`, for the positive class; `is_most`, for each class that is gold most often; and
+    `n_most`, the number of these classes.
     """
 
     t, p, c = Terms.s, Terms.s, _HITS.sum()
@@ -128,11 +129,11 @@ class OverClasses(Terms):
     )
 
     def __getitem__(self, name: str) -> pl.Expr:
-        """A sum over classes that the metric asks for."""
+        """A sum over classes that the metric defines."""
         return self.metric.classes[name]
 
     def positive(self, product: str) -> pl.Expr:
-        """The same, of the positive class and the rest."""
+        """The product of this name, of the positive class and the rest."""
         t, p, s = self.gold_positive, self.pred_positive, self.s
         products = {
             "cov": self.tp * s - t * p,
@@ -144,18 +145,18 @@ class OverClasses(Terms):
 
 
 class OverPairs(Terms):
-    """The same as aggregations over the pairs of a slice: what metrics of pairs are made of."""
+    """`Terms` as aggregations over the pairs of a slice, for metrics of pairs."""
 
     unseen = 1 - pl.col("expected").sum()
 
     def __getitem__(self, name: str) -> pl.Expr:
-        """A sum over pairs that the metric asks for."""
+        """A sum over pairs that the metric defines."""
         return self.metric.pairs[name]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A score of slices, and what is to be known of it."""
+    """A score of slices: its expression, what `metrics()` shows, and what intervals need."""
 
     name: str
     value: Callable[[Terms], pl.Expr]
@@ -167,39 +168,39 @@ class Metric:
     classes: Mapping[str, pl.Expr] = field(default_factory=dict)
     """Aggregations over the columns of `classes` of a slice, by name."""
     pairs: Mapping[str, pl.Expr] = field(default_factory=dict)
-    """Aggregations over the columns of its pairs, by name."""
-    is_of_positive: bool = False  # whether it is of one class against the rest
+    """Aggregations over the columns of the pairs of a slice, by name."""
+    is_of_positive: bool = False  # whether it scores one class against the rest
     is_count: bool = False
     less_is_better: bool = False
     of_mcc: tuple[float, float] | None = None
-    """The numbers a and b, if it is a·R_K + b, and has the interval of R_K."""
-    multilabel: bool = False  # whether it is right if rows have lists of labels
+    """The numbers a and b if the metric is a·R_K + b: its interval comes from the one of R_K."""
+    multilabel: bool = False  # whether it is defined for rows with lists of labels
 
     @property
     def origin(self) -> Literal["positive", "pairs", "classes"]:
-        """What it is computed from."""
+        """The counts that the metric needs."""
         if self.is_of_positive:
             return "positive"
         return "pairs" if self.pairs else "classes"
 
     @property
     def needs_labels(self) -> bool:
-        """Whether it asks what labels are, and not only which are equal."""
+        """Whether the metric needs the labels, not just which labels are equal."""
         sums = (*self.classes.values(), *self.pairs.values())
         named = {name for sum_ in sums for name in sum_.meta.root_names()}
         return self.is_of_positive or not named.isdisjoint({"label", "gold", "pred"})
 
     @property
     def class_sums(self) -> dict[str, pl.Expr]:
-        """What it sums up over classes, by the column of the sum."""
+        """The sums over classes that the metric defines, by column name."""
         return {sum_name(self.name, name): sum_ for name, sum_ in self.classes.items()}
 
     @property
     def pair_sums(self) -> dict[str, pl.Expr]:
-        """What it sums up over pairs, by the column of the sum."""
+        """The sums over pairs that the metric defines, by column name."""
         return {sum_name(self.name, name): sum_ for name, sum_ in self.pairs.items()}
 
 
 def sum_name(metric: str, name: str) -> str:
-    """The column of what a metric sums up."""
+    """The column name of a sum that a metric defines."""
     return f"sum:{metric}:{name}"

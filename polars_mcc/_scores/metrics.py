@@ -1,6 +1,6 @@
-"""The metrics that there are: each a small expression over a slice, and all that is known of it.
+"""The built-in metrics: the expression, formula, source and range of each.
 
-To add one, add its entry: nothing else knows it by name.
+To add a metric, add an entry here. No other code changes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _mcc(terms: Terms) -> pl.Expr:
 
 
 def _mcc_micro(terms: Terms) -> pl.Expr:
-    """The MCC of the sum of the 2 × 2 tables of the classes against the rest."""
+    """The MCC of the sum of the one-vs-rest 2 × 2 tables."""
     t_total, p_total = (
         total.cast(pl.Float64) / terms.s.cast(pl.Float64) for total in (terms.t, terms.p)
     )
@@ -45,33 +45,33 @@ def _mcc_micro(terms: Terms) -> pl.Expr:
 
 
 def _mcc_max(terms: Terms) -> pl.Expr:
-    """R_K where the marginals stay and as many rows as can be are hits.
+    """The largest R_K for the marginals of a slice: as many rows as possible are hits.
 
-    Of t_k rows of gold class k and p_k predicted ones, min(t_k, p_k) can be hits, and all classes
-    can have as many at once: the gold rows that are left over are of other classes than the
-    predictions that are left over, so these can be paired in any way. The denominator depends
-    on the marginals only.
+    With t_k gold rows and p_k predicted rows of class k, min(t_k, p_k) rows can be hits. All
+    classes can reach this bound at once: no class has both gold rows and predictions left over,
+    so the leftovers can be paired in any way. The denominator depends on the marginals only.
     """
     return terms.correlation(terms.most, terms.var_gold, terms.var_pred)
 
 
 def _mcc_min(terms: Terms) -> pl.Expr:
-    """The least R_K of all predictions for the gold labels of a slice.
+    """The least R_K that any predictions can have for the gold labels of a slice.
 
-    Let T be the shares of gold classes and P any predicted shares. The least hits that these
-    allow are 0 if all T_k + P_k ≤ 1; else T_k + P_k - 1, of the one class k where it is more. So R
-    is -L(P) / √((1 - P·P)(1 - T·T)) with L linear in P in each of these regions: L = T·P, or
-    T·P - T_k - P_k + 1. Where L ≤ λ·√(1 - P·P), L² + λ²·P·P ≤ λ²: a convex set, so that L / √(…)
-    is largest at a corner of a region. Corners have P_i = 1 - T_i and P_j = T_i for two classes
-    i, j (or P_k = 1, where R is 0/0, and near which it goes to 0). There, no row is a hit:
-    class i is predicted as j, and all others as i. So the bound is reached, and is the least of
+    Let T be the shares of the gold classes, and P any predicted shares. The least share of hits
+    is 0 if all T_k + P_k ≤ 1. Else it is T_k + P_k - 1, for the one class k with T_k + P_k > 1.
+    So R is -L(P) / √((1 - P·P)(1 - T·T)), and L is linear in P in each of these regions:
+    L = T·P, or T·P - T_k - P_k + 1. L ≤ λ·√(1 - P·P) means L² + λ²·P·P ≤ λ². This set is convex,
+    so L / √(1 - P·P) is largest at a corner of a region. Corners have P_i = 1 - T_i and P_j = T_i
+    for two classes i, j (or P_k = 1, where R is 0/0, and near which R goes to 0). At such a corner
+    no row is a hit: class i is predicted as j, and all other classes as i. So the bound is
+    reached, and it is the least of
 
         -√(T_i / 2(1 - T_i)) · (1 - T_i + T_j) / √(1 - T·T)
 
-    which grows in size with T_j. Of i and j, the more frequent one is to be i: with d = T_i - T_j
-    and r = 1 - T_i - T_j, T_i (1 - T_j) (1 - d)² - T_j (1 - T_i) (1 + d)² = d·r² ≥ 0. And it
-    grows with T_i up to 1/2, which a third class does not pass. So i and j are the most frequent
-    gold class, and the second.
+    The size of this term grows with T_j. Class i must be the more frequent of the two: with
+    d = T_i - T_j and r = 1 - T_i - T_j, T_i (1 - T_j) (1 - d)² - T_j (1 - T_i) (1 + d)² = d·r² ≥ 0.
+    The size also grows with T_i up to 1/2, and a third class cannot exceed 1/2. So i is the most
+    frequent gold class, and j the second.
     """
     first, second = terms.first, terms.second
     odds = first.cast(pl.Float64) / (2 * (terms.s - first)).cast(pl.Float64)
@@ -85,7 +85,7 @@ _CHI2 = {"chi2": (_EXCESS.pow(2) / _EXPECTED).sum()}
 
 
 def _phi_squared(terms: Terms) -> pl.Expr:
-    """χ²/n. What is expected of pairs that do not occur is their part of it."""
+    """χ²/n. A pair that does not occur adds its expected share."""
     return terms["chi2"] + terms.unseen
 
 
@@ -95,7 +95,7 @@ def _cramers_v(terms: Terms) -> pl.Expr:
 
 
 def _mean_of(column: str, weight: pl.Expr | None = None) -> dict[str, pl.Expr]:
-    """What a mean of a column of `classes` sums up, over the classes that have a value."""
+    """The two sums of a mean over a column of `classes`. Classes without a value are left out."""
     value, factor = pl.col(column), pl.lit(1.0) if weight is None else weight
     weights = pl.when(value.is_not_null()).then(factor)
     return {"total": (value * factor).sum(), "weight": weights.sum()}
@@ -106,7 +106,7 @@ def _mean(terms: Terms) -> pl.Expr:
 
 
 def _least(terms: Terms) -> pl.Expr:
-    """The least of a column of `classes`; of no class, `zero_division`."""
+    """The least value of a column of `classes`; without any value, `zero_division`."""
     least, undefined = terms["least"], terms.zero_division
     return least if undefined is None else least.fill_null(undefined)
 
@@ -114,12 +114,12 @@ def _least(terms: Terms) -> pl.Expr:
 def _averages(name: str, column: str, formula: str, micro: tuple[_Value, str]) -> list[Metric]:
     """The averages of precision, recall or F1: macro, micro and weighted."""
     value, total = micro
-    undefined = "each class of which it is 0/0"
+    undefined = f"each class where {formula} is 0/0"
     mean = f"the mean of {formula}"
     weighted = _mean_of(name, pl.col("support"))
     kinds: list[tuple[str, _Value, str, str, Mapping[str, pl.Expr]]] = [
         ("macro", _mean, f"{mean} over classes that occur", undefined, _mean_of(name)),
-        ("micro", value, f"{total}: the accuracy, of one label a row", "", {}),
+        ("micro", value, f"{total}; with one label a row, the accuracy", "", {}),
         ("weighted", _mean, f"{mean}, weighted by t", undefined, weighted),
     ]
     return [
@@ -188,13 +188,13 @@ _OF_CLASSES = [
         "(cs - t·p) / (s² - t·p)",
         "Cohen 1960, Educational and Psychological Measurement 20",
         _SIGNED,
-        "all rows are gold and predicted as one class",
+        "only one class occurs",
         ("scikit-learn: cohen_kappa_score", "PyCM: Kappa"),
     ),
     Metric(
         "informedness",
         lambda terms: terms.ratio(terms.covariance, terms.var_gold),
-        "(cs - t·p) / (s² - t·t); of two classes TPR + TNR - 1; the slope of pred on gold",
+        "(cs - t·p) / (s² - t·t); for two classes TPR + TNR - 1; the slope of pred on gold",
         f"{_POWERS}, for two classes; the pooled covariance as in R_K",
         _SIGNED,
         "one gold class",
@@ -204,7 +204,7 @@ _OF_CLASSES = [
     Metric(
         "markedness",
         lambda terms: terms.ratio(terms.covariance, terms.var_pred),
-        "(cs - t·p) / (s² - p·p); of two classes PPV + NPV - 1; the slope of gold on pred",
+        "(cs - t·p) / (s² - p·p); for two classes PPV + NPV - 1; the slope of gold on pred",
         f"{_POWERS}, for two classes; the pooled covariance as in R_K",
         _SIGNED,
         "one predicted class",
@@ -214,30 +214,31 @@ _OF_CLASSES = [
     Metric(
         "mcc_macro",
         _mean,
-        "the mean of the MCC of each class against the rest",
+        "the mean of the one-vs-rest MCC of each class",
         _TAMURA,
         _SIGNED,
-        "each class that is all gold rows, or all predicted ones, or none",
+        "each class that is gold in all rows or in none, or predicted in all or in none",
         classes=_mean_of("mcc"),
         multilabel=True,
     ),
     Metric(
         "mcc_micro",
         _mcc_micro,
-        "the MCC of the sum of the 2 × 2 tables; of one label a row (Kc - s) / (K - 1)s",
+        "the MCC of the sum of the one-vs-rest 2 × 2 tables; with one label a row, "
+        "(Kc - s) / (K - 1)s",
         _TAMURA,
         Range(-1 / (Terms.k.cast(pl.Float64) - 1), 1, "[-1/(K - 1), 1]"),
-        "one class in all",
+        "only one class occurs",
         ("PyCM: S",),
         multilabel=True,
     ),
     Metric(
         "mcc_min_class",
         _least,
-        "the least MCC of a class against the rest",
-        "what a class that fails cannot hide behind; cf. Stoica and Babu 2024, arXiv 2305.05974",
+        "the least one-vs-rest MCC of any class",
+        "shows a class that fails; cf. Stoica and Babu 2024, arXiv 2305.05974",
         _SIGNED,
-        "each class that is all gold rows, or all predicted ones, or none",
+        "each class that is gold in all rows or in none, or predicted in all or in none",
         classes={"least": pl.col("mcc").min()},
         multilabel=True,
     ),
@@ -247,15 +248,15 @@ _OF_CLASSES = [
         "(R_K + 1) / 2",
         "Chicco and Jurman 2023, BioData Mining 16",
         _RATIO,
-        "R_K is",
+        "R_K is 0/0",
         of_mcc=(0.5, 0.5),
         multilabel=True,
     ),
     Metric(
         "mcc_max",
         _mcc_max,
-        "(s Σmin(t, p) - t·p) / √((s² - t·t)(s² - p·p)): exact, the largest R_K of these marginals",
-        f"{_DAVENPORT}, for two classes; for K, see the code",
+        "(s Σmin(t, p) - t·p) / √((s² - t·t)(s² - p·p)), exact: the largest R_K for the marginals",
+        f"{_DAVENPORT}, for two classes; for K classes, derived in the code",
         _RATIO,
         _ONE_CLASS,
         multilabel=True,
@@ -263,8 +264,8 @@ _OF_CLASSES = [
     Metric(
         "mcc_min",
         _mcc_min,
-        "the least R_K of any predictions for these gold labels, exact: the most frequent class "
-        "predicted as the second, all others as the first",
+        "the least R_K that predictions can have for these gold labels, exact: the most frequent "
+        "class predicted as the second most frequent, all other classes as the most frequent",
         "derived in the code, and checked by enumeration",
         Range(-1, 0),
         "one gold class",
@@ -272,10 +273,10 @@ _OF_CLASSES = [
     Metric(
         "phi_over_max",
         lambda terms: terms.ratio(terms.covariance, terms.most),
-        "R_K / its largest: (cs - t·p) / (s Σmin(t, p) - t·p)",
+        "R_K / mcc_max: (cs - t·p) / (s Σmin(t, p) - t·p)",
         f"{_DAVENPORT}, for two classes",
         Range(-1, 1, "up to 1"),
-        f"{_ONE_CLASS}, or no class is both",
+        f"{_ONE_CLASS}, or no class is both gold and predicted",
         multilabel=True,
     ),
 ]
@@ -294,8 +295,8 @@ _OF_PAIRS = [
     Metric(
         "cramers_v",
         _cramers_v,
-        "√(χ² / s / (least number of gold or predicted classes - 1)): the root mean square of the "
-        "canonical correlations of gold and pred",
+        "√(χ² / s / (m - 1)), m the number of gold or of predicted classes, whichever is smaller; "
+        "the root mean square of the canonical correlations of gold and pred",
         "Cramér 1946, Mathematical Methods of Statistics",
         _RATIO,
         _ONE_CLASS,
@@ -322,7 +323,7 @@ def _count(name: str, words: str) -> Metric:
 
 
 def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: str) -> Metric:
-    """A count's share of itself and another one."""
+    """The rate part / (part + rest) of two counts."""
     undefined = f"{formula.split(' / ')[1].strip('()')} = 0"
     of_both = attrgetter(part, rest)
 
@@ -375,16 +376,17 @@ _OF_POSITIVE = [
         "(tp·tn - fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
         "Matthews 1975, Biochimica et Biophysica Acta 405",
         _SIGNED,
-        "the positive class is all gold rows, or all predicted ones, or none",
+        "the positive class is gold in all rows or in none, or predicted in all or in none",
         ("scikit-learn: matthews_corrcoef", "PyCM: MCC"),
     ),
     Metric(
         "phi_max",
         lambda terms: terms.correlation(*map(terms.positive, ("most", "var_gold", "var_pred"))),
-        "the largest φ of these marginals: min(T, P)s - TP in place of its numerator",
+        "the largest φ for these marginals: T = tp + fn and P = tp + fp, and the numerator of φ is "
+        "min(T, P)s - T·P",
         _DAVENPORT,
         _RATIO,
-        "as φ",
+        "where φ is 0/0",
     ),
 ]
 

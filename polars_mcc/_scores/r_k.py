@@ -1,4 +1,4 @@
-"""Classes → their sums, and from these R_K, Gorodkin's form of the Matthews coefficient."""
+"""Classes → sums → R_K, Gorodkin's form of the Matthews coefficient."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polars_mcc._counts.sliced import SlicedLog
 
 
 class Sums(NamedTuple):
-    """What R_K needs of a slice of s rows: hits, and sums over its classes of products."""
+    """The sums of a slice that R_K needs: rows, hits, and products of marginals over classes."""
 
     s: pl.Expr
     c: pl.Expr
@@ -20,24 +20,24 @@ class Sums(NamedTuple):
     tt: Product
     pp: Product
     labels: tuple[pl.Expr, pl.Expr] | None = None
-    """How many labels are gold, and predicted, if these are not one a row."""
+    """The number of gold and of predicted labels, if rows have several labels."""
 
     @property
     def t(self) -> pl.Expr:
-        """How many labels are gold."""
+        """The number of gold labels."""
         return self.s if self.labels is None else self.labels[0]
 
     @property
     def p(self) -> pl.Expr:
-        """How many labels are predicted."""
+        """The number of predicted labels."""
         return self.s if self.labels is None else self.labels[1]
 
     def covariance(self, numbers: Numbers) -> Product:
-        """Of gold and pred, times s²."""
+        """The covariance of gold and pred, times s²."""
         return numbers.product(self.c, self.s) - self.tp
 
     def variances(self, numbers: Numbers) -> tuple[Product, Product]:
-        """Of gold and of pred, times s²."""
+        """The variances of gold and of pred, times s²."""
         products = numbers.product(self.t, self.s), numbers.product(self.p, self.s)
         return products[0] - self.tt, products[1] - self.pp
 
@@ -45,7 +45,7 @@ class Sums(NamedTuple):
     def over_classes(
         cls, t: pl.Expr, p: pl.Expr, hits: pl.Expr, numbers: Numbers, rows: pl.Expr | None = None
     ) -> Sums:
-        """The sums over columns of marginals, a row per class; `rows`, if these are not Σ t."""
+        """Sum the marginals, a row per class. `rows` counts the rows if Σ t does not."""
         return cls(
             s=t.sum() if rows is None else rows,
             labels=None if rows is None else (t.sum(), p.sum()),
@@ -56,14 +56,14 @@ class Sums(NamedTuple):
         )
 
     def columns(self) -> dict[str, pl.Expr]:
-        """What to compute, by name."""
+        """The expressions to compute, by column name."""
         s, c, tp, tt, pp, labels = self
         totals = {} if labels is None else dict(zip(("t", "p"), labels, strict=True))
         products = {**tp.columns("tp"), **tt.columns("tt"), **pp.columns("pp")}
         return {"s": s, "c": c, **products, **totals}
 
     def from_columns(self, column: Callable[[str], pl.Expr]) -> Sums:
-        """The same sums, once their `columns` are there."""
+        """The same sums, read from their computed `columns`."""
         return Sums(
             s=column("s"),
             c=column("c"),
@@ -75,28 +75,28 @@ class Sums(NamedTuple):
 
 
 def sums_over_classes(log: SlicedLog) -> Sums:
-    """The sums over the classes of a log."""
+    """Sum the classes of a log."""
     t, p, hits = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n").sum()
     return Sums.over_classes(t, p, hits, log.numbers, rows_of(log) if log.is_multilabel else None)
 
 
 def rows_of(log: SlicedLog) -> pl.Expr:
-    """How many rows the classes of a slice are of."""
+    """Count the rows of a slice, from its classes."""
     return pl.col("row_n" if log.is_multilabel else "gold_n").sum()
 
 
 class Summed(NamedTuple):
-    """The sums over the classes of each slice, a row per slice, and where the sums are."""
+    """A frame with a row per slice, and the expressions that read the sums from its columns."""
 
     slices: pl.LazyFrame
     sums: Sums
 
 
 def summed(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None = None) -> Summed:
-    """Add up the classes of each slice, in its units; `positive` tells the positive class.
+    """Add up the classes of each slice, in its units. `positive` is true for the positive class.
 
-    Beside the sums there are `null` rows not scored, the `unit`, and what some metrics ask for.
-    What nobody asks for is not computed: Polars drops it from the plan.
+    Besides the sums there are `null`, the rows not scored, the `unit`, and columns that only some
+    metrics need. Polars drops unused columns from the plan, so they cost nothing.
     """
     t, p = pl.col("gold_n"), pl.col("pred_n")
     sums = sums_over_classes(log)
@@ -137,8 +137,8 @@ def correlation(
 ) -> pl.Expr:
     """Divide cov by √(var_gold · var_pred), floats; 0/0 is `zero_division`.
 
-    The square root of the product, not the product of the roots: √(x·x) is x, so that
-    a perfect prediction scores 1 and not its neighbour.
+    The root is taken of the product: √(x·x) is exactly x, so a perfect prediction scores exactly
+    1. The product of two roots may round to a neighbour of 1.
     """
     return (
         pl.when((var_gold <= 0) | (var_pred <= 0))
@@ -148,6 +148,6 @@ def correlation(
 
 
 def count_of(log: SlicedLog, units: pl.Expr) -> pl.Expr:
-    """A number of a slice's units, as a count."""
-    unit = pl.col("unit").fill_null(1.0)  # of no rows
+    """Convert a number of units of a slice to a count."""
+    unit = pl.col("unit").fill_null(1.0)  # null without rows
     return log.numbers.as_count(log.numbers.from_units(units, unit))

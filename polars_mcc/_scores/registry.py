@@ -23,25 +23,26 @@ _RESERVED = {
     *("n", "n_null", "n_clusters", "diff", "period"),
     *("model", "keys", "slice", "value", "complete"),
 }
-"""Columns that an answer may have beside its metrics."""
+"""Columns that an answer may have besides its metrics."""
 
 
 def metrics() -> pl.DataFrame:
-    """The metrics that `by` and `score` know, and those that were registered.
+    """List the metrics that `by` and `score` take: the built-in and the registered ones.
 
-    In the formulas, s is the number of rows, c that of hits, and t and p are the marginals: how
-    often each class is gold, and predicted; t·p = Σ t_k p_k. K is the number of classes that
-    occur in a slice, gold or predicted. In a sum over classes, c is that of a class.
+    In the formulas, s is the number of rows and c the number of hits. t and p are the marginals:
+    how often each class is gold, and how often it is predicted; t·p = Σ t_k p_k. K is the number
+    of classes that occur in a slice, as gold or as predicted. In a sum over classes, c is the
+    number of hits of one class.
 
     Returns:
-        A row per metric, in the order of the registry, with the columns, String but for one,
+        A row per metric, in the order of the registry. `multilabel` is Boolean, all others String.
 
-        - `metric`, its name; `formula`; `source`; `range`;
-        - `undefined`: where it is 0/0, and `zero_division` takes its place;
-        - `from`: what it is computed from: "classes", "pairs", which are more, or "positive", the
-          counts of the positive class and the rest;
-        - `multilabel` (Boolean): whether it is defined if rows have lists of labels;
-        - `peers`: the functions of other libraries that agree, which the tests call.
+        - `metric`: the name; `formula`; `source`; `range`;
+        - `undefined`: where the metric is 0/0, so that `zero_division` takes its place;
+        - `from`: the counts that the metric needs: "classes"; "pairs", which are more rows; or
+          "positive", the counts of the positive class and of the rest;
+        - `multilabel`: whether the metric is defined for rows with lists of labels;
+        - `peers`: functions of other libraries with equal results. The tests call them.
 
     Examples:
         >>> import polars_mcc
@@ -73,29 +74,29 @@ def register_metric(
     range: tuple[float, float] | None = None,  # noqa: A002 - what metrics() calls it
     less_is_better: bool = False,
 ) -> None:
-    """Give an expression over the columns of `classes` a name that `metrics=[...]` takes.
+    """Register an expression as a metric: `metrics=[...]` then takes its name.
 
-    For this process; a name that was registered may be registered again.
+    The name is known in this process only. Registering the same name again replaces the metric.
 
     Args:
-        name: The name, and that of the column.
-        expression: One value of the classes of a slice: an aggregation of `support`, `predicted`,
-            `hits`, `precision`, `recall`, `specificity`, `f1`, `mcc`, `informedness`,
-            `markedness`, `n` (all Float64; `n` is that of the slice) and `label`. Or, if it is of
-            `gold` or `pred`, one value of the pairs of a slice: an aggregation of these, of `n`,
-            how often the pair occurs, and `share`, n as a share of the slice (Float64).
-        formula: What `metrics()` shows.
-        source: Likewise.
-        range: The least and the largest value, such as `(0, 1)`. An interval stays within. None:
-            not known, or without bounds; an interval is then symmetric.
-        less_is_better: Whether a smaller value is better, as of an error rate.
+        name: The name of the metric, and of its column.
+        expression: An aggregation with one value per slice. It is over the classes of a slice:
+            `support`, `predicted`, `hits`, `precision`, `recall`, `specificity`, `f1`, `mcc`,
+            `informedness`, `markedness`, `n` (all Float64; `n` is the rows of the slice) and
+            `label`. If it names `gold` or `pred`, it is over the pairs of a slice: `gold`, `pred`,
+            `n`, how often the pair occurs, and `share`, n as a share of the slice (both Float64).
+        formula: The formula that `metrics()` shows.
+        source: The source that `metrics()` shows.
+        range: The least and the largest value, such as `(0, 1)`. A confidence interval stays
+            inside. None: unknown or unbounded; the interval is then symmetric.
+        less_is_better: Whether a smaller value is better, as for an error rate.
 
     Raises:
-        ValueError: There is a metric, or another column of an answer, of this name; the range is
-            not two finite numbers in rising order.
-        TypeError: It is no expression.
-        polars.exceptions.ColumnNotFoundError: It is of a column that there is not.
-        polars.exceptions.SchemaError: It is no aggregation.
+        ValueError: The name belongs to a built-in metric or to a column of answers; or the range
+            is not two finite numbers in rising order.
+        TypeError: The expression is not a Polars expression.
+        polars.exceptions.ColumnNotFoundError: The expression names an unknown column.
+        polars.exceptions.SchemaError: The expression is not an aggregation.
 
     Examples:
         >>> import polars as pl
@@ -106,7 +107,7 @@ def register_metric(
         (3, 0.5, 0.5, 0)
     """
     if name in _BUILT_IN | _RESERVED:
-        msg = f"there is a metric, or another column of answers, '{name}'; take another name"
+        msg = f"'{name}' is a built-in metric or a column of answers; use another name"
         raise ValueError(msg)
     if range is not None and not (
         len(range) == 2 and all(map(math.isfinite, range)) and range[0] < range[1]
@@ -120,13 +121,13 @@ def register_metric(
         range=None if range is None else Range(*range),
         less_is_better=less_is_better,
     )
-    if not {"label", "gold", "pred"} & {*expression.meta.root_names()}:  # Whose dtype is not known.
+    if not {"label", "gold", "pred"} & {*expression.meta.root_names()}:  # Label dtypes are unknown.
         check_aggregations([metric], pl.String())
     _REGISTRY[name] = metric
 
 
 def chosen(metrics: IntoMetrics) -> list[Metric]:
-    """The metrics that a user asks for, by name or as expressions, or an error."""
+    """Find the metrics that a user asks for, by name or as expressions, or raise an error."""
     listed = [metrics] if isinstance(metrics, (str, pl.Expr)) else list(metrics)
     found = [
         _named(metric) if isinstance(metric, str) else _of_expression(None, metric)
@@ -139,15 +140,15 @@ def chosen(metrics: IntoMetrics) -> list[Metric]:
     for name in names:
         if names.count(name) > 1 or name in _RESERVED:
             msg = (
-                f"metrics would make two columns named '{name}', or one that means something else "
-                "in an answer; name an expression with .alias(...)"
+                f"metrics would make two columns named '{name}', or answers use this name for "
+                "another column; rename an expression with .alias(...)"
             )
             raise ValueError(msg)
     return found
 
 
 def one(metric: IntoMetric) -> Metric:
-    """The one metric that a user asks for, or an error."""
+    """Find the one metric that a user asks for, or raise an error."""
     if not isinstance(metric, (str, pl.Expr)):
         msg = f"metric must be one name of metrics(), or one expression, got {metric!r}"
         raise TypeError(msg)
@@ -156,13 +157,13 @@ def one(metric: IntoMetric) -> Metric:
 
 
 def check_multilabel(metrics: Iterable[Metric]) -> None:
-    """Raise a ValueError unless all are defined of rows that have several labels."""
+    """Raise a ValueError unless all metrics are defined for rows with several labels."""
     for metric in metrics:
         if not metric.multilabel:
             names = ", ".join(repr(name) for name, other in _REGISTRY.items() if other.multilabel)
             msg = (
-                f"metric '{metric.name}' needs one label a row, but these are lists; of lists "
-                f"there are {names}"
+                f"metric '{metric.name}' needs one label a row, but the labels are lists; for "
+                f"lists, use {names}"
             )
             raise ValueError(msg)
 
@@ -183,15 +184,15 @@ def _of_expression(name: str | None, expression: pl.Expr) -> Metric:
         msg = f"a metric must be a name or a polars expression, got {expression!r}"
         raise TypeError(msg)
     if expression.meta.has_multiple_outputs():
-        msg = f"a metric must be one column, but {expression} is several: list them one by one"
+        msg = f"a metric must be one column, but {expression} gives several; list them one by one"
         raise ValueError(msg)
     named = {*expression.meta.root_names()}
     is_of_pairs = bool(named & {"gold", "pred"})
     of_classes, of_pairs = ("label", *CLASS_DTYPES), ("gold", "pred", *PAIR_DTYPES)
     for column in sorted(named - {*(of_pairs if is_of_pairs else of_classes)}):
         msg = (
-            f"no column '{column}' for a metric: it is an expression over columns of classes(), "
-            f"{', '.join(map(repr, of_classes))}; or over pairs, {', '.join(map(repr, of_pairs))}"
+            f"no column '{column}' for a metric; use columns of classes(), "
+            f"{', '.join(map(repr, of_classes))}; or of pairs, {', '.join(map(repr, of_pairs))}"
         )
         raise pl.exceptions.ColumnNotFoundError(msg)
     sums = {"value": expression}
@@ -210,16 +211,19 @@ def _of_expression(name: str | None, expression: pl.Expr) -> Metric:
 def is_positive(
     metrics: Sequence[Metric], positive: pl.Expr | None, labels: pl.DataType
 ) -> pl.Expr | None:
-    """Whether a class is the positive one, for metrics that ask for it (or an error); else None."""
+    """Return the condition "the class is positive", or None if no metric needs it.
+
+    If a metric needs it, `positive` must be given, or the labels must be Boolean.
+    """
     name = next((metric.name for metric in metrics if metric.is_of_positive), None)
     if name is None:
         return None
     if positive is None:
         if labels != pl.Boolean:
             of_all = f"{name}_macro"
-            hint = f"; of all classes there is '{of_all}'" if of_all in _REGISTRY else ""
+            hint = f"; for all classes, use '{of_all}'" if of_all in _REGISTRY else ""
             msg = (
-                f"metric '{name}' is of one class against the rest: say which label is positive, "
+                f"metric '{name}' scores one class against the rest: say which label is positive, "
                 f"as in frame.mcc(positive='fraud'); the labels are {labels}{hint}"
             )
             raise ValueError(msg)
@@ -230,13 +234,13 @@ def is_positive(
 def checked(
     metrics: Sequence[Metric], positive: pl.Expr | None, labels: pl.DataType
 ) -> pl.Expr | None:
-    """Whether a class is the positive one, for metrics that can be asked of labels like these."""
+    """Check the metrics for labels of this dtype, and return the condition of `is_positive`."""
     check_aggregations(metrics, labels)
     return is_positive(metrics, positive, labels)
 
 
 def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:
-    """Raise a SchemaError unless all are one value of a slice."""
+    """Raise a SchemaError unless each metric has one value per slice."""
     internal = {"expected": pl.Float64(), "excess": pl.Float64()}
     classes = pl.Schema({"label": labels, **CLASS_DTYPES})
     pairs = pl.Schema({"gold": labels, "pred": labels, **PAIR_DTYPES, **internal})
@@ -250,7 +254,7 @@ def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:
                 dtype = rows.agg(expression.alias("value")).collect_schema()["value"]
                 if isinstance(dtype, pl.List):
                     msg = (
-                        f"metric '{metric.name}' has a value for each {kind}, and must have one "
-                        f"for a slice: aggregate it, as in {expression}.mean() or .min()"
+                        f"metric '{metric.name}' has a value for each {kind}, but must have one "
+                        f"per slice; aggregate it, as in {expression}.mean() or .min()"
                     )
                     raise pl.exceptions.SchemaError(msg)

@@ -1,7 +1,7 @@
-"""Pairs of (gold, score) → R_K at every threshold, from cumulative sums.
+"""Pairs of (gold, score) → R_K and other metrics at every threshold, from cumulative sums.
 
-A row is predicted positive if its score is at least the threshold. Rows are counted once, by
-score; from the largest score down, the counts add up to those of each threshold.
+A row is predicted positive if its score is at least the threshold. Rows are counted once,
+by score. The counts of a threshold are cumulative sums, from the largest score down.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ _BOTH = ("positive", "negative")
 
 
 def curve_columns(metrics: Sequence[Metric]) -> list[str]:
-    """What is told of each threshold."""
+    """The columns of the answer with a row per threshold."""
     return ["threshold", "n", *COUNTS, *(metric.name for metric in metrics), "n_null"]
 
 
 def best_columns(metric: Metric) -> list[str]:
-    """What is told of the best threshold of a slice."""
+    """The columns of the answer with the best threshold of each slice."""
     shared = f"{metric.name}_shared"
     return ["n", "threshold", metric.name, "shared_threshold", shared, "loss", "n_null"]
 
 
 def check_of_counts(metrics: Sequence[Metric]) -> None:
-    """Raise a ValueError unless all metrics are of the counts of two classes alone."""
+    """Raise a ValueError unless all metrics need only tp, fp, fn and tn."""
     for metric in metrics:
         if metric.classes or metric.pairs:
             msg = (
-                f"metric '{metric.name}' is of each class or pair; a threshold makes two classes: "
-                "take a metric such as 'mcc', 'f1', 'tpr', 'accuracy' or 'kappa'"
+                f"metric '{metric.name}' aggregates classes or pairs, but a threshold makes only "
+                "two classes; use a metric such as 'mcc', 'f1', 'tpr', 'accuracy' or 'kappa'"
             )
             raise ValueError(msg)
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Where a log is cut: at `listed` thresholds, at so many quantiles, or at every score.
+    """The thresholds of a log: `listed` ones, a number of `quantiles`, or every score.
 
-    If they are listed, the score of a log is its place among them, from 1 on.
+    With `listed`, the log holds in place of a score how many listed thresholds the score reaches.
     """
 
     log: SlicedLog
@@ -60,7 +60,7 @@ class Thresholds:
 
     @classmethod
     def of(cls, log: SlicedLog, thresholds: int | Sequence[float] | None) -> Thresholds:
-        """The thresholds that a user asks for, or a ValueError if they are not in rising order."""
+        """Check the thresholds that a user asks for. A list must be in rising order."""
         if thresholds is None:
             return cls(log)
         if isinstance(thresholds, int):
@@ -73,7 +73,7 @@ class Thresholds:
         return cls(_cut_at(log, cuts), listed=cuts)
 
     def curve(self, metrics: Sequence[Metric]) -> pl.LazyFrame:
-        """The counts and scores of each slice at each threshold."""
+        """Compute the counts and metrics of each slice at each threshold."""
         log, (levels, slices) = self.log, self._levels()
         points = self._points(log, levels, self._grid(levels))
         points = _scored(log, points, metrics, log.zero_division).select(
@@ -82,11 +82,11 @@ class Thresholds:
             *(metric.name for metric in metrics),
             threshold=self._threshold(),
         )
-        # A slice without a score has no point, but says how many rows it has.
+        # A slice without any score has no threshold, but keeps its row with `n_null`.
         return log.beside(slices, points).select(*log.slice, *curve_columns(metrics))
 
     def best(self, metric: Metric) -> pl.LazyFrame:
-        """The best threshold of each slice, and that of all rows, with what sharing it loses."""
+        """Find the best threshold of each slice, the shared best one, and the loss by sharing."""
         log, (levels, slices) = self.log, self._levels()
         name, shared_name = metric.name, f"{metric.name}_shared"
         whole = log.whole
@@ -119,7 +119,7 @@ class Thresholds:
         )
 
     def _levels(self) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-        """How many rows of each score are positive and negative; and the slices they are of."""
+        """Count positive and negative rows per slice and score; and rows per slice."""
         log, n, gold, score = self.log, pl.col("n"), pl.col("gold"), pl.col("pred")
         counted = pairs(log).cache()
         is_scored = gold.is_not_null() & score.is_not_null()
@@ -140,7 +140,7 @@ class Thresholds:
         return _summed(log, scored, "score").cache(), slices
 
     def _grid(self, levels: pl.LazyFrame) -> pl.LazyFrame | None:
-        """The scores at which all slices are cut, or None for those of each."""
+        """The thresholds that all slices share, or None if each slice is cut at its own scores."""
         whole = self.log.whole
         if self.listed is not None:
             places = pl.LazyFrame({"cut": range(1, len(self.listed) + 1)})
@@ -162,7 +162,7 @@ class Thresholds:
     def _points(
         self, log: SlicedLog, levels: pl.LazyFrame, grid: pl.LazyFrame | None
     ) -> pl.LazyFrame:
-        """The counts of each slice at each threshold, in the units of the slice."""
+        """Count each slice at each threshold, in the units of the slice."""
         whole = log.whole
         levels = _in_units(log, levels)
         positive, negative = map(pl.col, _BOTH)
@@ -174,7 +174,7 @@ class Thresholds:
                 left_on="score",
                 right_on="cut",
                 by=whole.slice or None,
-                check_sortedness=False,  # Within groups it cannot be checked.
+                check_sortedness=False,  # Polars cannot check it within groups.
             )
             at_cuts = _summed(log, reached.filter(pl.col("cut").is_not_null()), "cut")
             every = whole.beside(totals.select(*log.slice), grid) if log.slice else grid
@@ -198,7 +198,7 @@ class Thresholds:
     def _best(
         self, log: SlicedLog, levels: pl.LazyFrame, grid: pl.LazyFrame | None, metric: Metric
     ) -> pl.LazyFrame:
-        """The score at which each slice is cut best; the largest, if several are."""
+        """Find the best threshold of each slice. Of equally good ones, take the largest."""
         value = pl.col(metric.name)
         best = value.min() if metric.less_is_better else value.max()
         points = _scored(log, self._points(log, levels, grid), [metric], None)
@@ -217,7 +217,7 @@ class Thresholds:
 
 
 def _cut_at(log: SlicedLog, thresholds: Sequence[float]) -> SlicedLog:
-    """The log with, in place of a score, how many of the thresholds it reaches."""
+    """Replace each score by the number of thresholds that it reaches."""
 
     def place(column: str) -> pl.Expr:
         score = pl.col(column).cast(pl.Float64)
@@ -229,7 +229,10 @@ def _cut_at(log: SlicedLog, thresholds: Sequence[float]) -> SlicedLog:
 
 
 def _of_whole(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
-    """The scores of all rows: of one set of keys, each of which has all."""
+    """Count positive and negative rows per score, over all rows.
+
+    Each row counts once, also with several sets of keys.
+    """
     return _summed(log.whole, log.once(levels), "score")
 
 
@@ -251,7 +254,7 @@ def _count(log: SlicedLog, name: str) -> pl.Expr:
 def _scored(
     log: SlicedLog, points: pl.LazyFrame, metrics: Sequence[Metric], zero_division: float | None
 ) -> pl.LazyFrame:
-    """Score the counts of two classes, in units: metrics as of any slice."""
+    """Compute metrics from tp, fp, fn and tn, which are in units of the slice."""
     product = log.numbers.product
     tp, fp, fn, tn = map(pl.col, COUNTS)
     gold, pred = (tp + fn, fp + tn), (tp + fp, fn + tn)

@@ -1,1 +1,1 @@
-"""The search for slices that fall behind: counted in steps, weighed, and listed once each."""
+"""The search for slices that are behind: count every slice, test it, list each cause once."""

@@ -1,9 +1,9 @@
-"""Which keys are counted together, so that few passes over the rows count every set of keys.
+"""Group keys into blocks, so that few passes over the rows count every set of keys.
 
-Counts add up: one grouping by five keys gives the counts of every three of them. A block has as
-many keys as a quick table has room for, so there are fewer blocks than sets. Hits and misses are
-grouped apart: hits are many and have few pairs of labels, misses have many pairs and are few. Both
-tables stay small.
+Counts add up: one group by of five keys gives the counts of every three of them. A block has as
+many keys as a fast table can hold, so there are fewer blocks than sets. Hits and misses have
+separate group bys. Hits are many rows with few pairs of labels; misses are few rows with many
+pairs. So both tables stay small.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from polars_mcc._counts.sliced import PRED
 from polars_mcc._log.keys import KeySet
 from polars_mcc._search.codes import Coded
 
-_QUICK = 2**17  # groups of a table that is filled from the caches of a processor
-_MOST = 2**22  # groups that are in memory at once
-_KEPT = 2**29  # bytes of codes that are kept in memory between passes
+_QUICK = 2**17  # most groups of a table that fits in the caches of a processor
+_MOST = 2**22  # most groups in memory at once
+_KEPT = 2**29  # most bytes of codes that are kept in memory between passes
 
 
 @dataclass(frozen=True)
 class Block:
-    """Keys that are counted together, and the sets of keys that are summed up from them."""
+    """Keys that are counted together, and the sets of keys that are summed from these counts."""
 
     keys: KeySet
     sets: Sequence[KeySet]
     apart: str | None = None
-    """The key by whose values several passes are told apart, if there are several: it is of all
-    sets."""
+    """The key that splits the block into passes, each with some of its values. It is in all sets.
+    None: one pass."""
 
 
 def blocks(
     sizes: Mapping[str, int], depth: int, labels: int, cut: Collection[str] = ()
 ) -> list[Block]:
-    """Blocks that have every set of up to `depth` keys, of so many values each.
+    """Blocks that together have every set of up to `depth` keys, each set once.
 
-    Slices of keys that are `cut` have several values, so that these cannot tell passes apart.
+    `sizes` has the number of values of each key. A slice of a key in `cut` has several codes, so
+    these keys cannot split a block into passes.
     """
 
     def groups(keys: Sequence[str]) -> int:
@@ -57,7 +58,7 @@ def blocks(
         return tuple(sorted(keys, key=place.__getitem__))
 
     def new_with(key: str, block: set[str]) -> int:
-        """How many sets are left that a block has with one key more."""
+        """How many sets that are left the block would gain with this key."""
         return sum(
             in_order([*part, key]) in left for part in itertools.combinations(block, most - 1)
         )
@@ -90,7 +91,7 @@ def blocks(
 def _in_passes(
     block: Block, sizes: Mapping[str, int], groups: Callable[[KeySet], int]
 ) -> Iterator[Block]:
-    """The block, or, if it is large, several: one of the sets with its largest key, and others."""
+    """The block, or, if it is too large, two or more: sets with its largest key, and other sets."""
     whole = [key for key in block.keys if key in sizes]
     largest = max(whole, key=lambda key: sizes[key], default=None)
     if not block.sets:
@@ -105,7 +106,7 @@ def _in_passes(
 
 
 def kept(coded: Coded) -> Coded:
-    """The same log in memory, if its codes are small enough to be read again and again."""
+    """Collect the coded log into memory, if it is small enough: each pass reads it again."""
     log = coded.log
     is_alone = log.weight_name is None  # a weight of 1 takes no memory
     columns = log.frame.drop("weight") if is_alone else log.frame
@@ -113,7 +114,7 @@ def kept(coded: Coded) -> Coded:
         return coded
     weight = [pl.lit(1, pl.Int64).alias("weight")] if is_alone else []
     frame = columns.collect()
-    if len(log.models) > 1:  # What is right is another matter for each.
+    if len(log.models) > 1:  # Each model has its own hits and misses.
         return replace(coded, log=replace(log, frame=frame.lazy().with_columns(weight)))
     is_hit = frame.select(_is_hit(PRED + log.models[0])).to_series()
     sides = [frame.filter(side).lazy().with_columns(weight) for side in (is_hit, ~is_hit)]
@@ -131,7 +132,7 @@ def _bytes(dtype: pl.DataType) -> int:
 
 
 def counted_blocks(coded: Coded, chosen: Sequence[Block]) -> Iterator[tuple[Block, pl.DataFrame]]:
-    """For each block, the pairs of its slices; in several passes if it is large."""
+    """The pairs of the slices of each block; in several passes if the block is large."""
     log = replace(coded.log, extras=())
     is_hit = _is_hit(PRED + log.models[0])
     sides = coded.sides or [log.frame.filter(side) for side in (is_hit, ~is_hit)]
@@ -148,9 +149,9 @@ def counted_blocks(coded: Coded, chosen: Sequence[Block]) -> Iterator[tuple[Bloc
 
 
 def of_set(coded: Coded, block: KeySet, keys: KeySet, cells: pl.LazyFrame) -> pl.LazyFrame:
-    """The pairs of the slices of a set of keys, from those of a block that has it.
+    """The pairs of the slices of a set of keys, from the pairs of a block that has the set.
 
-    Columns of keys are the values that slices have, by place, and no codes any more.
+    The columns of keys hold places in `Key.values`, not codes.
     """
     log = replace(coded.log, keys=keys, extras=())
     columns = [coded.keys[key].column for key in keys]

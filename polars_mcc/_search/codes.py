@@ -1,8 +1,8 @@
-"""The values of keys and labels → codes, which are counted in their place.
+"""The values of keys and labels → codes: small integers that are fast to count.
 
-A first look at the log tells which values there are. A value of few rows has no code: no slice of
-it can have enough. Numbers of many values are cut at quantiles, times by day, week or month; the
-slices of such a key are its parts, all up to one of them, and all from one on.
+A first pass over the log finds the values. A value with too few rows gets no code: no slice of it
+can be large enough. Numbers with many values are cut at quantiles, and times by day, week or month.
+Such a key has three kinds of slices: one part, all parts up to one, and all parts from one on.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ import polars as pl
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.text import as_text
 
-_SAMPLED = 100_000  # rows from which quantiles are taken
-_FEW = 3  # numbers of so many times as few values as parts are left as they are
+_SAMPLED = 100_000  # rows of the sample for quantiles, about
+_FEW = 3  # numbers of at most _FEW · bins different values are not cut
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key of the log, and the values that its slices have."""
+    """A key of the log, its codes, and the values of its slices."""
 
     name: str
     code: pl.Expr
     codes: pl.Enum
     values: pl.DataFrame
-    """A row per value: `value` in the dtype of the answer, `text`, and the codes that it is of,
-    from `first` to `last`."""
+    """A row per value: `value` in the dtype of the result, `text`, and the `first` and `last` of
+    the codes that the value covers."""
     n_small: int = 0
-    """How many values have too few rows to be a slice."""
+    """How many values have too few rows for a slice."""
 
     @property
     def column(self) -> str:
@@ -42,7 +42,7 @@ class Key:
         return KEY + self.name
 
     def known(self, what: str) -> pl.Expr:
-        """What is known of the value that a slice has, from its place: a column of `values`."""
+        """Look up a column of `values` for each slice, by the place of its value."""
         return pl.lit(self.values[what]).gather(pl.col(self.column))
 
     @property
@@ -52,35 +52,35 @@ class Key:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a code is of several values."""
+        """Whether values are ranges: then a code is in several values."""
         return self.values.height > self.size
 
 
 @dataclass(frozen=True)
 class Coded:
-    """A log whose keys and labels are codes; other values of a key are null."""
+    """A log with codes in place of keys and labels. A value without a code is null."""
 
     log: SlicedLog
     keys: Mapping[str, Key]
     labels: pl.Series
-    """The labels, by their code."""
+    """The labels, in the order of their codes."""
     rows: int
     sides: Sequence[pl.LazyFrame] | None = None
-    """The rows that are right, and those that are wrong, if they are apart in memory."""
+    """The hits and the misses, if they are in memory as two frames."""
 
 
 def is_ordered(dtype: pl.DataType) -> bool:
-    """Whether values have an order by which they are cut: numbers and times."""
+    """Whether values can be cut into ranges: numbers, dates and datetimes."""
     return dtype.is_numeric() or isinstance(dtype, (pl.Date, pl.Datetime))
 
 
 def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
-    """Look at the values of a log, and code it.
+    """Find the values of a log, and replace keys and labels with codes.
 
     Args:
-        log: The log, whose slices are of columns.
-        bins: Into how many parts numbers are cut. None: neither numbers nor times are cut.
-        least: The rows that a slice must have.
+        log: The log. Its keys are columns.
+        bins: The number of parts of a key of numbers. None: neither numbers nor times are cut.
+        least: The least rows of a slice.
     """
     columns = {key: pl.col(KEY + key) for key in log.keys}
     ordered = [key for key in log.keys if bins is not None and is_ordered(log.key_dtypes[key])]
@@ -89,7 +89,7 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
     sides = ["gold", *(PRED + name for name in log.models)]
     labels = [log.frame.select(label=pl.col(side).cast(log.label_dtype)) for side in sides]
     spans = [(columns[key].max() - columns[key].min()).alias(f"span:{key}") for key in times]
-    # One by one, each reads its own column: together Polars would keep all columns in memory.
+    # One query per column: in one query, Polars would keep all columns in memory.
     whole = log.frame.select(pl.len().alias("rows"), *spans).collect()
     known = pl.concat([side.unique() for side in labels]).unique().drop_nulls().sort("label")
     found_labels = known.collect().to_series()
@@ -120,7 +120,7 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
 
 
 def _sizes(log: SlicedLog, column: pl.Expr) -> pl.DataFrame:
-    """How many rows each value has."""
+    """The sum of weights of each value."""
     rows = log.frame.select(column.alias("value"), pl.col("weight").cast(pl.Float64))
     return rows.group_by("value").agg(n=pl.col("weight").sum()).collect()
 
@@ -128,9 +128,9 @@ def _sizes(log: SlicedLog, column: pl.Expr) -> pl.DataFrame:
 def _coder(
     values: pl.Series, every: pl.Series | None = None
 ) -> tuple[pl.Enum, Callable[[pl.Expr], pl.Expr]]:
-    """The codes of these values, and what gives each of a column its code; others are null.
+    """The codes of some values, and a function that turns a column into codes; others are null.
 
-    `every` are all values that a column has, if they are more.
+    `every` has all values of the column, if `values` are only some of them.
     """
     if isinstance(values.dtype, _TEXTS):
         names = values.cast(pl.String)
@@ -161,7 +161,7 @@ def _coder(
 def _of_values(
     name: str, column: pl.Expr, sizes: pl.DataFrame, least: float, *, as_words: bool
 ) -> Key:
-    """A key whose values are slices as they are."""
+    """A key with a slice per value."""
     texts = sizes.with_columns(text=as_text(pl.col("value"), sizes.schema["value"]))
     kept = texts.filter(pl.col("n") >= least).sort("text", "n", nulls_last=True)
     codes, code = _coder(kept["value"], sizes["value"])
@@ -174,7 +174,7 @@ def _of_values(
 def _of_numbers(
     name: str, column: pl.Expr, dtype: pl.DataType, breaks: Sequence[float | int]
 ) -> Key:
-    """A key of numbers that is cut."""
+    """A key of numbers, cut at `breaks`."""
     ends = [repr(end).removesuffix(".0") for end in breaks]
     between = [f"above {low} up to {high}" for low, high in itertools.pairwise(ends)]
     parts = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
@@ -192,7 +192,7 @@ def _of_numbers(
 
 
 def _of_times(name: str, column: pl.Expr, sizes: pl.DataFrame, unit: str) -> Key:
-    """A key of times that is cut, by the calendar."""
+    """A key of times, cut by a calendar unit."""
     sizes = sizes.sort("value", nulls_last=True)
     days = sizes["value"].drop_nulls().dt.to_string("%Y-%m" if unit == "1mo" else "%Y-%m-%d")
     parts = [f"week of {day}" if unit == "1w" else day for day in days]
@@ -206,7 +206,7 @@ def _of_times(name: str, column: pl.Expr, sizes: pl.DataFrame, unit: str) -> Key
 def _parts(
     parts: Sequence[str], to: Sequence[str], after: Sequence[str], others: Sequence[str | None]
 ) -> pl.DataFrame:
-    """The parts of a key; all up to one, and all from one on, of two parts or more."""
+    """The values of a cut key: each part, and the ranges of two or more parts from either end."""
     last = len(parts) - 1
     found = [(text, place, place) for place, text in enumerate([*parts, *others])]
     found += [(to[place], 0, place) for place in range(1, last)]
@@ -216,7 +216,7 @@ def _parts(
 
 
 def _unit(span: dt.timedelta | None) -> str:
-    """By what times are cut that span so long."""
+    """The calendar unit for times that span this long."""
     days = 0 if span is None else span.days
     return "1d" if days < 14 else "1w" if days < 26 * 7 else "1mo"
 
@@ -224,11 +224,11 @@ def _unit(span: dt.timedelta | None) -> str:
 def _breaks(
     log: SlicedLog, names: Sequence[str], rows: int, bins: int
 ) -> dict[str, list[float | int]]:
-    """Where numbers are cut, of which there are many: near their quantiles, at round numbers."""
+    """Where to cut keys of many different numbers: at round numbers near their quantiles."""
     if not names or not rows:
         return {}
     every = math.ceil(rows / _SAMPLED)
-    # Not every so many rows: a log may repeat itself.
+    # A sample by hash, not every k-th row: a log may be periodic.
     is_sampled = pl.int_range(pl.len(), dtype=pl.UInt64).hash(1) % every == 0
     frame = log.frame.select(*(KEY + name for name in names), "weight")
     sampled = (frame.filter(is_sampled) if every > 1 else frame).collect()
@@ -246,7 +246,7 @@ def _breaks(
 
 
 def _quantiles(values: pl.DataFrame, bins: int) -> list[float | int]:
-    """The values up to which there is a tenth of the weight, two tenths …, below the largest."""
+    """The quantiles by weight that cut the values into `bins` parts, below the largest value."""
     upto = values["weight"].cum_sum()
     places = [int(upto.search_sorted(upto[-1] * part / bins)) for part in range(1, bins)]
     ends = sorted({values["value"][min(place, len(upto) - 1)] for place in places})
@@ -254,7 +254,7 @@ def _quantiles(values: pl.DataFrame, bins: int) -> list[float | int]:
 
 
 def _rounded(ends: list[float | int]) -> list[float | int]:
-    """Numbers rounded to about a tenth of how far they are apart."""
+    """Numbers rounded to about a tenth of their distance, if they stay distinct."""
     gaps = [high - low for low, high in itertools.pairwise(ends)]
     rounded: list[float | int] = []
     for at, end in enumerate(ends):

@@ -1,6 +1,6 @@
-"""The slices that are listed → what is said of each: its scores, and the confusion that costs most.
+"""Listed slices → their scores and intervals, and the confusion that costs each the most.
 
-Scores and intervals are those of two logs, the rows of the slice and all others.
+Scores and intervals compare two logs: the rows of the slice, and all other rows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from polars_mcc._search.overlaps import Overlaps
 from polars_mcc._search.slices import SLICE, Sought, with_labels
 
 CONFUSION = ["confused_gold", "confused_pred", "confused", "confused_rest"]
-"""The confusion that costs a slice most: `gold → pred`, its share of the rows of that gold label
-there, and elsewhere."""
+"""The confusion `gold → pred` that costs a slice the most, and its share of the rows of that gold
+label: in the slice, and in the rest."""
 SCORES = ["score_b", "score_a", "diff", "diff_low", "diff_high"]
 
 
@@ -31,7 +31,7 @@ def described(sought: Sought, slices: pl.DataFrame, ci: float) -> pl.DataFrame:
     log = replace(sought.whole, extras=sought.coded.log.extras, apart=(SLICE,))
     apart = replace(log, apart=(SLICE, "period"))
     asked = replace(sought.asked, ci=ci)
-    # Of clusters there are many: then the rest of one slice is as much as fits.
+    # With clusters, cells are many: compare one slice at a time, to save memory.
     parts = cells.partition_by(SLICE) if log.has_clusters else [cells]
     compared = [
         changes(log, apart, sought.named(part.lazy()), asked).select(SLICE, *SCORES).collect()
@@ -48,7 +48,7 @@ def _schema(sought: Sought) -> dict[str, pl.DataType]:
 
 
 def _cells(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:
-    """The pairs of each slice, `after`, and of its rest, `before`; apart by cluster."""
+    """The pairs of each slice (`after`) and of its rest (`before`), by cluster if there are any."""
     overlaps = Overlaps.of(sought, slices)
     kinds = [
         pl.DataFrame(
@@ -66,7 +66,7 @@ def _cells(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:
 
 
 def _confusions(coded: Coded, cells: pl.DataFrame) -> pl.DataFrame:
-    """The confusion by which a slice has most misses more than it would have as elsewhere."""
+    """The confusion with the most excess misses over the rate in the rest of the log."""
     of_slice, of_rest = (
         pl.col("n").filter(pl.col("period") == period).sum().cast(pl.Float64)
         for period in ("after", "before")
@@ -81,7 +81,7 @@ def _confusions(coded: Coded, cells: pl.DataFrame) -> pl.DataFrame:
     worst = (
         shares.filter(pl.col("gold").ne_missing(pl.col("pred")))
         .with_columns(excess=excess)
-        .filter(pl.col("excess") > 0)
+        .filter(pl.col("rows") > 0, pl.col("excess") > 0)  # 0/0 is NaN, which passes > 0
         .sort("excess", "gold", "pred", descending=[True, False, False])
         .group_by(SLICE, maintain_order=True)
         .first()

@@ -1,10 +1,10 @@
-"""How sure it is that one score is below another: a test that is right far out in the tail.
+"""Test whether one score is below another; accurate for very small p-values.
 
-Among thousands of slices the least p-values decide, of some 10⁻⁵. There a normal distribution says
-too little or too much. So a score is taken for a proportion v of m rows, as its interval is: m is
-such that Wilson's limit on the side of the other score is the limit that was found. The test is the
-ratio of likelihoods of two proportions (Wilks 1938): G² = 2 Σ m·KL(v, v̄), with v̄ that of both
-together. Its root has the normal distribution.
+With thousands of slices, p-values of about 10⁻⁵ decide. There the p-value of a
+normal distribution is too small or too large. So a score is treated as a proportion v of m rows, as
+in its interval. m is such that Wilson's limit, on the side of the other score, equals the computed
+limit. The test is the likelihood ratio test of two proportions (Wilks 1938): G² = 2 Σ m·KL(v, v̄),
+where v̄ is the proportion of both together. The root of G² has the normal distribution.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from polars_mcc._inference.methods import normal_critical, normal_quantile
 from polars_mcc._scores.metric import Metric
 
 LEVEL = 0.95
-"""The level of the limits from which the rows are found; another would do as well."""
+"""The confidence level of the limits that give m. Any other level would do as well."""
 
 MOST = 10.0
-"""The rows of a proportion that a row of the log is worth, at most."""
+"""The most rows of a proportion, m, per row of the log."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A metric as a proportion: turned so that more is better, between two ends, if it has some."""
+    """A metric as a proportion: its sign such that more is better, and its range if it has one."""
 
     turn: int
     low: float | None
@@ -34,10 +34,10 @@ class Scale:
 
     @classmethod
     def of(cls, metric: Metric, labels: int) -> Scale:
-        """The scale of a metric in a log of so many labels.
+        """The scale of a metric in a log with this number of labels.
 
-        R_K is that of independent labels at 0; of K balanced classes that are all wrong it is
-        -1 / (K - 1).
+        R_K is 0 for independent labels, and -1 / (K - 1) for K balanced classes if all predictions
+        are wrong.
         """
         ends: tuple[object, object] = (None, None)
         if metric.of_mcc is not None:
@@ -52,20 +52,20 @@ class Scale:
         return cls(turn, min(numbers), max(numbers))
 
     def turned(self, score: pl.Expr) -> pl.Expr:
-        """The score, or its negative: more is better."""
+        """The score, or its negative, so that more is better."""
         return self.turn * score
 
     def place(self, score: pl.Expr) -> pl.Expr:
-        """The proportion that a score is."""
+        """The score as a proportion of the range."""
         if self.low is None or self.high is None:
             return score
         return ((score - self.low) / (self.high - self.low)).clip(0, 1)
 
     def worth(self, score: pl.Expr, limit: pl.Expr, n: pl.Expr) -> pl.Expr:
-        """The rows of a proportion that has this limit; without ends, 1 / variance.
+        """The rows m of a proportion with this limit; for a metric without a range, 1 / variance.
 
-        Where the variance all but vanishes, as that of kappa does if one label is predicted
-        throughout, one of the `n` rows of the log is worth no more than so many.
+        The variance can be almost 0, for example of kappa if all predictions are one label. So
+        m is at most `MOST` for each of the `n` rows of the log.
         """
         z2 = normal_critical(LEVEL) ** 2
         if self.low is None:
@@ -75,7 +75,7 @@ class Scale:
         return pl.when(end != v).then(rows.clip(upper_bound=MOST * n))
 
     def at_most(self, score: pl.Expr, n: pl.Expr, v_a: pl.Expr, rows_a: pl.Expr) -> pl.Expr:
-        """What the evidence cannot exceed, whatever the limits of a score of `n` rows."""
+        """An upper bound of the evidence of a score of `n` rows, without its limits."""
         if self.low is None:
             return pl.lit(math.inf)
         return self.evidence(self.place(score), MOST * n, v_a, rows_a)
@@ -88,7 +88,7 @@ class Scale:
         both = (rows_b * v_b + rows_a * v_a) / (rows_b + rows_a)
 
         def far(v: pl.Expr) -> pl.Expr:
-            """The divergence of Kullback and Leibler."""
+            """The Kullback-Leibler divergence from the proportion of both."""
             hit = pl.when(v > 0).then(v * (v / both).log()).otherwise(0.0)
             miss = pl.when(v < 1).then((1 - v) * ((1 - v) / (1 - both)).log()).otherwise(0.0)
             return hit + miss
@@ -97,5 +97,5 @@ class Scale:
 
 
 def evidence_of(p: float) -> float:
-    """The evidence that has a p-value, two-sided."""
+    """The evidence, in standard errors, that has this two-sided p-value."""
     return -normal_quantile(min(p, 1.0) / 2)

@@ -1,4 +1,4 @@
-"""A sliced log → the slices that fall behind, as a table: the steps of the search, in order."""
+"""A sliced log → a table of the slices that are behind: the steps of the search, in order."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ LISTED, BEYOND, NOT_BEHIND, EXPLAINED, NO_INTERVAL = (
     pl.lit(name, VERDICTS) for name in VERDICTS.categories
 )
 
-_BY = "by:"  # before the names of columns that rows are sorted by
+_BY = "by:"  # prefix of the columns that sort the rows
 
 _Schema: TypeAlias = dict[str, pl.DataType]
 
 
 @dataclass(frozen=True)
 class Search:
-    """What is asked: in which metric, how deep, and how sure."""
+    """The settings of a search: metric, number of keys, least rows, confidence level."""
 
     metric: Metric
     positive: pl.Expr | None
@@ -47,7 +47,7 @@ class Search:
     verdicts: bool
 
     def columns(self) -> list[str]:
-        """What the answer tells of a slice."""
+        """The columns of the result after the keys and the model."""
         name = self.metric.name
         return [
             *("n", name, f"{name}_rest", "diff", "diff_low", "diff_high"),
@@ -57,11 +57,11 @@ class Search:
         ]
 
     def key_dtype(self, dtype: pl.DataType) -> pl.DataType:
-        """The dtype of a key in the answer: text, where it may be cut."""
+        """The dtype of a key in the result: text if its values may be cut into ranges."""
         return pl.String() if self.bins is not None and is_ordered(dtype) else dtype
 
     def schema(self, log: SlicedLog) -> _Schema:
-        """The columns of the answer, and their dtypes."""
+        """The columns of the result, with their dtypes."""
         slices: dict[str, pl.DataType] = dict.fromkeys(LONG, pl.String())
         if not log.is_long:
             slices = {SET: pl.String()}
@@ -73,7 +73,7 @@ class Search:
         return slices | ({"model": pl.String()} if log.has_models else {}) | columns
 
     def found(self, log: SlicedLog) -> pl.DataFrame:
-        """The answer."""
+        """The result: the slices of all models, sorted, at most `top`."""
         schema = self.schema(log)
         every = kept(coded(log, bins=self.bins, least=self.min_n))
         found = [self._of_model(every, model, schema) for model in log.models]
@@ -82,7 +82,7 @@ class Search:
         return ranked if self.top is None else ranked.head(self.top)
 
     def _of_model(self, every: Coded, model: str, schema: _Schema) -> pl.DataFrame:
-        """The answer of one model, which is compared with itself elsewhere."""
+        """The slices of one model, compared with the rest of the log for the same model."""
         log = replace(every.log, models=(model,), has_models=False)
         one = replace(every, log=log)
         sought = Sought(one, self.metric, self.positive, self.depth, self.min_n)
@@ -103,7 +103,7 @@ class Search:
         return self._named(one, rows, schema)
 
     def _needed(self, coded: Coded) -> Callable[[int], float]:
-        """The evidence that a slice must have to be listed, among so many."""
+        """The least evidence of a listed slice, as a function of the number of tests."""
         if self.verdicts:
             return lambda _: 0.0
         return lambda tests: Bar(self.correction, 1 - self.ci, tests).needed(
@@ -113,7 +113,7 @@ class Search:
     def _listed(
         self, sought: Sought, chosen: pl.DataFrame, looked: Looked, bar: Bar
     ) -> pl.DataFrame:
-        """The slices that are listed, with their exact scores."""
+        """The listed slices, with their exact scores."""
         tests = pl.lit(bar.tests, pl.Int64)
         decisive = chosen.lazy().with_columns(own=two_sided(pl.col("evidence")))
         sure = adjusted(decisive, self.correction, tests).with_columns(p_value="own").collect()
@@ -126,7 +126,7 @@ class Search:
     def _others(
         self, sought: Sought, slices: pl.DataFrame, chosen: Listed, bar: Bar
     ) -> pl.DataFrame:
-        """The slices that are not listed; `p_adjusted` is what it would be of the next one."""
+        """The slices that are not listed. `p_adjusted` is as if the slice were listed next."""
         n_listed, evidence = chosen.slices.height, pl.col("evidence")
         others = slices.join(chosen.slices, on=SLICE, how="anti", maintain_order="left")
         others = others.join(
@@ -134,7 +134,7 @@ class Search:
         )
         exact = pl.coalesce("evidence_exact", "evidence")
         p = pl.when(exact.is_not_null()).then(two_sided(exact))
-        if sought.coded.log.has_clusters:  # Of those that are not counted by cluster, only rows.
+        if sought.coded.log.has_clusters:  # Hide p-values that take rows as independent.
             is_known = (evidence == 0) | pl.col("evidence_exact").is_not_null()
             shown = pl.when(is_known).then(p)
         else:
@@ -169,7 +169,7 @@ class Search:
         )
 
     def _named(self, coded: Coded, rows: pl.DataFrame, schema: _Schema) -> pl.DataFrame:
-        """The columns of the answer, with their names; and by what its rows are sorted."""
+        """The named columns of the result, and the columns that sort its rows."""
         keys = coded.keys.values()
         is_of = [pl.col(key.column).is_not_null() for key in keys]
         has_one = pl.sum_horizontal(is_of) == 1

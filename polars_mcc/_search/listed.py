@@ -1,13 +1,13 @@
 """Which slices are listed: each by its own reason, and few that are not behind.
 
-Slices come in the order of evidence. A slice is listed if it is behind the rest of the log, and its
-remaining rows are behind too: without the rows of slices listed before, beside the remaining log. A
-part of a listed slice must be behind the rest of that slice. A slice is removed again if its rows
-are not behind without its listed parts.
+Slices are ordered by evidence, the largest first. A slice is listed if it passes two tests. It is
+behind the rest of the log. It is also behind after the rows of slices listed before are removed
+from it and from the rest. A part of a listed slice must be behind the rest of that slice. A slice
+is removed again if it is not behind without its listed parts.
 
 Thousands of slices may be behind, and few are listed. The false discovery rate must hold for the
 listed slices. Focused Benjamini-Hochberg (Katsevich, Sabatti and Bogomolov 2023) takes the largest
-bar t for which m·t / |the list at t| is at most the rate, of m slices looked at.
+bar t, a p-value, for which m·t / |the list at t| is at most the rate. m is the number of tests.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from polars_mcc._search.overlaps import Overlaps, Parts
 from polars_mcc._search.slices import SLICE, Sought
 
 _AT_ONCE = 60  # slices whose overlaps are counted at once
-MOST = 100  # slices that are listed, unless more are asked for
-_LEFT = 1.0  # standard errors that what is left is behind, roughly, of a slice that is looked into
-_SURER = math.sqrt(2)  # times the evidence of rows: clusters may be surer, where rows make up
-_LENIENT = 2.0  # times the bar: a first p-value takes the rest of the log for all of it
+MOST = 100  # most slices that are listed, unless `top` is larger
+_LEFT = 1.0  # least evidence of the remaining rows of an overlapping slice; rough, to save time
+_SURER = math.sqrt(2)  # factor: evidence is larger by cluster if influences in a cluster cancel
+_LENIENT = 2.0  # factor: first p-values take the variance of the rest from the whole log
 
 
 @dataclass(frozen=True)
 class Bar:
-    """How small a p-value must be."""
+    """The largest p-value of a listed slice, for a correction, a level and a number of tests."""
 
     correction: Correction
     level: float
     tests: int
 
     def at(self, listed: int) -> float:
-        """The largest p-value of a list of so many."""
+        """The largest p-value of a list with this number of slices."""
         tests = max(self.tests, 1)
         if self.correction == "bonferroni":
             return self.level / tests
@@ -53,7 +53,7 @@ class Bar:
         return self.level * listed / (tests * self._harmonic)
 
     def needed(self, most: int, *, has_clusters: bool) -> float:
-        """The least evidence that a slice has to be looked into, if so many may be listed."""
+        """The least evidence of a candidate, if `most` slices may be listed."""
         p = _LENIENT * self.at(max(most, MOST))
         return evidence_of(p) / (_SURER if has_clusters else 1.0) if p < 1 else 0.0
 
@@ -66,19 +66,19 @@ class Bar:
 
 @dataclass(frozen=True)
 class Listed:
-    """The slices that are listed, and what else was found on the way."""
+    """The listed slices, and the slices that were tested but are not listed."""
 
     slices: pl.DataFrame
-    """Those that are listed, in the order of evidence; `p_value` is the larger one, of all of a
-    slice or of what is left of it."""
+    """The listed slices, in the order of evidence. `p_value` is the larger of two p-values: of all
+    rows of the slice, and of its remaining rows."""
     exact: pl.DataFrame
-    """The exact `evidence` of all slices that were looked into."""
+    """The exact `evidence` of all slices whose overlaps were counted."""
     beyond: pl.DataFrame
-    """Those that no look was taken into, as the list was full."""
+    """Slices that did not fit in the list, or were not checked because the list was full."""
 
 
 def listed(sought: Sought, slices: pl.DataFrame, bar: Bar, most: int) -> Listed:
-    """Find the slices to be listed: so many, or 100 if that is more; those of most evidence."""
+    """List the slices with the most evidence: at most `most`, or `MOST` if that is more."""
     most = max(most, MOST)
     rest, beyond = _worth_a_look(sought, candidates(sought, slices, bar), 10 * most)
     columns, chosen = rest.columns, rest[:0].with_columns(p_value=pl.lit(1.0))
@@ -94,7 +94,7 @@ def listed(sought: Sought, slices: pl.DataFrame, bar: Bar, most: int) -> Listed:
 
 
 def candidates(sought: Sought, slices: pl.DataFrame, bar: Bar) -> pl.DataFrame:
-    """The slices that may be behind, in the order of evidence."""
+    """The slices that may be listed, in the order of evidence."""
     surer = _SURER if sought.coded.log.has_clusters else 1.0
     columns = [key.column for key in sought.coded.keys.values()]
     n_keys = pl.sum_horizontal(pl.col(columns).is_not_null())
@@ -109,11 +109,12 @@ def candidates(sought: Sought, slices: pl.DataFrame, bar: Bar) -> pl.DataFrame:
 def _worth_a_look(
     sought: Sought, ranked: pl.DataFrame, most: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The slices but for parts and wholes of surer ones that leave next to nothing.
+    """The slices without those that a surer slice seems to explain, and the slices beyond `most`.
 
-    Scores are mixed as if they were means: what is left of a slice is told by its size and score.
-    It is only roughly so; what may be listed is counted. There are no more than so many; the
-    others are given too.
+    A part of a surer slice is left out unless it is behind the other rows of that slice by `_LEFT`
+    standard errors. A slice that contains a surer slice is left out unless its other rows are
+    behind the rest of the log. The scores of other rows are computed as if scores were means. This
+    is rough; the slices that are kept are counted exactly later.
     """
     first, last = _spans(sought.coded.keys, ranked)
     n, score, rest, spread = (
@@ -145,7 +146,7 @@ def _worth_a_look(
 def _spans(
     keys: Mapping[str, Key], slices: pl.DataFrame
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The first and the last code of each slice in each key: all codes if it is not of the key."""
+    """The first and last code of each slice in each key; all codes if the key is not in its set."""
     ends = []
     for end, of_all in (("first", -1), ("last", np.iinfo(np.int64).max)):
         columns = [
@@ -158,7 +159,7 @@ def _spans(
 
 @dataclass(frozen=True)
 class _Pool:
-    """Slices in the order of evidence, of which some are listed."""
+    """Candidates in the order of exact evidence, with the p-values computed so far."""
 
     slices: pl.DataFrame
     overlaps: Overlaps
@@ -167,7 +168,7 @@ class _Pool:
 
     @classmethod
     def of(cls, sought: Sought, slices: pl.DataFrame, bar: Bar) -> _Pool:
-        """Count the slices, and put them in the order of their exact evidence."""
+        """Count the slices, and sort them by exact evidence."""
         found = Overlaps.of(sought, slices)
         alone = found.evidence({place: Parts() for place in range(slices.height)})
         order = sorted(range(slices.height), key=lambda place: (-alone[place], place))
@@ -176,7 +177,7 @@ class _Pool:
         return cls(slices[order].with_columns(exact), found.in_order(order), bar, known)
 
     def listed(self) -> pl.DataFrame:
-        """Those that are listed, at the largest bar that holds for the list."""
+        """The listed slices, at the largest bar that holds for the list."""
         number = self.slices.height
         while number:
             p = self._at(self.bar.at(number))
@@ -189,7 +190,7 @@ class _Pool:
         return rows.with_columns(p_value=pl.Series([*p.values()], dtype=pl.Float64))
 
     def _at(self, bar: float) -> dict[int, float]:
-        """The slices that are listed at a bar, with the larger p-value: its own, or of the rest."""
+        """The slices listed at a bar, each with the larger p-value of its two tests."""
         taken_off: frozenset[int] = frozenset()
         while True:
             p = self._forward(bar, taken_off)
@@ -199,7 +200,7 @@ class _Pool:
             taken_off |= {whole}
 
     def _forward(self, bar: float, taken_off: frozenset[int]) -> dict[int, float]:
-        """Each that is behind without those listed before it: as they turn out to be."""
+        """The slices behind without the slices listed before. Repeat until the list is stable."""
         every = [place for place in range(self.slices.height) if place not in taken_off]
         alone = self._p({place: Parts() for place in every})
         listed = [place for place in every if alone[place] <= bar]
@@ -214,13 +215,13 @@ class _Pool:
     def _parts(
         self, place: int, listed: Sequence[int], parts: frozenset[int] = frozenset()
     ) -> Parts:
-        """What of a slice is compared with what, given what is listed before it."""
+        """Which rows to compare for a slice, given the slices listed before it."""
         before = frozenset(other for other in listed if other < place)
         within = frozenset(other for other in before if self.overlaps.has(other, place))
         return Parts(without=(before - within) | parts, within=within)
 
     def _explained_by_its_parts(self, listed: Sequence[int], bar: float) -> int | None:
-        """The slice whose listed parts leave least of it, if that is not behind."""
+        """The listed slice that is least behind without its listed parts, if it fails the bar."""
         asked = {}
         for place in listed:
             parts = frozenset(
@@ -233,7 +234,7 @@ class _Pool:
         return weakest if weakest is not None and p[weakest] > bar else None
 
     def _p(self, asked: Mapping[int, Parts]) -> dict[int, float]:
-        """The p-values of what is compared; 1 where it is not behind."""
+        """The p-value of each comparison; 1 if the slice is not behind."""
         new = {place: parts for place, parts in asked.items() if (place, parts) not in self.known}
         for place, evidence in self.overlaps.evidence(new).items():
             self.known[place, new[place]] = evidence

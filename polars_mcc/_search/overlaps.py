@@ -1,7 +1,7 @@
-"""Slices that overlap: counted once for each way in which rows are in them, then taken apart.
+"""Overlapping slices: count rows once by the slices they are in, then combine the counts.
 
-A row is in some of the slices, which bits of an integer tell. There are few such integers, so the
-pairs of what is in one slice, and in another not, are sums over a small table.
+The bits of an integer tell which slices a row is in. Few such integers occur. So the pairs of the
+rows that are in one slice and not in another are sums over a small table.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from polars_mcc._search.slices import SLICE, Sought
 SIDE = "where"
 IN, OUT = "in", "out"
 _SIDES = pl.Enum([IN, OUT])
-_NOTHING = 1e-9  # of a variance, if influences cancel out in each cluster
-_WORD = 63  # slices whose bits are in one integer
+_NOTHING = 1e-9  # a smaller effect is 0: influences cancel in each cluster
+_WORD = 63  # slices per integer, a bit each
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What of a slice is compared with what: rows in it with rows that are not, of these."""
+    """Which rows to compare: of these rows, the rows in a slice with the rows outside it."""
 
     without: frozenset[int] = frozenset()
-    """The slices whose rows are taken away from both."""
+    """Slices whose rows are removed from both sides."""
     within: frozenset[int] = frozenset()
-    """The slices that have the rows of both."""
+    """Slices that must contain the rows of both sides."""
 
 
 @dataclass(frozen=True)
 class Overlaps:
-    """The rows of some slices, by which of these they are in."""
+    """Counts of rows by kind. Rows of one kind are in the same slices."""
 
     sought: Sought
     is_in: Mask
-    """For each slice, whether rows of a kind are in it: slices × kinds."""
+    """Whether rows of a kind are in a slice; shape (slices, kinds)."""
     cells: pl.DataFrame
     """A row per `kind`, pair and cluster: `pair`, `n`, `squares` of sample weights."""
     pairs: pl.DataFrame
@@ -55,7 +55,7 @@ class Overlaps:
 
     @classmethod
     def of(cls, sought: Sought, slices: pl.DataFrame) -> Overlaps:
-        """Count the rows of slices."""
+        """Count the rows of the log by kind, for these slices."""
         coded = sought.coded
         log = coded.log
         words = [slices[first : first + _WORD] for first in range(0, slices.height, _WORD)]
@@ -86,21 +86,21 @@ class Overlaps:
         )
 
     def in_order(self, order: Sequence[int]) -> Overlaps:
-        """The same of slices in another order."""
+        """The same counts, with the slices in another order."""
         return replace(self, is_in=self.is_in[[*order]])
 
     def has(self, one: int, other: int) -> bool:
-        """Whether all rows of another slice are in this one."""
+        """Whether slice `one` contains all rows of slice `other`."""
         return not np.any(self.is_in[other] & ~self.is_in[one])
 
     def _sides(self, slice_: int, parts: Parts) -> dict[str, Mask]:
-        """The kinds of rows that are compared."""
+        """The kinds of rows on each side of a comparison."""
         here = self.is_in[slice_]
         rows = ~self.is_in[[*parts.without]].any(axis=0) & self.is_in[[*parts.within]].all(axis=0)
         return {IN: here & rows, OUT: ~here & rows}
 
     def evidence(self, asked: Mapping[int, Parts]) -> dict[int, float]:
-        """How many standard errors each slice is behind; 0 if it is not, or nothing is left."""
+        """How many standard errors each slice is behind; 0 if not behind, or without rows."""
         if not asked:
             return {}
         sides = {slice_: self._sides(slice_, parts) for slice_, parts in asked.items()}
@@ -154,7 +154,7 @@ class Overlaps:
     def _clustered(
         self, sides: Mapping[int, Mapping[str, Mask]], moved: pl.DataFrame
     ) -> dict[int, _Clustered]:
-        """What clusters change; of the slices that are of two clusters or more."""
+        """The effect of clusters, for slices with two or more clusters on each side."""
         phi = f"phi:{self.sought.metric.name}"
         of_pair = moved.join(self.pairs, on=["gold", "pred"], nulls_equal=True)
         kind, pair, cluster = (self.cells[name].to_numpy() for name in ("kind", "pair", "cluster"))
@@ -180,13 +180,13 @@ class Overlaps:
 
 
 class _Clustered(NamedTuple):
-    """How much clusters change the variance of a difference, and how many the fewer side has."""
+    """The factor of the variance by clusters, and the clusters of the side that has fewer."""
 
     effect: float
     clusters: int
 
     def normal(self, evidence: float) -> float:
-        """The evidence of rows as that of clusters: Student's t as a normal deviate.
+        """Convert evidence by row to evidence by cluster: Student's t as a normal deviate.
 
         D. L. Wallace, Annals of Mathematical Statistics 30 (1959) 1121-1123.
         """
@@ -195,7 +195,7 @@ class _Clustered(NamedTuple):
 
 
 def _bits(coded: Coded, slices: pl.DataFrame) -> pl.Expr:
-    """Which of these slices a row is in: a bit for each."""
+    """An integer per row, with a bit per slice: whether the row is in it."""
     bits = []
     for place, row in enumerate(slices.iter_rows(named=True)):
         conditions = []

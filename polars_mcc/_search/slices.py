@@ -1,4 +1,4 @@
-"""Every slice of up to so many keys, beside the rest of the log: how good, how large, how sure."""
+"""Every slice of up to `depth` keys: its score, its size, and its evidence against the rest."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from polars_mcc._search.codes import Coded
 from polars_mcc._search.evidence import LEVEL, Scale
 
 SLICE = "slice"
-_SAME = 100  # slices that are one, as keys tell each other, at most on average
+_SAME = 100  # most slices, on average, that have the same rows because keys determine each other
 
 
 @dataclass(frozen=True)
 class Sought:
-    """In which metric slices are sought that fall behind, and which are large enough."""
+    """A search: the coded log, the metric, the most keys of a slice and its least rows."""
 
     coded: Coded
     metric: Metric
@@ -43,7 +43,7 @@ class Sought:
 
     @property
     def score(self) -> pl.Expr:
-        """The metric, turned so that more is better, from the column that has its name."""
+        """The metric from the column of the same name, with its sign such that more is better."""
         return self.scale.turned(pl.col(self.metric.name).fill_nan(None))
 
     @property
@@ -54,12 +54,12 @@ class Sought:
 
     @property
     def numbered(self) -> SlicedLog:
-        """The log whose slices are numbers."""
+        """The log with a number per slice, in the column `slice`."""
         return replace(self.whole, apart=(SLICE,))
 
     @property
     def asked(self) -> Asked:
-        """The limits from which it is found how sure a score is."""
+        """The query for the confidence limits that give the evidence."""
         return Asked(LEVEL, metrics=[self.metric], positive=self.positive)
 
     @property
@@ -67,14 +67,15 @@ class Sought:
         return self.metric.needs_labels
 
     def named(self, pairs: pl.LazyFrame) -> pl.LazyFrame:
-        """The pairs with their labels, where the metric asks for them."""
+        """The pairs with labels in place of codes, if the metric needs labels."""
         return with_labels(pairs, self.coded.labels, "gold", "pred") if self._is_named else pairs
 
     def limits(self, found: Estimate) -> pl.LazyFrame:
-        """The `score` of each slice, turned so that more is better, and how sure it is.
+        """The `score` of each slice, its sign such that more is better, and its precision.
 
-        `place` is the proportion that it is; `rows_up` and `rows_down` are those of it, from
-        either limit; `spread` is the distance to the upper limit.
+        `place` is the score as a proportion. `rows_up` and `rows_down` are the rows m of the
+        proportion, from the upper and the lower limit. `spread` is the distance from the score to
+        the upper limit.
         """
         n = pl.col("n").cast(pl.Float64)
         name, scale = self.metric.name, self.scale
@@ -92,7 +93,7 @@ class Sought:
         )
 
     def sure(self, log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
-        """The limits of the slices of these pairs."""
+        """The `limits` of the slices of these pairs."""
         return self.limits(estimate(log, pairs, self.asked))
 
 
@@ -110,21 +111,22 @@ def with_labels(pairs: pl.LazyFrame, labels: pl.Series, *columns: str) -> pl.Laz
 
 @dataclass(frozen=True)
 class Looked:
-    """The slices that were looked at."""
+    """All slices that were counted and are large enough."""
 
     slices: pl.DataFrame
-    """A row per slice: the place of its value for each key, null if it is not of the slice; `n`,
-    `n_null`, `score` and `rest` (more is better), `evidence`, `spread`."""
+    """A row per slice: for each key, the place of its value in `Key.values`, null if the key is not
+    in the set of the slice; `n`, `n_null`, `score` and `rest` (more is better), `evidence`,
+    `spread`."""
     overall: float | None
     """The score of the log."""
     n_small: int
 
 
 def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
-    """Count every slice, and compare those that are large enough with the rest of the log.
+    """Count every slice, and compare each large enough slice with the rest of the log.
 
-    `needed` tells the evidence that a slice must have to be listed, among so many. Of those that
-    cannot have it, whatever their limits, no limits are made: their evidence is 0.
+    `needed` gives the least evidence of a listed slice, from the number of tests. A slice that
+    cannot reach it, whatever its limits, gets evidence 0, and its limits are not computed.
     """
     coded = sought.coded
     sizes = {name: key.size for name, key in coded.keys.items() if key.size}
@@ -144,7 +146,7 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
             n_small += of_slices.height - large.height
             pairs = pairs.join(large, on=SLICE, how="semi")
         n_tested += large.height
-        # Some of these turn out to be the same: what is needed is then less.
+        # Some slices have the same rows, which lowers the number of tests and the needed evidence.
         beside = all_rows.compared(pairs, needed(n_tested // _SAME))
         found.append(numbering.decoded(large.join(beside, on=SLICE, maintain_order="left")))
     slices = pl.concat([_none(coded), *found], how="diagonal").with_row_index(SLICE)
@@ -152,7 +154,7 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
 
 
 def _none(coded: Coded) -> pl.DataFrame:
-    """No slice, with the columns of slices."""
+    """An empty frame with the columns of slices."""
     columns: dict[str, pl.DataType] = {key.column: pl.UInt32() for key in coded.keys.values()}
     columns |= {"n": coded.log.numbers.count, "n_null": coded.log.numbers.count}
     scores = ("score", "rest", "spread", "evidence")
@@ -161,13 +163,13 @@ def _none(coded: Coded) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class _Numbering:
-    """The slices of all sets of a block as numbers: those of a set follow those of another."""
+    """Numbers for the slices of all sets of a block. The sets follow one another."""
 
     coded: Coded
     block: Block
 
     def _sets(self) -> Iterator[tuple[KeySet, int, int]]:
-        """Each set, the number of its first slice, and how many it may have."""
+        """Each set of keys, the number of its first slice, and its number of possible slices."""
         first = 0
         for keys in self.block.sets:
             size = math.prod(self._size(key) for key in keys)
@@ -183,7 +185,7 @@ class _Numbering:
         return pl.Int64() if most < 2**63 else pl.Int128()
 
     def pairs(self, cells: pl.DataFrame) -> pl.DataFrame:
-        """The pairs of all slices, which are told by their numbers."""
+        """The pairs of all slices, with the number of the slice."""
         dtype = self._dtype
         frames = []
         for keys, first, _ in self._sets():
@@ -196,7 +198,7 @@ class _Numbering:
         return pl.concat(pl.collect_all(frames))
 
     def decoded(self, slices: pl.DataFrame) -> pl.DataFrame:
-        """The slices, with the place of the value of each key in place of their number."""
+        """The slices, with a column per key in place of the number of the slice."""
         found = []
         for keys, first, size in self._sets():
             left, values = pl.col(SLICE) - first, {}
@@ -209,7 +211,7 @@ class _Numbering:
 
 
 def _sizes_of(sought: Sought, pairs: pl.DataFrame) -> pl.DataFrame:
-    """The rows of each slice that are scored, `n`, and that are not, `n_null`."""
+    """For each slice, the number of scored rows, `n`, and of other rows, `n_null`."""
     log = sought.whole
     scored = pl.when(is_scored(log)).then("n").otherwise(0)
     not_scored_n = log.numbers.as_count(not_scored(log).sum())
@@ -218,18 +220,18 @@ def _sizes_of(sought: Sought, pairs: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class _AllRows:
-    """All rows of the log: what a slice and its rest add up to."""
+    """All rows of the log. The rest of a slice is all rows minus the slice."""
 
     sought: Sought
     classes: pl.LazyFrame
     n: float
     overall: float | None
     rows: float | None
-    """The rows of the proportion that the score of the log is."""
+    """The rows m of the score of the log as a proportion."""
 
     @classmethod
     def of(cls, sought: Sought, pairs: pl.DataFrame) -> _AllRows:
-        """All rows, from their pairs."""
+        """Score all rows, from their pairs."""
         log, metric = sought.whole, sought.metric
         classes = of_pairs(log, pairs.lazy()).collect().lazy()
         scores = measure(log, classes, [metric], positive=sought.positive)
@@ -240,10 +242,10 @@ class _AllRows:
         return cls(sought, classes, n, overall, rows)
 
     def compared(self, pairs: pl.DataFrame, needed: float) -> pl.DataFrame:
-        """The `score` of each slice, that of the `rest` of the log, and the `evidence`.
+        """The `score` of each slice, the score of the `rest` of the log, and the `evidence`.
 
-        The evidence is how many standard errors the slice is behind, 0 if it is not; `spread` is
-        the distance of its score to the upper limit.
+        The evidence is how many standard errors the slice is behind; 0 if it is not behind.
+        `spread` is the distance from the score to its upper limit.
         """
         sought, log = self.sought, self.sought.numbered
         named = sought.named(pairs.lazy())
@@ -284,7 +286,7 @@ class _AllRows:
 
 
 def _distinct(coded: Coded, slices: pl.DataFrame) -> pl.DataFrame:
-    """The slices without those that have all rows of a coarser one: a key that adds nothing."""
+    """Drop slices that have all rows of a slice with one key fewer: that key adds nothing."""
     columns = [key.column for key in coded.keys.values()]
     sizes = slices.select(*columns, n_coarser="n")
     for column in columns:

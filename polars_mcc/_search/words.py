@@ -1,4 +1,4 @@
-"""What a search has looked at, in a sentence: an answer of no rows is an answer too."""
+"""One sentence on the slices that a search has tested, also if no slice is behind."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from polars_mcc._counts.sliced import LONG, SET
 
 
 def summed_up(answer: pl.DataFrame, metric: str, *, has_models: bool) -> tuple[pl.DataFrame, str]:
-    """The slices that are listed, of an answer with all verdicts; and what was looked at."""
+    """Take the listed slices from a result with all verdicts, and sum up the search in words."""
     listed = answer.filter(pl.col("verdict") == "listed").drop("verdict")
     models = answer.unique("model") if has_models else answer.head(1)
     if models.is_empty():
-        return listed, "No slice has enough rows and two labels: none was looked at."
+        return listed, "No slice was tested: none has enough rows and two labels."
     tested = models["n_tested"].to_list()
     number = f"{tested[0]:,} slices of each of {len(tested)} models"
     if len(tested) == 1:
@@ -20,24 +20,28 @@ def summed_up(answer: pl.DataFrame, metric: str, *, has_models: bool) -> tuple[p
     elif len({*tested}) > 1:
         number = f"{sum(tested):,} slices of {len(tested)} models"
     untested = max(models["n_untested"].to_list())
-    small = f" ({untested:,} more have too few rows, or no interval)" if untested else ""
-    behind = f"{listed.height or 'none'} behind"
+    more = "1 more has" if untested == 1 else f"{untested:,} more have"
+    small = f" ({more} too few rows, or no interval)" if untested else ""
+    verb = "are" if listed.height > 1 else "is"
+    worse = f"{listed.height or 'none'} {verb} worse than the rest of the log"
     if beyond := (answer["verdict"] == "beyond the list").sum():
-        behind += f", and {beyond:,} more that are not listed"
-    looked = f"{number} looked at{small}, {behind}"
+        worse += f", and {beyond:,} more that are not listed"
+    if explained := (answer["verdict"] == "explained by those listed").sum():
+        worse += f"; {explained:,} more only because of the rows of listed slices"
+    looked = f"{number} tested{small}: {worse}"
     nearest = answer.filter(pl.col("verdict") == "not behind").head(1)
     if listed.height or nearest.is_empty():
         return listed, f"{looked}."
     row = nearest.row(0, named=True)
-    scores = f"{metric} {row[metric]:.3f} beside {row[f'{metric}_rest']:.3f}"
-    p = row["p_adjusted"]  # With clusters it is not known of all.
+    scores = f"{metric} {row[metric]:.3f}, rest of the log {row[f'{metric}_rest']:.3f}"
+    p = row["p_adjusted"]  # None: with clusters it is not computed for all slices.
     sure = "" if p is None else f", p_adjusted {p:.2g}"
     model = f" ({row['model']})" if has_models else ""
     return listed, f"{looked}. Nearest: {said(row)}{model} (n {count(row['n'])}, {scores}{sure})."
 
 
 def said(row: dict[str, object]) -> str:
-    """A slice as one would say it, from a row of the answer."""
+    """The name of a slice, such as `device = pc`, from a row of the result."""
     if LONG[0] in row and SET not in row:
         return f"{text(row[LONG[0]])} = {text(row[LONG[1]])}"
     set_ = f", {row[SET]}, "
@@ -47,10 +51,10 @@ def said(row: dict[str, object]) -> str:
 
 
 def text(value: object) -> str:
-    """A value of a key, or a label."""
+    """The text of a value of a key, or of a label."""
     return "null" if value is None else str(value)
 
 
 def count(n: float) -> str:
-    """A number of rows, or a sum of weights."""
+    """The text of a number of rows, or of a sum of weights."""
     return f"{n:,}" if isinstance(n, int) else f"{n:,.6g}"

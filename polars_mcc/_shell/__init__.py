@@ -1,1 +1,1 @@
-"""The command line: inputs, SQL, outputs, stored counts, and a command per verb."""
+"""The command line: a command per verb, inputs, SQL, outputs and stores of counts."""

@@ -1,4 +1,4 @@
-"""A question as it is typed → its answer, from the rows of the files."""
+"""From a typed command to its answer: find the files, describe the log, run the verb."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from polars_mcc.prediction_log import PredictionLog
 
 @dataclass(frozen=True)
 class Asked:
-    """A question as it is typed: a verb, logs, and options."""
+    """A typed command: a verb, logs, and options."""
 
     verb: Callable[..., Any]
     logs: Sequence[str]
     filter: str | None
-    typed: Mapping[str, Any]  # what was typed, by the name of the parameter
+    typed: Mapping[str, Any]  # what was typed, by parameter name
     storage_options: Options | None = None
-    may_be_gone: bool = False  # whether logs may have been deleted
-    source: pl.LazyFrame | None = None  # the rows, if they are not all rows of the files
+    may_be_gone: bool = False  # deleted logs are no error
+    source: pl.LazyFrame | None = None  # None: all rows of the files
 
     @cached_property
     def found(self) -> inputs.Logs:
@@ -44,34 +44,34 @@ class Asked:
         if not self.logs:
             msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
             raise ValueError(msg)
-        # Which objects there are has to be known where they are not read as one.
+        # A store counts each object on its own, so it needs a list of the objects.
         is_kept = self.verb is PredictionLog.counts
         return inputs.find(
             self.logs, self.storage_options, expand=is_kept, may_be_gone=self.may_be_gone
         )
 
     def check_rows(self) -> None:
-        """Raise a ValueError if what is typed is not of each row alone, and so not of each file."""
+        """Raise a ValueError if SQL uses several rows at once, as files are counted one by one."""
         typed = [self.typed.get(name) for name in ("keys", "gold", "pred", "weight")]
         texts = [text for one in typed if one for text in ([one] if isinstance(one, str) else one)]
         for text in [*texts, *filter(None, [self.filter])]:
             check_row_by_row(text)
 
     def of(self, source: pl.LazyFrame) -> Asked:
-        """The same, asked of some of the rows."""
+        """The same command on some of the rows."""
         part = replace(self, source=source)
-        vars(part)["_by_default"] = self._by_default  # Else the files would be looked up again.
+        vars(part)["_by_default"] = self._by_default  # Avoid a second look-up of the files.
         return part
 
     @cached_property
     def _by_default(self) -> Mapping[str, Any]:
-        """How the logs are described, if they know: a store of counts does."""
+        """The description that a store of counts has of itself; empty for other logs."""
         if self.found.kind.name != STORE:
             return {}
         options = self.storage_options
         known = [as_described(opened(store, options).about) for store in self.found.files]
         if any(one != known[0] for one in known):
-            msg = "the stores have counts of other columns: score them apart"
+            msg = "the stores have counts of different columns; score each store on its own"
             raise ValueError(msg)
         return known[0]
 
@@ -81,7 +81,7 @@ class Asked:
 
     @cached_property
     def _rows(self) -> pl.LazyFrame:
-        """The rows for which the filter holds."""
+        """The rows where the filter is true."""
         return self._scanned if self.filter is None else where(self.filter)(self._scanned)
 
     @cached_property
@@ -90,18 +90,18 @@ class Asked:
 
     @cached_property
     def keys(self) -> list[IntoKey]:
-        """What makes slices."""
+        """The keys of the slices."""
         return [self._columns.key("--by", text) for text in self.typed.get("keys") or ()]
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """The options of the verb; but for labels, which the log has to be known for."""
+        """The options of the verb, without labels: their dtype comes from the log."""
         return self._meant(options_of(self.verb))
 
     @cached_property
     def log(self) -> PredictionLog[pl.LazyFrame]:
-        """The log, described; with the columns that the question computes."""
-        keys, options = self.keys, self.options  # which may be computed too
+        """The log with its description, and with the columns that the command computes by SQL."""
+        keys, options = self.keys, self.options  # First: they may add computed columns.
         said = self._meant(options_of(PredictionLog.__init__))
         said |= {name: told for name, told in self._by_default.items() if not self._is_told(name)}
         log = PredictionLog(self._columns.beside(self._rows), **said)
@@ -112,7 +112,7 @@ class Asked:
         return log
 
     def _is_told(self, name: str) -> bool:
-        """Whether a column was typed, and not left to its default."""
+        """Whether the user typed a column other than the default."""
         typed = self.typed.get(name)
         return typed is not None and typed not in (defaults.GOLD, [defaults.PRED])
 
@@ -140,31 +140,31 @@ class Asked:
 
     @property
     def rows(self) -> pl.LazyFrame:
-        """The rows of the log, with the columns that the question computes."""
+        """The rows of the log, with the columns that the command computes by SQL."""
         rows = self.log.frame
         assert isinstance(rows, pl.LazyFrame)  # noqa: S101 - for the type checker
         return rows
 
     def answer(self, rows: pl.LazyFrame) -> Any:  # noqa: ANN401 - of any verb
-        """The answer of the verb, from the rows of the log."""
+        """The answer of the verb for these rows of the log."""
         return self.verb(self.log.with_frame(rows), *self.keys, **self.options)
 
     @cached_property
     def read(self) -> list[str]:
-        """The columns of the logs that are read."""
+        """The columns that the command reads from the files."""
         preds = self.log.meaning.preds
         by_default = [] if preds is None else [one for one in preds.given if isinstance(one, str)]
         return [*self._columns.read, *by_default, *self._of_filter]
 
     @cached_property
     def _of_filter(self) -> list[str]:
-        """The columns that the filter is of."""
+        """The columns that the filter uses."""
         if self.filter is None:
             return []
         return columns_in(self.filter, self._scanned.collect_schema())
 
     def collect(self, about: str, query: Callable[[pl.LazyFrame], Any]) -> pl.DataFrame:
-        """The answer of a query; on a terminal, with a progress bar meanwhile."""
+        """Run a query; on a terminal, show a progress bar."""
         inputs.check_same(self.found, self.read)
         with inputs.named_if_corrupt(self.found, self.read):
             if not sys.stderr.isatty():
@@ -181,7 +181,7 @@ class Asked:
         return inputs.rows_of_files(self.found, kept, self._of_filter)
 
     def _labels(self, log: PredictionLog[pl.LazyFrame], keys: list[IntoKey]) -> list[object] | None:
-        """The labels of a matrix: those typed, or, if their dtype knows none, that occur."""
+        """The labels of a matrix: typed, or found in the log if its dtype does not list them."""
         if (texts := self.typed.get("labels")) is not None:
             return [_label(log, "--labels", text) for text in texts]
         is_wide = not self.options["long"] and self.options["top"] is None
@@ -191,21 +191,21 @@ class Asked:
 
 
 def _bar(flag: str, texts: Sequence[str]) -> float | dict[str, float]:
-    """A threshold, or one for each of several metrics, as mcc=0.5."""
+    """A threshold, or one threshold per metric, such as mcc=0.5."""
     named = dict(text.rpartition("=")[::2] for text in texts)
     try:
         bars = {name.strip(): float(number) for name, number in named.items()}
     except ValueError:
-        msg = f"{flag} is a number, as 0.6, or of several metrics mcc=0.5: got {' '.join(texts)!r}"
+        msg = f"{flag} takes a number (0.6) or metric=number (mcc=0.5), got {' '.join(texts)!r}"
         raise ValueError(msg) from None
     if "" in bars and len(texts) > 1:
-        msg = f"{flag} is one number, or a number for each metric, as {flag} mcc=0.5"
+        msg = f"{flag} takes one number, or one number per metric, such as {flag} mcc=0.5"
         raise ValueError(msg)
     return bars.get("", bars)
 
 
 def _slice(_: str, texts: Sequence[str]) -> str | dict[str, str]:
-    """A word, or a slice by its keys, as country=US."""
+    """A word, or a slice by its keys, such as country=US."""
     named = dict(text.partition("=")[::2] for text in texts if "=" in text)
     return named if len(named) == len(texts) else texts[0]
 
@@ -214,13 +214,14 @@ _OF_TEXTS: Mapping[str, Callable[[str, Sequence[str]], object]] = {"bar": _bar, 
 
 
 def _label(log: PredictionLog[pl.LazyFrame], option: str, text: str) -> object:
-    """A label, in the dtype of the labels."""
+    """Convert typed text to a label, in the dtype of the labels."""
     dtype = log.meaning.label_dtype
     if dtype == pl.Boolean:
         label: object = {"true": True, "false": False}.get(text.lower())
     else:
         [label] = pl.Series([text]).cast(dtype, strict=False)
     if label is None:
-        msg = f"{option} {text!r} is no label: gold '{log.meaning.gold.name}' is {dtype}"
+        name = log.meaning.gold.name
+        msg = f"{option} {text!r} is not a label: column '{name}' (gold) is {dtype}"
         raise ValueError(msg)
     return label

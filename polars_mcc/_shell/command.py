@@ -1,4 +1,4 @@
-"""The command line: a command per verb, made from its signature and docstring."""
+"""The command line: one command per verb, built from the signature and docstring of the verb."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from polars_mcc._verbs.check import CheckError
 from polars_mcc._version import __version__
 from polars_mcc.prediction_log import PredictionLog
 
-_LISTED = 20  # files that a report names, at most
+_LISTED = 20  # maximum number of file names that are shown
 
 _METAVARS = {"column": "COLUMN", "key": "COLUMN", "label": "LABEL", "frame": "COUNTS"}
 _METAVARS |= {"metric": "METRIC", "thresholds": "NUMBER"}
@@ -44,46 +44,66 @@ _HAS_METAVARS = "metavar" in inspect.signature(Parameter).parameters  # from cyc
 Logs = Annotated[
     str,
     Parameter(
-        help="Parquet files, folders of them, or quoted globs; or CSV, NDJSON or IPC files; or "
-        "folders that are Delta or Iceberg tables, or stores of counts; or URLs, such as s3://; "
-        "or -, the standard input. A file named twice is read once. Where an option takes a "
-        "column, it is a name or SQL, as in --pred 'score >= 0.5' or --by \"date_trunc('week', ts) "
-        'AS week"; --by also takes each(a, b), rollup(a, b), cube(a, b), sets((a, b), a) and '
+        help="What to read: files, folders, quoted globs, URLs such as s3://, or - for the "
+        "standard input. Files are Parquet, CSV, NDJSON or IPC. A folder may also be a Delta "
+        "table, an Iceberg table or a store of counts. A file named twice is read once.\n\n"
+        "Options that take a column accept a name or SQL: --pred 'score >= 0.5', or --by "
+        "\"date_trunc('week', ts) AS week\".\n\n"
+        "--by also accepts each(a, b), rollup(a, b), cube(a, b), sets((a, b), a) and "
         "trailing(day, '7d').",
         allow_leading_hyphen=True,
     ),
 ]
 Filter = Annotated[
-    str | None, Parameter(help="Score only the rows for which this SQL holds.", name="--filter")
+    str | None,
+    Parameter(
+        help="Score only the rows where this SQL condition is true, such as \"country = 'DE'\".",
+        name="--filter",
+    ),
 ]
-_TO_A_FILE = "Write to a file (.parquet, .csv, .json, .ndjson or .md), whole or not."
+_AS_A_WHOLE = "An old file is replaced only when the new one is complete."
+_TO_A_FILE = f"Write the answer to a file (.parquet, .csv, .json, .ndjson or .md). {_AS_A_WHOLE}"
 Out = Annotated[Path | None, Parameter(help=_TO_A_FILE)]
 OutOrStore = Annotated[
     str | None,
     Parameter(
-        help=f"{_TO_A_FILE} Or keep the counts of each input in a folder or URL, a store, and "
-        "count only what it has not: run it every night. What is new is added, what has changed is "
-        "replaced, each row is counted once."
+        help=f"{_TO_A_FILE} Or keep the counts in a store: a folder or a URL. Each run then "
+        "counts only new inputs, and replaces the counts of changed inputs. Every row is counted "
+        "once, so you can run the command every night."
     ),
 ]
 OutReport = Annotated[
     Path,
-    Parameter(help="Write a page (.html), or its text (.md, .json), to a file, whole or not."),
+    Parameter(
+        help=f"Write the report to a file: a page (.html), or its text (.md, .json). {_AS_A_WHOLE}"
+    ),
 ]
 Form = Annotated[
-    outputs.Format, Parameter(help="Write in this format; a table is for reading.", name="--format")
+    outputs.Format,
+    Parameter(
+        help="The output format. Without this option, the suffix of --out decides. table and "
+        "markdown round numbers; the other formats keep every digit.",
+        name="--format",
+    ),
 ]
 Checksum = Annotated[
-    bool, Parameter(help="Compare the contents of inputs with those in the store, not their times.")
+    bool,
+    Parameter(
+        help="For a store: read every input, and find changed inputs by a checksum of the content. "
+        "Without this option, size and modification time (of an object: size and ETag) decide."
+    ),
 ]
 Forget = Annotated[
     bool,
-    Parameter(help="Drop the counts of inputs that are gone. Without this option they are listed."),
+    Parameter(
+        help="For a store: drop the counts of inputs that no longer exist. Without this option, "
+        "their counts stay, and the inputs are listed."
+    ),
 ]
 
 app = App(
     name="polars-mcc",
-    help="How good is each slice of a prediction log: the Matthews correlation coefficient.",
+    help="Score every slice of a prediction log with the Matthews correlation coefficient (MCC).",
     help_format="markdown",
     version=lambda: f"polars-mcc {__version__} on polars {pl.__version__}",
     default_parameter=Parameter(negative=(), negative_iterable=()),
@@ -95,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line.
 
     Raises:
-        SystemExit: Always; 1 if a check fails, 2 if something is wrong.
+        SystemExit: Always. The code is 1 if a check fails, and 2 after an error.
     """
     try:
         app(arguments, print_error=False, exit_on_error=False)
@@ -109,7 +129,7 @@ VERBS: Mapping[str, Callable[..., Any]] = {
     for name, verb in vars(PredictionLog).items()
     if not name.startswith("_") and name not in {"engine_counts", "from_store"}
 }
-"""The verbs that are commands: all that take a log of Polars."""
+"""The verbs that are commands: every verb that takes a Polars frame."""
 
 
 def _asked(
@@ -120,7 +140,7 @@ def _asked(
     as_text: Callable[[pl.DataFrame], str] | None = None,
     shown: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
 ) -> None:
-    """Write the answer of a verb to a file, or show it: all of it, or what is to be shown."""
+    """Write the answer of a verb to a file, or print it; `shown` selects what to print or write."""
     shown = shown or (lambda answer: answer)
     if out is None:
         answer = shown(asked.collect("", asked.answer))
@@ -136,11 +156,11 @@ def _asked(
     if form == "csv" and (formulas := outputs.formulas(answer)):
         first, *more = formulas
         others = f" and {len(more)} more" if more else ""
-        say(f"{out}: written as it is, but a spreadsheet would run {first!r}{others}")
+        say(f"{out}: warning: a spreadsheet would run {first!r}{others} as a formula")
 
 
 def _check(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
-    """Say which slices fail, if any does."""
+    """Print the slices that fail the check, and exit with code 1."""
     try:
         _asked(asked, out=out, form=form, as_text=_passed)
     except CheckError as error:
@@ -149,7 +169,7 @@ def _check(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
 
 
 def _worst(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
-    """Say what was looked at, also where nothing was found."""
+    """Say how many slices were tested, even if none is listed."""
 
     def shown(answer: pl.DataFrame) -> pl.DataFrame:
         preds = asked.log.meaning.preds
@@ -161,7 +181,7 @@ def _worst(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
         return shown if top is None else shown.head(top)
 
     top = asked.options["top"]
-    if top is not None and 1 <= top <= MOST:  # How many are behind is told of all.
+    if top is not None and 1 <= top <= MOST:  # The summary counts all slices.
         asked.options["top"] = None
     has_verdicts = asked.options["verdicts"]
     asked.options["verdicts"] = True
@@ -176,14 +196,15 @@ def _counts(
     forget: Forget = False,
     form: Form = "table",
 ) -> None:
-    """Write or show counts; or keep those of each input in a store, if `out` is a folder."""
+    """Write or print counts; if `out` is a folder or URL, keep the counts of each input there."""
     if out is None or not _is_store(out, form):
         if checksum or forget:
-            msg = "--checksum and --forget are for a store: --out names a folder then"
+            msg = "--checksum and --forget need a store: pass a folder or URL to --out"
             raise ValueError(msg)
         _asked(asked, out=None if out is None else Path(out), form=form)
         return
-    with _refusing(asked.logs, "what is counted is kept: run it again for the rest"):
+    done_is_kept = "the store keeps what was counted; run it again for the rest"
+    with _refusing(asked.logs, out, done_is_kept):
         asked = replace(asked, may_be_gone=forget)
         with ExitStack() as stack:
 
@@ -208,23 +229,23 @@ def _counts(
 
 
 _TOLD_OF_INPUTS: Mapping[Status, str] = {
-    "gone": "gone, and counted still; --forget drops the counts of",
-    "forgotten": "gone, and now forgotten",
+    "gone": "gone, but still counted (use --forget to drop their counts)",
+    "forgotten": "gone, and their counts are dropped",
 }
 
 
 def _is_store(out: str, form: outputs.Format) -> bool:
-    """Whether counts are to be kept in a folder, and not written to a file."""
+    """Whether `out` is a store (a folder or URL), and not a file."""
     if form != "table":
         return False
     if is_url(out) and Path(out).suffix:
-        msg = f"cannot write '{out}': --out is a file here, or the URL of a store, without a suffix"
+        msg = f"cannot write '{out}': --out is a local file, or the URL of a store without a suffix"
         raise ValueError(msg)
     return is_url(out) or Path(out).is_dir() or not Path(out).suffix
 
 
 def _report(asked: Asked, *, out: OutReport) -> None:
-    """Write a page, or its text: the name of the file tells."""
+    """Write a report in the format that the suffix of `out` names."""
     form = out.suffix.removeprefix(".")
     if form not in get_args(ReportFormat):
         endings = ", ".join(f".{one}" for one in get_args(ReportFormat))
@@ -242,18 +263,18 @@ def _report(asked: Asked, *, out: OutReport) -> None:
     page = written(asked.log, asked.keys, asked.collect, **asked.options, made_by=told)
     outputs.write_whole(out, page.encode)
     _say_what_is_not_read(asked.found)
-    say(f"a report is written to {out}")
+    say(f"report written to {out}")
 
 
 def _parameter(option: Option) -> Parameter:
-    """What is said of an option."""
+    """The flag, the help and the metavar of an option."""
     several = f" Repeat {option.flag} for several." if option.is_list else ""
     told: dict[str, Any] = {"metavar": _METAVARS.get(option.role)} if _HAS_METAVARS else {}
     return Parameter(name=option.flag, help=option.words + several, negative=(), **told)
 
 
 def _made(name: str, run: Callable[..., None]) -> None:
-    """Make the command of a verb: its options and words, and what `run` does with the answer."""
+    """Add the command of a verb to the app; `run` writes or prints the answer."""
     verb = VERBS[name]
     of_shell = [*inspect.signature(run, eval_str=True).parameters.values()][1:]
     of_shell = [one for one in of_shell if get_origin(one.annotation) is Annotated]
@@ -261,10 +282,10 @@ def _made(name: str, run: Callable[..., None]) -> None:
     def command(*logs: Logs, filter: Filter = None, **typed: Any) -> None:  # noqa: A002, ANN401
         for log in logs:
             if log.startswith("-") and log != inputs.STDIN:
-                say(f"there is no option {log}: --help lists them")
+                say(f"there is no option {log}; use --help to list the options")
                 raise SystemExit(2)
         given = {one.name: typed.pop(one.name) for one in of_shell if one.name in typed}
-        with _refusing(logs):
+        with _refusing(logs, given.get("out")):
             run(Asked(verb, logs, filter, typed), **given)
 
     [logs, of_log, _] = inspect.signature(command, eval_str=True).parameters.values()
@@ -276,7 +297,7 @@ def _made(name: str, run: Callable[..., None]) -> None:
             annotation=Annotated[option.hint, _parameter(option)],
         )
         for option in (*options_of(verb), *options_of(PredictionLog.__init__))
-        if option.name != "format"  # which the name of the file tells
+        if option.name != "format"  # The suffix of --out decides.
     ]
     parameters = [logs, *options, of_log, *of_shell]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -294,9 +315,9 @@ for _name in VERBS:
 
 @app.command
 def metrics() -> None:
-    """List the metrics that `by --metric` takes.
+    """List the metrics that `--metric` accepts.
 
-    What is from "positive" is of one class against the rest (--positive).
+    Metrics with "positive" in the column "from" score one class against the rest (see --positive).
     """
     show(table(registry.metrics().select("metric", "from", "range", "formula")))
 
@@ -304,7 +325,8 @@ def metrics() -> None:
 def _passed(judged: pl.DataFrame) -> str:
     passes = (judged["verdict"] == "passes").sum()
     others = judged.height - passes
-    return f"{passes} slices pass" + (f", {others} are not judged" if others else "")
+    passed = "1 slice passes" if passes == 1 else f"{passes} slices pass"
+    return passed + (f", {others} not judged" if others else "")
 
 
 def _listed(files: list[str]) -> list[str]:
@@ -313,17 +335,20 @@ def _listed(files: list[str]) -> list[str]:
 
 
 @contextmanager
-def _refusing(logs: Sequence[str], interrupted: str = "nothing is written") -> Iterator[None]:
-    """Say in a line why there is no answer."""
+def _refusing(
+    logs: Sequence[str], out: object, interrupted: str = "nothing is written"
+) -> Iterator[None]:
+    """Print an expected error as one line, and exit with code 2 (130 after Ctrl-C)."""
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        what, places = reason(error), [str(one).rstrip("/") for one in (*logs, out) if one]
+        if isinstance(error, MissingColumn):  # A column may be called as a log is.
+            what, places = error.told(_label_options(error)), []
         more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
-        named = f"{logs[0]}{more}: " if logs else ""
-        if isinstance(error, MissingColumn):
-            say(named + error.told(f"--{error.role} label"))
-        else:
-            say(named + reason(error))
+        # No prefix where the message names a log or the output itself.
+        is_named = any(f"'{place}{end}" in what for place in places for end in "'/")
+        say(what if is_named or not logs else f"{logs[0]}{more}: {what}")
         raise SystemExit(2) from None
     except ModuleNotFoundError as error:
         say(str(error))
@@ -333,10 +358,22 @@ def _refusing(logs: Sequence[str], interrupted: str = "nothing is written") -> I
         raise SystemExit(130) from None
 
 
+def _label_options(error: MissingColumn) -> str:
+    """The options that name the labels of a log."""
+    columns = [(role, error.options.get(role)) for role in ("gold", "pred")]
+    return shlex.join(
+        word
+        for role, found in columns
+        for name in (found if isinstance(found, list) else [found])
+        if isinstance(name, str)
+        for word in (f"--{role}", name)
+    )
+
+
 def _print(
     answer: pl.DataFrame, form: outputs.Format, as_text: Callable[[pl.DataFrame], str]
 ) -> None:
-    """Write to the standard output: as it is to a file or a program, visible to a terminal."""
+    """Write to the standard output; on a terminal, control characters become escapes."""
     if form == "table":
         show(as_text(answer))
         return
@@ -345,7 +382,7 @@ def _print(
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
     elif form == "parquet":
-        say("a terminal cannot show parquet: add --out FILE, or > FILE")
+        say("a terminal cannot show parquet: use --out FILE, or > FILE")
         raise SystemExit(2)
     else:
         sys.stdout.write(visible_lines(data.decode()))
@@ -353,4 +390,4 @@ def _print(
 
 def _say_what_is_not_read(found: inputs.Logs) -> None:
     if found.others:
-        say(f"not read, as not {found.kind.name} files: {', '.join(found.others)}")
+        say(f"not read (not {found.kind.name} files): {', '.join(found.others)}")

@@ -1,4 +1,4 @@
-"""The inputs of the command line: logs found, checked, and scanned as one."""
+"""The inputs of the command line: find logs, check them, scan them as one frame."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from polars_mcc._store.places import (
     looked_up,
 )
 
-STDIN = "-"  # the path of the standard input, which is read whole
+STDIN = "-"  # the path of the standard input; it is read into memory
 
 
 @dataclass(frozen=True)
 class Logs:
-    """The files of one kind that a user named, and the files in her folders that are not.
+    """The files of one format that a user named, and the other files in the named folders.
 
-    Of a table (Delta, Iceberg), or a store of counts, which is not to be read as the files that it
-    has, its folder.
+    A Delta table, an Iceberg table or a store of counts is one entry, its folder: to read all files
+    in the folder would be wrong.
     """
 
     files: list[str]
     others: list[str]
     kind: Kind
     options: Options | None = None
-    listed: dict[str, Listed] = field(default_factory=dict)  # objects that were looked up
+    listed: dict[str, Listed] = field(default_factory=dict)  # objects, with size and version
 
     def alone(self, file: str) -> Logs:
-        """One of the files."""
+        """The same for one of the files."""
         return replace(self, files=[file], others=[])
 
     @cached_property
     def schemas(self) -> dict[str, pl.Schema]:
-        """The columns of each file that is not a URL."""
+        """The schema of each local file."""
         return {file: self._schema(file) for file in self.files if not is_url(file)}
 
     def _schema(self, file: str) -> pl.Schema:
@@ -64,19 +64,19 @@ class Logs:
             raise _unreadable(file, self.kind.name, error) from error
 
     def scan_one(self, file: str) -> pl.LazyFrame:
-        """One of the files, by what its kind is scanned with."""
+        """Scan one of the files with the reader of its format."""
         is_found = self.kind.is_folder is None and (not is_url(file) or file in self.listed)
         name = glob.escape(file) if is_found else file
         return self.kind.scan(name, storage_options=self.options)
 
     @cached_property
     def places(self) -> dict[str, str]:
-        """Where each of the files is."""
+        """The real path of each file."""
         return places(self.files)
 
     @cached_property
     def partitions(self) -> set[str]:
-        """The folders `name=value` that all Parquet files are in, which are columns too."""
+        """The hive partition columns that all Parquet files have, from folders `name=value`."""
         if self.kind is not PARQUET or not self.files:
             return set()
         return set.intersection(*({*partition_columns(file)} for file in self.files))
@@ -89,17 +89,17 @@ def find(
     expand: bool = False,
     may_be_gone: bool = False,
 ) -> Logs:
-    """Look up files, globs and folders, each file once.
+    """Find the files of paths, globs and folders, each file once.
 
-    A folder may be a table of Delta or Iceberg, or a store of counts; of another, the Parquet files
-    are read, or else those of the one other kind there is. Hidden files, and those that begin with
-    `_`, are bookkeeping of other tools. The globs and folders of a URL are left for Polars, or
-    expanded here, where it has to be known which objects there are. If files may be gone, it is no
-    error that there are none.
+    A folder may be a Delta table, an Iceberg table or a store of counts. From any other folder, the
+    Parquet files are read; without Parquet files, the files of the one other format in it. Files
+    whose names begin with `.` or `_` are skipped: they belong to other tools. Polars expands the
+    globs and folders of URLs, unless `expand` is true: then they are listed here. With
+    `may_be_gone`, a path without files is no error.
     """
     if STDIN in paths:
         if list(paths) != [STDIN]:
-            msg = "the standard input (-) is a log of its own: name no other file beside it"
+            msg = "the standard input (-) cannot be combined with other logs; pass it alone"
             raise ValueError(msg)
         return Logs([STDIN], [], PARQUET)
     files: dict[str, Kind] = {}
@@ -124,12 +124,15 @@ def find(
             is_folder = Path(path).is_dir() or path.endswith("/")
             what = "no .parquet file in folder" if is_folder else "no file"
             kinds = "a Parquet file, a folder of them, a quoted glob, or a store of counts"
-            msg = f"{what} '{path}'; name {kinds}"
+            is_word = path.isidentifier() and not is_folder
+            hint = f"; for several values of an option, repeat it: --by a --by {path}"
+            msg = f"{what} '{path}'; pass {kinds}{hint if is_word else ''}"
             raise FileNotFoundError(msg)
         files |= found
     by_name = {kind.name: kind for kind in files.values()}
     if len(by_name) > 1:
-        msg = f"the files are of several kinds, {', '.join(sorted(by_name))}: score them apart"
+        formats = " and ".join(sorted(by_name))
+        msg = f"cannot read {formats} as one log; score each on its own"
         raise ValueError(msg)
     _check_names(file for file, kind in files.items() if kind.is_folder is None)
     [kind] = by_name.values() or [PARQUET]
@@ -137,10 +140,10 @@ def find(
 
 
 def scan(logs: Logs, paths: str | None = None) -> pl.LazyFrame:
-    """Scan files of one kind as one log; with a column of this name that says which, if Parquet."""
+    """Scan files of one format as one log; `paths` names a column for the file (Parquet only)."""
     if logs.files == [STDIN]:
         return _from_bytes(sys.stdin.buffer.read()).lazy()
-    logs.schemas  # noqa: B018 - the first that cannot be read is named
+    logs.schemas  # noqa: B018 - raises an error that names an unreadable file
     if logs.kind is not PARQUET:
         return pl.concat(map(logs.scan_one, logs.files), how="diagonal_relaxed")
     return pl.scan_parquet(
@@ -149,14 +152,14 @@ def scan(logs: Logs, paths: str | None = None) -> pl.LazyFrame:
         include_file_paths=paths,
         hive_partitioning=bool(logs.partitions),
         extra_columns="ignore",
-        # A filter must not lose the rows of a row group whose statistics are wrong.
+        # If the row group statistics of a file were wrong, a filter would lose rows.
         use_statistics=False,
         glob=any(is_url(file) and file not in logs.listed for file in logs.files),
     )
 
 
 def check_same(logs: Logs, columns: Iterable[str]) -> None:
-    """Raise a SchemaError unless the columns that are read are the same in all files."""
+    """Raise a SchemaError if a column that is read is missing or has another dtype in a file."""
     if logs.files == [STDIN]:
         return
     for column in dict.fromkeys(columns):
@@ -164,7 +167,7 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
             continue
         having = {file: read[column] for file, read in logs.schemas.items() if column in read}
         if not having:
-            continue  # missing everywhere: the query says so, and knows the nearest name
+            continue  # Missing everywhere: the query raises, with the nearest name.
         first, dtype = next(iter(having.items()))
         for file in logs.schemas:
             if file not in having:
@@ -173,7 +176,7 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
             if having[file] != dtype:
                 msg = (
                     f"column '{column}' is {dtype} in '{first}' but {having[file]} in '{file}'; "
-                    "write it alike, or score them apart"
+                    "write it with one dtype, or score them apart"
                 )
                 raise pl.exceptions.SchemaError(msg)
 
@@ -183,9 +186,9 @@ def rows_of_files(
     where: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None,
     columns: Collection[str] = (),
 ) -> list[int | None]:
-    """How many rows of each file a filter leaves, where footers and names of folders tell it.
+    """Count the rows of each file after a filter, from footers and folder names; else None.
 
-    `columns` are those that the filter is of.
+    A filter is possible only on partition columns. `columns` are the columns that the filter uses.
     """
     is_local = not any(map(is_url, logs.files)) and logs.files != [STDIN]
     is_told = where is None or logs.partitions.issuperset(columns)
@@ -198,7 +201,7 @@ def rows_of_files(
 
 @contextmanager
 def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
-    """If reading fails, find the first file whose `columns` cannot be read, and name it."""
+    """If a scan fails, raise an error that names the first file with unreadable `columns`."""
     try:
         yield
     except (pl.exceptions.ComputeError, pl.exceptions.PanicException):
@@ -219,7 +222,7 @@ def _in_folder(folder: str) -> list[str]:
 
 
 def _objects(url: str, options: Options | None) -> list[Listed]:
-    """The objects that a URL names: itself, those that match it, or those below it."""
+    """The objects that a URL names: one object, the matches of a glob, or all below a folder."""
     if by_suffix(url) is not None and (found := looked_up(url, options)) is not None:
         return [found]
     folder = before_pattern(url)
@@ -230,7 +233,7 @@ def _objects(url: str, options: Options | None) -> list[Listed]:
 
 
 def _as_regex(pattern: str) -> str:
-    """A glob as a regular expression: ** is any depth of folders, * not a folder."""
+    """Convert a glob to a regular expression: ** matches any depth of folders, * no slash."""
     of_parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]*\])", pattern)
     is_set = re.compile(r"\[.*\]").fullmatch
@@ -239,12 +242,13 @@ def _as_regex(pattern: str) -> str:
 
 
 def _of_one_kind(folder: str, inside: Sequence[str]) -> tuple[dict[str, Kind], list[str]]:
-    """The files of the kind that a folder is read as, and the others."""
+    """Split the files in a folder: the files of the format to read, and the others."""
     files = [file for file in inside if not file.rpartition("/")[2].startswith((".", "_"))]
     kinds = {file: by_suffix(file) for file in files}
     known = sorted({kind.name for kind in kinds.values() if kind is not None})
     if len(known) > 1 and PARQUET.name not in known:
-        msg = f"folder '{folder}' has files of several kinds, {', '.join(known)}: name a glob"
+        formats = " and ".join(known)
+        msg = f"folder '{folder}' has {formats} files; pass a quoted glob for one format"
         raise ValueError(msg)
     wanted = PARQUET.name if PARQUET.name in known else "".join(known)
     found = {file: kind for file, kind in kinds.items() if kind is not None and kind.name == wanted}
@@ -252,21 +256,21 @@ def _of_one_kind(folder: str, inside: Sequence[str]) -> tuple[dict[str, Kind], l
 
 
 def _check_names(files: Iterable[str]) -> None:
-    """Raise a ValueError if files are part of a store, or have names that are no text."""
+    """Raise a ValueError if files are part of a store, or if a name is not UTF-8."""
     folders: dict[str, None] = {}
     for file in files:
         try:
             file.encode()
         except UnicodeEncodeError:
-            msg = f"the name of {file!r} is no UTF-8: call it otherwise"
+            msg = f"the name of {file!r} is not UTF-8; rename the file"
             raise ValueError(msg) from None
         if not is_url(file):
             folders[file.rpartition("/")[0] or "."] = None
     for folder in folders:
         if Path(folder, MARK).is_file():
             msg = (
-                f"'{folder}' is a store of counts: name this folder alone, and not its files, some "
-                "of which are no longer valid"
+                f"'{folder}' is a store of counts; pass this folder, not its files: some of them "
+                "are no longer valid"
             )
             raise ValueError(msg)
 
@@ -276,7 +280,7 @@ def _each_once(files: Iterable[str]) -> list[str]:
 
 
 def places(files: Iterable[str]) -> dict[str, str]:
-    """Where each file is, without links."""
+    """The real path of each file: symbolic links are resolved."""
     folders: dict[str, str] = {}
     found = {}
     for file in files:
@@ -285,7 +289,7 @@ def places(files: Iterable[str]) -> dict[str, str]:
             found[file] = file
         elif os.path.islink(file) or not name:  # noqa: PTH114 - thousands of inputs
             real = os.path.realpath(file)
-            # What is in folders that are columns is there, wherever the link leads.
+            # A link keeps its own path if the target has other partition folders.
             is_alike = partitions(file) == partitions(real)
             found[file] = real if is_alike else os.path.abspath(file)  # noqa: PTH100 - as above
         else:
@@ -296,7 +300,7 @@ def places(files: Iterable[str]) -> dict[str, str]:
 
 
 def _from_bytes(data: bytes) -> pl.DataFrame:
-    """A log that came through a pipe, of the kind that it begins like."""
+    """Read a log from a pipe; its first bytes tell the format."""
     piped = [kind for kind in KINDS if kind.read is not None]
     kind = next(kind for kind in piped if data.lstrip().startswith(kind.begins))
     assert kind.read is not None  # noqa: S101 - for the type checker
@@ -316,5 +320,5 @@ def _check_readable(log: Logs, columns: Sequence[str]) -> None:
 
 def _unreadable(file: str, kind: str, error: BaseException) -> pl.exceptions.ComputeError:
     first = str(error).split("\n", 1)[0]
-    msg = f"'{file}' cannot be read as {kind} ({first}); leave it out or write it again"
+    msg = f"'{file}' cannot be read as {kind} ({first}); leave it out, or write it again"
     return pl.exceptions.ComputeError(msg)

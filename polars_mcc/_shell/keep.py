@@ -1,27 +1,30 @@
-"""Counts that are kept: what is new in logs is counted, and put into a store, exactly once.
+"""Keep counts in a store: count only new and changed inputs, each row exactly once.
 
-What is promised, and the tests of it in `tests/shell/` and `tests/store/`:
+The guide, *Nightly counts*, shows how to use it. The promises, each with its tests in
+`tests/shell/` and `tests/store/`:
 
-- what is kept is not read again: `test_no_rows_are_read_again`,
+- an input with counts in the store is not read again: `test_no_rows_are_read_again`,
   `test_no_input_is_opened_that_a_listing_tells`, `test_files_that_a_table_keeps_are_not_read_again`
-- what has changed is replaced: `test_what_is_new_is_counted_and_what_has_changed_is_replaced`,
+- the counts of a changed input are replaced:
+  `test_what_is_new_is_counted_and_what_has_changed_is_replaced`,
   `test_an_etag_tells_what_sizes_do_not`, `test_checksums_see_what_sizes_and_times_do_not`
-- what changes meanwhile is counted as it is then:
+- an input that changes during the run is counted as it is after the change:
   `test_an_input_that_changes_meanwhile_is_counted_as_it_is_then`,
   `test_an_object_that_changes_after_it_was_listed_is_counted_as_it_is_then`
-- what was moved takes its counts along: `test_what_is_moved_takes_its_counts_along`,
+- a moved input keeps its counts: `test_what_is_moved_takes_its_counts_along`,
   `test_what_is_moved_takes_its_counts_along_and_what_is_gone_can_be_forgotten`
-- the counts of what was deleted stay, until they are forgotten:
+- the counts of a deleted input stay until the user drops them with `forget`:
   `test_counts_of_what_is_deleted_stay`, `test_a_late_listing_of_inputs_loses_nothing`,
   `test_only_what_is_gone_from_where_was_looked_is_forgotten`
-- a store follows the newest version of a table, in steps that are whole:
+- a store follows the newest version of a table, and shows no query a part of a version:
   `test_a_delta_table_is_counted_version_by_version`,
   `test_an_iceberg_table_is_counted_version_by_version`,
   `test_a_step_of_a_table_is_taken_as_a_whole`, `test_a_step_that_cannot_be_taken_is_not_begun`
-- kill it at any moment, run it several times at once: `test_a_process_that_dies_at_every_step`,
-  `test_processes_that_are_killed`, `test_of_two_steps_from_one_state_one_is_done`,
+- it may be killed at any moment, and run several times at once:
+  `test_a_process_that_dies_at_every_step`, `test_processes_that_are_killed`,
+  `test_of_two_steps_from_one_state_one_is_done`,
   `test_a_process_that_slept_for_days_does_no_harm`, `test_a_late_listing_hides_nothing`
-- an input that cannot be read keeps no other out: `test_a_damaged_input_does_not_keep_others_out`
+- an unreadable input does not stop the others: `test_a_damaged_input_does_not_keep_others_out`
 """
 
 from __future__ import annotations
@@ -51,53 +54,54 @@ def keep_counts(
     gold: str = defaults.GOLD,
     pred: str | Sequence[str] = defaults.PRED,
     weight: str | None = None,
-    filter: str | None = None,  # noqa: A002 - as the command line has it
+    filter: str | None = None,  # noqa: A002 - the name of the option
     checksum: bool = False,
     forget: bool = False,
     storage_options: Options | None = None,
 ) -> pl.DataFrame:
-    """Count what is new in logs, and keep the counts in a store: each row exactly once.
+    """Count new and changed inputs, and keep their counts in a store: each row exactly once.
 
-    Files whose counts are kept are not read again. If a file has changed, its new counts replace
-    the old. If it was moved and has its name still, its counts move too. A file that was renamed or
-    copied is new. If a file was deleted, its counts stay, until you `forget` them. Of a table of
-    Delta or Iceberg, the store follows the newest version: it reads the files that the table has
-    added, and drops the counts of those that the table has removed. Call it as often as you like,
-    kill it at any moment, run it several times at once: no row is counted twice, and when it
-    returns none is missing.
+    Files that the store has counts of are not read again. If a file changes, its new counts replace
+    the old ones. A file that moves to another folder under the same name keeps its counts. A
+    renamed or copied file is new. The counts of a deleted file stay until you pass `forget`. The
+    store follows the newest version of a Delta or Iceberg table: it counts the files that were
+    added to the table, and drops the counts of the files that were removed from it. You may call
+    the function at any time, kill it at any moment, and run it several times at once. No row is
+    counted twice. When the function returns, no row is missing.
 
     Args:
-        logs: Files, folders of them, or globs: Parquet, CSV, NDJSON or IPC; or tables of Delta or
-            Iceberg. Paths and URLs (`s3://`, `gs://`, `az://`) may be mixed.
-        store: A folder, or the URL of one; it is made if there is none.
-        *keys: What makes slices, as it is typed on the command line: names of columns, or SQL.
-        gold: The true label, likewise.
-        pred: The predicted label, or several models, likewise.
-        weight: How many rows a row stands for, likewise.
-        filter: A condition in SQL: only rows for which it holds are counted.
-        checksum: Read files to see if they have changed. Otherwise a file has changed if its size
-            or its time of modification has; an object, if its size or its ETag has.
-        forget: Drop the counts of files and tables that are gone from below what `logs` names.
-            Without it they are only listed.
-        storage_options: Credentials and settings of an object storage, as Polars takes them. None:
-            the environment has them.
+        logs: Files, folders or globs. Files are Parquet, CSV, NDJSON or IPC. A folder may be a
+            Delta or Iceberg table. Paths and URLs (`s3://`, `gs://`, `az://`) may be mixed.
+        store: A folder, or the URL of a folder. It is created if it does not exist.
+        *keys: What makes slices, as on the command line: column names, or SQL.
+        gold: The true label, a column name or SQL.
+        pred: The predicted label, a column name or SQL, or a list of them for several models.
+        weight: How many rows a row stands for, a column name or SQL.
+        filter: A condition in SQL. Only the rows where it is true are counted.
+        checksum: Read every file, and find changed files by a checksum of the content. Otherwise a
+            file has changed if its size or modification time differs, and an object if its size or
+            ETag differs.
+        forget: Drop the counts of files and tables that no longer exist in the places that `logs`
+            names. Otherwise they are only listed.
+        storage_options: Credentials and settings for object storage, as in Polars. None: taken from
+            the environment.
 
     Returns:
-        A DataFrame, a row per file, with `input` (String), its path; `status` (Enum): `"counted"`,
-        `"replaced"`, `"moved"`, `"unchanged"`; `"removed"` from a table; `"gone"` from where it
-        was, or now `"forgotten"`; and `rows` (Int64; Float64 for float weights), how many rows its
-        counts stand for.
+        A DataFrame with a row per file. Its columns are `input` (String), the path; `status`
+        (Enum): `"counted"`, `"replaced"`, `"moved"`, `"unchanged"`, `"removed"` (from a table),
+        `"gone"` (it no longer exists) or `"forgotten"` (gone, and its counts are dropped); and
+        `rows` (Int64; Float64 for float weights), how many rows the counts stand for.
 
-    Score the store as you would the log: `PredictionLog.from_store(store).by(*keys)`.
+    Score the store like the log: `PredictionLog.from_store(store).by(*keys)`.
 
     Raises:
         ValueError: The folder is not a store, or its counts are of other columns.
         polars.exceptions.SchemaError: A column has another dtype than in the other inputs.
-        OSError: The store cannot be written to; or a file changed each time that it was counted.
-        ModuleNotFoundError: There is a URL, and obstore is not installed.
+        OSError: The store cannot be written to, or a file changed each time it was counted.
+        ModuleNotFoundError: A URL is given, and obstore is not installed.
 
-    If files cannot be read, the first is named, when all others have been counted. Errors of
-    `counts` are raised too.
+    If files cannot be read, all others are counted first. Then an error names the first unreadable
+    file. Errors of `counts` are raised too.
 
     Examples:
         >>> import tempfile
@@ -128,9 +132,10 @@ def kept(
     forget: bool,
     watch: Callable[[Logs], Callable[[int], None]] = lambda _: lambda _: None,
 ) -> pl.DataFrame:
-    """Count what is new in the files.
+    """Count new and changed inputs, and keep their counts in a store.
 
-    `watch` is told which files are to be counted. What it returns is told how many rows each has.
+    `watch` is called with the files to count, and returns a function. That function is called with
+    the number of rows of each counted file: a progress bar.
     """
     _check_outside(asked.logs, asked.found, store)
     log = Files(asked.found, checksum=checksum)
@@ -146,11 +151,11 @@ def kept(
         (file, error), *others = keeping.failures.items()
         what = reason(error)
         named = "" if file in what else f"'{file}': "
-        more = f" (and so {len(others)} more)" if others else ""
-        has = "is as it was" if keeping.is_as_it_was else "has the counts of all other inputs"
+        more = f" (and {len(others)} more inputs)" if others else ""
+        has = "is unchanged" if keeping.is_as_it_was else "has the counts of all other inputs"
         msg = f"{named}{what}{more}; the store '{store}' {has}"
         known = [one for one in type(error).__mro__ if "polars_mcc" not in one.__module__]
-        raise known[0](msg) from error  # An error of ours may take more than a message.
+        raise known[0](msg) from error  # Our own errors may need more arguments.
     return pl.DataFrame(
         done,
         schema={"input": pl.String(), "status": pl.Enum(STATUSES), "rows": keeping.rows_dtype},
@@ -160,17 +165,17 @@ def kept(
 
 
 def _check_outside(logs: Sequence[str], found: Logs, store: str) -> None:
-    """Raise a ValueError if a log is in the store, the store in a log, or a log is a pipe."""
+    """Raise a ValueError if a log is inside the store, the store inside a log, or a log is `-`."""
     if found.files == [inputs.STDIN]:
-        msg = "a store keeps the counts of files: write the standard input to one, and name it"
+        msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
         raise ValueError(msg)
     path = store if is_url(store) else os.path.realpath(store)
     is_inside = is_below([store])
     for file, where in found.places.items():
         if is_inside(where):
-            msg = f"'{file}' is in the store '{store}' itself: have the store outside of the logs"
+            msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
             raise ValueError(msg)
     for log in logs:
         if before_pattern(log) is None and is_below([log])(path):
-            msg = f"the store '{store}' is in the log '{log}': have the store outside of the logs"
+            msg = f"the store '{store}' is inside the log '{log}'; use a store outside the logs"
             raise ValueError(msg)

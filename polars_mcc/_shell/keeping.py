@@ -1,4 +1,4 @@
-"""Inputs on their way into a store: which are new, what they count, and who was faster."""
+"""Put the counts of inputs into a store, while other processes may do the same."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ Status: TypeAlias = Literal[
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 _Counted: TypeAlias = tuple[Input, pl.DataFrame, Input | None]
-"""An input, its counts, and what the store had of it when it was looked at."""
+"""An input, its counts, and the entry of the input in the store before the count."""
 
 _TRIES = 5
-_OFTEN = 1.0  # seconds after which what is counted is put into the store
+_OFTEN = 1.0  # seconds between two writes to the store
 
 
 @dataclass
 class Keeping:
-    """Inputs on their way into a store."""
+    """The state of one run that puts the counts of inputs into a store."""
 
     asked: Asked
     files: Files
@@ -46,16 +46,16 @@ class Keeping:
     done: dict[str, tuple[Status, float]] = field(default_factory=dict)
     failures: dict[str, Exception] = field(default_factory=dict)
     is_as_it_was: bool = False
-    """Whether nothing was put into the store, as a step could not be taken as a whole."""
+    """Whether the store is unchanged because a new version of a table could not be read fully."""
     schema: dict[str, str] = field(init=False)
-    """The columns of the counts, and their dtypes."""
+    """The schema of the counts."""
     _pending: list[_Counted] = field(default_factory=list)
     _note: Callable[[int], None] | None = None
 
     def make(self) -> None:
-        """Make the folder a store, or see that it is one of the same counts."""
+        """Create the store, or check that it has counts of the same columns and filter."""
         self.failures |= self.files.failures
-        wanted = _wanted(self.asked)
+        wanted = _wanted(self.asked, self.store.path)
         known = self.store.known()
         if known is None:
             counts, columns = self._first()
@@ -64,20 +64,19 @@ class Keeping:
         for name, value in wanted.items():
             if known.get(name) != value:
                 msg = (
-                    f"'{self.store.path}' has counts with {name}={known.get(name)!r}, not "
-                    f"{value!r}: ask for the same, in the same words and order, or name another "
-                    "folder"
+                    f"the store '{self.store.path}' has counts with {name}={known.get(name)!r}, "
+                    f"not {value!r}; pass the same words in the same order, or use another store"
                 )
                 raise ValueError(msg)
         self.schema = known["schema"]
 
     @property
     def rows_dtype(self) -> pl.DataType:
-        """The dtype of numbers of rows."""
+        """The dtype of row counts."""
         return pl.Float64() if self.schema[N] == str(pl.Float64()) else pl.Int64()
 
     def _first(self) -> tuple[pl.LazyFrame, dict[str, object]]:
-        """The counts of the first input that can be read."""
+        """The counts of the first readable input, and the description of the log."""
         failures: list[Exception] = []
         for path in [*self.files.now]:
             with _collected(failures):
@@ -86,10 +85,10 @@ class Keeping:
                 counts.collect_schema()
                 return counts, description(asked.log)
         failures += self.files.failures.values()
-        raise next(iter(failures), FileNotFoundError("there are no inputs: all have been deleted"))
+        raise next(iter(failures), FileNotFoundError("all inputs have been deleted"))
 
     def keep(self) -> None:
-        """Have the store hold the counts of each input as it is now."""
+        """Count until the store has the counts of each input as it is now."""
         for tried in itertools.count():
             state = self.store.state()
             self.files.catch_up(state.tables)
@@ -101,9 +100,9 @@ class Keeping:
                 return
             if tried == _TRIES:
                 name = self.files.shown.get(late[0], late[0])
-                msg = f"'{name}' changes while it is counted; try again when it is whole"
+                msg = f"'{name}' changes while it is counted; try again when it is complete"
                 raise OSError(msg)
-            # A table takes a step as a whole: no query sees a part of a version.
+            # All changes of a table are one write: no query sees a part of a version.
             tables = self.files.versions
             is_one_step = any(one.table in tables for one in state.inputs.values())
             latest = time.monotonic()
@@ -123,23 +122,24 @@ class Keeping:
             self._put(of_tables=True)
 
     def _removed(self, state: State) -> list[Input]:
-        """The files of tables that the store has, and that the tables have no more."""
+        """The files in the store that are no longer part of their tables."""
         now, tables = self.files.now, self.files.versions
         return [
             one for path, one in state.inputs.items() if one.table in tables and path not in now
         ]
 
     def _todo(self, state: State) -> dict[str, Input | None]:
-        """The inputs that are to be counted, each with what the store has of it.
+        """The inputs to count, each with its entry in the store, if any.
 
-        What was moved, or is known by a new time, is not: its counts are pending.
+        A moved input, or one with a new time but the same content, is not counted again: its old
+        counts become pending under the new entry.
         """
         todo: dict[str, Input | None] = {}
         known, now = state.inputs, self.files.now
         self.done = {
             path: told for path, told in self.done.items() if path in now or told[0] == "removed"
         }
-        again: dict[str, Input] = {}  # by what it is called now: counts that are valid still
+        again: dict[str, Input] = {}  # counts that are still valid, by the new path
         from_where = moved(now, known, self.asked.storage_options)
         for path, one in now.items():
             if path in self.failures:
@@ -164,15 +164,15 @@ class Keeping:
         return todo
 
     def _counted(self, chunk: Sequence[str]) -> list[tuple[Input, pl.DataFrame]]:
-        """The counts of some inputs, as each was before and after they were counted."""
+        """Count some inputs. Inputs that changed during the count are left out, and tried again."""
         try:
             asked = self.asked.of(self.files.scan(chunk))
             answer = counts_to_keep(asked.log, [*asked.keys, FILE]).collect()
             self._check_schema(chunk[0], answer)
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
-            if len(chunk) > 1:  # Each alone: which is it?
+            if len(chunk) > 1:  # Count each alone, to find the one that fails.
                 return [counted for path in chunk for counted in self._counted([path])]
-            if not self.files.look(chunk):  # It was deleted meanwhile.
+            if not self.files.look(chunk):  # It was deleted during the count.
                 del self.files.now[chunk[0]]
                 return []
             is_panic = not isinstance(error, Exception)
@@ -198,20 +198,20 @@ class Keeping:
     def _check_schema(self, file: str, answer: pl.DataFrame) -> None:
         if {*answer.columns} - {FILE} != {*self.schema}:
             msg = (
-                f"the counts of '{file}' would have the columns {answer.drop(FILE).columns}, but "
-                f"'{self.store.path}' has {[*self.schema]}: keep them elsewhere"
+                f"the counts of '{file}' have the columns {answer.drop(FILE).columns}, but the "
+                f"store '{self.store.path}' has {[*self.schema]}; use another store"
             )
             raise pl.exceptions.SchemaError(msg)
         for name, dtype in answer.schema.items():
             if name != FILE and str(dtype) != self.schema[name]:
                 msg = (
-                    f"column '{name}' is {dtype} in '{file}', but {self.schema[name]} in the "
-                    f"inputs that '{self.store.path}' has: write it alike, or keep it elsewhere"
+                    f"column '{name}' is {dtype} in '{file}', but {self.schema[name]} in the store "
+                    f"'{self.store.path}'; write it as {self.schema[name]}, or use another store"
                 )
                 raise pl.exceptions.SchemaError(msg)
 
     def _put(self, *, of_tables: bool = False) -> None:
-        """Put what is pending into the store, unless another process was faster."""
+        """Write pending counts to the store, except those that another process has written."""
         while self._pending or of_tables:
             state = self.store.state()
             if self.files.catch_up(state.tables):
@@ -236,7 +236,7 @@ class Keeping:
         self._pending.clear()
 
     def _ready(self, state: State) -> list[_Counted]:
-        """What is pending still. What another process has counted, is as it is now in one of us."""
+        """The pending counts that are neither outdated nor already written by another process."""
         others = [
             one
             for one, _, before in self._pending
@@ -251,13 +251,13 @@ class Keeping:
         ]
 
     def _change(self, state: State, change: Change) -> bool:
-        with said_of_disk(f"cannot write to '{self.store.path}'"):
+        with said_of_disk(f"cannot write to the store '{self.store.path}'"):
             return self.store.change(state, change)
 
     def gone(self, named: Sequence[str]) -> list[Input]:
-        """The inputs of the store that are no longer where they were, below what was named.
+        """The inputs in the store that no longer exist, in the places that the user named.
 
-        Each is looked up: a listing may be late, and a glob has only what matches it.
+        Each input is looked up by name: a listing may be late, and a glob lists only its matches.
         """
         files, options = self.files, self.asked.storage_options
         is_named = is_below(named)
@@ -277,7 +277,7 @@ class Keeping:
         ]
 
     def drop(self, gone: Sequence[Input]) -> None:
-        """Drop the counts of inputs, unless another process has counted them again."""
+        """Drop the counts of inputs, except those that another process has counted again."""
         while True:
             state = self.store.state()
             dropped = [one.path for one in gone if state.inputs.get(one.path) == one]
@@ -286,7 +286,7 @@ class Keeping:
 
 
 def _total(counts: pl.Series) -> float:
-    """How many rows counts stand for, without an overflow."""
+    """Add up row counts without an overflow."""
     if counts.dtype.is_integer():
         counts = counts.cast(pl.Int128)
     total: float = counts.sum()  # type: ignore[assignment]
@@ -306,7 +306,7 @@ def _at_once(
     do: Callable[[Sequence[str]], list[tuple[Input, pl.DataFrame]]],
     chunks: Sequence[Sequence[str]],
 ) -> Iterator[Iterator[list[tuple[Input, pl.DataFrame]]]]:
-    """Some chunks at a time; if that is interrupted, none but those that have begun."""
+    """Run chunks in threads. After an interrupt, only the chunks that have begun are finished."""
     executor = ThreadPoolExecutor(min(max(len(chunks), 1), os.cpu_count() or 1))
     try:
         answers = as_completed([executor.submit(do, chunk) for chunk in chunks])
@@ -315,14 +315,14 @@ def _at_once(
         executor.shutdown(cancel_futures=True)
 
 
-def _wanted(asked: Asked) -> dict[str, object]:
-    """What is counted: the same for all inputs of a store."""
+def _wanted(asked: Asked, store: str) -> dict[str, object]:
+    """What the counts of a store are of. It is the same for all inputs."""
     typed = asked.typed
     for name, value in typed.items():
         if name not in {"keys", "gold", "pred", "weight"} and value is not None:
             flag = f"--{name.replace('_', '-')}"
-            instead = _INSTEAD.get(name, f"say {flag} when you score the store")
-            msg = f"a store has counts, in which {flag} has no place: {instead}"
+            instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
+            msg = f"the store '{store}' cannot keep {flag}; {instead}"
             raise ValueError(msg)
     asked.check_rows()
     return {
@@ -335,8 +335,8 @@ def _wanted(asked: Asked) -> dict[str, object]:
 
 
 _INSTEAD = {
-    "cluster": "make it a key, with --by, and say --cluster when you score the store",
+    "cluster": "make it a key with --by, and pass --cluster when you score the store",
     "sample_weight": "score the logs themselves",
     "score": "score the logs themselves",
 }
-"""What to do instead of options that say more than counts can tell."""
+"""What to do instead, for options that counts cannot hold."""

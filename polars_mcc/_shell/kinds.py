@@ -1,6 +1,6 @@
-"""The formats that logs are in.
+"""The formats of logs: files, tables and stores of counts.
 
-To add a format, add its entry to `KINDS`: nothing else knows it by name.
+To add a format, add an entry to `KINDS`; no other code names a format.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from polars_mcc._store.places import Options, before_pattern, is_in_bucket, is_u
 
 @dataclass(frozen=True)
 class Kind:
-    """A format that logs are in."""
+    """A format of logs."""
 
     name: str
     scan: Callable[..., pl.LazyFrame]
-    """Of a path, and `storage_options`."""
-    suffixes: tuple[str, ...] = ()  # what names of files end in; none if it is a folder
+    """Called with a path and `storage_options`."""
+    suffixes: tuple[str, ...] = ()  # file suffixes; none for a folder
     begins: bytes = b""
-    """What the bytes of a file begin with, to know it when it comes through a pipe."""
-    read: Callable[[io.BytesIO], pl.DataFrame] | None = None  # how it is read from a pipe
+    """The first bytes of a file: they tell the format of a log from a pipe."""
+    read: Callable[[io.BytesIO], pl.DataFrame] | None = None  # reads a log from a pipe
     is_folder: Callable[[str, Options | None], bool] | None = None
-    """Whether a folder is a table: then what is in it is not to be read as files."""
+    """Whether a folder is of this format. Then the files in it are not read as they are."""
     version: Callable[[str, Options | None], tuple[int, str]] | None = None
-    """A number that grows when a table changes, and what is another if it was made anew."""
+    """A number that grows when the table changes, and an id that changes if it is created again."""
     parts: Callable[[str, Options | None], Parts | None] | None = None
-    """The files that a table has now, if they can be read one by one."""
+    """The current files of a table; None if they cannot be read one by one."""
 
 
 def _scan_store(folder: str, storage_options: Options | None = None) -> pl.LazyFrame:
@@ -48,7 +48,7 @@ def _version_of_store(folder: str, options: Options | None) -> tuple[int, str]:
     return store.state().newest, store.about["id"]
 
 
-STORE = "store of counts"  # the kind of log that one is
+STORE = "store of counts"  # the name of its format
 PARQUET = Kind("Parquet", pl.scan_parquet, (".parquet",), b"PAR1", pl.read_parquet)
 KINDS = (
     PARQUET,
@@ -75,19 +75,19 @@ _OF_SUFFIX = {suffix: kind for kind in KINDS for suffix in kind.suffixes}
 
 
 def by_suffix(file: str) -> Kind | None:
-    """The kind that the name of a file tells."""
+    """The format that the suffix of a file names."""
     _, suffix = os.path.splitext(file)  # noqa: PTH122 - thousands of inputs
     return _OF_SUFFIX.get(suffix)
 
 
 def kind_of_folder(path: str, options: Options | None) -> Kind | None:
-    """What a folder is, if it is more than the files in it."""
+    """The format of a folder that is a table or a store; None for a plain folder."""
     if is_url(path):
         may_be = is_in_bucket(path) and before_pattern(path) is None and by_suffix(path) is None
     else:
         may_be = Path(path).is_dir()
     if may_be:
-        with suppress(ModuleNotFoundError):  # Without obstore, a URL is what Polars makes of it.
+        with suppress(ModuleNotFoundError):  # Without obstore, Polars reads the URL.
             for kind in KINDS:
                 if kind.is_folder is not None and kind.is_folder(path, options):
                     return kind

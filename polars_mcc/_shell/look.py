@@ -1,4 +1,4 @@
-"""Inputs as they are now: files, objects, the files of a table, or a table as a whole."""
+"""Look up inputs: files, objects, files of tables, and whole tables, with size and version."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from polars_mcc._store.places import (
 )
 
 FILE = "polars_mcc:file"
-"""The column that says which file a row is of."""
-_TICK = 0.05  # seconds that the clock of a file system may stand still
-_TOGETHER = 256, 2**26  # files, and bytes of them, that are counted by one query
+"""The column with the file of each row."""
+_TICK = 0.05  # seconds; writes within one tick of the file system clock have the same time
+_TOGETHER = 256, 2**26  # maximum number of files, and of bytes, that one query counts
 
 
 class Files:
-    """The inputs as they are now: files, those of a table, or tables and stores as a whole."""
+    """The current inputs: files, files of tables, or whole tables and stores."""
 
     def __init__(self, found: Logs, *, checksum: bool) -> None:
-        """Look at each once, by a listing where there is one."""
+        """Look up each input once, in a listing where there is one."""
         self.found = found
         self._checksum = checksum
         self._parts: dict[str, Parts] = {}  # by table
         self.versions: dict[str, int] = {}  # by table
-        self.failures: dict[str, Exception] = {}  # of inputs that cannot be looked at
-        self.shown: dict[str, str] = {}  # as the user named it, by path
+        self.failures: dict[str, Exception] = {}  # by input that cannot be looked up
+        self.shown: dict[str, str] = {}  # the name that the user typed, by path
         self.now: dict[str, Input] = {}
         if found.kind.version is not None:
             for path in found.places.values():
@@ -51,10 +51,10 @@ class Files:
         listed = {**found.listed, **looked_up_all(unlisted, found.options)}
         times = [int(one.version) for one in listed.values() if not is_url(one.path)]
         age = time.time() - max(times, default=0) / 1e9
-        if 0 <= age < _TICK:  # Else it could be written again at the same time.
+        if 0 <= age < _TICK:  # Another write would have the same time.
             time.sleep(_TICK - age)
             listed |= looked_up_all(unlisted, found.options)
-        # A file may have been deleted meanwhile.
+        # A file may have been deleted since the listing.
         for path in self.shown:
             if path in listed:
                 try:
@@ -75,14 +75,14 @@ class Files:
             self.now |= {file: Input(file, 0, "", table=path) for file in parts.files}
 
     def _version(self, table: str) -> str:
-        """The version of a table now, which is noted."""
+        """Look up the current version of a table, and store it in `versions`."""
         assert self.found.kind.version is not None  # noqa: S101 - of each kind of table
         version = self.found.kind.version(table, self.found.options)
         self.versions[table], _ = version
         return str(version)
 
     def catch_up(self, known: Mapping[str, int]) -> bool:
-        """Look again at tables that a store knows a later version of: whether there is another."""
+        """Look up tables again if the store has a later version; True if a version changed."""
         before = {**self.versions}
         for table, version in before.items():
             if known.get(table, -1) > version:
@@ -90,7 +90,7 @@ class Files:
         return self.versions != before
 
     def look(self, paths: Iterable[str]) -> dict[str, Input]:
-        """Some inputs as they are now, those that are there still."""
+        """Look up some inputs again; inputs that no longer exist are left out."""
         seen = [self.now[path] for path in paths if path in self.now]
         found = {one.path: self._as_whole(one) for one in seen if one.table is not None}
         files = [one.path for one in seen if one.table is None]
@@ -98,7 +98,7 @@ class Files:
         return found | {path: self._input(one) for path, one in listed.items()}
 
     def _as_whole(self, one: Input) -> Input:
-        """A table that is one input; a file of a table stays what it is."""
+        """Update the version of a whole table. Files of a table never change."""
         return replace(one, version=self._version(one.path)) if one.path == one.table else one
 
     def _input(self, one: Listed) -> Input:
@@ -110,7 +110,7 @@ class Files:
         return Input(one.path, one.size, one.version, checksum.hexdigest())
 
     def chunks(self, paths: Iterable[str]) -> list[list[str]]:
-        """The inputs that one query is to count: of one table, with columns in the same folders."""
+        """Group inputs into chunks, one query each: of one table, with equal partition columns."""
         most, bytes_ = _TOGETHER if self.found.kind is PARQUET or self._parts else (1, 0)
         found: list[list[str]] = []
         growing: dict[object, tuple[list[str], int]] = {}
@@ -126,7 +126,7 @@ class Files:
         return found
 
     def scan(self, chunk: Sequence[str]) -> pl.LazyFrame:
-        """Some inputs, with a column that says which of them a row is of."""
+        """Scan some inputs, with the column `FILE`."""
         table = self.now[chunk[0]].table
         if table in self._parts:
             return self._parts[table].scan(chunk, FILE)
@@ -142,9 +142,9 @@ class Files:
 def moved(
     now: Mapping[str, Input], known: Mapping[str, Input], options: Options | None
 ) -> dict[str, Input]:
-    """What inputs were before: those of the same name, size and time that are there no more.
+    """Find moved inputs: the old entry, which no longer exists, has the same name, size and time.
 
-    What was moved may have taken the place of another, and that of a third.
+    A moved input may replace another one, which has moved too, and so on.
     """
     before: dict[object, list[Input]] = {}
     for path, one in known.items():
@@ -174,7 +174,7 @@ def _alike(one: Input) -> object:
 
 
 def is_below(paths: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a path is of what some paths name: of a folder or a glob, all in it."""
+    """A test whether a path is in `paths`, or below a folder or the root of a glob in `paths`."""
     roots = {path: path if is_url(path) else os.path.realpath(path) for path in map(_root, paths)}
     files = {root.rstrip("/") for root in roots.values()}
     folders = tuple(root.rstrip("/") + "/" for root in files)

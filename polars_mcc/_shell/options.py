@@ -1,4 +1,4 @@
-"""Options of the command line, made from the signature and the docstring of what they are for."""
+"""Options of the command line, made from the signature and the docstring of a verb."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Role: TypeAlias = Literal[
 ]
 
 NAMES: Mapping[str, str] = {
-    "keys": "--by",  # as in SQL; a command line has no positions left
-    "metrics": "--metric",  # one each time that it stands there
+    "keys": "--by",  # as in SQL; the positional arguments are the logs
+    "metrics": "--metric",  # repeated, one metric each time
 }
-"""Parameters whose option has another name."""
+"""Parameters whose option has a name of its own."""
 
 
 @dataclass(frozen=True)
@@ -32,31 +32,31 @@ class Option:
 
     verb: Callable[..., Any]
     name: str  # the name of the parameter
-    hint: Any  # what the text that is typed becomes: str, a number, a Literal, or a list of these
+    hint: Any  # the type of the typed value: str, a number, a Literal, or a list of these
     default: Any
     role: Role
-    """What a value means, which the log has to be known for."""
+    """What the typed text means. For some roles, only the log can tell the value."""
 
     @property
     def default_in_shell(self) -> Any:  # noqa: ANN401 - of any option
-        """The default, as it would be typed: where several may be, a list."""
+        """The default as cyclopts needs it: a list if the option can be repeated."""
         if isinstance(self.default, tuple):
             return list(self.default)
         return [self.default] if self.is_list and self.default is not None else self.default
 
     @property
     def is_list(self) -> bool:
-        """Whether it may be typed several times."""
+        """Whether the option can be repeated."""
         return any(get_origin(member) is list for member in _members(self.hint))
 
     @property
     def flag(self) -> str:
-        """How it is typed."""
+        """The option as it is typed, such as `--by`."""
         return NAMES.get(self.name, f"--{self.name.replace('_', '-')}")
 
     @property
     def words(self) -> str:
-        """What the docstring says of it."""
+        """The text of the parameter in the docstring."""
         params = docstring_of(self.verb).params
         [words] = [one.description for one in params if one.arg_name.lstrip("*") == self.name]
         return " ".join((words or "").split())
@@ -64,7 +64,7 @@ class Option:
 
 @lru_cache
 def options_of(verb: Callable[..., Any]) -> list[Option]:
-    """The parameters of a verb, or of a constructor, but for its first: the log, or the frame."""
+    """The options of a verb, or of a constructor: all parameters after the log or the frame."""
     hints = typing.get_type_hints(verb)
     return [
         Option(
@@ -81,14 +81,14 @@ def options_of(verb: Callable[..., Any]) -> list[Option]:
 
 @lru_cache
 def docstring_of(verb: Callable[..., Any]) -> Docstring:
-    """The docstring of a verb, taken apart."""
+    """The parsed docstring of a verb."""
     from docstring_parser import DocstringStyle, parse  # noqa: PLC0415 - it is optional
 
     return parse(verb.__doc__ or "", DocstringStyle.GOOGLE)
 
 
 def examples_of(verb: Callable[..., Any]) -> list[str]:
-    """The calls that the docstring shows for the command line."""
+    """The command lines that a docstring shows as examples."""
     _, _, block = inspect.cleandoc(verb.__doc__ or "").partition("Command line:\n")
     return [line.strip() for line in block.splitlines() if line.strip()]
 
@@ -113,12 +113,12 @@ def _role(
 
 
 def _in_shell(hint: Any, parameter: inspect.Parameter) -> Any:  # noqa: ANN401 - any type
-    """The type of what is typed for a value of a type: text where it is no number or word.
+    """The type of an option for a parameter of this type: text, unless it is a number or a choice.
 
-    None is what is not typed; or, if another value is the default, the word none.
+    An option that is not typed is None. If the default is another value, the word `none` is None.
     """
     members = _members(hint)
-    if any(map(_is_mapping, members)):  # A word or a number, or several as name=value.
+    if any(map(_is_mapping, members)):  # One word or number, or several name=value.
         return list[str] | None if type(None) in members else list[str]
     is_list = parameter.kind is parameter.VAR_POSITIONAL
     listed = [*_listed(members)]
@@ -146,7 +146,7 @@ def _is_mapping(
 
 
 def _listed(members: Iterable[Any]) -> Iterator[Any]:
-    """What the members that are sequences have in them."""
+    """The types of the elements of the members that are sequences."""
     for member in members:
         if isinstance(get_origin(member), type) and issubclass(get_origin(member), Sequence):
             yield from (one for inner in get_args(member) for one in _members(inner))

@@ -1,4 +1,4 @@
-"""The outputs of the command line: formats, and files that are written whole or not."""
+"""The outputs of the command line: encode an answer, and write a file completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import polars.selectors as cs
 from polars_mcc._store.places import put
 
 Format: TypeAlias = Literal["table", "csv", "json", "ndjson", "markdown", "parquet"]
-"""How an answer is written. A table is for reading; all but it and markdown keep every digit."""
+"""The format of an answer. Table and markdown round numbers; the others keep every digit."""
 
 _SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
@@ -27,7 +27,7 @@ _SUFFIXES: dict[str, Format] = {
 
 
 def form_of(out: Path, form: Format) -> Format:
-    """The format of a file: the one asked for, or if that is a table, that of its name."""
+    """The format of a file: `form`, or the format of the suffix if `form` is "table"."""
     if form != "table":
         return form
     if out.suffix not in _SUFFIXES:
@@ -37,7 +37,7 @@ def form_of(out: Path, form: Format) -> Format:
 
 
 def check_place(out: Path) -> None:
-    """Raise an error now if `write_whole` could not write to `out` later."""
+    """Raise an error early if `write_whole` could not write to `out`."""
     if not out.parent.is_dir():
         msg = f"cannot write '{out}': there is no folder '{out.parent}'"
         raise FileNotFoundError(msg)
@@ -45,19 +45,19 @@ def check_place(out: Path) -> None:
         msg = f"cannot write '{out}': it is a folder"
         raise IsADirectoryError(msg)
     if not os.access(out.parent, os.W_OK | os.X_OK):
-        msg = f"cannot write '{out}': the folder '{out.parent}' is read-only for you"
+        msg = f"cannot write '{out}': you may not write to the folder '{out.parent}'"
         raise PermissionError(msg)
 
 
 def write_whole(out: Path, data: Callable[[], bytes]) -> None:
-    """Write a file at once: `out` is whole, or, with an OSError, as it was."""
-    with said_of_disk(f"cannot write '{out}', which is as it was"):
+    """Write a file completely; on an OSError, `out` is unchanged."""
+    with said_of_disk(f"cannot write '{out}', which is unchanged"):
         put(out, data())
 
 
 @contextmanager
 def said_of_disk(what: str) -> Iterator[None]:
-    """Say what could not be written, in place of a file beside that the user does not know."""
+    """Name the target in a write error: the temporary file means nothing to the user."""
     try:
         yield
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -67,7 +67,7 @@ def said_of_disk(what: str) -> Iterator[None]:
 
 
 def encoded(answer: pl.DataFrame, form: Format) -> bytes:
-    """An answer in a format that is no table."""
+    """The bytes of an answer in a format other than table."""
     if form == "parquet":
         file = io.BytesIO()
         answer.write_parquet(file)
@@ -77,7 +77,7 @@ def encoded(answer: pl.DataFrame, form: Format) -> bytes:
 
 
 def in_lines(answer: pl.DataFrame, escapes: Mapping[str, str]) -> pl.DataFrame:
-    """An answer whose texts and column names have these characters escaped."""
+    """Replace these characters in the texts and column names of an answer."""
     columns = {text.name: text for text in texts(answer).iter_columns()}
 
     def escaped(text: str) -> str:
@@ -94,7 +94,7 @@ def in_lines(answer: pl.DataFrame, escapes: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _markdown(answer: pl.DataFrame) -> str:
-    """All rows and columns, with the digits that a table shows."""
+    """All rows and columns as markdown, with as many digits as a table."""
     with pl.Config(
         tbl_formatting="MARKDOWN",
         tbl_hide_dataframe_shape=True,
@@ -108,12 +108,12 @@ def _markdown(answer: pl.DataFrame) -> str:
 
 
 def texts(answer: pl.DataFrame) -> pl.DataFrame:
-    """The columns of an answer that hold text, as String."""
+    """The text columns of an answer, as String."""
     return answer.select(cs.string(include_categorical=True) | cs.enum()).cast(pl.String)
 
 
 def formulas(answer: pl.DataFrame) -> list[str]:
-    """The texts of an answer that a spreadsheet would run as formulas if they came in a CSV."""
+    """The texts of an answer that a spreadsheet would run as formulas if it opened a CSV."""
     names = pl.Series(answer.columns)
     found = pl.concat([names, *texts(answer).iter_columns()]).unique(maintain_order=True)
     return found.filter(found.str.contains(r"^[=@\t\r]|^[+-][^0-9.]")).to_list()

@@ -1,4 +1,4 @@
-"""What is typed where a column is asked for: a name, SQL, or a word that makes several slices."""
+"""Typed columns and keys: a name, SQL, or a call such as `each(a, b)`."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ _ALIAS = re.compile(r"""^(.*)\s+AS\s+(?:"([^"]+)"|([^\W\d]\w*))\s*$""", re.IGNOR
 
 @dataclass
 class Typed:
-    """Columns as they are typed, for a log of a schema; SQL is computed beside its columns."""
+    """Typed columns of one log: each SQL expression becomes an additional column."""
 
     log: pl.LazyFrame
     computed: set[str] = field(default_factory=set)
-    """The SQL that computes a column, which is its name."""
-    read: set[str] = field(default_factory=set)  # the columns of the log that are asked for
+    """SQL expressions to compute. The text of each is the name of its column."""
+    read: set[str] = field(default_factory=set)  # columns of the log that the command uses
 
     def column(self, option: str, text: str) -> IntoColumn:
-        """The column of this name, whatever it looks like; or else what the SQL computes.
+        """The column of this name; if there is none, the column that this SQL computes.
 
-        It has the name that it is given with AS, or else its text.
+        A name wins even if it looks like SQL. A computed column is called by its AS name, or else
+        by its SQL text.
         """
         schema = self.log.collect_schema()
         if text in schema or _NAME.fullmatch(text):
@@ -44,34 +45,34 @@ class Typed:
         try:
             _beside(self.log, [text]).collect_schema()
         except pl.exceptions.PolarsError as error:
-            several = f"; repeat {option} for several" if "," in text else ""
-            what = f"is no column, and no SQL that Polars takes{several}: {reason(error)}"
-            msg = f"{option} {text!r} {what}"
+            several = f"repeat {option} for several columns: {option} a {option} b"
+            why = several if "(" not in text and "," in text else reason(error)
+            msg = f"{option} {text!r} is neither a column nor SQL that Polars accepts: {why}"
             raise ValueError(msg) from None
         self.read.update(columns_in(text, schema))
         self.computed.add(text)
         return text
 
     def key(self, option: str, text: str) -> IntoKey:
-        """A column, or one of `each(…)`, `rollup(…)`, `cube(…)`, `sets(…)`, `trailing(…)`."""
+        """A column, or a call of `each`, `rollup`, `cube`, `sets` or `trailing`."""
         word = text.split("(", 1)[0].strip()
         if text in self.log.collect_schema() or word not in _WORDS or "(" not in text:
             return self.column(option, text)
         try:
             match ast.parse(text.strip(), mode="eval").body:
                 case ast.Call(func=ast.Name(), args=given, keywords=keywords):
-                    # All are columns; but for that, trailing has one, and then lengths.
+                    # All arguments are columns, but of trailing only the first one.
                     columns = given[:1] if word == "trailing" else given
                     lengths = given[len(columns) :]
                     named = {one.arg or "": _literal(one.value) for one in keywords}
                     of_log = (self._argument(option, word, one) for one in columns)
                     return _WORDS[word](*of_log, *map(_literal, lengths), **named)  # type: ignore[no-any-return]
                 case _:
-                    raise SyntaxError  # noqa: TRY301 - as what cannot be parsed
+                    raise SyntaxError  # noqa: TRY301 - handled like text that cannot be parsed
         except (SyntaxError, TypeError) as error:
             msg = (
-                f"{option} {text!r} is not understood: write it as in Python, with quotes around "
-                f"what is no plain name, as in {_EXAMPLES[word]}"
+                f"{option} {text!r} is not valid: write it as in Python, with quotes around SQL "
+                f"and names that are not plain words, such as {_EXAMPLES[word]}"
             )
             raise ValueError(msg) from error
 
@@ -85,7 +86,7 @@ class Typed:
         return self.column(option, value)
 
     def beside(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Rows of the log, with what is computed of them."""
+        """Rows of the log, with the computed columns."""
         return _beside(rows, sorted(self.computed)) if self.computed else rows
 
 
@@ -112,7 +113,7 @@ _EXAMPLES = {
 
 
 def columns_in(sql: str, schema: pl.Schema) -> list[str]:
-    """The columns of a schema whose names are in the text, and so may be read."""
+    """The columns of a schema whose names occur in the SQL, so the SQL may read them."""
     return [name for name in schema if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql)]
 
 
@@ -125,13 +126,24 @@ _QUOTED = re.compile(r"""'(?:[^']|'')*'|"[^"]*\"""")
 
 
 def check_row_by_row(sql: str) -> None:
-    """Raise a ValueError if SQL computes a row from others: then it depends on which there are."""
+    """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER."""
     if found := _OF_SEVERAL_ROWS.search(_QUOTED.sub("''", sql)):
         word = found[0].rstrip("( ").upper()
-        msg = f"{sql!r} is not of each row alone ({word}), so files cannot be counted one by one"
+        msg = (
+            f"{sql!r} uses several rows at once ({word}); a store counts files one by one, so use "
+            "SQL of single rows"
+        )
         raise ValueError(msg)
 
 
 def where(condition: str) -> Callable[[pl.LazyFrame], pl.LazyFrame]:
-    """A filter by a condition in SQL."""
-    return lambda rows: rows.sql(f"SELECT * FROM self WHERE ({condition})")  # noqa: S608
+    """A function that filters rows by a condition in SQL."""
+
+    def filtered(rows: pl.LazyFrame) -> pl.LazyFrame:
+        try:
+            return rows.sql(f"SELECT * FROM self WHERE ({condition})")  # noqa: S608 - the user's own
+        except (pl.exceptions.SQLInterfaceError, pl.exceptions.SQLSyntaxError) as error:
+            msg = f"filter {condition!r} is not SQL that Polars accepts: {reason(error)}"
+            raise type(error)(msg) from None
+
+    return filtered

@@ -1,8 +1,8 @@
-"""Tables of Delta and Iceberg: what they have now, as a whole and file by file.
+"""Delta and Iceberg tables: scan the newest version, as a whole or file by file.
 
-A file of a table is written once. So a table tells by the names of its files what it has added, and
-what it has removed. If a file alone is not what the table has of it (rows of it are deleted, or
-columns were renamed), the table is read as a whole.
+A file of a table is written once. So the file names tell which files were added to the table, and
+which were removed. A table is read as a whole if its files alone are not enough: rows were deleted
+from a file, or columns were renamed.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from polars_mcc._log.extras import missing
 from polars_mcc._store.places import Options, as_dict, is_url, listing
 
 _ALONE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-"""The features of a Delta table with which a file of it can be read alone."""
+"""Features of a Delta table that allow reading its files one by one."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The files that a table has now, and how some of them are read."""
+    """The current files of a table, and a function that scans them."""
 
     files: Sequence[str]
     scan: Callable[[Sequence[str], str], pl.LazyFrame]
-    """Scan some files, with a column of this name that says which a row is of."""
+    """Scan some files; the second argument names a column for the file of each row."""
 
 
 def is_delta(folder: str, options: Options | None = None) -> bool:
-    """Whether a folder is a table of Delta."""
+    """Whether a folder is a Delta table."""
     return any(True for _ in _names(folder, "_delta_log", options))
 
 
 def is_iceberg(folder: str, options: Options | None = None) -> bool:
-    """Whether a folder is a table of Iceberg."""
+    """Whether a folder is an Iceberg table."""
     return any(name.endswith(".metadata.json") for name in _names(folder, "metadata", options))
 
 
@@ -51,19 +51,19 @@ def _names(table: str, folder: str, options: Options | None) -> Iterator[str]:
 
 
 def scan_delta(table: str, storage_options: Options | None = None) -> pl.LazyFrame:
-    """A table of Delta as it is now."""
+    """Scan the newest version of a Delta table."""
     _check_installed("deltalake", "Delta")
     return pl.scan_delta(table, storage_options=as_dict(storage_options))
 
 
 def version_of_delta(table: str, options: Options | None) -> tuple[int, str]:
-    """The number of its newest version, and the id of the table."""
+    """The newest version number, and the id of the Delta table."""
     now = _delta(table, options)
     return now.version(), str(now.metadata().id)
 
 
 def parts_of_delta(table: str, options: Options | None) -> Parts | None:
-    """The files of its newest version, if they can be read one by one."""
+    """The files of the newest Delta version; None if they cannot be read one by one."""
     now = _delta(table, options)
     features = {*(now.protocol().reader_features or ())}
     mapping = now.metadata().configuration.get("delta.columnMapping.mode", "none")
@@ -82,20 +82,20 @@ def _delta(table: str, options: Options | None) -> Any:  # noqa: ANN401 - deltal
 
 
 def scan_iceberg(table: str, storage_options: Options | None = None) -> pl.LazyFrame:
-    """A table of Iceberg as its newest metadata tell it."""
+    """Scan the newest version of an Iceberg table."""
     newest = newest_metadata(table, storage_options)
     _check_installed("pyiceberg", "Iceberg")
     return pl.scan_iceberg(newest, storage_options=as_dict(storage_options))
 
 
 def version_of_iceberg(table: str, options: Options | None) -> tuple[int, str]:
-    """The number of its newest metadata, and their name."""
+    """The number of the newest Iceberg metadata file, and its path."""
     newest = newest_metadata(table, options)
     return _number(newest), newest
 
 
 def newest_metadata(table: str, options: Options | None) -> str:
-    """The file with the highest number."""
+    """The path of the Iceberg metadata file with the highest number."""
     files = _names(table, "metadata", options)
     newest = max((file for file in files if file.endswith(".metadata.json")), key=_number)
     return newest if is_url(newest) else str(Path(newest).resolve())
@@ -106,7 +106,7 @@ def _number(file: str) -> int:
 
 
 def parts_of_iceberg(table: str, options: Options | None) -> Parts | None:
-    """The files of its newest snapshot, if they can be read one by one."""
+    """The files of the newest Iceberg snapshot; None if they cannot be read one by one."""
     newest = newest_metadata(table, options)
     _check_installed("pyiceberg", "Iceberg")
     of_tables = importlib.import_module("pyiceberg.table")
@@ -133,7 +133,7 @@ def parts_of_iceberg(table: str, options: Options | None) -> Parts | None:
 def _reader(
     schema: pl.Schema, folders: Sequence[str], options: Options | None
 ) -> Callable[[Sequence[str], str], pl.LazyFrame]:
-    """How files are scanned, given the columns of their table, and those that are in folders."""
+    """A function that scans files with the schema of their table; `folders` are its partitions."""
 
     def scan(files: Sequence[str], paths: str) -> pl.LazyFrame:
         return pl.scan_parquet(
@@ -141,7 +141,7 @@ def _reader(
             schema=pl.Schema({name: schema[name] for name in schema if name not in folders}),
             hive_partitioning=bool(folders),
             hive_schema=pl.Schema({name: schema[name] for name in folders}) if folders else None,
-            missing_columns="insert",  # Of files that are older than the column.
+            missing_columns="insert",  # The column may be newer than the file.
             extra_columns="ignore",
             glob=False,
             use_statistics=False,
@@ -154,4 +154,4 @@ def _reader(
 
 def _check_installed(package: str, kind: str) -> None:
     if importlib.util.find_spec(package) is None:
-        raise missing(subject=f"a table of {kind}", package=package, extra=kind.lower())
+        raise missing(subject=f"reading {kind} tables", package=package, extra=kind.lower())

@@ -1,4 +1,4 @@
-"""What is said to the user, and how an answer looks in a terminal."""
+"""Messages and tables for a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from polars_mcc._shell.outputs import in_lines
 
 _CONTROLS = {"Cc", "Zl", "Zp"}  # Unicode's categories of control characters and of line breaks
 _REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
-"""Unicode's classes of characters that change the direction of what follows."""
+"""Unicode's classes of characters that change the text direction."""
 
 
 def say(message: str) -> None:
@@ -25,13 +25,13 @@ def show(text: str) -> None:
 
 
 def table(answer: pl.DataFrame) -> str:
-    """All rows and columns; what is in a cell stays in its line."""
+    """All rows and columns as text; line breaks in a cell are escaped."""
     with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=100, tbl_width_chars=-1):
         return visible_lines(str(in_lines(answer, {"\n": r"\n"})))
 
 
 def visible_lines(text: str) -> str:
-    """Lines in which the characters that a terminal would obey are written as escapes."""
+    """Escape control characters and characters that reorder text; keep the line breaks."""
     return "\n".join(map(_visible, text.split("\n")))
 
 

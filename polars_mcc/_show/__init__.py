@@ -1,1 +1,1 @@
-"""Answers and queries made visible: tables, a page, a progress bar."""
+"""Show results and running queries: tables, charts, arrays, a progress bar."""

@@ -1,4 +1,4 @@
-"""What all charts share: the rows that are drawn, their colours and tooltips, and the frame."""
+"""What all charts share: the rows to draw, colours, tooltips and the configuration."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 Chart: TypeAlias = alt.LayerChart
 
-LABEL_LIMIT = 320  # pixels of the name of a slice
+LABEL_LIMIT = 320  # longest name of a slice, in pixels
 COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
@@ -43,22 +43,22 @@ def check(result: pl.DataFrame, source: str, *columns: str) -> None:
     for column in columns:
         if column not in result.columns:
             msg = (
-                f"a chart of what {source} gives needs a column '{column}', but the columns are "
+                f"a chart of a result of {source} needs a column '{column}', but the columns are "
                 f"{result.columns}"
             )
             raise ValueError(msg)
     if result.is_empty():
-        msg = f"there is nothing to draw: what {source} gave has no rows"
+        msg = f"there is nothing to draw: the result of {source} has no rows"
         raise ValueError(msg)
 
 
 def drawn(
     result: pl.DataFrame, source: str, score: str, *, interval: bool = False, at: str | None = None
 ) -> pl.DataFrame:
-    """The rows that have a score, in columns whose names are no user's.
+    """The rows that have a score, with fixed column names in place of the names of the user.
 
-    `slice` is the text of a slice, with `model` that of a line, and `is_total` tells the total;
-    `score` is what is drawn, from `low` to `high`, and `at` where.
+    `slice` is the text of the slice, and `line` the text of slice and model. `is_total` marks the
+    total. `score` is the value to draw, `low` and `high` its interval, and `at` its place on x.
     """
     columns = {"score": score}
     columns |= {side: f"{score}_{side}" for side in ("low", "high") if interval}
@@ -77,7 +77,7 @@ def drawn(
         has_sets = keys[:1] == [SET] and len(keys) > 1
         text = _text(keys[1:], pl.format(", {}, ", pl.col(SET))) if has_sets else _text(keys)
     named = text.fill_null("total" if has_sets else "all rows")
-    if has_sets:  # A window is of all sets.
+    if has_sets:  # The time of a window is a key of every set.
         named = pl.concat_str(named, *(pl.lit(f", {key} = ") + pl.col(key) for key in windows))
     rows = with_texts(result, keys).select(
         named.alias("slice"),
@@ -90,9 +90,10 @@ def drawn(
 
 
 def _text(keys: Sequence[str], active: pl.Expr | None = None) -> pl.Expr:
-    """The values of the keys, as text; with their names, if there are several.
+    """The values of the keys as text, with the names of the keys if there are several keys.
 
-    `active` are the names of the keys that a slice is of, each between commas.
+    `active` lists the keys of the set of a slice: each name between commas. The text leaves out
+    the other keys, and is null for the total.
     """
     if not keys:
         return pl.lit(None, pl.String)
@@ -117,7 +118,7 @@ def tooltip(rows: pl.DataFrame, title: str, at: str | None = None) -> list[alt.T
 
 
 def lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
-    """A colour per line, if there are several."""
+    """A colour per line, or one colour if there is only one line."""
     return colour("line", rows) if rows["line"].n_unique() > 1 else alt.value(COLOUR)
 
 
@@ -133,7 +134,7 @@ def finished(
     labels: Iterable[str] = (),
     **size: Any,  # noqa: ANN401 - altair's own
 ) -> Chart:
-    """The chart, with room on the left for labels in a wider font than they were measured in."""
+    """The chart, with room on the left, as a reader's font may be wider than the measured one."""
     room = 5 + min(1.5 * max(map(len, labels), default=0), LABEL_LIMIT / 5)
     padding = {"left": room, "top": 5, "right": 5, "bottom": 5}
     chart = alt.LayerChart(layer=list(layers)).properties(padding=padding, **size)
@@ -142,7 +143,7 @@ def finished(
 
 
 def styled(chart: Any) -> Any:  # noqa: ANN401 - a chart of any kind
-    """The chart, legible on light and dark pages."""
+    """The chart, in colours that are legible on light and dark pages."""
     text = {"labelColor": GREY, "titleColor": GREY}
     lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
     chart = chart.configure(background="transparent").configure_axis(**text, **lines)

@@ -1,7 +1,7 @@
-"""Counts → a chart that scores any cut of them in the browser, by Vega's transforms alone.
+"""Counts → a chart that makes and scores slices in the browser, with Vega's transforms alone.
 
-Only codes and counts travel: a key's value and a label are numbers, and their texts are listed
-once. No text of a log is part of an expression.
+The data of the chart are codes and counts: keys and labels are numbers, and their texts are listed
+once. No text of a log is part of an expression, so a log cannot inject code.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from polars_mcc._show.table import COLOUR, GREY
 
 Explorer: TypeAlias = alt.VConcatChart
 
-_LABELS = 30  # labels up to which a matrix is drawn; of more, the pairs with most misses
-_PAIRS = 25  # of these, so many
-_STEP = 20  # pixels of a line
-_CELL, _CELL_LIMIT = 36, 90  # pixels that a cell of the matrix is wide, at least and at most
-_WIDTH = 400  # pixels of the points, beside the names and the figures
-_NAMES = 200  # pixels of the name of a slice
+_LABELS = 30  # with more labels, the chart shows the most frequent misses, not a matrix
+_PAIRS = 25  # most misses that are shown
+_STEP = 20  # height of a line, in pixels
+_CELL, _CELL_LIMIT = 36, 90  # least and largest width of a cell of the matrix, in pixels
+_WIDTH = 400  # width of the points, without names and numbers, in pixels
+_NAMES = 200  # longest name of a slice, in pixels
 _CHOSEN = "#CC79A7"
 
 
@@ -55,35 +55,34 @@ def explore(
     min_n: int = 0,
     rows: int = defaults.EXPLORED,
 ) -> Explorer:
-    """Draw counts so that slices are chosen, scored and opened in the browser.
+    """Draw counts as an interactive chart: choose, score and open slices in the browser.
 
-    The chart asks which keys make slices, for which values of each key, of which model, in which
-    metric. It shows the slices from the lowest score up, with n, score and interval, and the
-    confusion matrix of one of them: click its point, or move the slider. All is computed in the
-    browser from the counts in the chart; nothing is sent.
+    The reader chooses the keys that make slices, the values of each key, the model and the metric.
+    The chart lists the slices, the lowest score first, with n, score and interval. It shows the
+    confusion matrix of one slice: click the point of a slice, or move the slider. The browser
+    computes everything from the counts in the chart; nothing is sent.
 
     Args:
-        counts: What `counts` gives: keys, `model` if there are several, `gold`, `pred`, `n`.
-        metric: What is shown first: "mcc", "accuracy", "balanced_accuracy", "f1_macro" or "kappa";
+        counts: A result of `counts`: keys, `model` if there are several, `gold`, `pred`, `n`.
+        metric: The metric at first: "mcc", "accuracy", "balanced_accuracy", "f1_macro" or "kappa";
             with a positive label also "precision", "recall" or "f1".
-        ci: The confidence level of the intervals. None: no intervals, as of counts whose rows are
-            not independent.
-        positive: The label that is positive. None: True, if labels are Boolean.
-        nulls: What a null label is, as in `PredictionLog`: "drop" or "label".
-        min_n: Slices of fewer rows are not shown at first; the reader may change it.
-        rows: How many counts the chart holds, at most: 20 to 40 bytes each. Of more, the keys with
-            most values are left out; the title of the chart names them.
+        ci: The confidence level of the intervals. None: no intervals. Use None if the rows of the
+            counts are not independent.
+        positive: The positive label. None: True, if labels are Boolean.
+        nulls: What a null label means, as in `PredictionLog`: "drop" or "label".
+        min_n: Hide slices of fewer rows. The reader can change this number in the chart.
+        rows: The most counts that the chart holds, of 20 to 40 bytes each. If there are more, the
+            keys with the most values are left out; the title of the chart names them.
 
     Returns:
-        An altair chart. Scores are those of `by`, as a browser computes them: to 12 digits or
-        more. The interval is Wilson's (1927), of a proportion with the variance of the score (the
-        delta method): a little simpler than those of `by`. A slice of one gold or one predicted
-        label has MCC 0 and no interval. Where precision, recall or F1 is 0/0, the slice is not
-        shown.
+        An altair chart. Scores equal the scores of `by` to 12 digits or more. The interval is
+        Wilson's (1927), for a proportion with the variance of the score (the delta method): a
+        little simpler than the intervals of `by`. A slice of one gold or one predicted label has
+        MCC 0 and no interval. A slice whose precision, recall or F1 is 0/0 is not shown.
 
     Raises:
-        TypeError: The counts are no DataFrame.
-        ValueError: They have no such columns, or no rows; or an option has no such value.
+        TypeError: `counts` is not a DataFrame.
+        ValueError: `counts` lacks a column or has no rows, or an argument has a wrong value.
 
     Examples:
         >>> import polars as pl
@@ -100,7 +99,7 @@ def explore(
     check_choice("nulls", nulls, Nulls)
     if counts.schema["gold"] != counts.schema["pred"]:
         sides = f"gold is {counts.schema['gold']} and pred {counts.schema['pred']}"
-        msg = f"{sides}: counts() gives them one dtype, by which labels are compared; cast them"
+        msg = f"{sides}: labels are compared in one dtype, as counts() gives them; cast them to it"
         raise ValueError(msg)
     if counts.schema["n"].is_decimal():
         counts = counts.with_columns(pl.col("n").cast(pl.Float64))
@@ -116,7 +115,8 @@ def explore(
     cells = within(counts, rows)
     if cells is None:
         msg = (
-            f"the labels alone make more than rows={rows:,} counts; take fewer labels, or more rows"
+            f"the labels alone make more than rows={rows:,} counts; pass a larger rows=, or use "
+            "fewer labels"
         )
         raise ValueError(msg)
     keys = keys_in(cells)
@@ -150,14 +150,14 @@ def explore(
     pairs = pairs if ci is None else with_interval(pairs, normal_critical(ci))
     views = views.add_params(*asking, *names).properties(title=title, padding=5)
     finished: Explorer = chart.styled(views.resolve_scale(color="independent"))
-    # At last, as each step above copies its chart.
+    # Set these last, because each step above copies its chart.
     finished.autosize = alt.AutoSizeParams(type="pad", resize=True)  # The list grows and shrinks.
     finished.transform, finished.data = pairs.transform, alt.InlineData(values=[columns])
     return finished
 
 
 def labelled(counts: pl.DataFrame, nulls: Nulls) -> pl.DataFrame:
-    """The counts that are scored."""
+    """The counts without null labels, unless null is a label."""
     if nulls == "label":
         return counts
     return counts.filter(pl.all_horizontal(pl.col("gold", "pred").is_not_null()))
@@ -169,18 +169,18 @@ def keys_in(counts: pl.DataFrame) -> list[str]:
 
 
 def metrics_of(counts: pl.DataFrame, positive: object) -> tuple[str, ...]:
-    """The metrics that a reader may choose: more, if the positive label is known and occurs."""
+    """The metrics that a reader can choose: more if there is a positive label, and it occurs."""
     code = _code(_labels_of(counts), positive)
     return METRICS if code is None else (*METRICS, *OF_POSITIVE)
 
 
 def _labels_of(counts: pl.DataFrame) -> pl.Series:
-    """The labels that occur, sorted: their places are their codes."""
+    """The labels that occur, sorted. The code of a label is its place in this list."""
     return pl.concat([counts["gold"], counts["pred"]]).unique().sort()
 
 
 def _code(labels: pl.Series, positive: object) -> int | None:
-    """The code of the positive label; None if none is named, or if it does not occur."""
+    """The code of the positive label. None: there is no positive label, or it does not occur."""
     if positive is None and labels.dtype != pl.Boolean:
         return None
     value: Any = as_label(positive if positive is not None else True, labels.dtype)
@@ -188,7 +188,7 @@ def _code(labels: pl.Series, positive: object) -> int | None:
 
 
 def within(counts: pl.DataFrame, rows: int) -> pl.DataFrame | None:
-    """The counts with `_with_hits`, at most so many rows, by as many keys as fit.
+    """The counts by as many keys as fit in `rows` rows, completed by `_with_hits`.
 
     None: the labels alone make more rows.
     """
@@ -211,7 +211,7 @@ def within(counts: pl.DataFrame, rows: int) -> pl.DataFrame | None:
 
 
 def _with_hits(cells: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add a row of 0 for the hits of each label that a cell of the keys has, but no hit of it."""
+    """Add a row of 0 hits for each label that occurs in a cell of the keys without a hit."""
     cell = [name for name in (*keys, "model") if name in cells.columns]
     sides = [
         cells.select(*map(as_expr, cell), pl.col(side).alias("gold"), pl.col(side).alias("pred"))
@@ -226,7 +226,7 @@ def _with_hits(cells: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def _coded(
     cells: pl.DataFrame, keys: Sequence[str], labels: pl.Series
 ) -> tuple[dict[str, list[Any]], dict[str, list[str]]]:
-    """The columns of the data, as codes; and the texts that they stand for, in order."""
+    """The columns of the data as codes, and for each column the texts of its codes, in order."""
     columns: dict[str, list[Any]] = {"n": cells["n"].to_list()}
     texts: dict[str, list[str]] = {}
 
@@ -241,7 +241,7 @@ def _coded(
     coded |= {name: name for name in ("model", "gold", "pred") if name in cells.columns}
     for name, column in coded.items():
         is_label = column in {"gold", "pred"}
-        given = cells[name].alias("value")  # A name may be a pattern for Polars.
+        given = cells[name].alias("value")  # Polars could read the name as a pattern.
         values = labels if is_label else given.unique(maintain_order=name == "model")
         values = values if is_label or name == "model" else values.sort()
         code(name, values)
@@ -257,7 +257,7 @@ def _asking(
     positive: int | None,
     min_n: int,
 ) -> list[alt.Parameter]:
-    """What the reader chooses."""
+    """The controls of the chart, as parameters."""
     asked, filters = [], []
     for place, key in enumerate(keys):
         box = alt.binding_checkbox(name=f"slice by {key} ")
@@ -282,7 +282,7 @@ def _asking(
 
 
 def _list(shown: alt.Parameter, *, has_interval: bool) -> Chart:
-    """A line per slice: its point and interval, its n and score in figures."""
+    """The list of slices: a line each, with point, interval, and n and score as numbers."""
     ends = ["low", "high"] if has_interval else []
     rows = alt.Chart().transform_aggregate(
         pairs="count()", groupby=["line", "lines", "slice", "score", "s", "shown_of", *ends]
@@ -328,14 +328,14 @@ def _list(shown: alt.Parameter, *, has_interval: bool) -> Chart:
         for at, text in texts.items()
     ]
     layers += [named, *figures, *heads]
-    described = "Slices from the lowest score up, with n, score and interval."
+    described = "List of slices, the lowest score first, with n, score and interval."
     return alt.layer(*layers).properties(
         width=_WIDTH, height=alt.Step(_STEP), description=described
     )
 
 
 def _matrix(labels: Sequence[str]) -> Chart:
-    """The confusion matrix of the slice that is chosen; of many labels, its largest misses."""
+    """The confusion matrix of the chosen slice; with many labels, its most frequent misses."""
     pair = PAIR
     of_slice = alt.Chart().transform_filter(IS_SHOWN).transform_filter(pair.n > 0)
     n = alt.Text("n", type="quantitative", format=",~r")
@@ -373,7 +373,7 @@ def _matrix(labels: Sequence[str]) -> Chart:
                 alt.Tooltip("share", type="quantitative", title="share of gold", format=".3f"),
             ],
         )
-        shade = alt.Color("share", type="quantitative", title="of gold", legend=None)
+        shade = alt.Color("share", type="quantitative", title="share of gold", legend=None)
         contrast = alt.condition(pair.share > 0.5, alt.value("black"), alt.value("white"))
         layers = [
             base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1])),
@@ -384,5 +384,5 @@ def _matrix(labels: Sequence[str]) -> Chart:
     slice_ = of_slice.transform_aggregate(pairs="count()", groupby=["slice"])
     title = slice_.mark_text(align="left", baseline="bottom", fontWeight="bold", color=GREY)
     layers.append(title.encode(x=alt.value(0), y=alt.value(-8), text="slice:N"))
-    described = "The confusion matrix of the slice that is chosen."
+    described = "The confusion matrix of the chosen slice."
     return alt.layer(*layers).properties(**size, description=described)

@@ -1,4 +1,4 @@
-"""A funnel plot: which slices lie further from the overall score than chance alone puts them."""
+"""A funnel plot: which slices are further from the overall score than chance explains."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from polars_mcc._show.chart import Chart, alt
 from polars_mcc._show.table import COLOUR, GREY
 
 _LEVELS = {"99.8 %": normal_critical(0.998), "95 %": normal_critical(0.95)}
-"""Limits, from the outer to the inner, with how many standard errors each is away."""
+"""Limits, from the outer to the inner, each with its distance in standard errors."""
 _DASHES = [[1, 0], [4, 3]]
 _OUTSIDE = {f"outside {level}": z for level, z in _LEVELS.items()}
 _WITHIN, _UNKNOWN = "within", "no interval"
 _COLOURS = dict(
     zip([*_OUTSIDE, _WITHIN, _UNKNOWN], ["#D55E00", "#E69F00", COLOUR, GREY], strict=True)
 )
-_STEPS = 60  # from one end of a limit to the other: enough for a smooth line
+_STEPS = 60  # points of a limit: enough for a smooth line
 _PIXELS = 8  # between the outermost points and the frame
 
 
 def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None = None) -> Chart:
-    """Draw the score of each slice against its n, with the limits of chance: a funnel plot.
+    """Draw the score of each slice against n, with the limits of chance: a funnel plot.
 
     Small slices scatter more than large ones. A slice within the limits may be as good as the
     others; a slice outside deserves a look. With the overall score θ, and the variance σ² of one
@@ -39,12 +39,12 @@ def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None =
     If no slice is better or worse, 1 slice in 20 lies outside the limits of 95 %, and 1 in 500
     outside the limits of 99.8 %: 500 and 20 slices of 10 000.
 
-    σ² is n·se² of the total row. Without a total row, σ² is the mean of n·se² of the slices,
-    weighted by n. That mean is too large where slices have few rows and many are perfect, because
-    a perfect slice has no standard error. So ask for the total.
+    σ² is n·se² of the total row. Without a total row, σ² is the mean of n·se² over the slices,
+    weighted by n. That mean is too large if slices have few rows and many are perfect, because a
+    perfect slice has no standard error. So ask for the total.
 
     Args:
-        result: What `by` gives with `ci`, of one model; best with `total`, as in
+        result: A result of `by` with `ci`, for one model. Best with `total`, as in
             `by(each("country", total=True), ci=0.95)`.
         metric: The column to draw.
         overall: The score θ. None: the score of the total row; without a total row, the mean of
@@ -53,24 +53,24 @@ def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None =
     Returns:
         A layered altair chart, with a point per slice that has a score. A grey point has a score
         and no interval; it is not compared. For example, the score of a slice with one gold label
-        is 0/0, shown as 0, even if no row is wrong. Of perfect slices, only `method="score"` gives
-        intervals.
+        is 0/0, shown as 0, even if no row is wrong. Perfect slices have intervals only with
+        `method="score"`.
 
-    What the limits do not know:
-        - Composition. All slices have one σ². A slice with rarer classes has a larger variance,
-          and another score, though the model is no worse. `worst` and `contrast` take the
-          standard error of each slice.
-        - Small n. The limits are of the normal distribution. High scores of slices with fewer
-          than 100 rows, or with few rows of a class, are skewed: more lie below the limits than
-          above. With a class of 5 %, and 30 to 300 rows a slice, between 1 and 2 slices of 100
+    What the limits ignore:
+        - Composition. All slices share one σ². A slice with rarer classes has a larger variance,
+          and a different score, even if the model is no worse there. `worst` and `contrast` use
+          the standard error of each slice.
+        - Small n. The limits assume a normal distribution. High scores of slices with fewer than
+          100 rows, or with few rows of a class, are skewed: more slices lie below the limits than
+          above. With a class of 5 %, and 30 to 300 rows per slice, between 1 and 2 slices of 100
           lay outside the limits of 99.8 %, not 1 of 500.
-        - Clusters. A slice whose clusters are larger has a larger variance.
-        - The error of θ. Of few slices, a bad one draws θ to itself; then give `overall`.
+        - Clusters. A slice with larger clusters has a larger variance.
+        - The error of θ. If there are few slices, a bad slice moves θ; then pass `overall`.
 
     Raises:
-        TypeError: The result is no DataFrame; `overall` is no number.
-        ValueError: The result has no such column, no intervals, several models, no slice with a
-            score, or no standard error; `overall` is outside the range of the metric.
+        TypeError: The result is not a DataFrame, or `overall` is not a number.
+        ValueError: The result has no column `metric`, no intervals, several models, no slice with
+            a score, or no standard error; or `overall` is outside the range of the metric.
 
     References:
         D. J. Spiegelhalter, Funnel plots for comparing institutional performance, Statistics in
@@ -103,9 +103,10 @@ def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None =
 
 
 def _scored(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The total, and the slices that have a score, or an error.
+    """The total, and the slices that have a score; an error if there is no slice.
 
-    Beside the columns that charts draw there are `se`, and whether a slice `is_compared`.
+    Added to the columns that every chart draws: `se`, and `is_compared`: whether a slice has a
+    standard error or an interval.
     """
     chart.check(result, "by()", "n", metric)
     se, low = f"{metric}_se", f"{metric}_low"
@@ -120,7 +121,7 @@ def _scored(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFra
     models = result["model"].unique(maintain_order=True).to_list() if has_models else []
     if len(models) > 1:
         msg = (
-            f"a funnel plot is of one model, but there are {len(models)}, such as "
+            f"a funnel plot shows one model, but the result has {len(models)}, such as "
             f"{models[0]!r}: filter one, as in result.filter(model={models[0]!r}); if 'model' is "
             "a key, rename the key"
         )
@@ -142,9 +143,9 @@ def _scored(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFra
 
 
 def _range(scores: pl.Series, metric: str) -> tuple[float | None, float | None]:
-    """The ends of the metric, unless scores lie beyond: a column may have a metric's name."""
+    """The range of the metric. No ends if a score is outside: the column is not that metric."""
     low = high = None
-    with suppress(ValueError):  # An expression is in no registry.
+    with suppress(ValueError):  # The registry has no metric that is an expression.
         low, high = ranges_of([registry.one(metric)]).get(metric, (None, None))
     is_kept = scores.to_frame("score").select(pl.col("score").clip(low, high) == pl.col("score"))
     return (low, high) if is_kept["score"].all() else (None, None)
@@ -156,18 +157,18 @@ def _check_overall(
     check_number("overall", overall)
     least, most = -math.inf if low is None else low, math.inf if high is None else high
     if overall is not None and not (math.isfinite(overall) and least <= overall <= most):
-        msg = f"overall={overall} is no score of '{metric}': give one from {least:g} to {most:g}"
+        msg = f"overall={overall} is not a score of '{metric}': pass one from {least:g} to {most:g}"
         raise ValueError(msg)
 
 
 def _sigma(total: pl.DataFrame, slices: pl.DataFrame, metric: str) -> float:
-    """σ, from the total if it has a standard error, or else from the slices."""
+    """σ from the total if the total has a standard error, otherwise from the slices."""
     known = (rows.drop_nulls("se") for rows in (total, slices))
     rows = next((rows for rows in known if not rows.is_empty()), None)
     if rows is None:
         msg = (
-            f"'{metric}_se' is null in every row, and limits are made from it: all scores are at "
-            "an end of the range, or 0/0; draw them with plot.slices"
+            f"'{metric}_se' is null in every row, so there are no limits: all scores are at an "
+            "end of the range, or 0/0; use plot.slices"
         )
         raise ValueError(msg)
     return math.sqrt(_mean(rows, pl.col("n") * pl.col("se").pow(2)))
@@ -185,7 +186,7 @@ def _mean(rows: pl.DataFrame, value: pl.Expr) -> float:
 
 
 def _placed(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
-    """Where each slice lies; those outside last, which draws them above the others."""
+    """The place of each slice. Slices outside come last, so they are drawn above the others."""
     apart = (pl.col("score") - target).abs() * pl.col("n").sqrt()
     is_at = {_UNKNOWN: ~pl.col("is_compared")}
     is_at |= {name: apart > z * sigma for name, z in _OUTSIDE.items()}
@@ -196,7 +197,7 @@ def _placed(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
 
 
 def _limits(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
-    """Points of the four limits, from the least n to the largest, evenly on a log scale."""
+    """Points of the four limits, from the least to the largest n, evenly spaced on a log scale."""
     n = pl.col("n").cast(pl.Float64).log()
     room = pl.when(n.min() == n.max()).then(math.log(2)).otherwise(0.0)  # A line needs two n.
     least, most = n.min() - room, n.max() + room

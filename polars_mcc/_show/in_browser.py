@@ -1,8 +1,8 @@
-"""The scores of slices as Vega's transforms: what a browser computes from counts.
+"""The scores of slices as Vega transforms, which the browser computes from counts.
 
-A row is a pair of labels in a cell of all keys. A label of a cell always has a row for its hits,
-though there be none: on these rows all sums by label meet, so that the scores of all slices need
-no join. What is dear, the interval, is made only for the slices that are shown.
+A row is a pair of labels in a cell of all keys. Each label of a cell has a row for its hits, even
+if there are no hits. The row of the hits holds all sums of its label, so the scores of all slices
+need no join. Intervals are expensive; they are computed only for the slices that are shown.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, NamedTuple, TypeAlias
 from polars_mcc._inference.variance import NOTHING
 from polars_mcc._show.chart import alt
 
-Expression: TypeAlias = Any  # altair's, of the columns of a row; it has no type that adds up
-Chart: TypeAlias = Any  # altair's, while transforms are added
+Expression: TypeAlias = Any  # altair's, of the columns of a row; altair has no type with operators
+Chart: TypeAlias = Any  # an altair chart, while transforms are added
 expr = alt.expr
 
-LINES = 25  # slices that are shown at once
-ALL = -1  # the code of all values of a key
+LINES = 25  # slices on a page of the list
+ALL = -1  # the code that means all values of a key
 
 
 def param(name: str) -> Expression:
-    """What the reader has chosen, or a list of texts: in an expression."""
-    from altair.expr.core import ConstExpression  # noqa: PLC0415 - altair is there by now
+    """A parameter of the chart in an expression: a choice of the reader, or a list of texts."""
+    from altair.expr.core import ConstExpression  # noqa: PLC0415 - chart.py has imported altair
 
     return ConstExpression(name)
 
@@ -34,18 +34,19 @@ PAIR = alt.datum
 
 
 class _Score(NamedTuple):
-    """A metric, in the columns of a pair: of its label, of its slice, and of both its labels.
+    """A metric as expressions of the columns of a pair.
 
-    For the labels of a pair, `t` rows have its gold label and `p` its predicted one. On the row of
-    the hits of a label both are of that label. A slice has `s` rows and `c` hits.
+    For a pair of labels, `t` rows have its gold label and `p` rows have its predicted label. In
+    the row of the hits of a label, both numbers are of that label. A slice has `s` rows and `c`
+    hits.
     """
 
     influence: Expression
-    """How far a row moves the score: the derivative in its count."""
+    """How far one row moves the score: the derivative of the score by the count of the pair."""
     u: Expression = 0
     v: Expression = 0
     w: Expression = 0
-    """What the sums U, V and W of a slice add up over its labels."""
+    """The terms of a label; their sums over the labels of a slice are U, V and W."""
     above: Expression = PAIR.U
     below: Expression = PAIR.V
     least: float = 0.0
@@ -117,11 +118,11 @@ METRICS = tuple(name for name in _SCORES if name not in OF_POSITIVE)
 IS_SHOWN = PAIR.line == expr.min(
     expr.if_(param("isArray(shown.line)"), param("shown.line")[0], 1), PAIR.lines
 )
-"""Whether a slice is the one whose matrix is shown: the line that was chosen, or the last."""
+"""Whether the matrix of this slice is shown: its line is the chosen line, or the last line."""
 
 
 def _of_metric(of: Callable[[_Score], Any]) -> Any:  # noqa: ANN401 - an expression
-    """What the metric has that is chosen."""
+    """An expression of the chosen metric, such as its influence."""
     *others, last = _SCORES
     chosen = of(_SCORES[last])
     for name in reversed(others):
@@ -130,7 +131,7 @@ def _of_metric(of: Callable[[_Score], Any]) -> Any:  # noqa: ANN401 - an express
 
 
 def of_slices(counts: Chart, columns: Sequence[str], keys: Sequence[str]) -> Chart:
-    """The pairs of the slices that the reader makes, of the rows that are chosen."""
+    """The pairs of the slices that the reader has chosen, of the chosen rows."""
     places = range(len(keys))
     is_chosen = PAIR.model == param("model") if "model" in columns else param("true")
     for at in places:
@@ -146,7 +147,7 @@ def of_slices(counts: Chart, columns: Sequence[str], keys: Sequence[str]) -> Cha
 
 
 def ranked(pairs: Chart, keys: Sequence[str]) -> Chart:
-    """The pairs with the `score` of their slice, of the slices on the page, each a `line` of it."""
+    """The pairs of the slices on this page of the list, with `score` and `line` of the slice."""
     pages = expr.max(expr.ceil(PAIR.slices / LINES), 1)
     first = (expr.clamp(expr.toNumber(param("page")), 1, pages) - 1) * LINES
     sums = {
@@ -167,7 +168,7 @@ def ranked(pairs: Chart, keys: Sequence[str]) -> Chart:
         )
         .transform_filter(PAIR.s >= expr.toNumber(param("least")))
         .transform_calculate(below=below)
-        .transform_filter((PAIR.below > 0) | ~is_of_positive)  # else it is 0/0
+        .transform_filter((PAIR.below > 0) | ~is_of_positive)  # hide 0/0
         .transform_calculate(score=expr.if_(PAIR.below > 0, above / PAIR.below, 0))
         .transform_window(
             place="dense_rank()", sort=[alt.SortField(name) for name in ("score", *keys)]
@@ -197,7 +198,7 @@ def named(pairs: Chart, keys: Sequence[str]) -> Chart:
 
 
 def with_interval(scored: Chart, z: float) -> Chart:
-    """Add `low` and `high`: Wilson's interval of a proportion that has the score's variance."""
+    """Add `low` and `high`: Wilson's interval for a proportion with the variance of the score."""
     pair = PAIR
     least = _of_metric(lambda metric: metric.least)
     return (

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 def to_numpy(matrix: pl.DataFrame) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-    """The squares of a confusion matrix as an array, in scikit-learn's orientation.
+    """Convert a confusion matrix to a NumPy array, with axes as in scikit-learn.
 
     Args:
-        matrix: What `confusion` gives, wide: a column per predicted label.
+        matrix: A wide result of `confusion`, with a column per predicted label.
 
     Returns:
-        An array of shape (labels, labels), a row per gold and a column per predicted label, as
-        `sklearn.metrics.confusion_matrix` has it; of several slices, (slices, labels, labels) in
+        An array of shape (labels, labels), with a row per gold and a column per predicted label,
+        as in `sklearn.metrics.confusion_matrix`. Several slices give (slices, labels, labels), in
         the order of the frame. Int64, or Float64 for shares and float weights.
 
     Raises:
-        TypeError: It is no DataFrame.
-        ValueError: It is no such matrix.
+        TypeError: The matrix is not a DataFrame.
+        ValueError: The columns are not those of a wide confusion matrix.
 
     Examples:
         >>> import polars as pl
@@ -40,8 +40,8 @@ def to_numpy(matrix: pl.DataFrame) -> npt.NDArray[np.int64] | npt.NDArray[np.flo
     names = matrix.columns
     if names[-1:] != ["n_null"] or "gold" not in names or "pred" in names:
         msg = (
-            "to_numpy takes what confusion() gives, a column per predicted label between 'gold' "
-            f"and 'n_null', but the columns are {names}"
+            "to_numpy takes a wide result of confusion(), with a column per predicted label "
+            f"between 'gold' and 'n_null', but the columns are {names}"
         )
         raise ValueError(msg)
     before = names.index("gold")

@@ -1,8 +1,8 @@
-"""A query collected while a bar shows how many rows of its log have been read.
+"""Collect a query while a progress bar shows how many rows of the log have been read.
 
-The log is read by a query of its own, in batches as Polars makes them, which are counted and
-handed on. A sink beside the query would leave the scan in its plan, but has Polars keep all rows
-until a query of several steps has asked for them.
+A separate query reads the log in Polars' batches. The rows of each batch are counted and passed
+on. A sink that counts rows would keep the scan in the plan of the query. But with a sink, Polars
+keeps all rows in memory until a query of several steps has asked for them.
 """
 
 from __future__ import annotations
@@ -25,29 +25,30 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Query: TypeAlias = Callable[[pl.LazyFrame], Frame]
-"""What is asked of a log; it may collect the answer itself."""
+"""A function that queries a log. It may collect the result itself."""
 
-_PATIENCE = 0.5  # seconds after which there is a bar
+_PATIENCE = 0.5  # seconds before the bar appears
 
 
 def progress(log: Frame, query: Query) -> pl.DataFrame:
-    """Collect an answer with a progress bar: rows read, rate, time, in a terminal or a notebook.
+    """Collect a query with a progress bar: rows read, rate, time; in a terminal or a notebook.
 
     Args:
-        log: What `query` is asked of. The time left is shown if its number of rows is known at
-            once: of a DataFrame, and of a scan of Parquet or IPC files that is not filtered.
-        query: A function of a LazyFrame that asks a verb, or anything else, and returns a frame.
+        log: The log that `query` reads. The bar shows the time left if the number of rows is known
+            at once: for a DataFrame, and for an unfiltered scan of Parquet or IPC files.
+        query: A function that takes a LazyFrame and returns a frame. It may call a verb, or run
+            any other query.
 
     Returns:
-        What `query(log.lazy())` gives, collected. The rows of the log are counted on their way
-        from the scan to the query. A query of less than half a second shows no bar; one that
-        fails, or is interrupted, takes its bar away.
+        The collected result of `query(log.lazy())`. The bar counts rows between the scan and the
+        query. A query of less than half a second shows no bar. The bar also goes away if the query
+        fails or is interrupted.
 
     Raises:
-        ModuleNotFoundError: rich is not installed, which the extra `cli` has, or in a notebook
-            ipywidgets, which `notebook` has.
+        ModuleNotFoundError: rich is not installed (extra `cli`), or ipywidgets is not installed
+            in a notebook (extra `notebook`).
 
-    Errors of the query are raised as they are.
+    Raises the errors of the query unchanged.
 
     Examples:
         >>> import polars as pl
@@ -63,19 +64,19 @@ def progress(log: Frame, query: Query) -> pl.DataFrame:
 
 
 def collect(log: pl.LazyFrame, query: Query, bar: Bar) -> pl.DataFrame:
-    """The answer of a query, while a bar is told how many rows of the log have passed."""
+    """Collect the result of a query, and tell a bar how many rows of the log have been read."""
     reading = _Reading(log, bar)
     try:
         return query(reading.rows).lazy().collect()
     except KeyboardInterrupt:
         with contextlib.suppress(KeyboardInterrupt):
-            time.sleep(0)  # Polars has raised it; now Python does, and not when the bar goes away
+            time.sleep(0)  # Polars raised it; let Python raise it here too, not in Bar.close()
         reading.stop()
         raise
 
 
 class _Reading:
-    """The rows of a log, read in batches by a query of its own; a bar is told of each."""
+    """Reads a log in batches with a separate query, and tells a bar the rows of each batch."""
 
     def __init__(self, log: pl.LazyFrame, bar: Bar) -> None:
         self._log = log
@@ -89,7 +90,7 @@ class _Reading:
         return register_io_source(self._batches, schema=schema, is_pure=True)
 
     def stop(self) -> None:
-        """Read no more, and wait a little, so that no thread is at it when Python ends."""
+        """Stop reading. Wait up to 1 s, so that no thread still reads when Python ends."""
         self._is_stopped = True
         last = time.monotonic() + 1
         while self._running and time.monotonic() < last:
@@ -102,7 +103,7 @@ class _Reading:
         n_rows: int | None,
         _: int | None,
     ) -> Iterator[pl.DataFrame]:
-        # A query that only numbers rows asks for no column, of which there would be no rows.
+        # A query that only counts or numbers rows asks for no column: read one, to have its rows.
         rows = self._log if columns is None else self._log.select(columns or pl.first())
         rows = rows if n_rows is None else rows.head(n_rows)
         self._running += 1
@@ -117,9 +118,10 @@ class _Reading:
 
 
 class Bar:
-    """How many rows have been read, and how many files: those whose rows are no more than these.
+    """A progress bar of rows and files read.
 
-    Where a number of rows is not known, neither are the files and the time left.
+    The number of files follows from the number of rows, if files are read in order. If the rows
+    of a file are unknown, the bar shows neither files nor the time left.
     """
 
     def __init__(
@@ -129,9 +131,9 @@ class Bar:
         title: str = "",
         console: Console | None = None,
     ) -> None:
-        """Take the rows of each file, and start the clock."""
+        """Start the clock. `rows_of_files`: the rows of each file, None where unknown."""
         try:
-            from rich import get_console  # noqa: PLC0415 - only where it is asked for
+            from rich import get_console  # noqa: PLC0415 - an optional dependency
             from rich import progress as bars  # noqa: PLC0415
         except ModuleNotFoundError as error:
             raise missing(subject="a progress bar", package="rich", extra="cli") from error
@@ -157,7 +159,7 @@ class Bar:
 
     @property
     def read(self) -> str:
-        """What has been read, and how fast."""
+        """The text of the bar: rows and files read, and the rate."""
         seconds = max(time.monotonic() - self._starts, 1e-3)
         passes, rows = self._of_pass
         of = f" of {self._ends[-1] / 1e6:.1f}" if self._ends else ""
@@ -169,14 +171,14 @@ class Bar:
 
     @property
     def _of_pass(self) -> tuple[int, int]:
-        """How often all rows have been read before, as several queries do, and the rows since."""
+        """Complete passes over the log, and rows read since. A verb may run several queries."""
         if not self._rows or not self._ends or not self._ends[-1]:
             return 0, self._rows
         passes = (self._rows - 1) // self._ends[-1]
         return passes, self._rows - passes * self._ends[-1]
 
     def advance(self, rows: int) -> None:
-        """Note that so many more rows have been read."""
+        """Add to the number of rows read."""
         self._rows += rows
         if not self._is_shown and time.monotonic() - self._starts > _PATIENCE:
             self._is_shown = True
@@ -184,13 +186,13 @@ class Bar:
         self._bars.update(self._task, completed=self._of_pass[1], read=self.read)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._is_shown:
             self._bars.stop()
 
 
 def _rows_at_once(log: pl.LazyFrame) -> int | None:
-    """The number of rows, if files tell it in their footers, or they are in memory."""
+    """The number of rows, if it is in the footers of files, or the rows are in memory."""
     if not log.explain(optimized=False).startswith(("Parquet SCAN", "IPC SCAN", "DF [")):
         return None
     rows: int = log.select(pl.len()).collect().item()

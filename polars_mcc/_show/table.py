@@ -1,4 +1,4 @@
-"""Answers as formatted tables, by great-tables: the extra `tables`."""
+"""Format results as great-tables tables (extra `tables`), and find the keys of a result."""
 
 from __future__ import annotations
 
@@ -17,35 +17,38 @@ from polars_mcc._log.text import as_text
 if TYPE_CHECKING:
     from great_tables import GT
 
-_WIDTH, _HEIGHT = 160, 16  # pixels of the picture of an interval
+_WIDTH, _HEIGHT = 160, 16  # size of the picture of an interval, in pixels
 _FIRST = {"n": [], "n_before": [], "label": ["support"], "threshold": ["n", "tp"]}
-"""The first columns that verbs add to keys, and which follow; beside them there is `gold`."""
+"""The first column that a verb adds after the keys, and the columns that must follow it.
+
+Confusion matrices begin with `gold`, see `_is_added`."""
 _OF_CELLS = {"pred", "n", "share", "contribution", "loss", "n_null"}
 COLOUR, GREY = "#0072B2", "#767676"
-"""Of what is drawn, and of lines and text: legible on light and dark pages."""
+"""Colours of marks, and of lines and text: legible on light and dark pages."""
 
 
 def table(
     result: pl.DataFrame, *, score: str | None = None, title: str | None = None, decimals: int = 3
 ) -> GT:
-    """Format an answer as a table: rounded numbers, and a picture of each score and interval.
+    """Format a result as a table: rounded numbers, and a picture of each score and interval.
 
     Args:
-        result: What `by`, `compare`, `drift`, `worst` or another verb gives.
-        score: The column that is drawn, with its interval if it has one. None: `diff`, or else
-            `mcc`, or the first that has an interval.
-        title: What is written above it.
-        decimals: How many are shown of floats. Counts have thousands separators; null is a dash.
+        result: A result of `by`, `compare`, `drift`, `worst` or another verb.
+        score: The column to draw, with its interval if there is one. None: `diff`; without `diff`,
+            `mcc`; without both, the first column with an interval.
+        title: The title above the table.
+        decimals: The number of decimals of floats. Counts have thousands separators; null is a
+            dash.
 
     Returns:
-        A `great_tables.GT`, to be changed, shown in a notebook, or saved with `as_raw_html()`.
-        Text in cells is escaped. In a picture the grey line is at 0, or at the least of what is
-        drawn if that is more; the point is the score, the bar its interval.
+        A `great_tables.GT`. Change it, show it in a notebook, or save it with `as_raw_html()`.
+        Text in cells is escaped. In a picture, the point is the score and the bar is its interval.
+        The grey line is at 0, or at the end nearest to 0 if 0 is not in the range of the picture.
 
     Raises:
-        ModuleNotFoundError: great-tables is not installed; the extra `tables` has it.
-        TypeError: The result is no DataFrame.
-        ValueError: It has no such column.
+        ModuleNotFoundError: great-tables is not installed (extra `tables`).
+        TypeError: The result is not a DataFrame.
+        ValueError: The result has no column `score`.
 
     Examples:
         >>> import polars as pl
@@ -55,7 +58,7 @@ def table(
         >>> page = shown.as_raw_html()
     """
     try:
-        from great_tables import GT  # noqa: PLC0415 - only where it is asked for
+        from great_tables import GT  # noqa: PLC0415 - an optional dependency
     except ModuleNotFoundError as error:
         raise missing(subject="a table", package="great-tables", extra="tables") from error
     check_collected(result, "a table needs")
@@ -64,7 +67,7 @@ def table(
         first = [name for name in ("diff", "mcc") if name in result.columns]
         score = next(iter([*first, *with_limits]), None)
     elif score not in result.columns:
-        msg = f"score='{score}' is no column of the result; these are {result.columns}"
+        msg = f"score='{score}' is not a column of the result; the columns are {result.columns}"
         raise ValueError(msg)
     rows = with_texts(
         result, [name for name, dtype in result.schema.items() if not dtype.is_numeric()]
@@ -79,7 +82,7 @@ def table(
         after = result.columns.index(score) + 1
         rows = rows.select(*result.columns[:after], place, *result.columns[after:])
         shown = GT(rows).fmt(lambda row: pictures[row], columns=place)
-    # What is a key keeps its digits: a year is no count.
+    # Keys get no thousands separators: a year is not a count.
     keys = keys_of(result)
     counts = [name for name in integers if name not in keys]
     if counts:
@@ -91,7 +94,7 @@ def table(
 
 
 def keys_of(answer: pl.DataFrame) -> list[str]:
-    """The columns of an answer that make slices: those before the first that it adds to them."""
+    """The columns of a result that are keys: all before the first column that the verb adds."""
     names = answer.columns
     added = (place for place, _ in enumerate(names) if _is_added(answer, place))
     hidden = {COMPLETE} if windows_of(answer) else set()
@@ -99,13 +102,13 @@ def keys_of(answer: pl.DataFrame) -> list[str]:
 
 
 def windows_of(answer: pl.DataFrame) -> list[str]:
-    """The key that is the time of windows, if one is."""
+    """The key that is the time of windows, if there is one."""
     named = zip(answer.columns, answer.columns[1:], strict=False)
     return [name for name, after in named if after == COMPLETE and is_time(answer.schema[name])]
 
 
 def _is_added(answer: pl.DataFrame, place: int) -> bool:
-    """Whether a column is the first that a verb adds, though a key may have the same name."""
+    """Whether a verb added this column. A key may have the same name, so check what follows."""
     name, *after = answer.columns[place:]
     if name == "gold":
         labels = label_names(answer["gold"].unique(maintain_order=True))
@@ -114,19 +117,19 @@ def _is_added(answer: pl.DataFrame, place: int) -> bool:
 
 
 def is_time(dtype: pl.DataType) -> bool:
-    """Whether a key is drawn as time: a time of the day, or a duration, is no axis."""
+    """Whether a key is drawn on a time axis: a Date or Datetime, not a Time or Duration."""
     return isinstance(dtype, (pl.Date, pl.Datetime))
 
 
 def with_texts(answer: pl.DataFrame, columns: Iterable[str]) -> pl.DataFrame:
-    """Make text of columns, also of those that Polars does not cast."""
+    """Convert columns to text, even columns that Polars cannot cast to text."""
     return answer.with_columns(
         as_text(as_expr(name), answer.schema[name]).alias(name) for name in columns
     )
 
 
 def shown(name: str, value: object, *, is_key: bool) -> str:
-    """A value as it is read: rounded, and without thousands separators if it may be a year."""
+    """A value as text: rounded. A key has no thousands separators, as it may be a year."""
     if value is None:
         return "null" if is_key else "–"
     if is_key or isinstance(value, (bool, str)):

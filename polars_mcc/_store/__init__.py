@@ -1,1 +1,1 @@
-"""Counts that are kept: where they are, and which of them are of which input."""
+"""Stores of counts: the files of a store, and which counts belong to which input."""

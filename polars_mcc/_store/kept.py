@@ -1,13 +1,13 @@
-"""A store of counts: files with numbers, each of which is put there once, whole, and never changed.
+"""A store of counts: numbered Parquet files. Each file is written once, whole, and never changed.
 
-A file holds counts of some inputs, and says in its metadata which inputs these are, and which files
-before it are still valid. The newest file is the state of the store: what it does not name is no
-longer part of it. So to add counts, to correct or forget them, and to merge small files into a
-large one are all the same step: a file is put under the next number, if there is none of it yet.
-Of two processes that try, one has to look again. A process that is killed has done all of a step,
-or nothing.
+A file holds the counts of some inputs. Its metadata names these inputs, and the earlier files that
+are still valid. The newest file is the state of the store: a file that it does not name is no
+longer part of the store. So one step serves to add, correct or drop counts, and to merge small
+files: write a file under the next number, if that number is free. If two processes try this at
+once, one fails and starts again from the new state. A killed process has done the whole step, or
+nothing.
 
-Files that are no longer valid are deleted a day later: a query may still read them.
+A file that is no longer valid is deleted a day later, because a query may still read it.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from polars_mcc._log.described import OF_STORE as INPUT
 from polars_mcc._store.places import Options, Place, as_dict, place
 
 MARK = "_polars_mcc.json"
-"""The file that makes a folder a store: what its counts are of."""
+"""The file that makes a folder a store. It describes the counts."""
 N = "n"
 
-_LAYOUT = 1  # of the files; another number is that of another version of polars_mcc
-_ABOUT = "polars_mcc"  # the entry in the metadata of a file
+_LAYOUT = 1  # the version of the file format
+_ABOUT = "polars_mcc"  # the key in the metadata of a Parquet file
 _LATER = 24 * 60 * 60  # seconds after which a file that is no longer valid is deleted
-_LARGE = 2**22  # rows of a file that is large enough
+_LARGE = 2**22  # rows above which new files are not merged
 
 
 @dataclass(frozen=True)
 class Input:
-    """What an input was like when it was counted."""
+    """An input, as it was when it was counted."""
 
     path: str
     size: int
     version: str
     checksum: str | None = None
-    table: str | None = None  # the table that it is a file of
-    rows: float = 0  # how many its counts are of
+    table: str | None = None  # the Delta or Iceberg table that the file belongs to
+    rows: float = 0  # how many rows were counted
 
     def is_as(self, now: Input) -> bool:
-        """Whether its counts are those of an input as that is now."""
+        """Whether the input is unchanged, so that its counts are still right."""
         if partitions(self.path) != partitions(now.path):
             return False
         if now.checksum is not None:
@@ -59,65 +59,65 @@ class Input:
 
     @property
     def name(self) -> str:
-        """The name of the file."""
+        """The file name, without folders."""
         return PurePosixPath(self.path).name
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A file of a store."""
+    """The metadata of one file of a store."""
 
     inputs: Sequence[Input]
     dropped: Sequence[str]
-    """Inputs of files before it that are no longer part of the store."""
+    """Inputs of earlier files that are no longer part of the store."""
     live: Sequence[int]
-    """The files before it that are still valid."""
+    """The numbers of the earlier files that are still valid."""
     dead: Sequence[tuple[int, float]]
-    """Files that are not, and since when."""
+    """The files that are no longer valid, and since when (seconds since 1970)."""
     tables: Mapping[str, int]
-    """The versions of tables that the store follows."""
+    """The versions of the Delta and Iceberg tables that the store follows."""
     heights: Sequence[int]
-    """The rows of each of the inputs."""
+    """The number of rows of counts of each input."""
 
     @property
     def height(self) -> int:
-        """The rows of all inputs."""
+        """The number of rows of counts of all inputs."""
         return sum(self.heights)
 
     @property
     def size(self) -> int:
-        """How much there is to read: of many inputs without rows, their names."""
+        """The cost of reading the file: a row of counts costs one, and so does an input."""
         return self.height + len(self.inputs)
 
 
 @dataclass(frozen=True)
 class State:
-    """What a store has, as its newest file says."""
+    """The content of a store, according to its newest file."""
 
     newest: int  # 0 if there is no file
-    segments: Mapping[int, Segment]  # the valid ones, oldest first
+    segments: Mapping[int, Segment]  # the valid files, oldest first
     current: Mapping[str, tuple[int, int]]
-    """Where the counts of each input are: the file, and the number in it."""
+    """Where the counts of each input are: the file, and the index of the input in the file."""
     dead: Sequence[tuple[int, float]] = ()
     tables: Mapping[str, int] = field(default_factory=dict)
-    """The versions of tables that it follows."""
+    """The versions of the tables that the store follows."""
 
     @cached_property
     def inputs(self) -> dict[str, Input]:
-        """The inputs whose counts are in the store."""
+        """The inputs whose counts are in the store, by path."""
         return {
             path: self.segments[number].inputs[index]
             for path, (number, index) in self.current.items()
         }
 
     def valid(self, number: int) -> list[int]:
-        """The numbers of the inputs of a file whose counts in it are valid."""
+        """The indexes of the inputs whose valid counts are in this file."""
         inputs = self.segments[number].inputs
         at = enumerate(one.path for one in inputs)
         return [index for index, path in at if self.current.get(path) == (number, index)]
 
     def without(self, paths: Iterable[str]) -> State:
-        """The state, if it had not these inputs."""
+        """The state without these inputs."""
         gone = {*paths}
         kept = {path: at for path, at in self.current.items() if path not in gone}
         return replace(self, current=kept)
@@ -135,43 +135,43 @@ def _current(segments: Mapping[int, Segment]) -> dict[str, tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Change:
-    """What is to become of a store: counts to add or replace, inputs to drop."""
+    """A change to a store: counts to add or replace, and inputs to drop."""
 
     inputs: Sequence[Input] = ()
-    counts: Sequence[pl.DataFrame] = ()  # of each of the inputs
+    counts: Sequence[pl.DataFrame] = ()  # one frame per input
     dropped: Sequence[str] = ()
-    tables: Mapping[str, int] = field(default_factory=dict)  # their versions from now on
+    tables: Mapping[str, int] = field(default_factory=dict)  # their new versions
 
 
 class Store:
     """A folder of counts."""
 
     def __init__(self, folder: Place) -> None:
-        """Look at a folder, which may be a store or become one."""
+        """Take a folder, which is a store or may become one."""
         self._place = folder
         self._read: dict[int, Segment] = {}
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """The path or URL of the folder."""
         return self._place.path
 
     def known(self) -> dict[str, Any] | None:
-        """What its counts are of; None if it is no store, and may become one."""
+        """The description of the counts; None if the folder is new or empty."""
         try:
             return self.about
         except FileNotFoundError:
             others = [name for name in self._place.names() if not name.startswith(".")]
         if others and MARK not in others:
             msg = (
-                f"'{self.path}' is not a store of counts, and has '{others[0]}': name a folder "
-                "that is empty, or new"
+                f"'{self.path}' is not a store of counts, and has '{others[0]}': use a folder "
+                "that is empty or new"
             )
             raise ValueError(msg)
         return None
 
     def made(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        """Make a folder a store, unless another process has: what its counts are of."""
+        """Make the folder a store, unless another process was first. Return the description."""
         self._place.prepare()
         known = {"layout": _LAYOUT, "id": uuid.uuid4().hex, **about}
         self._place.create(MARK, json.dumps(known, indent=1).encode())
@@ -179,26 +179,26 @@ class Store:
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """What its counts are of, which does not change."""
+        """The description of the counts. It never changes."""
         try:
             about: dict[str, Any] = json.loads(self._place.read(MARK))
         except ValueError as error:
-            msg = f"'{self.path}/{MARK}' is damaged ({error}): keep the counts in a new folder"
+            msg = f"'{self.path}/{MARK}' is damaged ({error}): make the store again in a new folder"
             raise ValueError(msg) from error
         if about.get("layout") != _LAYOUT:
             msg = (
-                f"'{self.path}' is a store of another version of polars_mcc: keep the counts again "
-                "in a new folder"
+                f"'{self.path}' was made by another version of polars_mcc: make the store again in "
+                "a new folder"
             )
             raise ValueError(msg)
         return about
 
     def look(self) -> None:
-        """Raise an OSError if the folder is in a bucket that is not there."""
+        """Raise an OSError if the folder is in a bucket that does not exist."""
         self._place.names()
 
     def state(self) -> State:
-        """What it has now."""
+        """Read the current state of the store."""
         newest = max(map(_number, self._place.names()), default=0)
         newest = self._last_from(newest)
         if not newest:
@@ -209,7 +209,7 @@ class Store:
         return State(newest, segments, _current(segments), last.dead, last.tables)
 
     def _last_from(self, newest: int) -> int:
-        """The newest file, also if a listing was late: a file before it may be the last listed."""
+        """The newest file, even if the listing is late and misses the last files."""
         while True:
             try:
                 self._segment(newest + 1)
@@ -218,14 +218,16 @@ class Store:
             newest += 1
 
     def _segment(self, number: int) -> Segment:
-        """What the metadata of a file say; they do not change."""
+        """Read the metadata of a file. They never change, so they are cached."""
         if number in self._read:
             return self._read[number]
         source = self._source(number)
         options = as_dict(self._place.options)
         about = pl.read_parquet_metadata(source, storage_options=options).get(_ABOUT)
         if about is None:
-            msg = f"'{source}' is in a store of counts, but not of it: move it elsewhere"
+            msg = (
+                f"'{source}' is in the folder of a store, but is not part of it: move it elsewhere"
+            )
             raise ValueError(msg)
         known = json.loads(about)
         inputs = [Input(*one) for one in known.pop("inputs")]
@@ -238,10 +240,13 @@ class Store:
         return f"{self.path}/{_name(number)}"
 
     def scan(self) -> pl.LazyFrame:
-        """Its counts, as it has them now."""
+        """Scan the current counts."""
         state = self.state()
         if not state.newest:
-            msg = f"'{self.path}' has no counts yet: polars-mcc counts LOGS --out {self.path}"
+            msg = (
+                f"'{self.path}' has no counts yet: add counts with polars-mcc counts LOGS --out "
+                f"{self.path}"
+            )
             raise ValueError(msg)
         valid = {number: state.valid(number) for number in state.segments}
         inputs = {number: segment.inputs for number, segment in state.segments.items()}
@@ -251,7 +256,7 @@ class Store:
         return pl.concat(scans).drop(INPUT)
 
     def counts(self, state: State, paths: Iterable[str]) -> dict[str, pl.DataFrame]:
-        """The counts of some inputs."""
+        """Read the counts of some inputs, by path."""
         wanted: dict[int, dict[str, int]] = {}
         for path in paths:
             number, index = state.current[path]
@@ -267,12 +272,12 @@ class Store:
         return pl.scan_parquet(sources, glob=False, storage_options=as_dict(self._place.options))
 
     def _rows(self, number: int, indexes: Sequence[int]) -> pl.LazyFrame:
-        """The rows of a file that are of some of its inputs, by their numbers."""
+        """Scan the rows of some inputs of a file. `indexes` number the inputs."""
         wanted = pl.Series(indexes, dtype=pl.Int32())
         return self._scanned([number]).filter(pl.col(INPUT).is_in(wanted.implode()))
 
     def change(self, state: State, change: Change) -> bool:
-        """Do all of a change at once; or nothing, if another process has changed the store."""
+        """Make the whole change; or return False if another process changed the store first."""
         kept = state.without([*change.dropped, *(one.path for one in change.inputs)])
         merged = self._to_merge(kept, change)
         inputs, frames = [*change.inputs], [*change.counts]
@@ -306,18 +311,19 @@ class Store:
             "tables": {**state.tables, **change.tables},
             "dead": [*_recent(state.dead), *((number, now) for number in merged)],
         }
-        # Without rows, if inputs are only dropped.
+        # A change that only drops inputs writes a file without rows.
         data = pl.concat(rows or [self._scanned([state.newest]).head(0).collect()])
         file = io.BytesIO()
         data.write_parquet(file, metadata={_ABOUT: json.dumps(about)})
         return self._place.create(_name(state.newest + 1), file.getvalue())
 
     def _to_merge(self, state: State, change: Change) -> list[int]:
-        """The files that a change is merged with, so that there are few, and each row is read.
+        """Choose the files to merge with a change, so that few files and few dead rows remain.
 
-        Those of more rows that are no longer valid than rows that are; and of the newest those that
-        are not much larger than what they are merged with. So there are about as many files as the
-        logarithm of the rows, and a row is written again about as often.
+        A file is merged if more than half of it is no longer valid. The newest files are merged
+        too, up to `_LARGE` rows, while a file is at most twice as large as what it is merged with.
+        So the number of files grows with the logarithm of the rows, and so does how often a row
+        is rewritten.
         """
         merged = [
             number
@@ -337,7 +343,7 @@ class Store:
         return sorted(merged)
 
     def clear(self, state: State) -> None:
-        """Delete files that have not been valid for long, and those that never were."""
+        """Delete the files that have been invalid for a day, or that were never valid."""
         self._place.prepare()
         now = time.time()
         known = dict(state.dead)
@@ -354,30 +360,32 @@ class Store:
 
 
 def partitions(path: str) -> list[str]:
-    """The folders `name=value` of a path, which are columns too."""
+    """The folders `name=value` of a path: hive partitions."""
     return [part for part in path.split("/")[:-1] if "=" in part]
 
 
 def partition_columns(path: str) -> list[str]:
-    """The names of the columns that the folders of a path are."""
+    """The names of the columns that the hive partitions of a path make."""
     return [part.partition("=")[0] for part in partitions(path)]
 
 
 def apart(rows: pl.DataFrame, column: str, values: Iterable[object]) -> list[pl.DataFrame]:
-    """The rows of each of some values of a column, without the column."""
+    """Split rows by the values of a column, one frame per value, without the column."""
     by_value = rows.partition_by(column, as_dict=True, include_key=False)
     none = rows.drop(column).clear()
     return [by_value.get((value,), none) for value in values]
 
 
 def opened(path: str, options: Options | None = None) -> Store:
-    """The store in a folder, or a ValueError."""
+    """Open the store in a folder, or raise a ValueError."""
     store = Store(place(path, options))
     try:
         store.about  # noqa: B018 - it is read
     except (FileNotFoundError, NotADirectoryError):
         store.look()
-        msg = f"'{path}' is no store of counts: polars-mcc counts LOGS --out {path} makes one"
+        msg = (
+            f"'{path}' is not a store of counts: make one with polars-mcc counts LOGS --out {path}"
+        )
         raise ValueError(msg) from None
     return store
 
@@ -392,7 +400,7 @@ def is_store(path: str, options: Options | None) -> bool:
 
 
 def _recent(dead: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Files whose end is worth knowing: those before are deleted by the time of their writing."""
+    """The files that became invalid in the last day. `clear` deletes older ones by write time."""
     now = time.time()
     return [(number, since) for number, since in dead if now - since <= _LATER]
 
@@ -402,6 +410,6 @@ def _name(number: int) -> str:
 
 
 def _number(name: str) -> int:
-    """The number of a file of counts; 0 if it is none."""
+    """The number in the name of a file of counts; 0 for any other file."""
     found = re.fullmatch(r"(\d{8,})\.parquet", name)
     return int(found[1]) if found else 0

@@ -1,8 +1,8 @@
-"""Folders, of a file system or of an object storage: what is in them, and files put there whole.
+"""Folders in a file system or an object storage: list them, read files, write files whole.
 
-Files of a file system are written here, and not by obstore: its `LocalStore` renames, but never has
-the disk keep what it wrote (0.12: `strace` shows no fsync), so that a file could be lost, or empty,
-after a power cut. Objects are obstore's.
+obstore reads and writes objects. It does not write local files: its `LocalStore` renames files, but
+never calls fsync (0.12, seen with `strace`). After a power cut, a file could be lost or empty. So
+this module writes local files itself.
 """
 
 from __future__ import annotations
@@ -27,50 +27,50 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 Options: TypeAlias = Mapping[str, str]
-"""Credentials and settings of an object storage, as `storage_options` of Polars."""
+"""Credentials and settings of an object storage, as in `storage_options` of Polars."""
 
-_AT_ONCE = 32  # requests to an object storage
-_OLD = 24 * 60 * 60  # seconds after which a file that was not renamed is taken for left behind
+_AT_ONCE = 32  # concurrent requests to an object storage
+_OLD = 24 * 60 * 60  # seconds after which a temporary file counts as left behind
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A file as a listing has it."""
+    """A file or object: where it is, its size and its version."""
 
     path: str
-    """Where it is: the path without links, or the URL."""
+    """The path without symbolic links, or the URL."""
     size: int
     version: str
-    """What changes when the file is written again: the time in nanoseconds, or the ETag."""
+    """Changes when the file is rewritten: the modification time in nanoseconds, or the ETag."""
 
 
 class Place(Protocol):
-    """A folder that files are put into, whole."""
+    """A folder of a store: a file appears in it whole, or not at all."""
 
     path: str
     options: Options | None
 
     def names(self) -> dict[str, float]:
-        """The files in the folder itself, and when each was written (seconds since 1970)."""
+        """List the files of the folder, without subfolders: name → write time (since 1970, s)."""
 
     def read(self, name: str) -> bytes:
-        """A file, or FileNotFoundError."""
+        """Read a file, or raise FileNotFoundError."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Put a file there at once, whole, if there is none of this name: whether it was so."""
+        """Write a new file, whole. Return False if the name is taken."""
 
     def remove(self, names: Iterable[str]) -> None:
-        """Delete files, those that are there."""
+        """Delete files. Missing ones are no error."""
 
     def prepare(self) -> None:
-        """Make the folder; clear away what was left half written long ago."""
+        """Make the folder, and delete old temporary files in it."""
 
 
 _SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss")
 
 
 def as_dict(options: Options | None) -> dict[str, Any] | None:
-    """Settings as Polars takes them: none, if there are none."""
+    """Settings as Polars takes them: a dict, or None if there are none."""
     return dict(options) if options else None
 
 
@@ -80,12 +80,12 @@ def is_url(path: str) -> bool:
 
 
 def is_in_bucket(path: str) -> bool:
-    """Whether a path is the URL of an object storage, which can be listed."""
+    """Whether a path is the URL of an object storage, so that it can be listed."""
     return path.split("://", 1)[0] in _SCHEMES and is_url(path)
 
 
 def before_pattern(path: str) -> str | None:
-    """The folder that all matches of a glob are in; None if it is no glob."""
+    """The folder that all matches of a glob are in; None if the path is not a glob."""
     prefix, *pattern = re.split(r"(?=[*?\[])", path, maxsplit=1)
     if not pattern:
         return None
@@ -94,21 +94,21 @@ def before_pattern(path: str) -> str | None:
 
 
 def is_there(path: str, options: Options | None = None) -> bool:
-    """Whether there is a file or folder, or objects below a URL."""
+    """Whether a file or folder exists, or objects below a URL."""
     if is_url(path):
         return looked_up(path, options) is not None or any(True for _ in listing(path, options))
     return os.path.exists(path)  # noqa: PTH110 - as os.stat
 
 
 def place(path: str, options: Options | None = None) -> Place:
-    """The folder of a path or URL."""
+    """Open the folder of a path or URL, which need not exist."""
     if is_url(path):
         return _Bucket(path.rstrip("/"), options)
     return _Folder(path)
 
 
 def looked_up(path: str, options: Options | None = None) -> Listed | None:
-    """A file as it is now, if it is there."""
+    """Look up the size and version of one file; None if it does not exist."""
     if not is_url(path):
         with suppress(FileNotFoundError, NotADirectoryError):
             found = os.stat(path)  # noqa: PTH116 - thousands of inputs
@@ -121,7 +121,7 @@ def looked_up(path: str, options: Options | None = None) -> Listed | None:
 
 
 def looked_up_all(paths: Iterable[str], options: Options | None = None) -> dict[str, Listed]:
-    """Files as they are now, those that are there; of objects, some at a time."""
+    """Look up many files, by path; missing ones are left out. Objects are looked up in parallel."""
     paths = [*paths]
     if not any(map(is_url, paths)):
         found = [looked_up(path) for path in paths]
@@ -132,7 +132,7 @@ def looked_up_all(paths: Iterable[str], options: Options | None = None) -> dict[
 
 
 def listing(url: str, options: Options | None = None) -> Iterator[Listed]:
-    """The objects below a URL."""
+    """List all objects below a URL."""
     bucket, prefix = _split(url)
     with _obstore(url) as obstore:
         for chunk in obstore.list(_opened(bucket, options), prefix=prefix.rstrip("/") or None):
@@ -140,7 +140,7 @@ def listing(url: str, options: Options | None = None) -> Iterator[Listed]:
 
 
 def content(path: str, options: Options | None = None) -> Iterator[bytes]:
-    """The bytes of a file, some at a time."""
+    """Read the bytes of a file, in chunks."""
     if is_url(path):
         bucket, key = _split(path)
         with _obstore(path) as obstore:
@@ -152,10 +152,11 @@ def content(path: str, options: Options | None = None) -> Iterator[bytes]:
 
 
 def put(target: Path, data: bytes, *, is_new: bool = False) -> None:
-    """Write beside, have the disk keep it, and put it in its place at once.
+    """Write a local file atomically: write a temporary file, fsync it, then rename or link it.
 
-    Assumed of the file system: a rename within a folder replaces at once, a link is made only where
-    there is no file (POSIX, NTFS, NFS), and what is synchronised stays.
+    `is_new`: raise FileExistsError if the file exists. The file system must replace atomically on a
+    rename within a folder, must refuse a link where a file exists (POSIX, NTFS, NFS), and must keep
+    what fsync has written.
     """
     beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
@@ -170,7 +171,7 @@ def put(target: Path, data: bytes, *, is_new: bool = False) -> None:
 
 
 def _synchronise(folder: Path) -> None:
-    """Have the names in a folder written to the disk, where a folder can be opened."""
+    """Write the names of a folder to the disk, on systems that can open a folder."""
     if os.name == "posix":
         opened = os.open(folder, os.O_RDONLY)
         try:
@@ -180,7 +181,7 @@ def _synchronise(folder: Path) -> None:
 
 
 class _Folder:
-    """A folder of a file system."""
+    """A folder in a file system."""
 
     options: Options | None = None
 
@@ -192,13 +193,13 @@ class _Folder:
         found = {}
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._folder) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # Another process was faster.
+                with suppress(FileNotFoundError):  # Another process deleted the file.
                     found[entry.name] = entry.stat().st_mtime
         return found
 
     def read(self, name: str) -> bytes:
         if self._folder.is_file():
-            msg = f"'{self.path}' is a file, and no folder"
+            msg = f"'{self.path}' is a file, not a folder"
             raise NotADirectoryError(msg)
         return (self._folder / name).read_bytes()
 
@@ -229,7 +230,7 @@ class _Folder:
 
 
 class _Bucket:
-    """A folder of an object storage: the objects whose names begin alike."""
+    """A folder in an object storage: the objects whose names share a prefix."""
 
     def __init__(self, path: str, options: Options | None) -> None:
         self.path = path
@@ -254,7 +255,7 @@ class _Bucket:
     def create(self, name: str, data: bytes) -> bool:
         with _obstore(self.path) as obstore:
             try:
-                # In parts, it could not be made on condition that there is none.
+                # A multipart upload cannot fail if the object exists.
                 obstore.put(
                     self._store, self._prefix + name, data, mode="create", use_multipart=False
                 )
@@ -267,11 +268,11 @@ class _Bucket:
             obstore.delete(self._store, [self._prefix + name for name in names])
 
     def prepare(self) -> None:
-        """A folder is made by its objects, and an object is whole or not there."""
+        """Do nothing: objects need no folder, and are never half written."""
 
 
 def _split(url: str) -> tuple[str, str]:
-    """A URL as that of the bucket, and the name of the object."""
+    """Split a URL into the URL of the bucket and the name of the object."""
     scheme, _, path = url.partition("://")
     bucket, _, key = path.partition("/")
     return f"{scheme}://{bucket}", key
@@ -282,7 +283,7 @@ def _listed(bucket: str, about: Any) -> Listed:  # noqa: ANN401 - obstore's own
     return Listed(f"{bucket}/{about['path']}", about["size"], version)
 
 
-# Settings that obstore takes apart from those of a storage: of the connection.
+# Settings of the connection. obstore takes them apart from the settings of the storage.
 _OF_CONNECTION = {
     *("allow_http", "allow_invalid_certificates", "connect_timeout", "http1_only", "http2_only"),
     *("pool_idle_timeout", "pool_max_idle_per_host", "proxy_url", "proxy_excludes"),
@@ -292,7 +293,7 @@ _OF_CONNECTION = {
 
 @contextmanager
 def _obstore(path: str) -> Iterator[ModuleType]:
-    """The library, whose errors are made OSErrors that say where."""
+    """Import obstore, and turn its errors into OSErrors that name the path."""
     try:
         obstore = importlib.import_module("obstore")
     except ModuleNotFoundError:
@@ -302,8 +303,8 @@ def _obstore(path: str) -> Iterator[ModuleType]:
     except obstore.exceptions.BaseError as error:
         what = re.split(r"\n|: <\?xml", str(error), maxsplit=1)[0]
         msg = (
-            f"'{path}' cannot be reached ({what}): check its name, and the credentials, which are "
-            "in the environment, a profile, or storage_options"
+            f"'{path}' cannot be reached ({what}): check its name, and the credentials in the "
+            "environment, a profile or storage_options"
         )
         raise OSError(msg) from error
 
@@ -325,7 +326,7 @@ def _items(settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def _store(
     bucket: str, options: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
 ) -> ObjectStore:
-    """A bucket, by the settings that Polars takes, and the environment."""
+    """Open a bucket, with the settings that Polars takes, and those of the environment."""
     from obstore.store import from_url  # noqa: PLC0415 - it is optional
 
     config: dict[str, Any] = {}
@@ -339,7 +340,7 @@ def _store(
     more: dict[str, Any] = {}
     given = {*(re.sub("^aws_", "", name) for name in config), *(name for name, _ in environment)}
     if bucket.startswith("s3") and given.isdisjoint(_TELL_WHO):
-        with suppress(ImportError, ValueError):  # Else the machine is asked, as by Polars.
+        with suppress(ImportError, ValueError):  # Else obstore asks the machine.
             from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
 
             more["credential_provider"] = Boto3CredentialProvider()
@@ -347,4 +348,4 @@ def _store(
 
 
 _TELL_WHO = {"access_key_id", "skip_signature", "AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"}
-"""Settings beside which a profile of AWS is not looked up."""
+"""Settings that name the user. With one of them, no AWS profile is looked up."""

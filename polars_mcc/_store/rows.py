@@ -1,4 +1,4 @@
-"""The rows of a store: what they are of, and how they are made into a log again."""
+"""A log → the counts that a store keeps, and how these counts become a log again."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ from polars_mcc._store.kept import N
 
 
 def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame:
-    """How many rows of a log are alike: a column per key, for gold, for each model, and `N`."""
+    """Count equal rows of a log: a column per key, for gold and for each model, and `N`."""
     meaning = log.meaning
     if meaning.preds is None:
-        msg = (
-            "a store has counts of predicted labels: say which column is pred, and leave score out"
-        )
+        msg = "a store holds counts of predicted labels: pass pred, and leave score out"
         raise ValueError(msg)
-    check_plain(keys, "a store", "its rows are counted once; name the columns alone")
+    check_plain(keys, "a store", "each row is counted once; pass plain columns")
     labels = _labels(log)
     sliced = cut(log, keys, answers=[*labels, N], lists=True)
     n = pl.col(ROWS)
@@ -34,7 +32,7 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
         message = told(
             f"weight '{sliced.weight_name}' is null in ",
             pl.col(TIMES),
-            " rows that are alike, which counts cannot hold; fill or filter them first",
+            " equal rows, which a store cannot count; fill the nulls or filter the rows first",
         )
         n = unless(n, Failure(pl.col(HAS_NONE), message))
     named = [pl.col(column).alias(name) for name, column in labels.items()]
@@ -42,19 +40,19 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
 
 
 def _labels(log: Described[Any]) -> dict[str, str]:
-    """The columns of labels, by their names."""
+    """The columns of gold and of the predictions, by their names in the log."""
     preds = log.meaning.preds
-    assert preds is not None  # noqa: S101 - counts are of predictions
+    assert preds is not None  # noqa: S101 - a store needs predictions
     gold = log.meaning.gold
     for name, pred in zip(preds.names, preds.given, strict=True):
         if name == gold.name and not as_expr(pred).meta.eq(as_expr(gold.given[0])):
-            msg = f"gold and pred are both called '{name}', and not the same: name one otherwise"
+            msg = f"gold and pred are different columns, both called '{name}': rename one of them"
             raise ValueError(msg)
     return {gold.name: GOLD, **{name: PRED + name for name in preds.names}}
 
 
 def description(log: Described[Any]) -> dict[str, Any]:
-    """How the counts of a log are described, as a log."""
+    """The names of gold and pred, by which the counts are a log again."""
     preds = log.meaning.preds
     assert preds is not None  # noqa: S101 - as above
     names = [*preds.names]
@@ -62,5 +60,5 @@ def description(log: Described[Any]) -> dict[str, Any]:
 
 
 def as_described(known: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments by which a log is made of the counts of a store."""
+    """The arguments of `PredictionLog` for the counts of a store."""
     return {**known["columns"], "weight": N}

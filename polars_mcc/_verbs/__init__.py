@@ -1,1 +1,1 @@
-"""The verbs: a file each, with the signature, the docstring and the plan."""
+"""The verbs, one file each: the signature, the docstring and the query plan."""

@@ -1,4 +1,4 @@
-"""`best_threshold`: where to cut a score, in each slice and in all."""
+"""`best_threshold`: the best threshold of each slice, and the best for all rows."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ def best_threshold(
     metric: IntoMetric = defaults.METRIC,
     thresholds: int | Sequence[float] | None = None,
 ) -> FrameT:
-    """Find the threshold with the best score: of each slice, and one for all.
+    """Find the threshold with the best MCC (or another metric), per slice and for all rows.
 
     Args:
-        *keys: What makes slices, as in `by`; but no windows.
-        metric: What is to be best: a name of `metrics()` that is of two classes; the least, if
-            less of it is better.
-        thresholds: Where scores are cut. An integer: at most so many thresholds, at the quantiles
-            of the scores of all rows, the same for all slices. A list: these thresholds. None:
-            every distinct score of the slice.
+        *keys: The keys to group by, as in `by`, but no windows.
+        metric: The metric to optimize: a name of `metrics()` that needs only the counts of two
+            classes. It is minimized if less of it is better.
+        thresholds: The thresholds to try. An integer: at most this many, at the quantiles of the
+            scores of all rows, the same for all slices. A list: these thresholds. None: every
+            distinct score of the slice.
 
     Returns:
-        A frame of the kind of the log, sorted by the keys, a row per slice, with the keys,
-        `model` if there are several scores, and
+        A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys, with one row per slice,
+        the keys, `model` if there are several scores, and
 
         - `n`: the rows scored;
-        - `threshold`, `mcc` (called by the metric): the best threshold of the slice, the largest
-          if several are, and the score there; null if the slice has only one gold class;
-        - `shared_threshold`: the best threshold of all rows taken together;
-        - `mcc_shared`: the score of the slice there, and `loss`: how much worse it is;
+        - `threshold`: the best threshold of the slice, the largest if several are best; and `mcc`
+          (with the name of the metric), its score. Null if the slice has only one gold class;
+        - `shared_threshold`: the best threshold of all rows together;
+        - `mcc_shared`: the score of the slice at the shared threshold; `loss`: how much worse this
+          is than the best;
         - `n_null`: the rows not scored.
 
-    The best of many thresholds looks better than it is on rows that it was not chosen on: choose
-    on one part of a log, and score on another.
+    The best of many thresholds scores better on the rows that chose it than on new rows. Choose the
+    threshold on one part of the log, and score it on another part.
 
-    Errors of `curve` are raised.
+    The errors of `curve` are raised.
 
     Examples:
         >>> import polars as pl

@@ -1,4 +1,4 @@
-"""`by`: a row per slice, with its score, and how sure that is."""
+"""`by`: one row per slice, with its score and a confidence interval."""
 
 from __future__ import annotations
 
@@ -30,107 +30,112 @@ def by(
     method: Method | Resampling[FrameT] = defaults.METHOD,
     long: bool = False,
 ) -> FrameT:
-    """Score every slice with the Matthews correlation coefficient R_K, and say how sure it is.
+    """Score every slice with MCC (R_K) or other metrics, with optional confidence intervals.
 
     With s rows, c hits and the marginal counts t_k (gold) and p_k (predicted) of class k:
 
         R_K = (c·s - Σ t_k·p_k) / √((s² - Σ p_k²) · (s² - Σ t_k²))
 
-    For integer counts every sum and product is exact, and rounded once at the end: the score
-    is within 4 units in the last place. For float weights the sum of each (slice, gold, pred)
-    is a float, off by at most one unit in its last place if the weights are between 10⁻⁶ and
-    10¹²; from there on all is exact but for weights below 10⁻¹⁸ of their slice's total.
+    For integer counts, all sums and products are exact and the result is rounded once: the score
+    is within 4 units in the last place. For float weights, the sum of each (slice, gold, pred) is
+    a float. Its error is at most one unit in the last place if all weights are between 10⁻⁶ and
+    10¹². All later steps are exact, except for weights below 10⁻¹⁸ of the total of their slice.
 
-    Meanwhile hashes of 64 bits stand for labels that are text: two of K labels are taken for one
-    with a probability below K² / 2⁶⁴, 6·10⁻¹⁰ for 10⁵ labels, whatever the number of rows and
-    slices. With `ci`, and metrics of pairs, this holds of labels of all dtypes. `counts`
-    and `classes`, which show labels, use no hashes.
+    The query replaces text labels by 64-bit hashes. The probability that any two of K labels
+    collide, and count as one class, is below K² / 2⁶⁴ (6·10⁻¹⁰ for 10⁵ labels), for any number of
+    rows and slices. With `ci`, or with metrics of pairs, the query hashes labels of all dtypes.
+    `counts` and `classes` show labels, so they use no hashes.
 
     Args:
-        *keys: What makes slices: a column, an expression or selector; `each`, `rollup`, `cube` or
-            `sets` of columns; `trailing` windows of time. Several are crossed. None: one slice,
-            all rows.
-        metrics: What to score slices with, from the same counts: a name of `metrics()`, such as
-            "accuracy", "f1_macro" or "kappa", or several; in Python also an expression over the
-            columns of `classes`, such as `pl.col("recall").min().alias("recall_min")`, or over
-            `gold`, `pred` and `n` of the pairs (see `register_metric`). For metrics of two by two
-            tables, such as "tpr", the log says which label is positive.
+        *keys: The keys to group by: columns, expressions or selectors; `each`, `rollup`, `cube` or
+            `sets` of columns; `trailing` windows of time. Several keys are crossed. Without keys,
+            all rows are one slice.
+        metrics: One metric or several, computed from the same counts: a name of `metrics()`, such
+            as "accuracy", "f1_macro" or "kappa". In Python also an expression over the columns of
+            `classes`, such as `pl.col("recall").min().alias("recall_min")`, or over `gold`, `pred`
+            and `n` of the pairs (see `register_metric`). Metrics of a 2×2 table, such as "tpr",
+            need to know the positive label: see `positive` of the log.
         ci: The confidence level of an interval for each metric, such as 0.95. None: no interval.
-        method: How intervals are made. "score" covers best; "fisher" and "wald" are the
-            textbook's; a `Bootstrap` resamples the rows, or clusters, of a DataFrame.
-        long: Show a slice as two columns, `slice` (names of keys) and `value` (as text), in place
-            of a column per key: what charts take.
+        method: The kind of interval. "score" has the best coverage. "fisher" and "wald" are the
+            textbook intervals. A `Bootstrap` resamples the rows, or clusters, of a DataFrame.
+        long: Name the slice in two columns, `slice` (the names of the keys) and `value` (their
+            values as text), instead of one column per key. Charts need this form.
 
     Returns:
-        A frame of the kind of the log, sorted by the keys (nulls first, as Polars sorts), a row
-        per slice, with the columns
+        A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys (nulls first, as in
+        Polars). It has one row per slice, with the columns
 
         - `keys` (String), if there are several sets of keys: the names of the keys of the slice,
-          "" for the total. So a null in a key that is named is a value, and another is all values;
+          "" for the total. A null in a key that `keys` names is a value; a null in any other key
+          means all values;
         - the keys, with their dtypes; after a window, `complete` (see `trailing`);
-        - `model` (String), if `pred` is several: rows in the order given;
+        - `model` (String), if the log has several models; its rows are in the order given;
         - `n` (Int64; Float64 for float weights): the rows scored;
-        - `n_clusters` (Int64), with an interval of clusters: how many clusters these are of;
-        - `mcc` (Float64): between -1 and 1; null where `n` is 0; or the metrics, in the order
-          given (Float64; counts such as `tp` as `n`);
-        - after each metric, with `ci`, its standard error and interval: `mcc_se`, `mcc_low`,
+        - `n_clusters` (Int64), if the log has clusters and `ci` is given: the number of clusters;
+        - `mcc` (Float64), between -1 and 1, null where `n` is 0; or else the metrics, in the order
+          given (Float64; counts such as `tp` have the dtype of `n`);
+        - with `ci`, after each metric, its standard error and interval: `mcc_se`, `mcc_low`,
           `mcc_high` (Float64);
-        - `n_null` (as `n`): the rows not scored, because a label or weight is null.
+        - `n_null` (dtype of `n`): the rows not scored, because a label or weight is null.
 
     Intervals:
-        Let φ be the influence of a row on a metric: the derivative of the metric's own definition
+        Let φ be the influence of a row on a metric: the derivative of the definition of the metric
         (`polars_mcc/_inference/gradients.py` has the formula). The variance of the metric is
         Σ φ² / n², over the rows of a slice (the delta method; for R_K of two classes: Itaya et
         al., arXiv 2405.12622). With `sample_weight` w it is Σ w² φ² / (Σ w)². With clusters it is
-        Σ (Σ w φ within a cluster)² / (Σ w)², and Student's t with one degree of freedom less than
-        there are clusters takes the place of the normal distribution.
+        Σ (Σ w φ within a cluster)² / (Σ w)². Then Student's t replaces the normal distribution;
+        its degrees of freedom are the number of clusters minus one.
 
-        - "score" of R_K asks which scores would have made the observed one likely, with the
-          variance that they have themselves. Any other metric with a range has Wilson's interval
-          (1927), of a proportion of m rows. m is chosen so that the proportion has the variance
-          of the metric. For recall, m is the number of gold rows of the class. Where all rows are
-          right the observed variance is 0. So m comes from a table with the same margins, in
-          which two rows of each gold class are predicted at random.
-        - "fisher": symmetric in artanh of the score, scaled from -1 to 1. "wald": symmetric in the
-          score, cut at the ends of its range. A metric of one's own without a range has this one.
-        - `Bootstrap`: percentiles of rows drawn with replacement, or, with `bca`, corrected.
+        - "score", for R_K: all true scores that the data do not reject at this level, each tested
+          with the variance at that true score. For any other metric with a range: Wilson's
+          interval (1927) of a proportion of m rows, where m gives the proportion the variance of
+          the metric. For recall, m is the number of gold rows of the class. The observed variance
+          is 0 if all rows are right. So m comes from a table with the same margins, in which two
+          rows of each gold class are predicted at random.
+        - "fisher": symmetric in artanh of the score, after scaling its range to -1 to 1.
+        - "wald": symmetric in the score, cut at the ends of its range. A custom metric without a
+          range always gets this interval.
+        - `Bootstrap`: percentiles of replicates drawn with replacement; corrected with `bca`.
 
-        From 100 rows on, a 95 % interval of R_K by "score" covered the truth in 94 to 97 % of
-        samples, by the others in as few as 26 %, where few rows of a rare class are hit. README,
-        *How sure are we*, has tables for all kinds of metrics, with the misses, and the commands.
-        The least of classes (`mcc_min_class`) is covered worst: its interval does not know that
-        the least was chosen.
+        From 100 rows on, the 95 % "score" interval of R_K covered the true score in 94 to 97 % of
+        samples. The other methods fell to 26 % where few rows of a rare class are hit. The guide,
+        *How sure*, has tables for all kinds of metrics, failures included, and the commands. The
+        interval of the worst class (`mcc_min_class`) has the lowest coverage, because it ignores
+        that this class was chosen for its low score.
 
-        There is no interval (null) of a metric that is 0/0, or of one cluster; of R_K, also if
-        labels are never both gold and predicted. Where a metric is at the end of its range, such
-        as 1, there is no standard error, and only "score" gives an interval: it says how low the
-        true score may be though no row is wrong. Metrics of pairs have no interval there.
+        An interval is null if the metric is 0/0, if there is one cluster, or, for R_K, if no label
+        is both gold and predicted. At the end of its range, such as 1, a metric has no standard
+        error, and only "score" gives an interval: it shows how low the true score may be although
+        no row is wrong. Metrics of pairs have no interval there.
 
     Sets and windows:
-        Rows are counted once, and all streams, but for sets of two or more keys of which none is
-        part of another: their columns are kept in memory, text as 4 bytes a row.
+        Rows are counted once, and the query streams. One exception: several sets of two or more
+        keys, none of them part of another. Their columns are kept in memory, text as 4 bytes per
+        row.
 
     Lists of labels:
-        A list is taken for a set: each label is there or not, and the score is R_K of the
-        indicator matrices, (s·c - Σ t_k·p_k) / √((s Σt - Σ t_k²) · (s Σp - Σ p_k²)). An empty
-        list is a row without labels; one that is null, or has a null in it, is a null label. Of
-        `metrics`, those that `metrics()` calls `multilabel`; no intervals. `score`, `classes` and
+        A list counts as a set: a label is in it or not. The score is R_K of the indicator
+        matrices, (s·c - Σ t_k·p_k) / √((s Σt - Σ t_k²) · (s Σp - Σ p_k²)). An empty list is a row
+        without labels. A list that is null, or contains a null, is a null label. Only metrics that
+        `metrics()` marks as `multilabel` are available, without intervals. `score`, `classes` and
         `counts` take lists too.
 
     Raises:
         polars.exceptions.ColumnNotFoundError: A named column is missing.
-        polars.exceptions.DuplicateError: A key has the name of another key or of a
-            column of the answer.
-        polars.exceptions.SchemaError: A key has dtype Object, or the index of windows is no time.
+        polars.exceptions.DuplicateError: A key has the name of another key or of a column of the
+            answer.
+        polars.exceptions.SchemaError: A key has dtype Object, or the index of windows is not a
+            date or time.
         TypeError: A bootstrap of a LazyFrame.
-        ValueError: An option has no such value; a method without `ci`; a bootstrap of weighted
-            rows; sets of keys, or windows, that make no sense; no metric of
-            this name; metrics of a positive class that is not known; an interval of a metric that
-            has no derivative, such as a median: the message tells of the bootstrap.
+        ValueError: An option has an unknown value; `method` without `ci`; a bootstrap of weighted
+            rows; invalid sets of keys or windows; an unknown metric; a metric that needs a
+            positive label, and the log has none; an interval of a metric without a derivative,
+            such as a median (the message shows the bootstrap).
         polars.exceptions.InvalidOperationError: On `collect`: a weight is negative, NaN
-            or infinite; or a slice adds up to more than 2⁶³ - 1, or to an infinite float.
+            or infinite; or the weights of a slice add up to more than 2⁶³ - 1, or to an infinite
+            float.
 
-    All but the last come from the schema, when the query is built; no data are read.
+    All errors but the last are raised from the schema, when the query is built. No data are read.
 
     References:
         J. Gorodkin, Comparing two K-category assignments by a K-category correlation
@@ -187,7 +192,7 @@ def by(
     if not any(metric.needs_labels for metric in asked):
         sliced = unnamed(sliced)
     if ci is None and any(metric.pairs for metric in asked):
-        cells = pairs(sliced).cache()  # They are used twice.
+        cells = pairs(sliced).cache()  # The plan uses them twice.
         slices = measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
     elif ci is None:
         slices = measure(sliced, classes(sliced), asked, positive=positive)
@@ -202,14 +207,14 @@ def _check_resampling(log: Described[FrameT], sliced: SlicedLog) -> None:
     if log.meaning.is_lazy:
         columns = ", ".join(map(repr, [*sliced.keys, *(["model"] if sliced.has_models else [])]))
         msg = (
-            "a bootstrap draws from counts that are at hand, which a lazy query has not: take the "
-            "counts first, lf.mcc.counts(...).collect(), and resample these with weight='n'"
+            "a bootstrap needs a DataFrame, not a lazy query: collect the counts, "
+            "lf.mcc.counts(...).collect(), then resample the counts with weight='n'"
             f"{f' and the keys {columns}' if columns else ''}"
         )
         raise TypeError(msg)
     if not sliced.is_frequency or sliced.numbers.count != pl.Int64:
         msg = (
-            "a bootstrap draws whole rows, or whole clusters of them: with a sample_weight or a "
-            "weight that is Float64, use 'score', 'fisher' or 'wald'"
+            "a bootstrap draws whole rows, or whole clusters, so it cannot use a sample_weight or "
+            "a Float64 weight: use 'score', 'fisher' or 'wald'"
         )
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""`check`: an error that shows the slices that are not good enough."""
+"""`check`: raise an error that shows the slices that miss a threshold or a baseline."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from polars_mcc._counts.exact import Floats
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._inference.asked import Asked
+from polars_mcc._inference.intervals import ranges_of
 from polars_mcc._inference.periods import PERIODS, changes, columns_for, columns_in_answer
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level, check_number
-from polars_mcc._log.columns import MissingColumn
+from polars_mcc._log.columns import MissingColumn, quoted
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import OtherFrame
 from polars_mcc._log.keys import IntoKey, check_plain
@@ -27,32 +28,33 @@ from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._verbs.by import by
 
 _FAILED, _VERDICT = "failed", "verdict"
+_POSITIVE = ("tp", "fp", "fn")
 _VERDICTS = pl.Enum(["fails", "passes", "not judged"])
 _SHOWN = 20  # slices that a message shows, at most
 
 
 Bar: TypeAlias = float | Mapping[str, float] | pl.DataFrame
-"""A threshold: of one metric, of several, or of each slice."""
+"""A threshold for one metric, thresholds by metric, or a DataFrame with one per slice."""
 
 
 class CheckError(AssertionError):
-    """Slices of a log are not good enough: the message shows which.
+    """Slices of a log fail `check`. The message shows which.
 
     Attributes:
-        failures: The slices that fail, a row each.
+        failures: The slices that fail, one row each.
         judged: All slices, with their `verdict`.
     """
 
     __module__ = "polars_mcc"  # where users find it
 
     def __init__(self, message: str, judged: pl.DataFrame) -> None:
-        """Take the message, and what was judged."""
+        """Take the message, and the judged slices."""
         super().__init__(message)
         self.judged = judged
         self.failures = judged.filter(pl.col(_VERDICT) == "fails")
 
     def __reduce__(self) -> tuple[type[CheckError], tuple[str, pl.DataFrame]]:
-        """Travel between processes."""
+        """Keep `judged` when the error is pickled, as between processes."""
         return type(self), (str(self), self.judged)
 
 
@@ -66,31 +68,32 @@ def check(
     min_n: int = defaults.CHECKED_N,
     ci: float | None = None,
 ) -> pl.DataFrame:
-    """Raise an error that shows the slices that are not good enough: a gate, or a test.
+    """Raise an error if a slice misses a threshold or is worse than a baseline: a release gate.
 
-    Unlike the other verbs it decides now: the query of a LazyFrame is run.
+    Unlike the other verbs, `check` runs the query of a LazyFrame at once.
 
     Args:
-        *keys: What makes slices, as in `by`.
-        min: The least score of a slice: a number, of `metric`; or one for each of several metrics,
-            as `{"mcc": 0.5, "recall_macro": 0.6}`. In Python also a DataFrame of keys and a column
-            `min`: each slice has its own.
-        max: The largest score of a slice, likewise: of metrics of which less is better, as
-            `{"fnr": 0.1}`.
-        metric: What is checked, where `min`, `max` or a baseline do not name it: a name of
-            `metrics()`, or an expression, as in `by`.
-        no_worse_than: The counts of a baseline, such as last week's `counts(*keys)`, with which
-            each slice is compared, in place of `min` and `max`.
-        min_n: Slices of fewer rows, here or in the baseline, are not judged.
-        ci: The level at which one must be sure that a slice fails: it does if all of the
-            interval of its score is below `min`, or all of the interval of its difference to
-            the baseline below 0. A slice without an interval, such as one of a single predicted
-            class, is judged by its score. None: scores decide, however few the rows. The level is
-            that of each slice, whatever their number.
+        *keys: The keys to group by, as in `by`.
+        min: The least score that a slice may have: a number, for `metric`; or one number per
+            metric, as `{"mcc": 0.5, "recall_macro": 0.6}`. In Python also a DataFrame with the
+            keys and a column `min`: one threshold per slice.
+        max: The largest score that a slice may have, in the same forms, for metrics where less is
+            better, as `{"fnr": 0.1}`.
+        metric: The metric to check, if `min` and `max` do not name metrics: a name of `metrics()`,
+            or an expression, as in `by`.
+        no_worse_than: The counts of a baseline, such as last week's `counts(*keys)`. Each slice is
+            compared with it, instead of with `min` and `max`.
+        min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
+            judged.
+        ci: The confidence level of a failure. A slice fails only if the whole interval of its score
+            is below `min` (above `max`), or the whole interval of its difference to the baseline is
+            on the worse side of 0. A slice without an interval, such as one of a single predicted
+            class, is judged by its score. None: the score alone decides, however few the rows. The
+            level holds for each slice; there is no correction for the number of slices.
 
     Returns:
-        A DataFrame, a row per slice, with the columns of `by`, or for a baseline those of `drift`
-        but for p-values, and
+        A DataFrame with one row per slice and the columns of `by`, or with a baseline the columns
+        of `drift` without p-values, and
 
         - `failed` (String): the metrics that fail, "" if none does;
         - `verdict` (Enum): "passes" or "not judged". A slice is not judged if it has too few rows
@@ -98,12 +101,13 @@ def check(
           that the log does not have is a row that is not judged.
 
     Raises:
-        polars_mcc.CheckError: A slice fails, or none is judged. It is an AssertionError, whose
-            message has a table of the slices that fail; so has its attribute `failures`.
-        ValueError: Neither thresholds nor a baseline, or both; a least score of a metric of which
-            less is better; a baseline for windows, clusters or sample weights.
+        polars_mcc.CheckError: A slice fails, or no slice is judged. It is an AssertionError. Its
+            message and its attribute `failures` have a table of the slices that fail.
+        ValueError: Neither thresholds nor a baseline, or both; `min` for a metric where less is
+            better; a positive label that no row has; a baseline for windows, clusters or sample
+            weights.
 
-    Errors of `by` are raised too.
+    The errors of `by` are raised too.
 
     Examples:
         >>> import polars as pl
@@ -131,7 +135,10 @@ def check(
     chosen = registry.one(metric)
     bars = [*_bars(metric, "min", min), *_bars(metric, "max", max)]
     if bool(bars) == (no_worse_than is not None):
-        msg = "check needs min=0.6 or max=0.1, say, or no_worse_than=the counts of a baseline"
+        msg = (
+            "check needs either min or max, such as min=0.6, or no_worse_than=, the counts of a "
+            "baseline"
+        )
         raise ValueError(msg)
     check_at_least("min_n", min_n, 1)
     if ci is not None:
@@ -169,25 +176,28 @@ def check(
         )
         .collect()
     )
+    if no_worse_than is None:
+        rates = [bar.value for bar in bars if bar.metric.is_of_positive]
+        _check_positive(log, judged.select(pl.col(rates).cast(pl.Float64)))
     counted = {bar.words: judged[name].sum() for name, bar in zip(fails, bars, strict=True)}
     failing = {words: times for words, times in counted.items() if times}
     what = ", ".join(
         words if len(bars) == 1 else f"{words} ({times})" for words, times in failing.items()
     )
-    what += "" if ci is None else f", surely (ci={ci})"
+    what += "" if ci is None else f", significantly (ci={ci})"
     hidden = [_VERDICT] if len(bars) > 1 else [_FAILED, _VERDICT]
     return _passed(judged.drop(*fails), what, min_n, hidden)
 
 
 @dataclass(frozen=True)
 class _Bar:
-    """The least or the largest value that a slice may have."""
+    """The least or the largest value that a slice may have, for one metric."""
 
     metric: Metric
     asked: IntoMetric
     side: Literal["min", "max"]
     at: float | pl.DataFrame
-    value: str  # the column that is judged
+    value: str  # the column that is compared with the threshold
 
     @property
     def has_score(self) -> pl.Expr:
@@ -200,17 +210,17 @@ class _Bar:
         return pl.col(self.side) if isinstance(self.at, pl.DataFrame) else pl.lit(self.at)
 
     def fails(self, ci: float | None) -> pl.Expr:
-        """Whether a slice is on the wrong side, with all of its interval if a level is given."""
+        """Whether the score, or with a level the whole interval, is on the wrong side."""
         end = {"min": "high", "max": "low"}[self.side]
         value = pl.col(self.value) if ci is None else pl.coalesce(f"{self.value}_{end}", self.value)
         return value < self._at if self.side == "min" else value > self._at
 
     @property
     def words(self) -> str:
-        """What fails."""
+        """The text of a failure, for the message."""
         wrong = {"min": "below", "max": "above"}[self.side]
         if self.value == "diff":
-            return f"{self.metric.name} {wrong} that of the baseline"
+            return f"{self.metric.name} {wrong} the baseline"
         at = f"its {self.side}" if isinstance(self.at, pl.DataFrame) else self.at
         return f"{self.metric.name} {wrong} {at}"
 
@@ -228,17 +238,48 @@ def _bars(asked: IntoMetric, side: Literal["min", "max"], given: Bar | None) -> 
     for bar in bars:
         if not isinstance(bar.at, pl.DataFrame) or isinstance(given, Mapping):
             check_number(side, bar.at)  # type: ignore[arg-type]
+            _check_range(bar)
         elif not bar.at.schema.get(side, pl.String()).is_numeric():
-            msg = f"{side} is a frame without a column '{side}' of numbers; it has {bar.at.schema}"
+            msg = f"{side} is a frame without a numeric column '{side}'; it has {bar.at.schema}"
             raise ValueError(msg)
         if side == "min" and bar.metric.less_is_better:
-            msg = f"less is better of '{bar.metric.name}': say the most, as in max={bar.at!r}"
+            msg = f"for '{bar.metric.name}' less is better: pass a maximum, as in max={bar.at!r}"
             raise ValueError(msg)
     return bars
 
 
+def _check_positive(log: Described[Any], rates: pl.DataFrame) -> None:
+    """Raise a ValueError if no row has the positive label: its rates are 0/0, and could pass.
+
+    The rows are counted again only if every rate may be 0/0. Labels of an Enum are known to exist.
+    """
+    meaning = log.meaning
+    is_known = isinstance(meaning.label_dtype, (pl.Boolean, pl.Enum))
+    if meaning.positive is None or is_known or not rates.width:
+        return
+    if not all(rate.fill_nan(None).drop_nulls().is_in([0.0, 1.0]).all() for rate in rates):
+        return
+    all_rows = by(log, metrics=_POSITIVE).lazy().collect()
+    if all_rows["n"].sum() and not all_rows.select(pl.sum_horizontal(_POSITIVE)).sum().item():
+        label = pl.select(meaning.positive).item()
+        columns = quoted(meaning.label_columns)
+        msg = f"no scored row has the positive label {label!r} in {columns}: check its spelling"
+        raise ValueError(msg)
+
+
+def _check_range(bar: _Bar) -> None:
+    """Raise a ValueError if no score can pass a threshold, or none can fail it: 70 for 0.7."""
+    name, limits = bar.metric.name, bar.metric.range
+    if limits is None or bar.at is None:  # None is no threshold
+        return
+    low, high = ranges_of([bar.metric])[name]
+    if not ((low is None or bar.at >= low) and (high is None or bar.at <= high)):
+        msg = f"{bar.side}={bar.at} is outside the range of {name}, {limits}"
+        raise ValueError(msg)
+
+
 def _with_own_bars(found: pl.LazyFrame, bars: Sequence[_Bar], keys: Sequence[str]) -> pl.LazyFrame:
-    """Add the thresholds that are of slices; those of slices that are not there are rows too."""
+    """Join the thresholds given per slice. A slice that only has a threshold gets a row too."""
     for bar in bars:
         if not isinstance(bar.at, pl.DataFrame):
             continue
@@ -250,24 +291,31 @@ def _with_own_bars(found: pl.LazyFrame, bars: Sequence[_Bar], keys: Sequence[str
             )
             raise ValueError(msg)
         if bar.at.select(named).is_duplicated().any():
-            msg = f"{bar.side} has several rows of one slice; leave one for each"
+            msg = f"{bar.side} has several rows for one slice: keep one row per slice"
             raise ValueError(msg)
         for key, dtype in found.select(named).collect_schema().items():
             own_dtype = bar.at.schema[key]
             if dtype != own_dtype and not (dtype.is_integer() and own_dtype.is_integer()):
-                msg = f"{bar.side} has '{key}' as {own_dtype}, and the log as {dtype}: cast it"
+                msg = f"'{key}' is {own_dtype} in {bar.side}, but {dtype} in the log: cast it"
                 raise ValueError(msg)
         own = bar.at.lazy()
-        found = found.join(own, on=named, how="full", nulls_equal=True, coalesce=True)
+        found = found.join(
+            own,
+            on=named,
+            how="full",
+            nulls_equal=True,
+            coalesce=True,
+            maintain_order="left_right",  # slices that only have a threshold come last
+        )
     return found
 
 
 def _compared(
     log: Described[Any], keys: tuple[IntoKey, ...], baseline: object, ci: float, metric: Metric
 ) -> pl.LazyFrame:
-    """The slices of a log and of the counts of a baseline, compared as two periods."""
+    """Compare the log with the counts of the baseline, slice by slice, like two periods."""
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
-    reason = "no_worse_than is counts, of rows that are independent and alike"
+    reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
     log.meaning.check_without("check", reason, "cluster", "sample_weight")
     columns = columns_for(metric.name, has_clusters=False)
     sliced = cut(log, keys, answers=[_FAILED, _VERDICT, *columns])
@@ -281,8 +329,8 @@ def _compared(
     for column, what in ((SET, "sets of keys"), ("model", "models")):
         if column in counts.meaning.schema and column not in (*sliced.keys, *model):
             msg = (
-                f"no_worse_than has counts of several {what}, and so each row several times: take "
-                f"counts({', '.join(map(repr, sliced.keys))}), or those of one by a filter"
+                f"no_worse_than has counts of several {what}, so it counts each row several times: "
+                f"use counts({', '.join(map(repr, sliced.keys))}), or filter to one"
             )
             raise ValueError(msg)
     before = replace(before, sets=sliced.sets, always=model)
@@ -294,7 +342,7 @@ def _compared(
 
 
 def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.LazyFrame]:
-    """The pairs of two logs as those of two periods: of the baseline `before`, the log `after`."""
+    """Stack the pairs of two logs as two periods: the baseline is `before`, the log `after`."""
     labels = common_dtype(
         [("the labels", log.label_dtype), ("the labels of the baseline", baseline.label_dtype)]
     )
@@ -312,7 +360,7 @@ def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.L
         )
 
     counted = pairs(baseline)
-    if log.has_models:  # In counts, the model is a key; of models that are not here, there is none.
+    if log.has_models:  # In counts, the model is a key. Drop models that the log does not have.
         [*_, model] = log.slice
         models = pl.col(KEY + "model").cast(log.model_dtype, strict=False)
         counted = counted.with_columns(models.alias(model)).filter(pl.col(model).is_not_null())
@@ -321,7 +369,7 @@ def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.L
 
 
 def _passed(judged: pl.DataFrame, what: str, min_n: int, hidden: list[str]) -> pl.DataFrame:
-    """What was judged, or a CheckError if a slice fails, or none is judged."""
+    """The judged slices, or a CheckError if a slice fails or none is judged."""
     fails, _, left_out = (judged.filter(pl.col(_VERDICT) == name) for name in _VERDICTS.categories)
     number = judged.height - left_out.height
     if number and fails.is_empty():
@@ -338,7 +386,7 @@ def _passed(judged: pl.DataFrame, what: str, min_n: int, hidden: list[str]) -> p
 
 
 def _table(frame: pl.DataFrame) -> str:
-    """All columns of a frame, and its first rows."""
+    """The frame as text: all columns, and the first rows."""
     more = f"\n… and {frame.height - _SHOWN} more" if frame.height > _SHOWN else ""
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, tbl_hide_dataframe_shape=True):
         return f"{frame.head(_SHOWN)}{more}"

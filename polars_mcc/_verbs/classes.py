@@ -1,4 +1,4 @@
-"""`classes`: a row per class of every slice."""
+"""`classes`: one row per class of every slice."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ def classes(
     ci: float | None = None,
     method: Method = defaults.METHOD,
 ) -> FrameT:
-    """Score every class of every slice, one against the rest, and say how sure each score is.
+    """Score every class of every slice, one-vs-rest: precision, recall, F1, MCC and more.
 
     Args:
-        *keys: What makes slices, as in `by`.
+        *keys: The keys to group by, as in `by`.
         ci: The confidence level of an interval for each score of each class, such as 0.95. None:
             no interval.
-        method: How intervals are made: "score", "fisher" or "wald", as in `by`.
+        method: The kind of interval: "score", "fisher" or "wald", as in `by`.
 
     Returns:
-        A frame of the kind of the log, sorted by the keys and the label, a row per slice and
-        label that is gold or predicted there, with the columns
+        A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys and the label. It has one
+        row per slice and per label that is gold or predicted in the slice, with the columns
 
-        - the keys, `model` if `pred` is several, and `label`;
+        - the keys, `model` if the log has several models, and `label`;
         - `support`, `predicted`, `hits` (Int64; Float64 for float weights): how often the
           label is gold, is predicted, and is both (true positives);
-        - `precision` = hits / predicted; `recall` = hits / support; `specificity`, the recall of
-          all others; `f1` = 2 hits / (support + predicted); `mcc`, the binary MCC of this
-          label against all others (Matthews 1975); `informedness` = recall + specificity - 1,
-          and `markedness`, the same of the predictions: precision + NPV - 1 (Powers 2011,
-          arXiv 2010.16061); all Float64. The log's `zero_division` stands for each 0/0;
-        - after each of these scores, with `ci`, its standard error and interval: `recall_se`,
+        - `precision` = hits / predicted; `recall` = hits / support; `specificity` = true
+          negatives / rows with another gold label; `f1` = 2 hits / (support + predicted); `mcc`,
+          the binary MCC of this label against all others (Matthews 1975); `informedness` =
+          recall + specificity - 1; `markedness` = precision + NPV - 1 (Powers 2011,
+          arXiv 2010.16061); all Float64. `zero_division` of the log replaces each 0/0;
+        - with `ci`, after each of these scores, its standard error and interval: `recall_se`,
           `recall_low`, `recall_high` (Float64);
-        - `n` and `n_null`: the rows of the slice that are scored, and that are not; before them
-          `n_clusters` (Int64), with an interval of clusters.
+        - `n_clusters` (Int64), if the log has clusters and `ci` is given; `n` and `n_null`: the
+          rows of the slice that are scored, and that are not.
 
-        A slice in which no row is scored has no classes; `by` shows it.
+        A slice without scored rows has no classes; `by` shows it.
 
-    Errors of `by` are raised.
+    The errors of `by` are raised.
 
     Examples:
         >>> import polars as pl
@@ -96,7 +96,7 @@ def classes(
         return log.in_kind(sliced.answer(scores, "label"))
     limits = columns_of(CLASS_RANGES)
     sliced = cut(log, keys, answers=[*COLUMNS, "n_clusters", *limits], cluster=True)
-    # What is asked for twice is cached: else Polars reads the log again for each time.
+    # The plan uses the pairs twice. Without the cache, Polars reads the log twice.
     cells = pairs(sliced).cache()
     counted = without_clusters(sliced, cells)
     reduced = of_pairs(sliced, counted).cache()
@@ -116,7 +116,7 @@ def classes(
 
 
 def _with_slice(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the rows of the slice to its classes: those that are scored, and those that are not."""
+    """Add to each class the rows of its slice: `s` scored, `null` not scored."""
     return classes.with_columns(
         s=log.within_slice(rows_of(log)), null=log.within_slice(pl.col("null_n").sum())
     )

@@ -1,4 +1,4 @@
-"""`compare`: is another model better than the first, on the same rows?"""
+"""`compare`: the score difference of two models on the same rows, per slice."""
 
 from __future__ import annotations
 
@@ -41,52 +41,52 @@ def compare(
     method: Method = defaults.METHOD,
     correction: Correction = defaults.CORRECTION,
 ) -> FrameT:
-    """Compare models on the same rows: is b better than a, in each slice?
+    """Compare models with a baseline model on the same rows, in each slice.
 
-    Two models that see the same rows mostly err on the same ones, so their difference is known
-    better than either score. It is taken from the joint counts of (gold, a, b): with φ, the
-    influence of a row on a score (see *Intervals* of `by`), the variance of the difference is
-    Σ (φ_b - φ_a)² / n². One scan, for any number of models.
+    Two models mostly err on the same rows, so the data show their difference more precisely than
+    either score. The difference comes from the joint counts of (gold, a, b): a is the baseline, b
+    is the other model. With φ, the influence of a row on a score (see *Intervals* of `by`), its
+    variance is Σ (φ_b - φ_a)² / n². One scan is enough for any number of models.
 
-    To compare models of two logs, join these on what tells their rows apart. To compare from
-    counts, take those with a as a key: `frame.mcc(pred="b").counts(*keys, "a")`.
+    To compare models of two logs, join the logs on a row id. To compare from counts, count with
+    the predictions of a as a key: `frame.mcc(pred="b").counts(*keys, "a")`.
 
     Args:
-        *keys: What makes slices, as in `by`.
-        baseline: The model that the others are compared with, a: one of those of the log, or a
-            column. None: the first of the log.
-        metric: What is compared: a name of `metrics()`, or an expression, as in `by`.
+        *keys: The keys to group by, as in `by`.
+        baseline: The baseline, model a: one of the models of the log, or another column. None:
+            the first model of the log.
+        metric: The metric to compare: a name of `metrics()`, or an expression, as in `by`.
         ci: The confidence level of the interval.
-        method: How the interval of each score is made, from which that of the difference is:
-            "score", "fisher" or "wald".
-        correction: How p-values are corrected for how many there are in the answer. Of the
-            discoveries, how many are false: "bh" (Benjamini and Hochberg 1995), "by" (Benjamini
-            and Yekutieli 2001: also if slices overlap). Whether one is false: "holm",
+        method: The kind of interval of each score, "score", "fisher" or "wald". The interval of
+            the difference is made from both.
+        correction: The correction of p-values for the number of tests in the answer. The false
+            discovery rate: "bh" (Benjamini and Hochberg 1995) or "by" (Benjamini and Yekutieli
+            2001, also valid if slices overlap). The probability of any false discovery: "holm" or
             "bonferroni".
 
     Returns:
-        A frame of the kind of the log, sorted, a row per slice (and `model`, b, if the log has
-        several), with the columns
+        A DataFrame, or a LazyFrame if the log is lazy, sorted. It has one row per slice (and per
+        model b, if the log has several), with the columns
 
-        - the keys, `model` (String), `n`, `n_clusters` (Int64) if the log has clusters, as in
-          `by`. A row is scored if gold and both models have a label there;
-        - `mcc_a`, `mcc_b` (called by the metric), and `diff` = b - a: above 0 where b is better,
-          or, of a metric such as "fnr" of which less is better, worse;
+        - the keys, `model` (String), `n`, and `n_clusters` (Int64) if the log has clusters, as in
+          `by`. A row is scored if gold and both models have a label;
+        - `mcc_a`, `mcc_b` (with the name of the metric), and `diff` = b - a. `diff` is above 0 if
+          b is better; for a metric such as "fnr", where less is better, if b is worse;
         - `diff_se`, the standard error of `diff`; `diff_low`, `diff_high`, its interval;
-        - `p_value`, of `diff` being 0, and `p_adjusted`, corrected;
-        - `n_null` (as `n`): the rows not scored.
+        - `p_value`, of the hypothesis that `diff` is 0, and `p_adjusted`, after correction;
+        - `n_null` (dtype of `n`): the rows not scored.
 
-        All but the counts are Float64. The interval is Zou's (2007): from those of both scores
-        and the correlation of their influences; so it may be longer on one side. `p_value` is
-        below 1 - `ci` where it leaves 0 out. Both are null where a score has no interval.
-        `diff_se` is null where the models never differ. How often the interval covered the
-        difference: README, *How sure are we*.
+        All columns but the counts are Float64. The interval follows Zou (2007), from the intervals
+        of both scores and the correlation of their influences. It need not be symmetric. `p_value`
+        is below 1 - `ci` if the interval excludes 0. Both are null if a score has no interval.
+        `diff_se` is null if the models never differ. For the measured coverage of the interval,
+        see the guide, *How sure*.
 
     Raises:
-        ValueError: An option has no such value; there is no second model; the metric has no
+        ValueError: An option has an unknown value; there is no second model; the metric has no
             derivative.
 
-    Errors of `by` are raised too.
+    The errors of `by` are raised too.
 
     References:
         G. Y. Zou, Toward using confidence intervals to compare correlations, Psychological
@@ -124,7 +124,7 @@ def compare(
         sliced = unnamed(sliced)
     labels = [pl.col(name) for name in ("gold", "baseline", "pred")]
     cells = pairs(sliced).cache()
-    if sliced.nulls == "drop":  # A row that one model leaves open is scored for neither.
+    if sliced.nulls == "drop":  # A row without a label of one model is scored for neither.
         is_scored = pl.all_horizontal(label.is_not_null() for label in labels)
         cells = cells.with_columns(gold=pl.when(is_scored).then("gold"))
     cluster = {"cluster": pl.col("cluster")} if sliced.has_clusters else {}
@@ -149,21 +149,21 @@ def compare(
     shown = [name for name in columns if cluster or name != "n_clusters"]
     n_clusters = {name: pl.col(name).fill_null(0) for name in shown if name == "n_clusters"}
     found = adjusted(slices.with_columns(**n_clusters), correction)
-    # A metric may have any name, so that its columns have it only here.
+    # A metric may have any name. Renaming last avoids clashes with the columns above.
     columns_of_answer = (pl.col(scores.get(name, name)).alias(name) for name in shown)
     return log.in_kind(sliced.answer(found.select(*sliced.slice, *columns_of_answer)))
 
 
 def _baseline_of(log: Described[Any], baseline: IntoColumn | None) -> IntoColumn | None:
-    """The baseline: the first model if none is named."""
+    """The baseline, or the first model if none is named."""
     models = log.meaning.preds
     if models is None:
-        return baseline  # There is nothing to compare, as is said elsewhere.
+        return baseline  # `cut` raises the error for a log without predictions.
     [first, *others] = models.names
     if not others and (baseline is None or model_named(baseline, models) is not None):
         msg = (
-            "there is no second model to compare: name several, as in "
-            "frame.mcc(pred=['old', 'new']), or another column as the baseline"
+            "there is no second model to compare: pass several, as in "
+            "frame.mcc(pred=['old', 'new']), or pass another column as baseline"
         )
         raise ValueError(msg)
     return first if baseline is None else baseline
@@ -172,8 +172,8 @@ def _baseline_of(log: Described[Any], baseline: IntoColumn | None) -> IntoColumn
 def _correlated(slices: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame:
     """Add the standard error of the difference, and the correlation of both scores.
 
-    It is that of the influences of a row on both. For the score interval it is shrunk by
-    n / (n + z²): two models that agree on 5 rows need not agree on the next.
+    The correlation is that of the influences of each row on both scores. For the "score" interval
+    it is multiplied by n / (n + z²): two models that agree on 5 rows need not agree on the next.
     """
     z = normal_critical(ci)
     se_a, se_b = pl.col("se_a"), pl.col("se_b")

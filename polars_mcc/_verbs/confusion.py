@@ -1,4 +1,4 @@
-"""`confusion`: the counts as a confusion matrix per slice, or its cells, or the costliest."""
+"""`confusion`: a confusion matrix per slice, its cells, or the confusions that cost most."""
 
 from __future__ import annotations
 
@@ -31,47 +31,46 @@ def confusion(
     long: bool = False,
     top: int | None = None,
 ) -> FrameT:
-    """Lay the counts out as a confusion matrix per slice, or list the confusions that cost most.
+    """Show the confusion matrix of each slice, or list the confusions that cost the most score.
 
     Args:
-        *keys: What makes slices, as in `by`.
-        labels: The labels, in the order of rows and columns; all that occur must be listed, and
-            others may be. None: the labels that a Boolean or Enum column can have, or else those
-            that occur, sorted. The columns of a lazy matrix must be known before data are read,
-            so for a LazyFrame of other labels they are listed; not so if `long`.
-        normalize: Shares in place of counts: of each gold label ("gold": the rows add up to 1),
-            of each predicted label ("pred": the columns do), or of the slice ("all"). A share of
-            nothing is 0.
-        long: A row per cell in place of a column per label: of all `labels`, if they are listed,
-            or else of the pairs that occur.
-        top: Only the confusions, gold and pred apart, that cost most of the score, at most so
-            many of each slice, the costliest first; long.
+        *keys: The keys to group by, as in `by`.
+        labels: The labels, in the order of the rows and columns. Every label that occurs must be
+            listed; more labels may be. None: the labels of a Boolean or Enum column, else the
+            labels that occur, sorted. A lazy matrix must know its columns before data are read,
+            so a LazyFrame with labels of another dtype needs `labels` or `long`.
+        normalize: Shares instead of counts. "gold": each row of the matrix adds up to 1; "pred":
+            each column does; "all": the matrix of the slice does. A share of zero rows is 0.
+        long: One row per cell instead of one column per label: all cells of `labels`, if they are
+            listed, else the pairs that occur.
+        top: List only the confusions (gold and pred differ) that cost the most score, at most this
+            many per slice, the costliest first, one per row.
 
     Returns:
-        A frame of the kind of the log, sorted by the keys: for each slice a row per label,
-        `gold`, and a column per predicted label, named by its text ("null" for null, if the log
-        takes null for a label). Cells are Int64, or Float64 for shares and for float weights.
-        `n_null` is the number of rows of the slice that are in no cell. `to_numpy` makes an array
-        of it.
+        A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys. Each slice has one row
+        per gold label, `gold`, and one column per predicted label, named by its text ("null" for
+        null, if the log has `nulls="label"`). Cells are Int64, or Float64 for shares and for float
+        weights. `n_null` is the number of rows of the slice that are in no cell. `to_numpy` turns
+        the frame into an array.
 
-        If `long`, the columns are the keys, `gold`, `pred` (in a dtype that holds both), `n`, or
-        `share` (Float64) with `normalize`, and `n_null`. With `top` there are also, before
+        With `long`, the columns are the keys, `gold`, `pred` (in a dtype that holds both), `n` (or
+        `share`, Float64, with `normalize`) and `n_null`. With `top` there are also, before
         `n_null`,
 
-        - `contribution` (Float64), below 0: the pair's part of R_K. Of n_ij rows with gold label
-          i and predicted label j ≠ i it is -n_ij (p_i + t_j) / 2, over the denominator of R_K;
-          with n_ii (s - (p_i + t_i) / 2) for the hits, all add up to R_K. By this they are
-          ranked; pairs of one contribution, by their labels.
-        - `loss` (Float64): what R_K would gain if these rows were predicted right.
+        - `contribution` (Float64), below 0: the part of R_K from this pair. For n_ij rows with gold
+          label i and predicted label j ≠ i it is -n_ij (p_i + t_j) / 2, divided by the denominator
+          of R_K. For hits it is n_ii (s - (p_i + t_i) / 2), divided likewise. All parts add up to
+          R_K. Rows are sorted by contribution, then by the labels.
+        - `loss` (Float64): how much R_K would rise if these rows were predicted correctly.
 
     Raises:
-        ValueError: The labels of a LazyFrame are not known; `top` is no positive integer, or
+        ValueError: The labels of a LazyFrame are not known; `top` is not a positive integer, or is
             given with `labels`.
-        polars.exceptions.DuplicateError: Two columns would have one name.
+        polars.exceptions.DuplicateError: Two columns would have the same name.
         polars.exceptions.InvalidOperationError: On `collect`: a label occurs that is not
             in `labels`.
 
-    Errors of `by` are raised too.
+    The errors of `by` are raised too.
 
     Examples:
         >>> import polars as pl
@@ -98,7 +97,7 @@ def confusion(
     if top is not None:
         check_at_least("top", top, 1)
         if labels is not None:
-            msg = "top lists confusions that occur: leave labels out"
+            msg = "top lists only confusions that occur: leave labels out"
             raise ValueError(msg)
     cell = ["pred", _value_name(normalize)] if long or top is not None else []
     cost = () if top is None else _COST
@@ -125,9 +124,9 @@ def _labels_of(log: Described[Any], sliced: SlicedLog) -> Sequence[object]:
         return known
     if log.meaning.is_lazy:
         msg = (
-            f"the columns of a lazy confusion matrix must be known beforehand: pass labels=[...], "
-            f"cast the {sliced.label_dtype} labels to an Enum, collect() first, or take long=True, "
-            "which has a row per cell"
+            f"a lazy confusion matrix must know its columns beforehand: pass labels=[...], "
+            f"cast the {sliced.label_dtype} labels to an Enum, collect() first, or use long=True, "
+            "which has one row per cell"
         )
         raise ValueError(msg)
     return sliced.distinct_labels().collect().to_series().to_list()
@@ -136,7 +135,7 @@ def _labels_of(log: Described[Any], sliced: SlicedLog) -> Sequence[object]:
 def _wide(
     log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series, normalize: Normalize | None
 ) -> pl.LazyFrame:
-    """A row per slice and gold label, and a column per predicted label, in the order of labels."""
+    """One row per slice and gold label; one column per predicted label, in the order of labels."""
     columns = _columns(log, labels)
     value = _value_name(normalize)
     lines = (
@@ -159,9 +158,9 @@ def _wide(
 def _long(
     log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None, normalize: Normalize | None
 ) -> pl.LazyFrame:
-    """A row per slice and pair: of all labels, if they are listed, or of the pairs that occur.
+    """One row per slice and pair: all pairs of the listed labels, or the pairs that occur.
 
-    A slice of which no row is scored has one row without labels, for the sake of `n_null`.
+    A slice without scored rows has one row without labels, to show its `n_null`.
     """
     value = _value_name(normalize)
     pairs = pairs.cache()
@@ -178,12 +177,12 @@ def _long(
 def _costliest(
     log: SlicedLog, pairs: pl.LazyFrame, normalize: Normalize | None, top: int
 ) -> pl.LazyFrame:
-    """The confusions of each slice that cost most of its score, at most so many.
+    """The `top` confusions of each slice that cost the most score.
 
     The numerator of R_K is a sum over pairs, Σ n_ij (s [i = j] - (p_i + t_j) / 2), because
-    Σ t_k p_k is Σ n_ij p_i, and Σ n_ij t_j. So a pair's part of R_K, its `contribution`, is that
-    term, divided by the denominator, and all of them add up to R_K. `loss` is what R_K would
-    gain if these rows were predicted right: if n_ij rows moved from (i, j) to (i, i).
+    Σ t_k p_k equals Σ n_ij p_i, and also Σ n_ij t_j. The `contribution` of a pair is its term
+    divided by the denominator of R_K, so the contributions add up to R_K. `loss` is how much R_K
+    would rise if these rows were predicted correctly: if n_ij rows moved from (i, j) to (i, i).
     """
     numbers, value = log.numbers, _value_name(normalize)
     pairs = pairs.cache()
@@ -194,7 +193,7 @@ def _costliest(
     gold_t, gold_p, pred_t, pred_p = map(pl.col, ("gold_t", "gold_p", "pred_t", "pred_p"))
     var_gold, var_pred = sums.variances(numbers)
     cov = sums.covariance(numbers)
-    # If n rows move, c, p_i and -p_j become as many more.
+    # If n rows move from (i, j) to (i, i), then c and p_i grow by n, and p_j shrinks by n.
     moved = numbers.product(n, gold_p - pred_p + n)
     floats = {
         "cov": cov,
@@ -229,12 +228,12 @@ def _costliest(
 
 
 def _value_name(normalize: Normalize | None) -> str:
-    """The column of counts, or of shares."""
+    """The name of the column of counts, or of shares."""
     return "n" if normalize is None else "share"
 
 
 def _cells(log: SlicedLog, pairs: pl.LazyFrame, normalize: Normalize | None) -> pl.LazyFrame:
-    """The pairs that are scored, with their share of a gold label, a predicted one, or all."""
+    """The scored pairs, with their share of the gold label, of the predicted label, or of all."""
     scored = pairs.filter(is_scored(log))
     if normalize is None:
         return scored
@@ -245,7 +244,7 @@ def _cells(log: SlicedLog, pairs: pl.LazyFrame, normalize: Normalize | None) -> 
 
 
 def _slices(log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None) -> pl.LazyFrame:
-    """The slices and how many of their rows are in no cell; or an error for a missing label."""
+    """The slices with their number of rows in no cell; an error if a label is not listed."""
     sums = {"n_null": not_scored(log).sum()}
     failures: list[Failure] = []
     if labels is not None:
@@ -282,9 +281,9 @@ def _columns(log: SlicedLog, labels: pl.Series) -> list[str]:
     for name, times in Counter([*log.names.values(), "gold", *names, "n_null"]).items():
         if times > 1:
             msg = (
-                f"the matrix would have {times} columns named '{name}': it has the keys, "
-                "'gold', the labels as text, and 'n_null'; rename a key or a label, or take "
-                "long=True, which has a row per cell"
+                f"the matrix would have {times} columns named '{name}': its columns are the keys, "
+                "'gold', the labels as text, and 'n_null'; rename a key or a label, or use "
+                "long=True, which has one row per cell"
             )
             raise pl.exceptions.DuplicateError(msg)
     return names

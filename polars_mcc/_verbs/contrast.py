@@ -1,4 +1,4 @@
-"""`contrast`: each slice beside the rest of the log, the whole of it, or another slice."""
+"""`contrast`: compare each slice with the rest of the log, the total, or another slice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
 
 To: TypeAlias = str | Mapping[str, object]
-"""What slices are compared with: "rest", "total", "best", "each", or the keys of a slice."""
+"""The reference of a slice: "rest", "total", "best", "each", or the keys of one slice."""
 
 _WORDS = ("rest", "total", "best", "each")
 _TO = "_to"
@@ -54,54 +54,53 @@ def contrast(
     method: Method = defaults.METHOD,
     correction: Correction = defaults.CORRECTION,
 ) -> FrameT:
-    """Compare slices with each other: by how much is one better, and how sure is that?
+    """Compare each slice with the rest of the log, the total, the best slice, or a given slice.
 
     Args:
-        *keys: The columns that make slices: names, expressions, selectors.
-        to: What each slice is compared with: "rest", all rows that are not of it; "total", all
-            rows, its own among them; "best", the slice that scores best; "each", every other
-            slice, each pair once; or one slice, by its keys, as `{"country": "US"}`.
-        within: Columns within whose values slices are compared: countries inside each device. The
-            rest, the total, and the best are then of the same device.
-        ratio: Compare by the ratio of both scores, in place of the difference.
-        metric: What is compared: a name of `metrics()`, or an expression, as in `by`.
+        *keys: The columns to slice by: names, expressions, selectors.
+        to: The reference of each slice. "rest": all rows outside the slice. "total": all rows,
+            those of the slice included. "best": the slice with the best score. "each": every other
+            slice, each pair once. Or the keys of one slice, as `{"country": "US"}`.
+        within: Compare slices only within each value of these columns, such as countries within
+            each device. The rest, the total and the best slice are then of the same device.
+        ratio: Compare by the ratio of both scores instead of the difference.
+        metric: The metric to compare: a name of `metrics()`, or an expression, as in `by`.
         ci: The confidence level of the interval.
-        method: How the interval of each score is made, from which that of the difference is:
-            "score", "fisher" or "wald", as in `by`.
-        correction: How p-values are corrected for how many there are: see `compare`.
+        method: The kind of interval of each score, "score", "fisher" or "wald", as in `by`. The
+            interval of the difference is made from both.
+        correction: The correction of p-values for the number of tests: see `compare`.
 
     Returns:
-        A frame of the kind of the log, sorted, a row per slice (per pair of slices for "each"),
-        with the columns
+        A DataFrame, or a LazyFrame if the log is lazy, sorted. It has one row per slice (or per
+        pair of slices, for "each"), with the columns
 
-        - those of `within`, the keys, and, of the slice that it is compared with, `<key>_to`,
-          if that is a slice (no slice is compared with itself); `model` (String) if `pred` is
-          several;
-        - `n`, `n_to` (Int64; Float64 for float weights): the rows scored, of the slice and of what
-          it is compared with;
-        - `mcc`, `mcc_to` (Float64; called by the metric): both scores;
-        - `diff`, the slice less the other, with `diff_se`, `diff_low`, `diff_high`, its
-          standard error and interval; or with `ratio`, `ratio`, `ratio_low`, `ratio_high`;
-        - `p_value`, of no difference, and `p_adjusted`, corrected (Float64);
+        - the columns of `within` and the keys; `<key>_to`, the keys of the reference, if it is a
+          slice (no slice is compared with itself); `model` (String), if the log has several models;
+        - `n`, `n_to` (Int64; Float64 for float weights): the rows scored, of the slice and of the
+          reference;
+        - `mcc`, `mcc_to` (Float64; with the name of the metric): both scores;
+        - `diff`, the slice minus the reference, with `diff_se`, `diff_low`, `diff_high`, its
+          standard error and interval; or with `ratio`: `ratio`, `ratio_low`, `ratio_high`;
+        - `p_value`, of no difference, and `p_adjusted`, after correction (Float64);
         - `n_null`: the rows of the slice not scored.
 
-        Two slices have no row in common. A slice and the total have all rows of the slice in
-        common, which the interval takes into account, unless one of both scores has no standard
-        error. A slice that is nearly all rows is better compared with the rest. The interval is
-        Zou's (2007), from the intervals of both scores. That of a ratio is made in the same way,
-        of logarithms; it is null unless both scores are above 0.
-        With "best", the row with the lowest `diff` is the gap of the best and the worst slice.
-        Neither that nor its interval knows that they were picked as best and worst: with many
-        slices, a gap is found where there is none.
+        Two slices have no row in common. A slice and the total share the rows of the slice. The
+        interval takes this into account, unless one of the scores has no standard error. If a slice
+        is nearly all rows, compare it with the rest instead. The interval follows Zou (2007), from
+        the intervals of both scores. The interval of a ratio is made in the same way from
+        logarithms; it is null unless both scores are above 0.
+        With "best", the row with the lowest `diff` is the gap between the best and the worst slice.
+        The interval ignores that these two were picked as best and worst: with many slices it shows
+        a gap even if there is none.
 
     Raises:
         TypeError: `to` is neither text nor a mapping.
-        ValueError: There are no keys; a key is also in `within`; `to` is no word that is known,
-            nor all keys of a slice, or a value that the key cannot have; an option has no such
+        ValueError: There are no keys; a key is also in `within`; `to` is an unknown word, does not
+            name exactly the keys, or has a value that a key cannot have; an option has an unknown
             value; the log has clusters; the metric has no derivative.
         polars.exceptions.InvalidOperationError: On `collect`: the log has no row of the slice `to`.
 
-    Errors of `by` are raised too.
+    The errors of `by` are raised too.
 
     References:
         G. Y. Zou, Toward using confidence intervals to compare correlations, Psychological
@@ -135,8 +134,8 @@ def contrast(
     if within is not None:
         is_several = isinstance(within, Sequence) and not isinstance(within, str)
         inside = [*within] if is_several else [within]  # type: ignore[misc, list-item]
-    check_plain([*keys, *inside], "contrast", "it compares slices of columns; name these alone")
-    log.meaning.check_without("contrast", "it takes rows for independent", "cluster")
+    check_plain([*keys, *inside], "contrast", "it slices by plain columns; pass only these")
+    log.meaning.check_without("contrast", "it assumes independent rows", "cluster")
     names, of_whole = (
         resolved(log.meaning.schema, columns, "key").names() for columns in (keys, inside)
     )
@@ -144,7 +143,7 @@ def contrast(
         msg = "contrast compares slices: name the keys to slice by, as in contrast('country')"
         raise ValueError(msg)
     for name in {*names} & {*of_whole}:
-        msg = f"'{name}' is a key and also in within: slices of one value are not compared"
+        msg = f"'{name}' is a key and also in within: remove it from one of them"
         raise ValueError(msg)
     _check_to(to, names)
     chosen = registry.one(metric)
@@ -159,7 +158,7 @@ def contrast(
     found = adjusted(compared, correction)
     scores = {chosen.name: "own_b", f"{chosen.name}{_TO}": "own_a"}
     renamed = {KEY + name + _TO: f"{name}{_TO}" for name in names} if to_keys else {}
-    # A metric may have any name, so that its columns have it only here.
+    # A metric may have any name. Renaming last avoids clashes with the columns above.
     shown = (pl.col(scores.get(name, name)).alias(name) for name in columns)
     found = found.rename(renamed).select(*sliced.slice, *to_keys, *shown)
     return log.in_kind(_in_front(sliced.answer(found, *to_keys), [*of_whole, *names], to_keys))
@@ -178,11 +177,11 @@ def _columns_for(metric: str, *, ratio: bool) -> list[str]:
 
 def _check_to(to: To, keys: Sequence[str]) -> None:
     if not isinstance(to, (str, Mapping)):
-        msg = f"to must be a word or the keys of a slice, as {{'country': 'US'}}, got {to!r}"
+        msg = f"to must be text, or the keys of a slice, as {{'country': 'US'}}, got {to!r}"
         raise TypeError(msg)
     if isinstance(to, Mapping) and {*to} != {*keys}:
         named = ", ".join(map(repr, keys))
-        msg = f"to={dict(to)!r} is no slice of the keys {named}: name each of them once"
+        msg = f"to={dict(to)!r} is not a slice of the keys {named}: give a value for each key"
         raise ValueError(msg)
     if isinstance(to, str) and to not in _WORDS:
         words = ", ".join(map(repr, _WORDS))
@@ -192,15 +191,15 @@ def _check_to(to: To, keys: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class _Sides:
-    """Both sides of a difference: b, a slice, and a, what it is compared with."""
+    """Both sides of a difference: b is a slice, a is its reference."""
 
     log: SlicedLog
-    whole: SlicedLog  # of what a slice is compared within
+    whole: SlicedLog  # sliced by `within` only
     asked: Asked
     metric: Metric
 
     def to(self, what: To) -> pl.LazyFrame:
-        """Each slice beside what it is compared with, and the `correlation` of both scores."""
+        """Join each slice with its reference, and add the `correlation` of both scores."""
         cells = pairs(self.log).cache()
         slices = estimate(self.log, cells, self.asked)
         if what == "total":
@@ -230,7 +229,7 @@ class _Sides:
         shared = covariances(self.log, self.whole, slices, total, self.metric.name)
         both = self.log.beside(self.whole.beside(self._b(slices), self._a(total)), shared)
         correlation = pl.col("covariance") / (pl.col("se_a") * pl.col("se_b"))
-        is_all = pl.col("n") == pl.col(f"n{_TO}")  # There is nothing to be sure of.
+        is_all = pl.col("n") == pl.col(f"n{_TO}")  # The difference is 0 for certain.
         same = [
             pl.when(is_all).then(f"score_{name[-1]}").otherwise(name).alias(name) for name in _ENDS
         ]
@@ -247,7 +246,7 @@ class _Sides:
                 for key, value in what.items()
             )
             others = others.filter(is_there)
-            message = pl.lit(f"no row of the log is of the slice to={dict(what)!r}")
+            message = pl.lit(f"no row of the log is in the slice to={dict(what)!r}")
             none = Failure(pl.len() == 0, message)
             there = others.select(is_there=unless(pl.lit(value=True), none))
             scores = scores.join(there.head(1), how="cross")
@@ -269,19 +268,19 @@ class _Sides:
 
 
 def _value(key: str, value: object, dtype: pl.DataType) -> pl.Expr:
-    """The value of a key of a slice, or a ValueError if the key cannot have it."""
+    """The value in the dtype of the key, or a ValueError if the key cannot have it."""
     found = pl.Series([value])
     try:
-        # What is typed on a command line is text.
+        # Values from the command line are text.
         found = found.cast(dtype) if isinstance(value, str) else pl.Series([value], dtype=dtype)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        msg = f"to={{{key!r}: {value!r}}}: key '{key}' is {dtype}, and has no such value"
+        msg = f"to={{{key!r}: {value!r}}}: key '{key}' is {dtype} and cannot have this value"
         raise ValueError(msg) from None
     return pl.lit(found.first(), dtype)
 
 
 def _compared(both: pl.LazyFrame, ci: float, *, ratio: bool) -> pl.LazyFrame:
-    """The difference of both sides, or the ratio: the difference of their logarithms."""
+    """The difference of both sides, or their ratio, from the difference of the logarithms."""
     both = both.with_columns(own_a="score_a", own_b="score_b")
     if not ratio:
         se_a, se_b = pl.col("se_a"), pl.col("se_b")
@@ -299,7 +298,7 @@ def _compared(both: pl.LazyFrame, ci: float, *, ratio: bool) -> pl.LazyFrame:
 
 
 def _in_front(answer: pl.LazyFrame, keys: Sequence[str], to_keys: Sequence[str]) -> pl.LazyFrame:
-    """Put the keys of the other slice after those of the slice."""
+    """Put the keys of the reference right after the keys of the slice."""
     names = answer.collect_schema().names()
     rest = [name for name in names if name not in {*keys, *to_keys}]
     return answer.select(*keys, *to_keys, *rest)

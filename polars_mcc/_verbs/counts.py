@@ -1,4 +1,4 @@
-"""`counts`: a log of fewer rows, with the same scores."""
+"""`counts`: the log as a table of counts, with the same scores."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from polars_mcc._log.keys import IntoKey
 
 
 def counts(log: Described[FrameT], *keys: IntoKey) -> FrameT:
-    """Compress a log into counts, a log of fewer rows: a row per slice and (gold, pred).
+    """Compress the log to counts, one row per slice and (gold, pred); all scores stay the same.
 
-    A counts table is a log whose rows stand for `n` rows each: describe it with `weight="n"`,
-    concatenated with other counts if you like, and the answer of any verb is that of the rows it
-    came from. Labels that are null are counted too, so that the policy for them can be chosen
-    later.
+    A counts table is a log in which each row stands for `n` rows. Describe it with `weight="n"`;
+    you may concatenate several. Every verb gives the same answer as on the original rows. Null
+    labels are counted too, so you can choose `nulls` later.
 
     Args:
-        *keys: What makes slices, as in `by`. Sets of keys count each row once for every set, and
-            windows once for every window: filter one, before you add up rows. Of clusters nothing
-            is kept, unless they are a key.
+        *keys: The keys to group by, as in `by`. With sets of keys, each row counts once per set;
+            with windows, once per window. So filter to one set or window before you add up rows.
+            Clusters are lost, unless the cluster column is a key.
 
     Returns:
-        A frame of the kind of the log, sorted, with the keys, `model` if `pred` is several (from
-        then on a key), `gold` and `pred` (in a dtype that holds both), and `n` (Int64; Float64
-        for float weights).
+        A DataFrame, or a LazyFrame if the log is lazy, sorted, with the keys, `model` if the log
+        has several models (later a key like any other), `gold` and `pred` (in a dtype that holds
+        both), and `n` (Int64; Float64 for float weights).
 
     Raises:
-        ValueError: The log has a `sample_weight`, whose squares a counts table cannot hold.
-        polars.exceptions.InvalidOperationError: On `collect`: a weight is null; rows of unknown
-            weight cannot be added up.
+        ValueError: The log has a `sample_weight`: its intervals need the sum of squared weights,
+            which a counts table does not have.
+        polars.exceptions.InvalidOperationError: On `collect`: a weight is null, so it cannot be
+            added up.
 
-    Errors of `by` are raised too.
+    The errors of `by` are raised too.
 
     Examples:
         >>> import polars as pl
@@ -50,6 +50,7 @@ def counts(log: Described[FrameT], *keys: IntoKey) -> FrameT:
         polars-mcc counts logs/ --by country --by day --out store/
         polars-mcc by store/ --by country
     """
-    log.meaning.check_without("counts", "a counts table has no place for squares", "sample_weight")
+    reason = "a counts table has no sums of squared weights"
+    log.meaning.check_without("counts", reason, "sample_weight")
     sliced = cut(log, keys, answers=["gold", "pred", "n"], lists=True)
     return log.in_kind(sliced.answer(countable(sliced, pairs(sliced)), "gold", "pred"))

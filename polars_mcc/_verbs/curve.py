@@ -1,4 +1,4 @@
-"""`curve`: the score at every threshold of a model that gives scores."""
+"""`curve`: the counts and metrics at every threshold of a model score."""
 
 from __future__ import annotations
 
@@ -21,43 +21,41 @@ def curve(
     metrics: IntoMetrics = defaults.CURVE_METRICS,
     thresholds: int | Sequence[float] | None = None,
 ) -> FrameT:
-    """Score every threshold of a model that gives scores, per slice, from one scan.
+    """Compute MCC, F1 and other metrics at every threshold of a model score, per slice.
 
-    The log is described with `score`, and with `positive` if gold is not Boolean. A row is
-    predicted positive if its score is at least the threshold. Rows are counted once, by slice,
-    gold and score; the counts of the thresholds are cumulative sums of these, and the scores are
-    exact, as those of `by`.
+    The log must have `score`, and also `positive` if gold is not Boolean. A row is predicted
+    positive if its score is at least the threshold. One scan counts the rows by slice, gold and
+    score. The counts at each threshold are cumulative sums of these counts, and the metrics are as
+    exact as in `by`.
 
     Args:
-        *keys: What makes slices, as in `by`; but no windows.
-        metrics: What to score thresholds with: names of `metrics()` that are of two classes, not of
-            each class or pair.
-        thresholds: Where scores are cut. An integer: at most so many thresholds, at the quantiles
-            of the scores of all rows, the same for all slices. A list: these thresholds; memory
-            then does not grow with the number of distinct scores. None: every distinct score of
-            the slice.
+        *keys: The keys to group by, as in `by`, but no windows.
+        metrics: The metrics at each threshold: names of `metrics()` that need only the counts of
+            two classes, not each class or pair.
+        thresholds: The thresholds. An integer: at most this many, at the quantiles of the scores
+            of all rows, the same for all slices. A list: these thresholds; memory then does not
+            grow with the number of distinct scores. None: every distinct score of the slice.
 
     Returns:
-        A frame of the kind of the log, sorted by the keys and the threshold, with
+        A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys and the threshold, with
         the keys, `model` if there are several scores, and
 
-        - `threshold`: of the dtype of the score; Float64 if thresholds are listed;
-        - `n`, `tp`, `fp`, `fn`, `tn` (Int64; Float64 for float weights): the rows scored, and of
-          which kind they are at this threshold;
-        - `mcc`, `f1`, or the metrics that are asked for (Float64): Matthews 1975;
-          2·tp / (2·tp + fp + fn). The MCC-F1 curve of Cao, Chicco and Hoffman has f1 as x and
-          (mcc + 1) / 2 as y. The log's `zero_division` stands for 0/0: where all, or no, rows are
-          predicted positive;
-        - `n_null`: the rows not scored, because label, score or weight is null, or the score NaN.
+        - `threshold`: dtype of the score; Float64 if thresholds are listed;
+        - `n`, `tp`, `fp`, `fn`, `tn` (Int64; Float64 for float weights): the rows scored, then the
+          true positives, false positives, false negatives and true negatives;
+        - `mcc` (Matthews 1975), `f1` = 2·tp / (2·tp + fp + fn), or else the `metrics` (Float64).
+          The MCC-F1 curve of Cao, Chicco and Hoffman has f1 as x and (mcc + 1) / 2 as y. If all
+          rows, or no rows, are predicted positive, `zero_division` of the log replaces 0/0;
+        - `n_null`: the rows not scored: the label, score or weight is null, or the score is NaN.
 
-        A slice of which no row is scored has one row, without a threshold.
+        A slice without scored rows has one row, with a null threshold.
 
     Raises:
         ValueError: The log has no score; gold is not Boolean and there is no `positive`;
-            thresholds are not in order; null is a label; a key is a window; a metric is of more
-            than the counts of two classes.
+            thresholds are not in rising order; the log has `nulls="label"`; a key is a window; a
+            metric needs more than the counts of two classes.
 
-    Errors of `by` are raised too.
+    The errors of `by` are raised too.
 
     References:
         C. Cao, D. Chicco and M. M. Hoffman, The MCC-F1 curve, arXiv 2006.11278 (2020).
@@ -94,11 +92,11 @@ def thresholds_of(
     answers: Sequence[str],
     thresholds: int | Sequence[float] | None,
 ) -> Thresholds:
-    """The log of a verb, cut at its thresholds."""
+    """The log with its thresholds, after the checks that `curve` and `best_threshold` share."""
     check_plain(
         keys,
         verb,
-        "thresholds are of all rows, and windows overlap; slice by dt.truncate(...)",
+        "thresholds are of all rows, but windows overlap; slice by dt.truncate(...)",
         sets=True,
     )
     log.meaning.check_without(verb, "a score has two classes", "nulls='label'")

@@ -1,4 +1,4 @@
-"""`drift`: how the score of each slice has changed from one period to another."""
+"""`drift`: the change of score of each slice between two periods."""
 
 from __future__ import annotations
 
@@ -34,44 +34,46 @@ def drift(
     method: Method = defaults.METHOD,
     correction: Correction = defaults.CORRECTION,
 ) -> FrameT:
-    """Tell how the score of each slice has changed from one period to another.
+    """Measure how the score of each slice changed between two periods, with an interval.
 
-    The rows of two periods are different ones, so their scores are independent, and the interval
-    of the difference follows from those of both (Zou 2007). With clusters, such as users, a user
-    who is in both periods is one user: what the scores share is taken into account.
+    The two periods have different rows, so their scores are independent. The interval of the
+    difference follows from the intervals of both scores (Zou 2007). In a log with clusters, such
+    as users, a user in both periods counts as one user, and the interval takes the correlation of
+    both scores into account.
 
-    Rows of neither period are not looked at; nor are they read, where the scan can tell.
+    Rows outside both periods are ignored; the scan skips them if it can.
 
     Args:
-        *keys: What makes slices, as in `by`; but no windows.
-        before: Whether a row is of the first period: a Boolean column, such as
+        *keys: The keys to group by, as in `by`, but no windows.
+        before: A Boolean column that marks the rows of the first period, such as
             `pl.col("day") < date(2026, 3, 15)`.
-        after: Whether a row is of the second period.
-        metric: What has changed: a name of `metrics()`, or an expression, as in `by`.
+        after: A Boolean column that marks the rows of the second period.
+        metric: The metric to compare: a name of `metrics()`, or an expression, as in `by`.
         ci: The confidence level of the interval.
-        method: How the interval of each score is made: "score", "fisher" or "wald", as in `by`.
-        correction: How p-values are corrected for the number of slices: see `compare`.
+        method: The kind of interval of each score: "score", "fisher" or "wald", as in `by`.
+        correction: The correction of p-values for the number of slices: see `compare`.
 
     Returns:
-        A frame of the kind of the log, sorted by the keys, a row per slice that has rows in
-        one of the periods, with the keys, `model` if `pred` is several, and
+        A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys. It has one row per slice
+        with rows in at least one period, with the keys, `model` if the log has several models, and
 
-        - `n_before`, `n_after`: the rows scored; then, of a log with clusters,
+        - `n_before`, `n_after`: the rows scored; then, if the log has clusters,
           `n_clusters_before` and `n_clusters_after` (Int64);
-        - `mcc_before`, `mcc_after` (Float64; called by the metric): the scores; null where there
-          is no row;
-        - `diff`, `diff_se`, `diff_low`, `diff_high` (Float64): after less before, with its
-          standard error and interval: below 0, a score has become worse;
-        - `p_value`, `p_adjusted` (Float64): of no change; corrected for the number of slices;
+        - `mcc_before`, `mcc_after` (Float64; with the name of the metric): the scores; null if the
+          period has no row;
+        - `diff`, `diff_se`, `diff_low`, `diff_high` (Float64): after minus before, with its
+          standard error and interval. A `diff` below 0 means that the score became lower;
+        - `p_value` (Float64): of no change; `p_adjusted` (Float64): after correction for the number
+          of slices;
         - `n_null`: the rows of both periods not scored.
 
     Raises:
         polars.exceptions.SchemaError: `before` or `after` is not Boolean.
-        polars.exceptions.InvalidOperationError: On `collect`: a row is of both periods, or no row
-            of the log is of one of them.
+        polars.exceptions.InvalidOperationError: On `collect`: a row is in both periods, or a period
+            has no rows.
         ValueError: A key is a window; the metric has no derivative.
 
-    Errors of `by` are raised too.
+    The errors of `by` are raised too.
 
     Examples:
         >>> import polars as pl
@@ -95,7 +97,7 @@ def drift(
     check_choice("method", method, Method)
     check_choice("correction", correction, Correction)
     check_level(ci)
-    check_plain(keys, "drift", "windows overlap, and two periods must not", sets=True)
+    check_plain(keys, "drift", "windows overlap, but two periods must not", sets=True)
     chosen = registry.one(metric)
     columns = columns_for(chosen.name, has_clusters=log.meaning.cluster is not None)
     periods: dict[str, IntoColumn] = {"before": before, "after": after}
@@ -109,7 +111,7 @@ def drift(
     cells = merged(apart, counted.with_columns(period=_period()))
     compared = changes(of_slices, apart, cells, Asked(ci, method, [chosen], positive))
     found = adjusted(compared, correction)
-    # From the left, so that it is looked at also if there are no slices.
+    # On the left of the join, so that a missing period is an error even if there are no slices.
     checked = _both_periods(counted).join(found, on=pl.lit(0), how="left")
     there = checked.filter(pl.col("n_null").is_not_null()).select(
         *of_slices.slice, *columns_in_answer(chosen.name, columns)
@@ -118,11 +120,11 @@ def drift(
 
 
 def _period() -> pl.Expr:
-    """The period that a pair is of, or an error if it is of both."""
+    """The period of a pair, or an error if the pair is in both periods."""
     before, after = pl.col("before"), pl.col("after")
     both = Failure(
         before & after,
-        pl.lit("a row is both before and after; the rows of two periods must not be the same"),
+        pl.lit("a row is both before and after: make the conditions exclude each other"),
     )
     period = pl.when(before).then(pl.lit("before")).otherwise(pl.lit("after"))
     return unless(period, both).cast(PERIODS)
@@ -132,7 +134,7 @@ def _both_periods(counted: pl.LazyFrame) -> pl.LazyFrame:
     """One row, or an error if a period has no rows."""
     failures = [
         Failure(
-            ~pl.col(name), pl.lit(f"no row of the log is {name}: {name}=... must hold for some")
+            ~pl.col(name), pl.lit(f"no row of the log is {name}: {name}=... must be true for some")
         )
         for name in PERIODS.categories
     ]

@@ -1,4 +1,4 @@
-"""`engine_counts`: the query by which another engine counts a log."""
+"""`engine_counts`: the query that counts a log in another engine."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from polars_mcc._log.frames import Frame
 
 
 def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - another library's frame
-    """Count a log where it is: the query that another engine is asked, as a frame of it.
+    """Count the log inside its own engine (Spark, DuckDB, Dask …), and return a frame of it.
 
-    It is what the verbs ask of Spark, DuckDB, Dask, Ibis, pandas or PyArrow, given their frames.
-    Look at its plan, `engine_counts(...).explain()`, or keep the counts where the log is,
+    The verbs run this query on a frame of Spark, DuckDB, Dask, Ibis, pandas or PyArrow. Use it to
+    look at the plan, `engine_counts(...).explain()`, or to store the counts next to the log,
     `engine_counts(...).write.parquet("s3://lake/counts")`.
 
     Args:
-        *keys: The names of the columns that make slices.
+        *keys: The names of the columns to group by.
 
     Returns:
-        A frame of the engine, in any order, a row per combination of values that occurs in the
-        keys, gold and pred, with these columns and `n`, how many rows there are of it: a log for
-        any verb, with `weight="n"`.
+        A frame of the engine, in any order. It has one row per combination of values in the keys,
+        gold and pred, with these columns and the number of rows, `n`. It is a log for any verb,
+        with `weight="n"`.
 
     Raises:
-        TypeError: The log is Polars', which has `counts`; or a key is no name of a column.
+        TypeError: The log is a Polars frame (use `counts`); or a key is not the name of a column.
         ValueError: The log has weights.
 
-    Errors of `by` are raised too.
+    The errors of `by` are raised too.
 
     Examples:
         >>> import duckdb
@@ -40,13 +40,13 @@ def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - ano
     """
     meaning = log.meaning
     if isinstance(meaning.source, Frame):
-        msg = "engine_counts is for logs of other engines: of a polars frame, take counts(...)"
+        msg = "engine_counts is for logs of other engines: for a polars frame, use counts(...)"
         raise TypeError(msg)
     for key in keys:
         if not isinstance(key, str):
-            msg = f"engine_counts takes names of columns, got {key!r}: make it one of the frame"
+            msg = f"engine_counts takes names of columns, got {key!r}: add it to the frame first"
             raise TypeError(msg)
-    reason = "the engine counts rows; take counts(...), which Polars adds up"
+    reason = "the engine only counts rows; use counts(...), in which Polars adds up weights"
     meaning.check_without("engine_counts", reason, "weight", "sample_weight")
     cut(log, keys, answers=["n"], lists=True)
     preds = meaning.preds.given if meaning.preds else ()

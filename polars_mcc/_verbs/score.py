@@ -18,19 +18,20 @@ def score(
     ci: float | None = None,
     method: Method | Resampling[FrameT] = defaults.METHOD,
 ) -> FrameT:
-    """Score the whole log: `by` with no keys.
+    """Score the whole log as one slice: `by` without keys.
 
     Args:
-        metrics: What to score with, from the same counts: names of `metrics()`, and more, as in
-            `by`.
+        metrics: One metric or several, computed from the same counts: names of `metrics()`, or
+            expressions, as in `by`.
         ci: The confidence level of an interval, such as 0.95. None: no interval.
-        method: How the interval is made: "score", "fisher", "wald", or a `Bootstrap`.
+        method: The kind of interval: "score", "fisher", "wald", or a `Bootstrap`.
 
     Returns:
-        A frame of the kind of the log: one row (per model), with `n`, `mcc`, `n_null`, and
-        with `ci` the interval. No rows give `n` 0 and `mcc` null.
+        A DataFrame, or a LazyFrame if the log is lazy, with one row (per model) and the columns
+        `n`, `mcc`, `n_null`, and with `ci` the interval. A log without rows has `n` 0 and `mcc`
+        null.
 
-    Errors of `by` are raised.
+    The errors of `by` are raised.
 
     Examples:
         >>> import polars as pl

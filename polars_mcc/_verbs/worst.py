@@ -1,4 +1,4 @@
-"""`worst`: the slices that fall behind the rest of the log."""
+"""`worst`: the slices that score worse than the rest of the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polars_mcc._log.choices import (
     check_choice,
     check_level,
 )
-from polars_mcc._log.columns import IntoColumn, resolved
+from polars_mcc._log.columns import IntoColumn, quoted, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame, FrameT
 from polars_mcc._log.keys import KeySets, check_plain
@@ -38,11 +38,11 @@ def worst(
     verdicts: bool = False,
     long: bool = False,
 ) -> FrameT:
-    """Find the slices that fall behind the rest of the log, without naming them beforehand.
+    """Find the slices that score worse than the rest of the log, in any combination of keys.
 
     Every slice of up to `depth` keys is compared with the rest of the log: with all rows outside
-    the slice. A slice is listed if it is behind and has a reason of its own. The slice with the
-    smallest p-value comes first:
+    the slice. A slice is listed if it is behind (scores worse) and has a reason of its own. The
+    slices are tried by rising p-value:
 
     - Take the rows of all slices listed before out of the log. The remaining rows of the slice
       must be behind the remaining log. If phones in BR are bad, all phones are behind; without
@@ -53,84 +53,85 @@ def worst(
       removed from the list.
 
     The log is read several times: for the values of each key, for the slices, and for the slices
-    that may be listed. Each query depends on the answer of the one before. So a lazy log is read
-    when the answer is collected, by several queries that stream.
+    that may be listed. Each query depends on the answer of the query before. So a lazy log is read
+    when the answer is collected, by several streaming queries.
 
     Args:
-        *keys: The columns to look at: names, expressions, selectors.
-        metric: What slices fall behind in: a name of `metrics()` that is not of pairs, or an
-            expression over `classes`, as in `by`. Where less is better, such as of "fnr", slices
-            with more of it fall behind.
-        depth: How many keys are crossed, at most. With k keys of v values there are about
-            (k·v)² / 2 slices at a depth of 2, all of them counted.
-        min_n: Slices of fewer rows, or of a smaller sum of weights, are not looked at. Parts of a
-            value that has too few are not even counted.
-        bins: Numbers of more than three times so many values are cut into so many parts, at
-            round numbers near their quantiles; their slices are these parts, all numbers up to
-            one, and all above one. Dates and times are cut by day, week or month, whichever
-            makes few enough: their slices are parts, all before one, all from one on. None:
-            each number and time is a value by itself.
-        top: How many rows the answer has, at most: of all models together, and with `verdicts`
-            of all slices. None: all, but a list has no more than the 100 slices of most evidence.
-        rank: Which slice comes first. "loss": the one without which the score of the log would be
-            best. "gap": the one whose interval is farthest from 0.
-        ci: The confidence level: of the intervals; and 1 - ci is the rate of slices that are
-            listed, but not behind, that is accepted. p-values do not depend on it.
-        correction: How many false slices a list may have. "bh" (Benjamini and Hochberg, focused
-            on the list) keeps their expected share below 1 - ci where tests are independent or
-            help each other; "by" (Benjamini and Yekutieli) whatever the overlap of slices;
-            "holm", "bonferroni": the probability of a single one.
-        verdicts: Give every slice that was looked at, with its verdict: the listed ones, then
-            those that are "not behind", the nearest first. What is known of the listed slices
-            alone is null: limits, confusions, and with clusters some p-values.
-        long: Show a slice as two columns, `slice` (names of keys) and `value` (as text), in place
-            of a column per key.
+        *keys: The columns to search: names, expressions, selectors.
+        metric: The metric that is compared: a name of `metrics()` that is not of pairs, or an
+            expression over the columns of `classes`, as in `by`. If less is better, as for "fnr",
+            slices with more of it are behind.
+        depth: The largest number of keys that are crossed. At depth 2, k keys of v values make
+            about (k·v)² / 2 slices, and all are counted.
+        min_n: The least number of rows, or sum of weights, of a slice. Smaller slices are not
+            tested. If a value of a key has fewer rows, its parts are not even counted.
+        bins: The number of bins. A numeric key with more than three times as many values is cut at
+            round numbers near its quantiles. Its slices are the bins, all numbers up to a cut, and
+            all numbers above a cut. Dates and times are cut by day, week or month, whichever gives
+            few enough bins. Their slices are the bins, all times before a cut, and all times from
+            a cut on. None: each number and each time is a value of its own.
+        top: The largest number of rows of the answer, for all models together; with `verdicts`,
+            of all slices. None: all rows, but a list holds at most the 100 slices with the most
+            evidence.
+        rank: Which slice comes first. "loss": the slice without which the log would score best.
+            "gap": the slice whose interval of the difference is farthest from 0.
+        ci: The confidence level of the intervals. Also, 1 - ci is the accepted rate of false
+            slices, listed but not behind. p-values do not depend on it.
+        correction: How false slices are limited. "bh" (Benjamini and Hochberg, focused on the
+            list) keeps their expected share of the list below 1 - ci if tests are independent or
+            positively dependent. "by" (Benjamini and Yekutieli) does so for any overlap of slices.
+            "holm" and "bonferroni" limit the probability of a single false slice.
+        verdicts: Return every slice that was tested, with its verdict: the listed slices first,
+            then those "not behind", the nearest to the list first. Columns that are known only for
+            listed slices are null elsewhere: limits, confusions, and with clusters some p-values.
+        long: Name the slice in two columns, `slice` (the names of the keys) and `value` (their
+            values as text), instead of one column per key.
 
     Returns:
-        A frame of the kind of the log, a row per slice that is listed, the worst first:
+        A DataFrame, or a LazyFrame if the log is lazy, with one row per listed slice, the worst
+        first:
 
         - `keys` (String): the names of the keys of the slice;
-        - the keys, with their dtypes, but numbers and times as String, in words, unless `bins` is
-          None; null if not of the slice, which `keys` tells from a null that is a value;
-        - `model` (String), if `pred` is several: each is compared with itself elsewhere, and has
-          a list of its own;
-        - `n`, `mcc` (called by the metric): of the slice;
+        - the keys, with their dtypes; numbers and times are String, in words, unless `bins` is
+          None. A key that `keys` does not name is null; in a key that it names, null is a value;
+        - `model` (String), if the log has several models. Each model is compared only with itself,
+          and has a list of its own;
+        - `n`, `mcc` (with the name of the metric): of the slice;
         - `mcc_rest` (Float64): of all other rows; `diff`, `diff_low`, `diff_high`: the
-          slice less the rest, and its interval;
-        - `p_value` (Float64): of no difference, two-sided, from the ratio of the likelihoods of
-          two proportions; 1 if the slice is not below the rest;
-        - `p_adjusted` (Float64): the least 1 - ci for which this list holds down to this slice.
-          It is made from the larger of `p_value` and the p-value of what is left of the slice,
-          and from `n_tested`: slices that are better than the rest count as tests that found
-          nothing. With `verdicts`, of a slice that is not behind: what it would be as the next one
-          listed;
+          slice minus the rest, and its interval;
+        - `p_value` (Float64): of no difference, two-sided, from the likelihood ratio of two
+          proportions; 1 if the slice is not below the rest;
+        - `p_adjusted` (Float64): the least 1 - ci at which the list down to this slice holds. It
+          uses the larger of `p_value` and the p-value of the remaining rows of the slice, and
+          `n_tested`, which includes slices that are better than the rest. With `verdicts`, for a
+          slice that is not behind: its value if it were listed next;
         - `loss` (Float64): how much better the log would score without the slice;
-        - `confused_gold`, `confused_pred` (as the labels): the confusion of which the slice has
-          most rows more than it would have at the rate of the rest; `confused` and
-          `confused_rest` (Float64): its share of the rows of that gold label, there and elsewhere;
+        - `confused_gold`, `confused_pred` (dtype of the labels): the confusion with the largest
+          excess of rows over the rate of the rest; `confused` and `confused_rest` (Float64): its
+          share of the rows of that gold label, in the slice and in the rest;
         - `verdict` (Enum), with `verdicts`: "listed"; "beyond the list" (behind, and the list is
-          full); "not behind"; "explained by those listed" (behind by itself, for reasons that are
-          listed); "no interval";
-        - `n_tested`, `n_untested` (Int64; the same in all rows of a model): the slices looked at;
-          and those that were counted and have too few rows, or no interval. A slice with all
-          scored rows of a coarser one is that one, and counted once;
-        - `n_null`: rows of the slice not scored.
+          full); "not behind"; "explained by those listed" (behind, but not without the listed
+          slices); "no interval";
+        - `n_tested`, `n_untested` (Int64; the same in all rows of a model): the slices tested, and
+          the slices counted that have too few rows or no interval. A slice with the same scored
+          rows as a coarser slice counts as the coarser one, once;
+        - `n_null`: the rows of the slice not scored.
 
-        If no slice is behind, no row: `verdicts=True` then tells what was looked at. A slice in
-        which one label alone occurs, or is predicted, has no interval of MCC, and is not listed:
+        If no slice is behind, there are no rows; `verdicts=True` shows what was tested. A slice
+        with a single gold or predicted label has no interval of MCC, so it is not listed:
         `metric="accuracy"` finds it.
 
-    How many planted slices are found, and how many false ones: README, *Which slices fail*.
-    Memory does not grow with the rows, but for 1 to 4 bytes a row and key up to 512 MB in all,
-    which spare reading the log again. With clusters a slice is counted by cluster before it is
-    listed, but not before.
+    For how many planted slices are found, and how many false ones, see the guide, *Find the slices
+    that fail*. Memory does not grow with the rows, except for 1 to 4 bytes per row and key, at most
+    512 MB in all, which save reading the log again. In a log with clusters, a slice is counted by
+    cluster only if it may be listed.
 
     Raises:
-        ValueError: There are no keys, or they are sets or windows; `depth`, `min_n`, `bins` or
-            `top` is too small; an option has no such value; the metric is of pairs, or has no
-            derivative.
+        ValueError: There are no keys, or keys are sets or windows; `depth`, `min_n`, `bins` or
+            `top` is too small; an option has an unknown value; the metric is a count, is of pairs,
+            or has no derivative.
 
-    Errors of `by` are raised too.
+    The errors of `by` are raised too.
 
     References:
         The list: E. Katsevich, C. Sabatti and M. Bogomolov, Journal of the American Statistical
@@ -176,16 +177,23 @@ def worst(
         check_at_least("top", top, 1)
     if bins is not None:
         check_at_least("bins", bins, 2)
-    check_plain(keys, "worst", "it crosses the columns itself, up to depth; name the columns alone")
+    check_plain(keys, "worst", "it crosses columns itself, up to depth; pass plain columns")
     if not resolved(log.meaning.schema, keys, "key"):
-        msg = "worst looks for slices: name the keys to slice by, as in worst('country', 'device')"
+        labels = log.meaning.label_columns
+        columns = [name for name in log.meaning.schema if name not in labels]
+        msg = (
+            f"worst looks for slices: name the keys to slice by; the columns are {quoted(columns)}"
+        )
         raise ValueError(msg)
     chosen = registry.one(metric)
     if chosen.is_count:
-        msg = f"worst compares rates, and '{chosen.name}' is a count, which is smaller in any slice"
+        msg = (
+            f"worst compares rates, and '{chosen.name}' is a count, which is smaller in any slice: "
+            "pass a metric that is a rate"
+        )
         raise ValueError(msg)
     if chosen.pairs:
-        msg = f"worst looks at metrics of classes, and '{chosen.name}' is of pairs"
+        msg = f"worst needs a metric of classes, and '{chosen.name}' is of pairs: pass another"
         raise ValueError(msg)
     from polars_mcc._search.found import Search  # noqa: PLC0415 - NumPy is loaded for it alone
 
@@ -209,7 +217,7 @@ def worst(
     is_of_polars = isinstance(log.meaning.source, Frame)
 
     def found() -> pl.DataFrame:
-        # Another engine is asked once.
+        # Several queries follow, so another engine counts its rows once, here.
         once = sliced if is_of_polars else replace(sliced, frame=sliced.frame.collect().lazy())
         return search.found(once)
 

@@ -1,12 +1,12 @@
-"""The same log counted by Polars, DuckDB and Spark; and what larger logs would cost.
+"""The same log counted by Polars, DuckDB and Spark, and the estimated cost of larger logs.
 
     python -m pip install -e '.[test-engines]' duckdb  # and Java 17, for Spark
     python tests/benchmarks/engines.py
 
-Writes a log of text labels, and asks each engine, in a process of its own, for the score of each
-slice: the median of so many rounds after a first one, beside Polars'. Spark has two executors of
-a core each. Then it measures what a row and what a pair take, and from these, by multiplication,
-what logs take that do not fit on this machine. What is assumed is printed too.
+Writes a log of text labels. Each engine, in a new process, computes the score of each slice. The
+table shows the median of the rounds, without the first round, and its ratio to the first engine.
+Spark has two executors of one core each. Then the script measures the bytes of a row and of a pair.
+It multiplies these to estimate logs that do not fit on this machine. It prints its assumptions too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def scan(engine: str, logs: str):
 
 
 def ask(engine: str, logs: str, rounds: int) -> None:
-    """Print the seconds of each round, and the answer's total."""
+    """Print the seconds of each round, and hashes of the answer."""
     frame, seconds = scan(engine, logs), []
     for _ in range(rounds + 1):
         start = time.perf_counter()
@@ -67,7 +67,7 @@ def ask(engine: str, logs: str, rounds: int) -> None:
 
 
 def write_pairs(slices: int, folder: str) -> None:
-    """Write a log of which most rows are alike with few others."""
+    """Write a log with about 20 rows per slice, so that most pairs are rare."""
     rng, rows = np.random.default_rng(0), 20 * slices
     labels = pl.Series(["cat", "dog", "emu", "fox", "gnu"])
     pl.DataFrame(
@@ -80,7 +80,7 @@ def write_pairs(slices: int, folder: str) -> None:
 
 
 def pairs(folder: str) -> None:
-    """Print what a pair takes: in memory while it is counted, as Arrow, and as Parquet."""
+    """Print the bytes of a pair: in memory while it is counted, as Arrow, and as Parquet."""
     log = pl.scan_parquet(f"{folder}/log.parquet")
     log.head(1000).mcc.counts("slice").collect()
     before = peak()
@@ -93,13 +93,13 @@ def pairs(folder: str) -> None:
 
 
 def peak() -> int:
-    """Bytes of memory that this process has had at most; getrusage adds what its parent had."""
+    """The peak of memory of this process, in bytes. getrusage would include its parent."""
     status = Path("/proc/self/status").read_text("utf-8")
     return 1024 * int(re.search(r"VmHWM:\s*(\d+) kB", status)[1])
 
 
 def apart(*arguments: object) -> dict:
-    """What this script prints in a process of its own."""
+    """Run this script in a new process, and return what it prints."""
     command = [sys.executable, __file__, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
@@ -145,12 +145,12 @@ def compare(args: argparse.Namespace) -> None:
     print("| engine | s | beside the first | rows a second and core |")
     print("| --- | --: | --: | --: |")
     for engine, run in found.items():
-        assert run["answer"] == base["answer"], f"{engine} has another answer"
+        assert run["answer"] == base["answer"], f"{engine} gives a different answer"
         seconds = statistics.median(run["seconds"])
         ratio = seconds / statistics.median(base["seconds"])
         rate = args.rows / seconds / cores
         print(f"| {engine} | {seconds:.2f} | {ratio:.1f} | {rate / 1e6:.1f} M |")
-    print(f"\nA row takes {row_bytes:.2f} bytes of Parquet, in the columns that are read. A pair:")
+    print(f"\nA row: {row_bytes:.2f} bytes of Parquet in the columns that are read. A pair:")
     print(", ".join(f"{size:.1f} bytes {name}" for name, size in each.items()))
     rate = args.rows / statistics.median(base["seconds"]) / cores
     print(

@@ -1,17 +1,18 @@
-"""How often the intervals of every kind of score cover the truth: simulated, by the product itself.
+"""How often the intervals of every kind of score cover the true score, by simulation.
 
     python tests/benchmarks/every_score.py --samples 4000 --out results
 
-Tables of 2, 4 and 10 classes: balanced, 95:5 (the first class has 95 %, the others share 5 %) and
-80/15/5 (two classes: 80/20). Of each class a share of rows is wrong, 5, 20 or 50 %, spread evenly
-over the other classes, or, where it says so, as these are frequent. Settings whose true score is
-outside 0.3 to 0.97 are left out; so are those in which, in a sample of 20, a class is not gold or
-not predicted, because the score is then of fewer classes, or undefined.
+Tables have 2, 4 and 10 classes. They are balanced, 95:5 (the first class has 95 %, the others share
+5 %) or 80/15/5 (80/20 for two classes). In each class, 5, 20 or 50 % of the rows are wrong. The
+wrong predictions are spread evenly over the other classes, or "as frequent": in proportion to their
+frequency. A setting is left out if its true score is outside 0.3 to 0.97. It is also left out if a
+class is not gold or not predicted in more than 5 % of the samples. The score then has fewer
+classes, or is undefined.
 
-Prints, for each score and number of rows, the least, the median and the largest coverage of a 95 %
-interval over the settings, the share of settings between 93 and 97.5 %, and the mean width. With
---peers, beside it, of macro F1, precision and recall: the package `confidenceinterval`, and the
-percentile bootstrap, on the same samples, fewer of them.
+Prints a row for each score and number of rows: the least, the median and the largest coverage of a
+95 % interval over the settings, the share of settings between 93 and 97.5 %, and the mean width.
+With --peers, it compares macro F1, precision and recall with the package `confidenceinterval` and
+with the percentile bootstrap, on the same samples; use fewer samples then.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def margins(classes: int, mix: str) -> np.ndarray:
 
 
 def table(pi: np.ndarray, error: float, spread: str) -> np.ndarray:
-    """Shares of pairs."""
+    """The share of each pair (gold, pred)."""
     others = np.ones((len(pi), len(pi))) if spread == "evenly" else np.tile(pi, (len(pi), 1))
     np.fill_diagonal(others, 0)
     others /= others.sum(axis=1, keepdims=True)
@@ -69,7 +70,7 @@ def settings(sizes: Sequence[int]) -> Iterator[tuple[dict, np.ndarray]]:
 
 
 def truths(shares: np.ndarray, metrics: Sequence[str | pl.Expr]) -> dict[str, float]:
-    """The scores of a table of shares: of so many rows that rounding does not matter."""
+    """The true scores of a table of shares, from so many rows that rounding does not matter."""
     log = counts(np.round(shares[None] * 10**15).astype(np.int64), "gold", "pred")
     positive = int(shares.shape[0] - 1)
     return log.mcc(weight="n", positive=positive).score(metrics=metrics).row(0, named=True)
@@ -90,7 +91,7 @@ def samples(shares: np.ndarray, n: int, size: int, rng: np.random.Generator) -> 
 def drawn(
     names: list[str], size: int, sizes: Sequence[int], rng: np.random.Generator
 ) -> Iterator[tuple[dict, np.ndarray, dict[str, float]]]:
-    """Samples of each setting, and the true scores. Most samples must have every class."""
+    """Samples of each setting, with the true scores. 95 % of samples must have every class."""
     for about, shares in settings(sizes):
         draws = samples(shares, about["n"], size, rng)
         is_whole = (draws.sum(axis=1) > 0).all(axis=1) & (draws.sum(axis=2) > 0).all(axis=1)
@@ -112,7 +113,7 @@ def of_scores(size: int, sizes: Sequence[int], rng: np.random.Generator) -> Iter
 
 
 def of_peers(size: int, sizes: Sequence[int], rng: np.random.Generator) -> Iterator[dict]:
-    import confidenceinterval  # noqa: PLC0415 - a peer, only where it is asked for
+    import confidenceinterval  # noqa: PLC0415 - only with --peers
 
     functions = {
         "f1_macro": confidenceinterval.f1_score,
@@ -173,7 +174,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=4000, help="samples per setting")
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="rows of a sample")
-    parser.add_argument("--peers", action="store_true", help="beside other packages")
+    parser.add_argument("--peers", action="store_true", help="compare with other packages")
     parser.add_argument("--out", type=Path, help="a folder for all results, as Parquet")
     args = parser.parse_args()
     print(f"polars-mcc {polars_mcc.__version__}, polars {pl.__version__}, {args.samples} samples\n")

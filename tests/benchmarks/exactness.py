@@ -2,8 +2,8 @@
 
     python tests/benchmarks/exactness.py --tables 20_000
 
-Prints the largest error for each family of tables in tests/tables.py and each way to score
-them, in units in the last place. The slices of one counts table are the tables of a family.
+Prints the largest error in units in the last place, for each family of tables in tests/tables.py
+and each way to score them. Each table of a family is a slice of one counts table.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def errors(some: Sequence[oracles.Table], query: str) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--tables", type=int, default=20_000, help="of each family")
+    parser.add_argument("--tables", type=int, default=20_000, help="tables per family")
     args = parser.parse_args()
     print(f"polars-mcc {polars_mcc.__version__}, polars {pl.__version__}: the largest error in ulp")
     print("| tables | how many |", " | ".join(QUERIES), "|")

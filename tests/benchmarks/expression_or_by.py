@@ -1,4 +1,4 @@
-"""How long the expression takes beside `by`, for the same scores of a Parquet log.
+"""How long the expression takes compared with `by`, for the same scores of a Parquet log.
 
     python tests/benchmarks/expression_or_by.py --rows 10_000_000 --weight float
 
@@ -44,7 +44,7 @@ def write_log(rows: int, folder: Path) -> None:
 
 
 def print_ratios(seconds: dict[str, list[float]], base: str, width: int) -> None:
-    """Beside the seconds of a query, those of each: the median of the rounds, and the range."""
+    """Print the seconds of each query divided by the base query: median and range of rounds."""
     for name, times in seconds.items():
         ratios = [t / one for t, one in zip(times, seconds[base], strict=True)]
         low, high, median = min(ratios), max(ratios), statistics.median(ratios)

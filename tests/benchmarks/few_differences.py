@@ -1,11 +1,11 @@
-"""Two models that differ on few rows: how often intervals of their difference cover the truth.
+"""How often intervals of a difference cover the truth, if two models differ on few rows.
 
     python tests/benchmarks/few_differences.py
 
-Two models of the same rows, as in interval_coverage.py. The second copies the first with the
-probability 0.8, 0.95 or 0.99. `compare` has Zou's interval. Beside it is Wald's, and Wald's with
-one or two rows more on either side (Bonett and Price 2012, for proportions): each of these moves
-the difference as far as the root mean square of the rows that differ.
+Two models predict the same rows, as in interval_coverage.py. The second copies the first with the
+probability 0.8, 0.95 or 0.99. `compare` has Zou's interval. The other columns are Wald's interval,
+and Wald's with one or two extra rows on either side (Bonett and Price 2012, for proportions). An
+extra row moves the difference by the root mean square of the rows that differ.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def influence(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @np.errstate(all="ignore")
 def adjusted(draws: np.ndarray, more: int) -> tuple[np.ndarray, np.ndarray]:
-    """Wald's interval of the difference, with so many rows more on either side."""
+    """Wald's interval of the difference, with `more` extra rows on either side."""
     shares, n = draws / draws.sum(axis=(1, 2, 3), keepdims=True), draws.sum(axis=(1, 2, 3))
     (score_a, of_a), (score_b, of_b) = (influence(shares.sum(axis=axis)) for axis in (3, 2))
     moved = of_b[:, :, None, :] - of_a[:, :, :, None]

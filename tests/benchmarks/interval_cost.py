@@ -1,11 +1,11 @@
-"""What intervals cost: beside the counts of the pairs, and beside resampled rows.
+"""The cost of intervals, compared with counting pairs and with resampling rows.
 
     python tests/benchmarks/interval_cost.py LOGS
 
-Uses the logs of speed.py, in the folder LOGS (made once). Intervals and counts are asked for
-in new processes, in turn: the median of the ratios, with their range. The bootstrap
-draws 10 000 replicates of 200 slices of 10 classes; scikit-learn, on resampled rows, so many
-as to take a second.
+Uses the logs of speed.py in the folder LOGS, and makes them once. Queries for intervals and for
+counts take turns, each in a new process. The table shows the median of the ratios and their range.
+The bootstrap draws 10 000 replicates of 200 slices of 10 classes. scikit-learn resamples rows for
+about one second; its time for all replicates is extrapolated.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def intervals(logs: Path, rows: int, rounds: int, only: str) -> None:
 
 
 def bootstrap(rows: int, n_boot: int) -> None:
-    """Of slices of so many rows each."""
+    """Time the bootstrap of slices of `rows` rows, ours and by scikit-learn."""
     from sklearn.metrics import matthews_corrcoef  # noqa: PLC0415 - the queries do not need it
 
     rng = np.random.default_rng(0)
@@ -118,7 +118,7 @@ def main() -> None:
         run(args.query, args.logs)
         return
     intervals(Path(args.logs), args.rows, args.rounds, args.only)
-    print(f"\n{args.n_boot} replicates of 200 slices of 10 classes; rows: time per replicate\n")
+    print(f"\n{args.n_boot} replicates of 200 slices of 10 classes; scikit-learn is extrapolated\n")
     print("| rows a slice | counts, s | rows (scikit-learn), s | ratio |")
     print("| --: | --: | --: | --: |")
     for rows in (1000, 100_000):

@@ -1,16 +1,16 @@
-"""How often intervals cover the truth, and how wide they are: simulated, by the product itself.
+"""How often intervals of MCC cover the true score, and how wide they are, by simulation.
 
     python tests/benchmarks/interval_coverage.py --out results --chart coverage.svg
 
 Rows are drawn from a table with the margins π of gold and pred and the score R:
 p = R·diag(π) + (1 - R)·π πᵀ. Balanced: π is the same for each class. 95:5: the first class has
-95 %, the others share 5 %. Paired models see the same gold labels, and the second copies the
-label of the first with the probability `copied`. Users have scores of their own, uniform on
-[0.2, 1], and 20 rows each.
+95 %, the others share 5 %. Paired models have the same gold labels, and the second copies the
+label of the first with the probability `copied`. Each user has its own score, uniform on
+[0.2, 1], and 20 rows.
 
-Prints, for each method, the least and the largest coverage over the settings of a line and the
-mean width; all settings, one by one, are in the files of --out. Samples in which gold or pred
-has one label only have no score, and are left out.
+Prints for each method the least and the largest coverage over the settings of a line, and the
+mean width. The files of --out have a row for each setting. A sample has no score if gold or pred
+has only one label; such samples are left out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def margins(classes: int, mix: str) -> np.ndarray:
 
 
 def given_gold(pi: np.ndarray, score: float) -> np.ndarray:
-    """The share of each pred, given gold."""
+    """The probability of each prediction, given the gold label."""
     return score * np.eye(len(pi)) + (1 - score) * pi
 
 
@@ -53,7 +53,7 @@ def counts(draws: np.ndarray, *labels: str) -> pl.DataFrame:
 
 
 def covered(answer: pl.DataFrame, truth: float, low: str, high: str) -> dict[str, float]:
-    """Of the samples in which gold and pred have two labels; rounding is forgiven."""
+    """Coverage and width over the samples that have an interval, with room for rounding."""
     found = answer.drop_nulls([low, high])
     is_covered = (pl.col(low) <= truth + 1e-9) & (pl.col(high) >= truth - 1e-9)
     coverage, width = found.select(is_covered.mean(), (pl.col(high) - pl.col(low)).mean()).row(0)
@@ -152,7 +152,7 @@ def of_users(replicates: int, rng: np.random.Generator) -> Iterator[dict]:
 
 
 def summary(results: pl.DataFrame, *keys: str) -> str:
-    """A line per `keys`: the range of the coverage, and the mean width, of each method."""
+    """A Markdown table, a line per `keys`: range of coverage and mean width of each method."""
     number = pl.format(
         "{} to {} ({})",
         *(

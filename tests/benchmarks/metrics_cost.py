@@ -1,9 +1,9 @@
-"""What metrics beside MCC cost, and their intervals, beside a query of `by` with MCC alone.
+"""The cost of other metrics and of their intervals, compared with `by` for MCC alone.
 
     python tests/benchmarks/metrics_cost.py --rows 20_000_000
 
-Makes a log of 10 text labels in 200 slices, and one of lists of them, runs the queries in turn, and
-prints the median of the ratios of each round, with their range.
+Makes a log of 10 text labels in 200 slices, and a log with lists of labels. Runs the queries in
+turn, and prints the median of the ratios of each round, with their range.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import polars_mcc
 
 
 def two_labels(column: str) -> pl.Expr:
-    """Lists of two labels: that of the row and of the next one."""
+    """Lists of two labels: the label of the row and the label of the next row."""
     return pl.concat_list(column, pl.col(column).shift(-1).fill_null("ant")).alias(column)
 
 

@@ -1,8 +1,8 @@
-"""Inputs where others lose digits, or fail: a Markdown table, with exact arithmetic beside.
+"""Inputs on which other packages lose digits or fail, compared with exact arithmetic.
 
     pip install -e '.[test,peers]' && python tests/benchmarks/peers.py
 
-A column for each peer that is installed.
+Prints a Markdown table with a column for each peer that is installed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TABLES: dict[str, Table] = {
         "[[10¹², 0.1], [0.1, 0.3]]": [[1e12, 0.1], [0.1, 0.3]],
     }.items()
 }
-"""Rows are gold, columns predicted."""
+"""Rows are gold labels, columns are predictions."""
 
 
 def exact(table: Table) -> float:
@@ -60,7 +60,7 @@ def pycm(table: Table) -> float | None:
 
 
 def polars_ds(table: Table) -> float | None:
-    """It takes rows."""
+    """polars_ds takes rows, not counts."""
     if sum(table.values()) > 10**7:
         return None
     labels = pl.DataFrame(list(table), schema=["gold", "pred"], orient="row")
@@ -70,7 +70,7 @@ def polars_ds(table: Table) -> float | None:
 
 
 def duckdb(table: Table) -> float:
-    """The SQL of the README, from the sums on."""
+    """The SQL of the guide, without the part that counts rows."""
     gold, pred = oracles.marginals(table)
     dtype = "HUGEINT" if all(isinstance(n, int) for n in table.values()) else "DOUBLE"
     rows = ", ".join(
@@ -96,7 +96,7 @@ PEERS: dict[str, Callable[[Table], float | None]] = {
 def cell(score: Callable[[Table], float | None], table: Table) -> str:
     try:
         found = score(table)
-    except Exception as error:  # noqa: BLE001 - what a peer says is what is shown
+    except Exception as error:  # noqa: BLE001 - the table shows the error of a peer
         return type(error).__name__
     return "" if found is None else f"{found:.12g}"
 

@@ -1,8 +1,8 @@
-"""How many planted bad slices `worst` lists, how often each, and how many that are not bad.
+"""How many planted bad slices `worst` lists, how often, and how many slices that are not bad.
 
-A log has eight keys of six values. Which slices fall behind the rest is known: those with a larger
-expected rate of misses. Four slices are planted, of one key to three, in which misses are more
-frequent; or none. SliceLine looks at the same logs, with errors as what it is to find.
+A log has eight keys of six values. Four slices of one to three keys are planted, in which misses
+are more frequent; or none. So it is known which slices are behind the rest: the slices with a
+larger expected rate of misses. SliceLine searches the same logs for slices with errors.
 
     python tests/benchmarks/planted_slices.py [--logs 100] [--only TEXT] [--peers 2]
 """
@@ -57,7 +57,7 @@ class Setting:
 
 
 def settings() -> Iterator[Setting]:
-    """One thing after another is changed."""
+    """The settings to run. Each differs in few things from the usual setting."""
     usual = Setting()
     for depth in (1, 2, 3):
         for rows in (20_000, 200_000):
@@ -74,10 +74,10 @@ def settings() -> Iterator[Setting]:
 
 
 def population(keys: str) -> tuple[np.ndarray, np.ndarray]:
-    """Every row that a log may have, values × keys, and how likely each is.
+    """Every row that a log may have, an array (rows, keys), and the probability of each row.
 
-    The last key is nested in the first: each of its values is two of that. Or it is nearly equal:
-    other than the first in 2 % of the rows.
+    If `keys` is "nested", each value of the last key stands for two values of the first key. If it
+    is "nearly equal", the last key is drawn again in 2 % of the rows, else equal to the first.
     """
     if keys == "nested":
         grid = np.indices([VALUES] * 7, dtype=np.uint8).reshape(7, -1).T
@@ -90,10 +90,10 @@ def population(keys: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def planted_in(setting: Setting, rng: np.random.Generator) -> dict[Slice, float]:
-    """The planted slices, of one key to three, and how often their rows are misses."""
+    """The planted slices, of one to three keys, with their rates of misses."""
     if setting.planted == "none":
         return {}
-    last = 7 if setting.keys == "independent" else 6  # the others hang on the first
+    last = 7 if setting.keys == "independent" else 6  # else the last key depends on the first
     names = KEYS[:7] if last == 6 else KEYS
     sizes = [size for size in (1, 2, 3, 3) if size <= setting.depth]
     rates = {1: 0.22, 2: 0.26, 3: 0.30} if setting.rows > 100_000 else {1: 0.25, 2: 0.35, 3: 0.5}
@@ -152,7 +152,7 @@ def ours(log: pl.DataFrame, setting: Setting) -> list[Slice]:
 
 
 def of_sliceline(log: pl.DataFrame, setting: Setting) -> list[Slice]:
-    """Its best slices, as many as are planted in the fullest log."""
+    """The four best slices of SliceLine: four is the largest number of planted slices."""
     from sliceline.slicefinder import Slicefinder  # noqa: PLC0415 - it is optional
 
     errors = (log["gold"] != log["pred"]).cast(pl.Int8).to_numpy()
@@ -192,7 +192,7 @@ def look(setting: Setting, seed: int, finder: str) -> Found:
     masks = {slice_: inside(every, slice_) for slice_ in {*found, *planted}}
 
     def is_same(one: Slice, other: Slice) -> bool:
-        """Whether nine tenths of the rows of either are in both: keys may be nearly equal."""
+        """Whether both slices share nine tenths of their rows, as keys may be nearly equal."""
         both, either = masks[one] & masks[other], masks[one] | masks[other]
         return bool(share[both].sum() >= 0.9 * share[either].sum())
 
@@ -217,8 +217,8 @@ def row_of(setting: Setting, finder: str, found: Sequence[Found]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--logs", type=int, default=100)
-    parser.add_argument("--only", default="", help="rows whose text has this")
-    parser.add_argument("--peers", type=int, default=0, help="logs that SliceLine looks at")
+    parser.add_argument("--only", default="", help="only settings whose text contains this")
+    parser.add_argument("--peers", type=int, default=0, help="logs that SliceLine searches")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     chosen = [setting for setting in settings() if options.only in str(setting)]

@@ -1,9 +1,9 @@
-"""How long a query takes with a progress bar, beside the same query without.
+"""How long a query takes with a progress bar, compared with the same query without one.
 
     python tests/benchmarks/progress_cost.py --rows 20_000_000
 
-Makes the log of `expression_or_by.py`, runs both in turn, and prints the median of the ratios of
-each round, with their range, of seconds and of processor time, which is less noisy.
+Makes the log of `expression_or_by.py` and runs both queries in turn. Prints the median of the
+ratios of each round, with their range: of seconds, and of processor time, which is less noisy.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a report costs, beside one `by` of the same keys: seconds, memory, size of the page.
+"""The cost of a report, compared with one `by` of its keys: seconds, memory, size of the page.
 
     python tests/benchmarks/report_cost.py LOGS [--rows 20_000_000] [--rounds 3]
 
-Makes two logs in the folder LOGS (once): a long one with two keys, two models and ten text labels;
-and a wide one, a twentieth as long, with five keys of 1000, 300, 3, 4 and 24 values and 40 labels.
-Each query is asked in a new process, in turn; the medians.
+Makes two logs once, in the folder LOGS. The long log has two keys, two models and ten text labels.
+The wide log has a twentieth of the rows, five keys of 1000, 300, 3, 4 and 24 values, and 40 labels.
+Queries run in turn, each in a new process. The table shows medians.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def write_log(name: str, folder: Path, rows: int) -> Path:
 
 
 def ask(name: str, path: Path, query: str) -> None:
-    """Answer in this process, and print seconds, the peak of memory and the length of the text."""
+    """Run a query in this process; print seconds, peak memory in MB, and the text in MB."""
     keys, _, models = LOGS[name]
     start = time.perf_counter()
     log = pl.scan_parquet(path).mcc(pred=models)
@@ -62,7 +62,7 @@ def ask(name: str, path: Path, query: str) -> None:
     else:
         text = log.report(*keys, format=query)
     took = time.perf_counter() - start
-    # Not `ru_maxrss`: that is of the process that started this one, too.
+    # Not `ru_maxrss`, which includes the process that started this one.
     status = Path("/proc/self/status").read_text("utf-8")
     [peak] = re.findall(r"VmHWM:\s*(\d+) kB", status)
     print(took, int(peak) / 1024, len(text) / 1e6)

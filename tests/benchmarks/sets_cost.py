@@ -1,10 +1,10 @@
-"""What sets of keys cost: ten keys each, and `worst` of their pairs, beside one key.
+"""The cost of sets of keys: `by` over each of ten keys, and `worst`, compared with one key.
 
     python tests/benchmarks/sets_cost.py LOGS [--rows 20_000_000]
 
-Makes logs of ten text keys of 20 values and ten text labels, in the folder LOGS (once). Queries
-are asked in new processes, in turn; the median of the ratios to `by` over one key, and the peak of
-memory of the process. The floor decodes and hashes all columns, and groups by nothing.
+Makes logs once, in the folder LOGS: ten text keys of 20 values, and ten text labels. Queries run in
+turn, each in a new process. The table shows the median of the ratios to `by` over one key, and the
+peak of memory of the process. The floor decodes and hashes all columns, without a group by.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def of_duckdb(logs: str) -> None:
     """Count the pairs of each key, in one scan."""
     sets = ", ".join(f"({key}, gold, pred)" for key in KEYS)
     columns = ", ".join([*KEYS, "gold", "pred"])
-    query = f"SELECT {columns}, count(*) FROM '{logs}' GROUP BY GROUPING SETS ({sets})"  # noqa: S608 - our own
+    query = f"SELECT {columns}, count(*) FROM '{logs}' GROUP BY GROUPING SETS ({sets})"  # noqa: S608 - no input of users
     duckdb.sql(query).fetchall()
 
 

@@ -1,12 +1,13 @@
-"""How long it takes to score the slices of a Parquet log, beside peers.
+"""How long it takes to score the slices of a Parquet log, compared with peers.
 
     python tests/benchmarks/speed.py LOGS
 
 makes its logs in the folder LOGS (seeded; once), runs polars_mcc and a peer in turn, and prints
-two tables in Markdown. What a user feels: each time a new process, imports included; the median of
-the ratios of the pairs, with their range, peaks of memory, and how far the answers are apart. And
-what the engine does: warm calls, in turns in one process, after a first one of each. A pair is
-repeated `--rounds` times, or until a peer has taken `--patience` seconds.
+two Markdown tables. The first table is what a user feels: each run is a new process, with imports.
+It shows the median and the range of the ratios, peaks of memory, and the largest difference of the
+scores. The second table is what the engine does: warm calls, in turns in one process, without the
+first call of each. Runs repeat `--rounds` times. In the first table they stop earlier if a peer has
+taken `--patience` seconds.
 
 The floor is what any query of Polars must do: decode the columns, and hash their values.
 """
@@ -37,7 +38,7 @@ DAYS = 8
 
 @dataclass(frozen=True)
 class Workload:
-    """What a log is like, and what is asked of it."""
+    """A kind of log, and the keys and models to score."""
 
     name: str
     labels: str
@@ -47,7 +48,7 @@ class Workload:
     keys: Sequence[str] = ("slice",)
     models: int = 1
     days: int = 0
-    """A log in hive partitions by day, of which the second half is scored."""
+    """If not 0, the log has hive partitions by day, and the second half of them is scored."""
     repeat: int = 1
     """How many times each file is read, for logs larger than the disk."""
 
@@ -85,7 +86,7 @@ GROWTH = [1, 2, 5, 10, 50]
 
 
 def write_logs(workload: Workload, rows: int, folder: Path) -> None:
-    """Write the log of a workload, unless it is there."""
+    """Write the log of a workload, unless it exists."""
     import numpy as np
     import polars as pl
 
@@ -170,7 +171,7 @@ def floor(workload: Workload, folder: Path) -> None:
 
 
 def plain(workload: Workload, folder: Path) -> None:
-    """Only the pairs, the plain way: the score is still to be computed from them."""
+    """Only the pairs, by a plain group by, without the scores."""
     import polars as pl
 
     log = scan(workload, folder)
@@ -208,7 +209,7 @@ def duckdb_marginals(workload: Workload, folder: Path):
 
 
 def duckdb_joint(workload: Workload, folder: Path):
-    """The pairs of all models at once: how often each combination of their labels occurs."""
+    """Count the pairs of all models in one group by: each combination of their labels."""
     return _duckdb(
         workload,
         folder,
@@ -315,7 +316,7 @@ QUERIES: dict[str, Callable] = {
 
 
 def scores(workload: Workload, answer) -> dict[str, float]:
-    """The score of each slice, from what a query returned."""
+    """The score of each slice, from the answer of a query."""
     keys = [*workload.keys, *(["model"] if workload.models > 1 else [])]
     if hasattr(answer, "materialize"):
         rows = answer.project(", ".join([*keys, "mcc"])).fetchall()
@@ -332,7 +333,7 @@ class Run(NamedTuple):
 
 
 def run(query: str, workload: Workload, folder: Path, answer: Path | None = None) -> Run:
-    """Run a query in a process of its own."""
+    """Run a query in a new process."""
     command = [sys.executable, __file__, str(folder), "--query", query]
     command += ["--workload", json.dumps(asdict(workload))]
     command += ["--answer", str(answer)] if answer else []
@@ -346,7 +347,7 @@ def run(query: str, workload: Workload, folder: Path, answer: Path | None = None
 
 
 def difference(peer: str, workload: Workload, folder: Path) -> str:
-    """How far the scores of a peer are from ours, at most."""
+    """The largest difference between the scores of a peer and ours."""
     with tempfile.TemporaryDirectory() as answers:
         paths = [Path(answers, name) for name in ("ours.json", "theirs.json")]
         for query, path in zip(("polars_mcc", peer), paths, strict=True):
@@ -374,7 +375,7 @@ def compared(
 
 
 def beside(peer: str, workload: Workload, folder: Path, rounds: int, patience: float) -> str:
-    """A row of the table: ours and a peer, in turn."""
+    """A row of the first table: ours and a peer, in turn."""
     ours, theirs = [], []
     while len(theirs) < rounds and sum(run.seconds for run in theirs) <= patience:
         ours.append(run("polars_mcc", workload, folder))
@@ -401,7 +402,7 @@ def warm(workload: Workload, folder: Path, others: Sequence[str], rounds: int) -
 
 
 def in_turns(queries: Sequence[str], workload: Workload, folder: Path, rounds: int) -> None:
-    """Run queries in turns, and print the seconds of each but for the first round."""
+    """Run queries in turns, and print the seconds of each round but the first."""
     seconds: dict[str, list[float]] = {query: [] for query in queries}
     for _ in range(rounds + 1):
         for query, times in seconds.items():
@@ -421,7 +422,7 @@ def peers(workload: Workload) -> Iterator[str]:
 
 
 def engines(workload: Workload) -> Iterator[str]:
-    """The peers that warm calls are held against."""
+    """The peers that warm calls are compared with."""
     yield from ["DuckDB, from pairs", "DuckDB, from marginals"]
     if workload.models > 1:
         yield "DuckDB, from joint pairs"
@@ -431,7 +432,7 @@ def engines(workload: Workload) -> Iterator[str]:
 
 
 def growth(rows: int) -> Iterator[tuple[Workload, int]]:
-    """Logs that grow, in one way each, and how many rows their files have."""
+    """Logs that grow in rows, in slices, or in labels, with the number of rows to write."""
     short = BY_NAME["short text labels"]
     for times in GROWTH:
         yield replace(short, name=f"{times} × {rows // 20} rows", repeat=times), rows // 20
@@ -449,9 +450,9 @@ def main() -> None:
     parser.add_argument("logs", type=Path, help="a folder for the logs")
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--patience", type=float, default=30, help="seconds for a peer")
-    parser.add_argument("--only", default="", help="workloads with this in their name")
-    parser.add_argument("--peers", default="", help="peers with this in their name")
+    parser.add_argument("--patience", type=float, default=30, help="seconds that a peer may take")
+    parser.add_argument("--only", default="", help="only workloads with this in their name")
+    parser.add_argument("--peers", default="", help="only peers with this in their name")
     parser.add_argument("--query", choices=QUERIES, nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--workload", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)
@@ -483,7 +484,7 @@ def print_whole_processes(args: argparse.Namespace) -> None:
         if args.only not in workload.name:
             continue
         folder = workload.folder(args.logs, rows)
-        # In a process of its own, because a peak of memory starts from that of the parent.
+        # In a new process, because the peak of memory of a process starts at its parent's peak.
         with ProcessPoolExecutor(1, get_context("spawn")) as writer:
             writer.submit(write_logs, workload, rows, folder).result()
         for peer in beside_whom:

@@ -1,10 +1,10 @@
-"""What a store of counts costs, and saves: beside the log that it is of.
+"""The cost of a store of counts and the time that it saves, compared with its log.
 
     python tests/benchmarks/store_cost.py --inputs 365 --rows 50_000
     python tests/benchmarks/store_cost.py --inputs 8760 --rows 1000
 
-Writes so many files of a log, keeps their counts, does so again when there is nothing new, and when
-one file is; then asks for the scores of the store and of the log, in turn: medians of the rounds.
+Writes a log of --inputs files, and keeps its counts in a store. Updates the store with no new file,
+and with one new file. Then scores the store and the log. Prints medians of the rounds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How often p-values of slices that are not behind are small, beside how often they should be.
+"""How often p-values are small for slices that are not behind, compared with the right rate.
 
-Slices are drawn from one table, and compared with ten million rows of it: by the likelihood ratio
-of two proportions, as `worst` does it, and by the normal distribution, with the standard error of
-the slice (Wald). Numbers are P(p ≤ t and behind) / (t/2): 1 is right, more says too much.
+Slices are drawn from one table, and compared with ten million rows from the same table. One test is
+the likelihood ratio of two proportions, as in `worst`. The other is normal, with the standard error
+of the slice (Wald). Numbers are P(p ≤ t and behind) / (t/2): 1 is right, above 1 is too often.
 
     python tests/benchmarks/tails.py [--slices 200_000] [--metric mcc]
 """
@@ -32,7 +32,7 @@ AT_ONCE = 20_000
 
 
 def pairs_of(counts: np.ndarray, labels: int, first: int) -> pl.DataFrame:
-    """Tables, a row each, as pairs."""
+    """Turn tables, one per row of `counts`, into pairs."""
     slices, places = np.nonzero(counts)
     return pl.DataFrame(
         {

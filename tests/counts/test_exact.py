@@ -1,4 +1,4 @@
-"""The score has all its digits: against exact arithmetic, on tables that are hard."""
+"""The score has all its digits, compared with exact arithmetic on hard tables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_float_weights_are_scored_to_8_ulp(family, query):
     cells=st.lists(st.floats(1e-3, 1e3), min_size=9, max_size=9),
 )
 def test_sums_by_label_of_floats_of_any_size(exponent, cells):
-    """Where the weights of a label are added up as floats: what the subtractions cancel is lost."""
+    """With known labels, weights out of range are added as floats: subtractions may lose digits."""
     pairs = [(g, p) for g in range(3) for p in range(3)]
     table = {pair: math.ldexp(n, exponent) for pair, n in zip(pairs, cells, strict=True)}
     found = tables.counts_of([table]).select(mcc("gold", weight="n", labels=[0, 1, 2])).item()
@@ -68,7 +68,7 @@ def test_where_peers_lose_digits(run, matrix, score, dtype):
 
 
 def test_a_million_cells_of_floats():
-    """Every cell of 1000 classes a weight, and hits that are nearly what chance gives."""
+    """1000 classes, a weight in every cell, and hits close to chance."""
     rng = random.Random(0)
     table = {(g, p): rng.random() for g in range(1000) for p in range(1000)}
     found = tables.counts_of([table]).mcc(weight="n").score()["mcc"].item()
@@ -77,7 +77,7 @@ def test_a_million_cells_of_floats():
 
 @pytest.mark.parametrize("weight", [0.1, 1e-7 / 3, 1e9 / 3])
 def test_a_million_rows_of_a_float(run, weight):
-    """One by one, a float sum of them loses 10^-11."""
+    """An ordinary float sum of these rows is off by 10^-11."""
     rows = 1_000_000
     log = pl.DataFrame({"gold": [1, 1, 0, 0], "pred": [1, 0, 1, 0]}).select(
         pl.all().repeat_by(pl.Series([rows - 3, 1, 1, 1])).explode(), w=pl.lit(weight)
@@ -88,13 +88,13 @@ def test_a_million_rows_of_a_float(run, weight):
     for labels in (None, [0, 1]):
         query = mcc("gold", weight="w", labels=labels)
         assert oracles.ulps(run(log, lambda f, q=query: f.select(q)).item(), truth) <= 8
-    # A cell is rounded to a float, and its rounding is a share of the cell.
+    # A cell is rounded to a float, with an error relative to the cell.
     assert oracles.ulps(answer["mcc"].item(), truth) <= 8
 
 
 @pytest.mark.parametrize("weight", [1e-20, 1e15, 1e20, 1e30])
 def test_many_rows_of_a_float_that_is_out_of_range(run, weight):
-    """They add up as floats do, and do not wrap around as integers would."""
+    """Such weights add up as floats do; integers would wrap around."""
     rows = 100_000
     log = pl.DataFrame({"gold": [0, 1] * rows, "pred": [0, 1] * rows}).with_columns(w=weight)
     answer = run(log, lambda frame: frame.mcc(weight="w").score())
@@ -162,7 +162,7 @@ def test_floats_that_add_up_to_infinity(run):
 
 @pytest.mark.slow
 def test_more_than_2_to_the_32_rows(tmp_path):
-    """In all, in one cell, and left out: each of the 65 files is one read many times."""
+    """In the whole log, in one cell, and left out. A file is read 65 times, to save disk space."""
     rows = 2**26
     for name, gold in (("hit", True), ("null", None)):
         row = pl.DataFrame({"gold": gold, "pred": True}, schema_overrides={"gold": pl.Boolean})

@@ -1,4 +1,4 @@
-"""Integers stand for labels and slices: exact ones, and hashes, which may agree by accident."""
+"""Integers in place of labels and slices: exact codes, and hashes, which may collide."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def collisions(words: pl.Series) -> int:
 
 
 def expected_collisions(things: int, bits: int) -> tuple[float, float]:
-    """Of a hash that is random: its mean, and five standard deviations."""
+    """The expected collisions of a random hash: the mean, and five standard deviations."""
     mean = things * (things - 1) / 2**bits / 2
     return mean, 5 * math.sqrt(mean) + 1
 
@@ -39,7 +39,7 @@ def expected_collisions(things: int, bits: int) -> tuple[float, float]:
 @pytest.mark.parametrize("texts", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("shift", [0, 16, 40])
 def test_a_narrow_hash_of_labels_collides_as_often_as_a_random_one(texts, shift):
-    """The bound in `identity.py` is that of a random hash; so 24 of its bits must look random."""
+    """The bound in `identity.py` holds for a random hash, so 24 of its bits must look random."""
     label = pl.Series("label", texts)
     words = pl.select(identity.of_label(pl.lit(label))).to_series()
     assert words.dtype == pl.UInt64
@@ -72,7 +72,7 @@ def test_a_narrow_identity_of_classes_collides_as_often_as_a_random_one(slices, 
 
 
 def test_a_collision_would_change_the_score(monkeypatch):
-    """So the tests that compare scores with an oracle notice a hash that is too narrow."""
+    """So tests that compare scores with an oracle would find a hash that is too narrow."""
     log = log_of([("x", gold, gold) for gold in range(6)] + [("x", 0, 1), ("x", 2, 3)])
     right = log.mcc.by("key")
     monkeypatch.setattr(identity, "of_label", lambda label: label.hash() % 2)
@@ -110,7 +110,7 @@ WIDE: dict[pl.DataType, list] = {
 
 @st.composite
 def frames(draw, dtypes=(*WIDTHS, *WIDE)) -> pl.DataFrame:
-    """A frame of keys a, b, c and labels of any widths, those at their limits included."""
+    """A frame of keys a, b, c and labels of any width, with the values at the limits of a dtype."""
     label = draw(st.sampled_from(dtypes))
     columns = {name: draw(st.sampled_from(dtypes)) for name in "abc"} | {"gold": label}
     columns |= {"pred": label, "other": label}
@@ -185,7 +185,7 @@ def test_answers_from_integers_are_those_from_columns(verb, frame):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(identity._Number, "of", lambda _: None)
         expected = verb(frame.lazy().mcc).collect()
-    # The p-value of a difference depends on where its row is, by some units in the last place.
+    # The last digits of a p-value depend on the place of its row.
     p_values = cs.starts_with("p_") & cs.float()
     assert_frame_equal(found.drop(p_values), expected.drop(p_values), check_exact=True)
     assert_frame_equal(found.select(p_values), expected.select(p_values), rel_tol=1e-12)
@@ -223,7 +223,7 @@ number_keys = st.tuples(st.none() | st.integers(-2, 2), st.sampled_from([None, 0
 
 @given(st.lists(st.tuples(number_keys, codes, codes), max_size=40))
 def test_slices_by_number_are_those_by_text(rows):
-    """Whatever the dtypes, a slice is one: 0.0 and -0.0, null and null."""
+    """0.0 and -0.0 are one slice, and all nulls are one slice, whatever the dtypes."""
     log = log_of([("", gold, pred) for _, gold, pred in rows])
     log = log.with_columns(
         a=pl.Series([key[0] for key, *_ in rows], dtype=pl.Int8),

@@ -27,7 +27,7 @@ rows = st.lists(st.tuples(st.sampled_from([None, "x", "y"]), label_lists, label_
 
 
 def log_of(rows: list[tuple], dtype: pl.DataType | None = None) -> pl.DataFrame:
-    """A log of rows (key, gold, pred), of lists of codes that stand for labels of `dtype`."""
+    """Make a log from rows (key, gold, pred). Lists hold codes, which become labels of `dtype`."""
     dtype = pl.String() if dtype is None else dtype
 
     def column(side: int) -> pl.Series:
@@ -44,12 +44,12 @@ def log_of(rows: list[tuple], dtype: pl.DataType | None = None) -> pl.DataFrame:
 
 
 def by_definition(rows: list[tuple]) -> dict[str, float]:
-    """The metrics of rows of one slice: by scikit-learn, and by the one-hot matrices."""
+    """The metrics of one slice of rows, by scikit-learn and by one-hot matrices."""
     binarizer = MultiLabelBinarizer(classes=sorted({c for row in rows for c in (*row[1], *row[2])}))
     gold, pred = (binarizer.fit_transform([row[side] for row in rows]) for side in (1, 2))
     found = {}
     classes = range(gold.shape[1])
-    # One column would be taken for a binary label: so there is one more, which is not scored.
+    # scikit-learn takes one column for a binary label, so there is one more, which is not scored.
     padded = [np.hstack([side, np.zeros((len(rows), 1), dtype=int)]) for side in (gold, pred)]
     for name in ("precision", "recall", "f1"):
         for average in ("macro", "micro", "weighted"):
@@ -68,7 +68,7 @@ def by_definition(rows: list[tuple]) -> dict[str, float]:
     found["mcc_normalized"] = (found["mcc"] + 1) / 2
     found["informedness"] = cov / var_gold if var_gold > 1e-9 else 0.0
     found["markedness"] = cov / var_pred if var_pred > 1e-9 else 0.0
-    # As many hits as can be: of each label, the rows where it is gold and predicted side by side.
+    # A label has at most min(gold rows, predicted rows) hits. The hits by chance are subtracted.
     most = sum(
         min(g.sum(), p.sum()) - g.sum() * p.sum() / len(rows)
         for g, p in zip(gold.T, pred.T, strict=True)
@@ -86,7 +86,7 @@ def test_the_family_of_each_slice(rows, run):
         of_slice = [other for other in rows if other[0] == row["key"]]
         assert (row["n"], row["n_null"]) == (len(of_slice), 0)
         if not any(gold or pred for _, gold, pred in of_slice):
-            assert {row[name] for name in OF_LISTS} == {0.0, 0.5}, "of no label: 0/0"
+            assert {row[name] for name in OF_LISTS} == {0.0, 0.5}, "without labels: 0/0"
             continue
         expected = by_definition(of_slice)
         assert expected.keys() == set(OF_LISTS)
@@ -114,7 +114,7 @@ def test_each_label_against_the_rest(rows, run):
 
 @given(rows=rows)
 def test_lists_of_one_label_are_rows_of_one_label(rows, run):
-    """The same scores, to the last digit but for means over classes, whose order is any."""
+    """MCC is equal to the last digit. Means over classes add up in any order, and may differ."""
     single = [(key, [*gold, 0][:1], [*pred, 1][:1]) for key, gold, pred in rows]
     lists = log_of(single)
     plain = lists.with_columns(pl.col("gold", "pred").list.first())
@@ -212,7 +212,7 @@ def test_labels_that_cannot_be_counted_exactly_are_an_error(run):
 
 @pytest.mark.parametrize("size", [1e-200, 1e-3, 1e200])
 def test_float_weights_of_many_labels(run, size):
-    """Many labels a row, of weights of any size: as by counts."""
+    """Many labels a row, with weights of any size, score as without weights."""
     rows = [("x", list(range(k, k + 900)), list(range(k // 2, k // 2 + 800))) for k in range(7)]
     log = pl.DataFrame(rows, schema=["key", "gold", "pred"], orient="row")
     expected = log.mcc.by("key", metrics=OF_LISTS)
@@ -247,7 +247,7 @@ def test_several_models_arrays_and_mixed_integers(run):
         (
             lambda f: f.mcc.confusion(),
             pl.exceptions.SchemaError,
-            r"take by\(\), score\(\), classes",
+            r"lists of labels work in by\(\), score\(\), classes",
         ),
         (lambda f: f.mcc(pred="key").score(), pl.exceptions.SchemaError, "'key' is String"),
         (
@@ -272,7 +272,7 @@ def test_errors(run, call, error, message):
 
 @pytest.mark.parametrize("verb", [lambda f: f.mcc.by("key"), lambda f: f.mcc.classes()])
 def test_it_streams(verb, tmp_path):
-    """No list is taken apart but batch by batch: no node falls back to memory."""
+    """Lists are exploded batch by batch: no node of the plan falls back to memory."""
     log_of([("x", [0], [1])]).write_parquet(tmp_path / "log.parquet")
     query = verb(pl.scan_parquet(tmp_path / "log.parquet"))
     assert query.explain().count("Parquet SCAN") == 1

@@ -1,4 +1,4 @@
-"""Keys that are several sets of columns: SQL's grouping sets, from rows that are counted once."""
+"""Keys that are several sets of columns: SQL's grouping sets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def frame_of(rows) -> pl.DataFrame:
 
 
 def scores_of_sets(rows, sets_of_keys) -> list[tuple]:
-    """(keys, values, n, mcc, n_null) of each slice, by looking at each row for each set."""
+    """(keys, values, n, mcc, n_null) of each slice, from a loop over rows and sets."""
     found = []
     for keys in sets_of_keys:
         tables: dict[tuple, Counter] = {(): Counter()} if not keys else {}
@@ -64,7 +64,7 @@ SETS = {
     "each": ([each(*KEYS, total=True)], [("a",), ("b",), ("c",), ()]),
     "rollup": ([rollup(*KEYS)], [KEYS, ("a", "b"), ("a",), ()]),
     "cube": ([cube(*KEYS)], ALL),
-    # As in SQL, keys beside each other are crossed.
+    # As in SQL, keys listed together are crossed.
     "beside": (["a", each("b", "c")], [("a", "b"), ("a", "c")]),
     "both": ([each("a", "b", total=True), rollup("c")], [("a", "c"), ("b", "c"), ("c",), *ALL[:3]]),
     "again": (["a", each("a", "b")], [("a",), ("a", "b")]),
@@ -181,7 +181,7 @@ def test_the_long_form_has_one_column_of_values(run):
 
 @pytest.mark.parametrize("name", ["slice", "value", "keys", "n", "mcc"])
 def test_a_key_of_any_name_can_be_long(run, name):
-    """Its column is not in the answer, so it hides none."""
+    """The long form has no column of this name, so there is no clash."""
     log = frame_of([("x", "y", 1, 0, 0), ("x", "y", 1, 0, 1)]).rename({"a": name})
     answer = run(log, lambda log: log.mcc.by(each(name, "b"), long=True))
     assert answer.select("slice", "value", "n").rows() == [(name, "x", 2), ("b", "y", 2)]
@@ -237,7 +237,7 @@ def test_an_expression_is_a_key_of_several_sets(run):
     double = (pl.col("c") * 2).alias("double")
     answer = run(log, lambda log: log.mcc.by(sets((double, "a"), double)))
     assert answer["double"].to_list() == [2, 4, 2, 4]
-    with pytest.raises(pl.exceptions.DuplicateError, match="two key columns have one name"):
+    with pytest.raises(pl.exceptions.DuplicateError, match="two key columns have the same name"):
         log.mcc.by(sets((double, "a"), pl.col("c").alias("double")))
 
 
@@ -272,7 +272,7 @@ def labels_of(log: pl.LazyFrame) -> list:
 @pytest.mark.parametrize("verb", VERBS)
 @given(rows=logs.filter(lambda rows: {row[2] for row in rows} == {1, 2}))
 def test_every_verb_takes_sets(verb, key, sets_of_keys, dtype, rows):
-    """A set of one verb is what the verb gives of its keys alone."""
+    """For each set, a verb gives the same rows as for the keys of this set alone."""
     log = frame_of(rows).lazy().with_columns(pl.col("gold", "pred").cast(dtype))
     log = log.with_columns(other="gold", late=pl.col("c") == 2)
     ask = VERBS[verb]
@@ -280,7 +280,7 @@ def test_every_verb_takes_sets(verb, key, sets_of_keys, dtype, rows):
     for keys in sets_of_keys:
         alone = ask(log, *keys).lazy().collect().drop("p_adjusted", strict=False)
         part = answer.filter(pl.col("keys") == ", ".join(keys)).select(alone.columns)
-        if verb == "bootstrap":  # Each slice has its own draws, by its place in the answer.
+        if verb == "bootstrap":  # Draws depend on the place of a slice in the answer.
             part, alone = (frame.select(*keys, "n", "mcc") for frame in (part, alone))
         assert_frame_equal(part, alone, rel_tol=1e-12)
 
@@ -293,7 +293,7 @@ def test_a_gate_of_sets(ci):
     baseline = log.mcc.counts("a", "b")
     compared = log.mcc.check(each("a", "b", total=True), no_worse_than=baseline, ci=ci)
     assert compared["diff"].to_list() == [0.0] * 5
-    with pytest.raises(ValueError, match=r"each row several times: take counts\('a', 'b'\)"):
+    with pytest.raises(ValueError, match=r"each row several times: use counts\('a', 'b'\)"):
         log.mcc.check("a", "b", no_worse_than=log.mcc.counts(each("a", "b")))
 
 
@@ -303,9 +303,9 @@ def test_a_gate_of_sets(ci):
         ([each()], ValueError, r"each\(\) is empty: name keys, as in each\('country'"),
         ([sets()], ValueError, r"sets\(\) is empty"),
         ([sets("d")], pl.exceptions.ColumnNotFoundError, "no column 'd' for key"),
-        ([sets(("a", "b"), ("b", "a"))], ValueError, r"sets has \('b', 'a'\) twice"),
-        ([sets(("a", "a"))], pl.exceptions.DuplicateError, "two key columns have one name"),
-        (["a", "a"], pl.exceptions.DuplicateError, "two key columns have one name"),
+        ([sets(("a", "b"), ("b", "a"))], ValueError, r"sets\(...\) has \('b', 'a'\) twice"),
+        ([sets(("a", "a"))], pl.exceptions.DuplicateError, "two key columns have the same name"),
+        (["a", "a"], pl.exceptions.DuplicateError, "two key columns have the same name"),
         ([each(("a", "b"))], TypeError, r"got \('a', 'b'\); unpack a list with \*"),
         ([each(each("a"))], TypeError, "key must be a column name or a polars expression, got ea"),
         ([each(pl.selectors.float())], pl.exceptions.ColumnNotFoundError, "matches no column"),
@@ -330,13 +330,15 @@ def test_the_long_form_needs_keys():
 @pytest.mark.parametrize("key", [each("a"), rollup("a"), cube("a"), sets("a"), trailing("a", "1d")])
 def test_worst_makes_its_own_sets(key):
     word = repr(key).split("(", 1)[0]
-    with pytest.raises(ValueError, match=rf"worst takes no {word}\(...\): it crosses the columns"):
+    with pytest.raises(
+        ValueError, match=rf"worst does not support {word}\(...\): it crosses columns"
+    ):
         frame_of([]).mcc.worst("b", key)
 
 
 def test_names_that_would_be_taken_for_one():
     log = frame_of([]).with_columns(pl.lit(1).alias("a, b"))
-    with pytest.raises(ValueError, match="two sets of keys have one name, 'a, b'"):
+    with pytest.raises(ValueError, match="two sets of keys are called 'a, b'"):
         log.mcc.by(sets(("a", "b"), ("a, b",)))
     with pytest.raises(pl.exceptions.DuplicateError, match="key 'keys' has the name"):
         frame_of([]).rename({"a": "keys"}).mcc.by(each("keys"))

@@ -1,4 +1,4 @@
-"""Trailing windows as a key: the same as a filter for each window."""
+"""Trailing windows as a key score as a filter per window."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def after_months(time: dt.datetime, months: int) -> dt.datetime:
 
 @dataclass(frozen=True)
 class Steps:
-    """How Python counts the steps of a window: from where, and how far."""
+    """The steps of a window, computed in Python as the reference."""
 
     align: str
     origin: object
-    """Where the step begins that the first time of a log is in."""
+    """From a time of the log to the start of its step."""
     step: object
-    """The start of the step that is so many after an origin."""
+    """From an origin and a number of steps to the start of that step."""
     steps_per_window: int
     unit: dt.timedelta
-    """A window is named by the last so long part of it."""
+    """The length of the last part of a window, which names the window."""
 
 
 def months(size: int):
@@ -99,7 +99,7 @@ WINDOWS = {
 
 
 def filtered(rows, steps: Steps) -> list[tuple]:
-    """(key, window, complete, n, mcc, n_null): every row looked at for every window."""
+    """(key, window, complete, n, mcc, n_null) of each slice, from a loop over rows and windows."""
     timed = [(key, FIRST + h * HOUR, g, p) for key, h, g, p in rows if h is not None]
     windows: list[tuple] = [(None, None, None, None)]
     if timed:
@@ -210,7 +210,7 @@ VERBS = {
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_takes_windows(verb):
-    """A window of one verb is what the verb gives of its rows."""
+    """For each window, a verb gives the same rows as for a log of the rows of this window."""
     log = frame_of([("x", hours, hours % 3, hours % 2) for hours in range(0, 400, 7)])
     answer = VERBS[verb](log, trailing("ts", "3d", every="1d"))
     ends = answer["ts"].unique()
@@ -233,12 +233,12 @@ def test_every_verb_takes_windows(verb):
     ],
 )
 def test_verbs_that_take_no_windows_say_why(ask, reason):
-    with pytest.raises(ValueError, match=rf"takes no trailing\(...\): {reason}"):
+    with pytest.raises(ValueError, match=rf"does not support trailing\(...\): {reason}"):
         ask(frame_of([]), trailing("ts", "1d"))
 
 
 def test_hours_of_a_day_that_has_25():
-    """Clocks go back in Berlin on 25 October 2026: each window is still as long as another."""
+    """Clocks go back in Berlin on 25 October 2026, but all windows have the same length."""
     start = dt.datetime(2026, 10, 24, 22, tzinfo=dt.timezone.utc)
     hours = [start + hour * HOUR for hour in range(25)]
     times = pl.Series("ts", hours).dt.convert_time_zone("Europe/Berlin")
@@ -252,7 +252,7 @@ def test_hours_of_a_day_that_has_25():
 
 @pytest.mark.parametrize("align", ["data", "calendar"])
 def test_days_of_a_week_that_has_169_hours(align):
-    """Days are those of the calendar, whatever their hours."""
+    """Days are calendar days, whatever their number of hours."""
     start = dt.datetime(2026, 10, 18, 22, tzinfo=dt.timezone.utc)  # a Monday, in Berlin
     hours = [start + hour * HOUR for hour in range(2 * 169)]
     times = pl.Series("ts", hours).dt.convert_time_zone("Europe/Berlin")
@@ -308,7 +308,11 @@ def test_windows_of_no_rows(run):
         (("ts", "0d", None), ValueError, "a number and a unit, as '7d'"),
         (("key", "7d", None), pl.exceptions.SchemaError, "'key' must be Date or"),
         (("t", "7d", None), pl.exceptions.ColumnNotFoundError, "'t' for index"),
-        ((pl.col("ts").dt.date(), "1d", "1h"), ValueError, "every='1h' is less than a day, but i"),
+        (
+            (pl.col("ts").dt.date(), "1d", "1h"),
+            ValueError,
+            "every='1h' is shorter than a day, but i",
+        ),
     ],
 )
 def test_windows_that_make_no_sense(key, error, message):
@@ -318,9 +322,9 @@ def test_windows_that_make_no_sense(key, error, message):
 
 
 def test_windows_that_hide_a_key():
-    with pytest.raises(pl.exceptions.DuplicateError, match="'ts' is there twice"):
+    with pytest.raises(pl.exceptions.DuplicateError, match="'ts' is given twice"):
         frame_of([]).mcc.by("ts", trailing("ts", "1d"))
-    with pytest.raises(ValueError, match="trailing windows go by one index, but there are two"):
+    with pytest.raises(ValueError, match="only one trailing"):
         frame_of([]).mcc.by(trailing("ts", "1d"), trailing("ts", "2d"))
     with pytest.raises(ValueError, match="align must be one of 'data', 'calendar', got 'monday'"):
         trailing("ts", "1d", align="monday")

@@ -1,4 +1,4 @@
-"""Derivatives of expressions: those of arithmetic, against differences of the values themselves."""
+"""Derivatives of expressions by arithmetic, against numerical differentiation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard errors and intervals of all metrics: differences in 80 digits, Wilson, resampling."""
+"""Standard errors and intervals of all metrics, against differences, Wilson and resampling."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_standard_errors_are_those_of_numerical_differentiation(table):
 
 
 def test_the_table_of_a_note():
-    """Complex steps, and 40 000 resamples beside them: ../shared/statistics.md."""
+    """The numbers are from ../shared/statistics.md: complex steps, and 40 000 resamples."""
     table = oracles.table_of([[50, 7, 3], [4, 60, 9], [6, 2, 20]])
     geometric = pl.col("recall").log().mean().exp().alias("geometric")
     of_class = [
@@ -83,7 +83,7 @@ def test_the_table_of_a_note():
 
 
 def proportions(table: oracles.Table, label: int) -> dict[str, tuple[int, int]]:
-    """Of each metric that is a proportion, the part and the whole."""
+    """The part and the whole of each metric that is a proportion."""
     tp, fp, fn, tn = oracles.two_by_two(table, label)
     n, hits = tp + fp + fn + tn, sum(c for (g, q), c in table.items() if g == q)
     return {
@@ -118,7 +118,7 @@ few = st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=3, 
 
 @given(few.map(oracles.table_of))
 def test_intervals_of_proportions_are_wilsons(table):
-    """With the rows that could have been wrong; also where all, or none, are right."""
+    """The rows are those that could have been wrong. All or none of them may be right."""
     assume(sum(table.values()))
     assert_wilson(table)
 
@@ -176,7 +176,7 @@ def users() -> pl.DataFrame:
 
 
 def influences(log: pl.DataFrame, name: str, weights: np.ndarray) -> np.ndarray:
-    """Of each row, weighted: from a table whose cells are the sums of weights."""
+    """The influence of each row, from a table whose cells are sums of weights."""
     scale = 4
     table: dict[tuple[int, int], int] = dict.fromkeys(itertools.product(range(3), repeat=2), 0)
     for gold, pred, w in zip(log["gold"], log["pred"], weights, strict=True):
@@ -200,7 +200,7 @@ def test_standard_errors_from_rows(users, name, weight, cluster):
 
 
 def test_classes_are_sure_as_the_positive_class_is(users, run):
-    """The interval of a class is that of the metric of it, whatever the weights and clusters."""
+    """A class has the interval of the metric of this class, with any weights and clusters."""
     same = {"precision": "precision", "recall": "recall", "specificity": "specificity", "f1": "f1"}
     for options in (
         {},
@@ -253,7 +253,7 @@ def test_the_order_of_rows_does_not_matter(users, run):
 
 
 def test_a_metric_of_one_s_own_is_differentiated(users):
-    """An expression that is accuracy, in words of classes and of pairs, has accuracy's error."""
+    """Accuracy written over classes, and over pairs, has the standard error of accuracy."""
     log = users.drop_nulls("gold")
     expected = log.mcc.score(metrics="accuracy", ci=0.9)
     of_classes = (pl.col("hits").sum() / pl.col("support").sum()).alias("own")
@@ -273,7 +273,7 @@ def test_a_metric_of_one_s_own_is_differentiated(users):
 
 
 def test_the_bootstrap_of_any_metric(users):
-    """As the delta method; also of clusters, and of a metric without a derivative."""
+    """It agrees with the delta method, with clusters too. It needs no derivative."""
     names = ["mcc", "f1_macro", "accuracy", "cramers_v"]
     median = pl.col("recall").median().alias("median")
     for cluster in (None, "user"):
@@ -299,7 +299,7 @@ def test_what_has_no_derivative_says_what_to_do(users):
 def test_a_metric_may_have_any_name(users, name):
     expected = users.mcc.by("slice", metrics="accuracy", ci=0.9)
     own = (pl.col("hits").sum() / pl.col("support").sum()).alias(name)
-    if name != "value":  # a column of the long form
+    if name != "value":  # the long form has a column of this name
         for method in ("wald", polars_mcc.Bootstrap(replicates=50, seed=1)):
             found = users.mcc.by("slice", metrics=own, ci=0.9, method=method)
             assert found[name].to_list() == pytest.approx(expected["accuracy"].to_list())
@@ -319,7 +319,7 @@ def test_what_is_linear_in_r_k_has_its_interval(users):
 
 
 def test_an_expression_called_mcc_is_not_r_k(users):
-    """Its interval is that of the expression, which is `mcc_min_class` here."""
+    """It has the interval of the expression, which is `mcc_min_class` here."""
     found = users.mcc.by("slice", metrics=pl.col("mcc").min(), ci=0.9, method="wald")
     expected = users.mcc.by("slice", metrics="mcc_min_class", ci=0.9, method="wald")
     assert_frame_equal(found, expected.rename(lambda name: name.replace("_min_class", "")))
@@ -360,7 +360,7 @@ def test_a_range_of_no_width_and_edges_of_the_bootstrap(users):
 
 @pytest.mark.parametrize("name", ["f1_macro", "kappa", "balanced_accuracy", "cramers_v", "phi"])
 def test_standard_errors_are_near_the_jackknife(users, name):
-    """Which leaves out a row at a time: off by about 1 / n."""
+    """The jackknife leaves out one row at a time. It differs by about 1 / n."""
     log = users.drop_nulls("gold")
     table = {(g, p): n for g, p, n in log.mcc.counts().select("gold", "pred", "n").iter_rows()}
 

@@ -1,4 +1,4 @@
-"""Intervals: the formulas, against differentiation, definitions and resampled rows."""
+"""Interval formulas of R_K, against differentiation, definitions and resampled rows."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_standard_errors_of_huge_tables(matrix):
 )
 @pytest.mark.parametrize("method", NATIVE)
 def test_intervals_settle_as_one_class_grows(rest, method):
-    """A million more hits of the common class change nothing; nor do 10¹⁷."""
+    """From 10⁸ hits of the common class to 10¹³ and 10¹⁷, nothing changes."""
     few, many, most = (
         interval(oracles.table_of([(n, *rest[0]), *rest[1:]]), method)
         for n in (10**8, 10**13, 10**17)
@@ -92,7 +92,7 @@ def test_intervals_settle_as_one_class_grows(rest, method):
 
 
 def test_the_variance_of_phi():
-    """Of two classes: Bishop, Fienberg and Holland (1975), equation 11.2-11."""
+    """The formula for two classes: Bishop, Fienberg and Holland (1975), equation 11.2-11."""
     table = oracles.table_of([[40, 10], [5, 45]])
     a, b, c, d = 0.4, 0.1, 0.05, 0.45
     phi = (a * d - b * c) / math.sqrt((a + b) * (c + d) * (a + c) * (b + d))
@@ -126,7 +126,7 @@ def test_score_limits_are_those_of_their_definition(matrix):
 
 @given(st.integers(0, 500), st.integers(0, 500))
 def test_score_limits_of_balanced_symmetric_tables_are_wilsons(hits, misses):
-    """There R is twice the accuracy less one. (Below 0, Wilson's is narrower.)"""
+    """For these tables, R is 2·accuracy - 1. Below 0, Wilson's interval is narrower."""
     assume(hits + misses)
     found = interval(oracles.table_of([[hits, misses], [misses, hits]]))
     expected = [2 * limit - 1 for limit in oracles.wilson(2 * hits, 2 * (hits + misses), Z)]
@@ -181,12 +181,12 @@ def test_gold_and_pred_and_labels_can_be_swapped(matrix):
         assert_frame_equal(answer, found, abs_tol=1e-7, rel_tol=1e-9)
 
 
-# What rows have in common, and how much they count.
+# Clusters and weights.
 
 
 @pytest.fixture(scope="module")
 def users():
-    """A log of 40 users with 1 to 30 rows and scores of their own, in two slices, and weights."""
+    """A log of 40 users, in two slices. Each user has 1 to 30 weighted rows and its own score."""
     rng = np.random.default_rng(5)
     size = rng.integers(1, 31, 40)
     user = np.repeat(np.arange(40), size)
@@ -207,7 +207,7 @@ def users():
 
 
 def by_rows(rows: pl.DataFrame, weight: str | None, cluster: str | None) -> list[float]:
-    """Σ weight · influence of each unit, by the definition, from rows."""
+    """Σ weight · influence of each row or cluster, by the definition."""
     w = rows[weight].to_list() if weight else [1.0] * rows.height
     slopes = oracles.influences_of_rows(list(zip(rows["gold"], rows["pred"], strict=True)), w)
     return oracles.moved(rows[cluster] if cluster else range(rows.height), w, slopes)
@@ -256,7 +256,7 @@ def test_clusters_of_one_row_are_rows(users):
 @pytest.mark.parametrize("df", [1, 2, 3, 4, 5, 10, 30, 1000])
 @pytest.mark.parametrize("ci", [0.5, 0.9, 0.95, 0.99])
 def test_students_t(df, ci):
-    """From the width of Wald's interval; by an expansion that is worst at 3, and at 99 %."""
+    """From the width of Fisher's interval. The expansion is worst at df = 3 and 99 %."""
     rng = np.random.default_rng(df)
     log = pl.DataFrame({"user": np.arange(20 * (df + 1)) % (df + 1)}).with_columns(
         gold=pl.Series(rng.integers(0, 2, 20 * (df + 1))),
@@ -285,9 +285,9 @@ def test_a_counts_table_has_the_interval_of_its_log(users, method):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_last_bit_does_not_depend_on_the_order(users, seed):
-    """Of rows, or of counts: sums of floats are added up as integers.
+    """Sums of floats are added up as integers, so the order of rows or counts does not matter.
 
-    On one engine: where there are no keys, Polars' other engine divides by multiplying.
+    This holds on one engine only: without keys, Polars' other engine divides by multiplying.
     """
     weighed = users.with_columns(w=pl.int_range(pl.len()) % 5)
     asked = {
@@ -338,7 +338,7 @@ def test_a_weight_is_rows_and_a_sample_weight_is_not(users):
     [(1e-250, None), (1e-9, None), (1e250, None), (1e-100, "user"), (1e9, "user"), (1e100, "user")],
 )
 def test_weights_of_any_size(users, size, cluster):
-    """The standard error of w rows is that of one row by √w; of clusters, it is the same."""
+    """Weights w divide the standard error of rows by √w. With clusters, it stays the same."""
     log = users.with_columns(w=pl.lit(size))
     found = log.mcc(weight="w", cluster=cluster).by("slice", ci=0.95)
     plain = log.mcc(cluster=cluster).by("slice", ci=0.95)
@@ -349,7 +349,7 @@ def test_weights_of_any_size(users, size, cluster):
 @pytest.mark.parametrize("size", [1e-250, 1e250])
 @pytest.mark.parametrize("option", [{"sample_weight": "w"}, {"weight": "w", "cluster": "user"}])
 def test_weights_whose_squares_are_no_floats_have_no_interval(users, size, option):
-    """No standard error, or none that is wrong."""
+    """The standard error is null rather than wrong."""
     found = ask(users.with_columns(w=pl.lit(size)), "by", "slice", ci=0.95, **option)
     plain = users.mcc.by("slice")
     assert found["mcc"].to_list() == pytest.approx(plain["mcc"].to_list(), rel=1e-14)
@@ -373,7 +373,7 @@ def test_the_scores_are_the_same_with_an_interval(users):
 
 
 def test_what_there_is_no_interval_of(run):
-    """One gold class, one predicted class, no row that is scored, labels that never meet."""
+    """One gold class, one predicted class, no scored row, or no label on both sides."""
     log = pl.DataFrame(
         {
             "key": [*"ooooppppnnddddd"],
@@ -402,7 +402,7 @@ def test_a_perfect_slice_is_not_certain():
 
 
 def test_a_cycle_of_labels_has_no_standard_error():
-    """Each row has the same influence, so the delta method knows no variation."""
+    """Each row has the same influence, so the delta method finds no variation."""
     found = interval({(0, 1): 9, (1, 2): 9, (2, 0): 9})
     assert found["mcc"] == pytest.approx(-0.5)
     assert found["mcc_se"] is None
@@ -417,7 +417,7 @@ def test_one_cluster_tells_nothing():
 
 
 def test_a_null_cluster_is_a_cluster(users):
-    """As a null key is a slice: the rows of which the user is not known."""
+    """The rows of an unknown user are one cluster, as rows with a null key are one slice."""
     known = pl.when(pl.col("user") > 9).then("user")
     found = users.mcc(cluster=known).score(ci=0.95)
     assert found["n_clusters"].item() == 31
@@ -462,7 +462,7 @@ def test_several_models_have_the_intervals_of_each(users):
 @pytest.mark.parametrize("sample_weight", [None, "w"])
 @pytest.mark.parametrize("cluster", [None, "user"])
 def test_errors_are_those_of_resampled_rows(users, sample_weight, cluster):
-    """2000 times: rows, or whole users. The delta method is off by some percent at n = 500."""
+    """2000 resamples of rows or whole users. At n = 500 the delta method is some percent off."""
     rng = np.random.default_rng(3)
     unit = users[cluster].to_numpy() if cluster else np.arange(users.height)
     cell = (users["gold"] * 3 + users["pred"]).to_numpy()
@@ -519,7 +519,7 @@ def test_bca_is_that_of_scipy(users):
 
 
 def test_bca_is_that_of_its_definition():
-    """Efron (1987), from the same replicates; of a table that is skewed and biased."""
+    """Efron (1987), from the same replicates, for a table with skewness and bias."""
     table = oracles.table_of([[40, 1, 0], [2, 6, 1], [1, 0, 3]])
     there = {pair: n for pair, n in table.items() if n}
     n = np.array([*there.values()])
@@ -545,7 +545,7 @@ def test_bca_is_that_of_its_definition():
 
 
 def test_bca_of_replicates_on_one_side_is_unknown(users):
-    """Two replicates that are both below the score do not tell its bias."""
+    """Two replicates that are both below the score do not give its bias."""
     found = [
         users.mcc.by(ci=0.9, method=Bootstrap(replicates=2, seed=seed, bca=True)).row(0, named=True)
         for seed in range(12)
@@ -581,7 +581,7 @@ def test_the_bootstrap_takes_models_nulls_and_no_rows(users, nulls):
     assert nothing.rows() == [(0, None, None, None, None, 0)]
 
 
-# What is refused.
+# Options that raise an error.
 
 
 @pytest.mark.parametrize(
@@ -590,9 +590,9 @@ def test_the_bootstrap_takes_models_nulls_and_no_rows(users, nulls):
         ({"ci": 95}, "ci must be a confidence level between 0 and 1, such as 0.95, got 95"),
         ({"ci": "0.95"}, "got '0.95'"),
         ({"ci": 0.95, "method": "exact"}, "method must be one of 'score', 'fisher', 'wald'"),
-        ({"method": "wald"}, "method='wald' makes the interval, not the score: give the level"),
-        ({"weight": "w", "sample_weight": "w"}, "give one of them, not both"),
-        ({"method": Bootstrap()}, r"method=Bootstrap\(.*\) makes the interval, not the score"),
+        ({"method": "wald"}, "method='wald' needs a confidence level: pass ci=0.95"),
+        ({"weight": "w", "sample_weight": "w"}, "pass only one of them"),
+        ({"method": Bootstrap()}, r"method=Bootstrap\(.*\) needs a confidence level"),
         ({"ci": 0.9, "method": Bootstrap(), "weight": "w"}, "draws whole rows, or"),
         (
             {"ci": 0.9, "method": Bootstrap(), "sample_weight": "w"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import re
 
 import polars as pl
@@ -66,10 +67,14 @@ def test_the_verbs():
         ),
         ({"score": "two"}, pl.exceptions.SchemaError, "score must be a number, but 'two' is Str"),
         ({"pred": "n"}, pl.exceptions.SchemaError, "labels cannot be compared"),
-        ({"positive": 1}, pl.exceptions.SchemaError, "positive=1 is not of dtype String"),
+        (
+            {"positive": 1},
+            pl.exceptions.SchemaError,
+            "positive=1 does not have the dtype of the labels, String",
+        ),
         ({"nulls": "keep"}, ValueError, "nulls must be one of 'drop', 'label', got 'keep'"),
         ({"zero_division": "0"}, TypeError, "zero_division must be a number or None, got '0'"),
-        ({"weight": "n", "sample_weight": "n"}, ValueError, "give one of them, not both"),
+        ({"weight": "n", "sample_weight": "n"}, ValueError, "pass only one of them"),
         ({"gold": pl.col("label", "one")}, ValueError, "gold must be one column, but"),
         ({"pred": ["one", pl.col("two").alias("one")]}, pl.exceptions.DuplicateError, "two pred"),
     ],
@@ -98,25 +103,103 @@ def test_a_frame_is_described_without_being_read():
     log.compare("country", trailing("day", "2d"))
 
 
-def test_a_default_is_named_when_it_is_not_there():
-    log = LOG.mcc  # not yet: a frame may have a namespace that it does not use
-    hint = r"no column 'gold' for gold.*Say which column is gold, as in frame.mcc\(gold='label'\)"
-    with pytest.raises(pl.exceptions.ColumnNotFoundError, match=hint):
-        log.by("country")
-    hint = r"no column 'pred' for pred.*Say which column is pred, as in frame.mcc\(pred='label'\)"
-    with pytest.raises(pl.exceptions.ColumnNotFoundError, match=hint):
-        log(gold="label").score()
+def test_missing_labels_are_named_by_a_call_to_paste():
+    """A frame may have a namespace that it does not use: the verb is the first to raise."""
+    log = pl.DataFrame({"segment": ["a"], "y_true": [1], "y_pred": [1], "y_score": [0.5]}).mcc
     with pytest.raises(pl.exceptions.ColumnNotFoundError) as raised:
-        log(gold="prediction")
-    assert "Say which" not in str(raised.value), "the user has named it"
+        log.by("segment", each("y_true"), metrics=["kappa"], ci=0.9)
+    problem, call = str(raised.value).split("Name the labels: ")
+    assert problem.startswith(
+        "no column 'gold' (the true label). The columns are 'segment', 'y_true', "
+    )
+    assert call == (
+        'df.mcc(gold="y_true", pred="y_pred")'
+        '.by("segment", each("y_true"), metrics=["kappa"], ci=0.9)'
+    )
+    assert eval(call, {"df": log.frame, "each": each}).height == 1  # noqa: S307 - it is to be pasted
+    with pytest.raises(pl.exceptions.ColumnNotFoundError) as raised:
+        log(gold="y_truth")
+    assert "Name the labels" not in str(raised.value), "the user has named it"
+    assert "did you mean 'y_true'?" in str(raised.value)
+    with pytest.raises(pl.exceptions.ColumnNotFoundError) as raised:
+        log(gold="y_true", pred="pred")
+    assert "Name the labels" not in str(raised.value), "the user has named it"
+    with pytest.raises(pl.exceptions.ColumnNotFoundError) as raised:
+        log.check(pl.col("y_true") > 0, min=0.5, no_worse_than=None)
+    assert str(raised.value).endswith(".check(..., min=0.5, no_worse_than=None)")
+
+
+def test_a_verb_can_be_sent_to_another_process():
+    log = LOG.mcc(gold="label", pred="one")
+    verb = pickle.loads(pickle.dumps(PredictionLog.by))  # noqa: S301 - our own
+    assert verb is PredictionLog.by
+    assert_frame_equal(verb(log, "country"), log.by("country"))
+
+
+@pytest.mark.parametrize(
+    ("unnamed", "named", "message"),
+    [
+        (("label", "one"), {}, 'name the options: df.mcc(gold="label", pred="one")'),
+        (("label",), {"weight": "n"}, 'name the options: df.mcc(gold="label")'),
+        ((), {"y_true": "label"}, "there is no option 'y_true'; the options are gold, pred, score"),
+    ],
+)
+def test_options_that_are_unknown_or_unnamed(unnamed, named, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        LOG.mcc(*unnamed, **named)
+
+
+@pytest.mark.parametrize(
+    ("columns", "known", "call"),
+    [
+        ({"label": 1, "prediction": 1}, {}, 'gold="label", pred="prediction"'),
+        ({"Target": 1, "predictedLabel": 1}, {}, 'gold="Target", pred="predictedLabel"'),
+        ({"label": 1, "true_label": 1, "yhat": 1}, {}, 'gold="true_label", pred="yhat"'),
+        ({"y_test": 1, "y_hat": 1}, {}, 'gold="y_test", pred="y_hat"'),
+        (
+            {"label": "a", "pred_a": "a", "pred_b": "a"},
+            {},
+            'gold="label", pred=["pred_a", "pred_b"]',
+        ),
+        (
+            {"label": "a", "target": 1, "pred_id": "a", "predicted": 1},
+            {},
+            'gold="target", pred="predicted"',
+        ),
+        ({"label": True, "pred_proba": 0.5, "bert": True}, {}, 'gold="label", pred="..."'),
+        ({"labels": ["a"], "preds": ["a"]}, {}, 'gold="labels", pred="preds"'),
+        ({"is_fraud": 1, "y_pred": 1}, {}, 'gold="...", pred="y_pred"'),
+        ({"a": 1, "b": 1}, {}, 'gold="...", pred="..."'),
+        ({"a": 1, "label": 1, "yhat": 1}, {"gold": "a"}, 'gold="a", pred="yhat"'),
+        ({"a": 1, "label": 1}, {"pred": "a"}, 'pred="a", gold="label"'),
+        ({"label": 1, "p": 0.5}, {"score": "p"}, 'score="p", gold="label"'),
+        (
+            {"label": "a", "yhat": "a"},
+            {"nulls": "label"},
+            'nulls="label", gold="label", pred="yhat"',
+        ),
+        ({"is_true": 1, "gold": 1, "prediction": 1}, {}, 'pred="prediction"'),
+        ({"pred_old": 1, "pred": 1, "label": 1}, {}, 'gold="label"'),
+        ({"label_source": 1, "label": 1, "yhat": 1}, {}, 'gold="label", pred="yhat"'),
+        ({"y_hat": 1, "y": 1}, {}, 'gold="y", pred="y_hat"'),
+        ({"expected_output": 1, "output": 1}, {}, 'gold="expected_output", pred="output"'),
+        ({"label": 1, "yhat": 1, "n": 2}, {"weight": "n"}, 'weight="n", gold="label", pred="yhat"'),
+    ],
+)
+def test_likely_labels(columns, known, call):
+    frame = pl.LazyFrame({name: [value] for name, value in columns.items()})
+    with pytest.raises(pl.exceptions.ColumnNotFoundError) as raised:
+        (frame.mcc(**known) if known else frame.mcc).score()
+    question = "" if known else ".score()"
+    assert str(raised.value).endswith(f"Name the labels: df.mcc({call}){question}")
 
 
 def test_what_is_said_again_changes_that_alone():
     log = LOG.mcc(gold="label", pred="one", weight="n")
     other = log(pred="two", zero_division=None)
-    assert repr(log) == "PredictionLog(DataFrame, gold='label', pred='one', weight='n')"
+    assert repr(log) == 'PredictionLog(DataFrame, gold="label", pred="one", weight="n")'
     assert repr(other) == (
-        "PredictionLog(DataFrame, gold='label', pred='two', weight='n', zero_division=None)"
+        'PredictionLog(DataFrame, gold="label", pred="two", weight="n", zero_division=None)'
     )
     assert_frame_equal(
         other.by("country"),
@@ -126,11 +209,11 @@ def test_what_is_said_again_changes_that_alone():
         log.by("country"), LOG.mcc(gold="label", pred="one", weight="n").by("country")
     )
     assert (
-        repr(log(gold="label", weight=None)) == "PredictionLog(DataFrame, gold='label', pred='one')"
+        repr(log(gold="label", weight=None)) == 'PredictionLog(DataFrame, gold="label", pred="one")'
     )
     assert repr(LOG.lazy().mcc) == "PredictionLog(LazyFrame)"
     said = LOG.mcc(gold=pl.col("label"), pred=["one", pl.col("two").alias("2")]).said
-    assert said == """gold=pl.col("label"), pred=['one', pl.col("two").alias("2")]"""
+    assert said == """gold=pl.col("label"), pred=["one", pl.col("two").alias("2")]"""
     with pytest.raises(TypeError, match="golds"):
         log(golds="label")
 
@@ -165,7 +248,7 @@ def test_predictions_and_scores():
         ValueError, match="this log has scores and no predicted labels: cut a score"
     ):
         scores.by("country")
-    with pytest.raises(ValueError, match="this log has no score: say which column is how sure"):
+    with pytest.raises(ValueError, match="this log has no score: say which column has the model's"):
         labels.curve("country")
     cut = LOG.mcc(gold=pl.col("label") == "a", pred=pl.col("sure") >= 0.4)
     at = scores.curve(thresholds=[0.4])
@@ -175,10 +258,18 @@ def test_predictions_and_scores():
 @pytest.mark.parametrize(
     ("verb", "said", "message"),
     [
-        ("contrast", {"cluster": "user"}, r"contrast cannot .* cluster.*\(cluster=None\).contrast"),
-        ("counts", {"sample_weight": "n"}, r"counts cannot .*log\(sample_weight=None\).counts"),
-        ("curve", {"nulls": "label"}, r"curve cannot .*log\(nulls='drop'\).curve"),
-        ("best_threshold", {"nulls": "label"}, r"best_threshold cannot .*nulls='label'"),
+        (
+            "contrast",
+            {"cluster": "user"},
+            r"contrast does not support cluster.*\(cluster=None\).contrast",
+        ),
+        (
+            "counts",
+            {"sample_weight": "n"},
+            r"counts does not support .*log\(sample_weight=None\).counts",
+        ),
+        ("curve", {"nulls": "label"}, r"curve does not support .*log\(nulls='drop'\).curve"),
+        ("best_threshold", {"nulls": "label"}, r"best_threshold does not support nulls='label'"),
     ],
 )
 def test_a_verb_refuses_what_it_cannot_take_into_account(verb, said, message):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import polars as pl
 import pytest
 from support import ask, log_of
@@ -37,8 +39,8 @@ FRAMES = pytest.mark.parametrize("frame", [LOG, LOG.lazy()], ids=["DataFrame", "
         ([], {"pred": ["pred", "x"]}, "ColumnNotFoundError", "no column 'x' for pred"),
         ([], {"pred": []}, "ColumnNotFoundError", "pred=[] matches no column"),
         ([], {"weight": "weight"}, "ColumnNotFoundError", "no column 'weight' for weight"),
-        (["country", "country"], {}, "DuplicateError", "two key columns have one name"),
-        ([], {"pred": ["pred", "pred"]}, "DuplicateError", "two pred columns have one name"),
+        (["country", "country"], {}, "DuplicateError", "two key columns have the same name"),
+        ([], {"pred": ["pred", "pred"]}, "DuplicateError", "two pred columns have the same name"),
         (
             [pl.lit(1).alias("n")],
             {},
@@ -84,6 +86,14 @@ def test_many_columns_are_not_all_listed():
 def test_other_frames_are_refused():
     with pytest.raises(TypeError, match=r"or a frame that narwhals takes, got builtins\.dict$"):
         PredictionLog({"gold": [1], "pred": [1]})
+
+
+def test_a_frame_of_another_engine_needs_pyarrow(monkeypatch):
+    duckdb, _ = pytest.importorskip("duckdb"), pytest.importorskip("narwhals")
+    log = PredictionLog(duckdb.sql("SELECT 1 AS gold, 1 AS pred"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(ModuleNotFoundError, match=r"needs pyarrow.*'polars-mcc\[engines\]'"):
+        log.score().collect()
 
 
 @pytest.mark.parametrize("verb", ["counts", "classes", "confusion"])

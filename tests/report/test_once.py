@@ -1,4 +1,4 @@
-"""A report is answered from counts, made once, as it would be from the rows."""
+"""A report counts the log once. The counts give the same report as the rows."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ QUESTIONS = {
 
 
 def told(log, *keys, **options) -> dict:
-    """What a report says, but for what it only says of counts: the slices of pairs of keys."""
+    """A report as JSON, without the slices of pairs of keys: only counts give these."""
     found = json.loads(log.report(*keys, format="json", **options))
     del found["made"]
     for part, id_ in (("sections", "id"), ("verdict", "section")):
         found[part] = [one for one in found[part] if one[id_] != "compared:pairs of keys"]
     for sentence in found["verdict"]:
         if sentence["kind"] == "regression":
-            none = r"none of .* slices by (.*?)(, pairs of keys)?\.$"
-            sentence["text"] = re.sub(none, r"none by \1.", sentence["text"])
+            none = r"in any of .* slices by (.*?)(, pairs of keys)?\.$"
+            sentence["text"] = re.sub(none, r"in any by \1.", sentence["text"])
     return found
 
 
 def assert_same(one, other) -> None:
-    """The same JSON, but for the last digits of floats."""
+    """Assert that two JSON values are equal, up to rounding of floats."""
     if isinstance(one, dict):
         assert {*one} == {*other}
         for name, value in one.items():
@@ -83,7 +83,7 @@ def test_counts_tell_what_the_rows_tell(name, monkeypatch):
     from_counts = told(log, *keys)
     monkeypatch.setattr(once, "_MOST", 0)
     assert_same(from_counts, told(log, *keys))
-    for most in (20, 200, 500):  # by some of the keys
+    for most in (20, 200, 500):  # Only some of the keys fit.
         monkeypatch.setattr(once, "_MOST", most)
         assert_same(from_counts, told(log, *keys))
 
@@ -125,7 +125,7 @@ def test_counts_are_a_log_of_fewer_rows():
 
 
 def test_how_many_counts_there_would_be_is_told_before(monkeypatch):
-    """From a sample of the groups: within a few per cent, and never of all groups at once."""
+    """A sample of the groups gives the number within 20 %. All groups are never held at once."""
     monkeypatch.setattr(once, "_MOST", 100)
     monkeypatch.setattr(once, "_SAMPLED", 2_000)
     log = pl.select(key=pl.int_range(100_000) % 20_000, gold=0, pred=0)

@@ -1,4 +1,4 @@
-"""The report for machines: the same verdict and tables, as Markdown and as JSON."""
+"""The report as Markdown and as JSON: the same verdict and the same tables as the page."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_json_has_all_digits():
 
 def test_markdown_has_the_verdict_and_the_tables():
     text = digits().report("ink_band", "day", format="md", title="Monday")
-    assert text.startswith("## Monday\n\n- logistic: MCC 0.941 ")
+    assert text.startswith("## Monday\n\n- logistic: MCC is 0.941 ")
     assert text.count("<details>") == text.count("</details>")
     assert "<summary>By ink_band</summary>" in text
     assert "The last 20 of 60 rows." in text
@@ -155,10 +155,13 @@ def test_what_is_behind_is_counted_before_the_list_is_cut():
         pred=pl.when(is_bad).then((row // 60 + 1) % 4).otherwise(row // 60 % 4),
     )
     found = json.loads(log.mcc.report("key", format="json"))
-    assert found["verdict"][1]["text"] == "60 slices looked at, 25 behind. The worst 3:"
+    assert (
+        found["verdict"][1]["text"]
+        == "60 slices tested: 25 are worse than the rest of the log. The worst 3:"
+    )
     worst = next(section for section in found["sections"] if section["id"] == "worst")
     assert len(worst["rows"]) == 20
-    assert worst["notes"][-1].endswith("These are the first 20.")
+    assert worst["notes"][-1].endswith("The table shows the first 20.")
 
 
 @pytest.mark.parametrize("zero_division", [None, float("nan"), 0.0])
@@ -171,8 +174,8 @@ def test_logs_without_a_score_have_a_report(zero_division):
         assert described.report("key", format="md")
         text = found["verdict"][0]["text"]
         scored = log["pred"].null_count() == 0
-        expected = "MCC 0.000, of 80 rows." if zero_division == 0.0 else "MCC is 0/0, of 80 rows."
-        assert text == (expected if scored else "no row is scored.")
+        score = "0.000" if zero_division == 0.0 else "undefined (0/0)"
+        assert text == (f"MCC is {score} over 80 rows." if scored else "no row is scored.")
 
 
 def test_a_metric_that_is_called_as_another_is_the_one_asked_for():

@@ -1,4 +1,4 @@
-"""What the registry says that peers agree on, they do; and the page says where they do not."""
+"""Peers named in the registry agree with our metrics; the page lists where they differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_peers_agree_where_nothing_is_undefined():
 
 
 def test_every_peer_that_is_named_is_asked():
-    """A name that a peer has not would be an error, and one that is never asked a claim."""
+    """An unknown function name would raise; a peer that is never called would prove nothing."""
     asked = {
         peer
         for table in conformance.REGULAR.values()
@@ -47,7 +47,7 @@ def test_rows_score_as_their_counts(where):
 
 @pytest.mark.parametrize("where", conformance.REGULAR)
 def test_weighted_against_scikit_learn(where):
-    """Each metric that scikit-learn weights, with random weights per row."""
+    """All metrics that take weights in scikit-learn, with a random weight per row."""
     gold, pred = conformance.rows_of(conformance.REGULAR[where])
     weights = np.random.default_rng(7).exponential(size=len(gold))
     log = pl.DataFrame({"gold": gold, "pred": pred, "w": weights})
@@ -85,5 +85,5 @@ def test_the_confusion_matrix_of_each_class():
 
 
 def test_the_page_has_the_tables_that_are_made():
-    """`python tests/conformance.py --write` writes them."""
+    """If this fails, run `python tests/conformance.py --write`."""
     assert conformance.PAGE.read_text(encoding="utf-8") == conformance.page()

@@ -1,4 +1,4 @@
-"""The expression: `by`, wherever an expression can stand."""
+"""The expression scores as `by` does, in every context of expressions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_in_agg_it_is_by(rows, weights, weight, labels, nulls, run):
     score = mcc("gold", weight=weight, labels=labels, nulls=nulls)
     found = run(log, lambda f: f.group_by("key").agg(mcc=score).sort("key"))
     expected = log.mcc(weight=weight, nulls=nulls).by("key").select("key", "mcc")
-    # Quarters up to 40 × 99/4 are exact in floats; so are their products.
+    # Multiples of 1/4 up to 40 × 99/4 are exact in floats, and so are their products.
     assert_frame_equal(found, expected, check_exact=True)
 
 
@@ -142,7 +142,9 @@ def test_bad_arguments(run):
         run(log, lambda f: f.select(mcc("i")))
     with pytest.raises(pl.exceptions.SchemaError, match="weight must be integer or float, but 't'"):
         run(log, lambda f: f.select(mcc("gold", weight="t")))
-    with pytest.raises(pl.exceptions.SchemaError, match="are not of dtype String"):
+    with pytest.raises(
+        pl.exceptions.SchemaError, match="do not have the dtype of the columns, String"
+    ):
         run(log, lambda f: f.select(mcc("gold", labels=[1])))
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match="nope"):
         run(log, lambda f: f.select(mcc("nope")))

@@ -1,4 +1,4 @@
-"""The score is R_K: known values, and every identity in the field's sources."""
+"""The score is R_K: known values, and identities from the literature."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ matrices = st.integers(2, 5).flatmap(
 )
 filled = st.integers(1, 10_000)
 CLOSE = 1e-12
-"""The identities are computed in floats, with cancellation; the product is not."""
+"""The tolerance: the identities cancel digits in floats; the package does not."""
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_identities_for_k_classes(identity, matrix):
 @given(tp=filled, fn=filled, fp=filled, tn=filled)
 def test_identities_for_two_classes(identity, tp, fn, fp, tn):
     found = mcc_of({(1, 1): tp, (1, 0): fn, (0, 1): fp, (0, 0): tn})
-    # The last two take a root of what is near 0 when the score is, and lose half the digits.
+    # The last two identities lose half the digits near 0: they take a root of a number near 0.
     assert found == pytest.approx(identity(tp, fn, fp, tn), abs=1e-7)
     if abs(found) > 1e-3:
         assert found == pytest.approx(identity(tp, fn, fp, tn), rel=1e-9)
@@ -112,7 +112,7 @@ def scores_of(tables: list[dict]) -> list[float]:
 
 
 def test_bounds_over_all_tables_of_two_classes():
-    """1 is reached where the marginals agree, and below it φ_max is the bound."""
+    """The score reaches 1 if the marginals are equal; otherwise φ_max is its bound, and reached."""
     n = 8
     tables = list(oracles.all_tables(n, classes=2))
     best: dict[tuple[int, int], float] = {}

@@ -1,4 +1,4 @@
-"""`metrics=`: the family of scores, against definitions in fractions; and their bounds."""
+"""`metrics=`: all metrics against exact definitions in fractions, and their bounds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_POSITIVE = FAMILY.filter(pl.col("from") == "positive")["metric"].to_list()
 OF_CLASSES = [name for name in FAMILY["metric"] if name not in OF_POSITIVE]
 BOUNDS = ["mcc_max", "mcc_min", "phi_over_max"]
 CLOSE = {"rel": 4e-15, "abs": 4e-16}
-"""Each is a few roundings away from its fraction; of a mean, as many as classes."""
+"""The tolerance: a metric is a few roundings from its fraction, a mean one more per class."""
 
 cells = st.integers(0, 30)
 matrices = st.integers(2, 5).flatmap(
@@ -63,7 +63,7 @@ def test_the_binary_vocabulary_by_its_definitions(matrix, label):
 @given(rows=rows)
 @pytest.mark.parametrize("nulls", ["drop", "label"])
 def test_slices_and_engines(rows, nulls, run):
-    """Each slice of a log, from rows, on each engine: as from its table."""
+    """On each engine, a slice of rows scores as its exact table."""
     names = [name for name in OF_CLASSES if name not in BOUNDS]
     names = [*names, *OF_POSITIVE]
     answer = run(
@@ -91,7 +91,7 @@ def test_slices_and_engines(rows, nulls, run):
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64])
 @pytest.mark.parametrize("name", ["kappa", "informedness", "phi_over_max", "chi2", "phi"])
 def test_no_digit_is_lost_where_one_class_is_nearly_all(dtype, name):
-    """(c/s - chance) and the like cancel in floats: 10^-12 of one class leaves 4 digits."""
+    """Float differences such as c/s - chance cancel: with 10^12 rows of one class 4 digits stay."""
     counts = pl.DataFrame({"gold": [0, 0, 1, 1], "pred": [0, 1, 0, 1], "n": [10**12, 1, 1, 3]})
     counts = counts.with_columns(pl.col("n").cast(dtype))
     found = counts.mcc(weight="n", positive=_positive(name)).score(metrics=name)
@@ -105,7 +105,7 @@ def _positive(name: str) -> int | None:
     return 1 if name in OF_POSITIVE else None
 
 
-# Bounds, over all tables of a few rows.
+# Bounds over all tables of a few rows.
 
 
 def _bounds_of(tables: list[dict]) -> pl.DataFrame:
@@ -147,8 +147,8 @@ def test_the_bounds_are_reached_and_not_passed(n, classes):
 
 @given(st.lists(st.integers(1, 40), min_size=2, max_size=6), st.randoms())
 def test_no_predictions_score_below_the_least(gold_n, random):
-    """Also with more classes and rows than can be enumerated: of random predictions, and the two
-    ways of confusing two classes that the bound claims to be the worst."""
+    """For tables too large to enumerate: random predictions, and the predictions that confuse two
+    classes, which the bound claims to be the worst."""
     gold = [label for label, n in enumerate(gold_n) for _ in range(n)]
     k = len(gold_n)
 
@@ -184,7 +184,7 @@ def test_columns_are_in_the_order_given_and_typed(run):
 
 
 def test_with_intervals_sets_windows_and_models(run):
-    """The metrics are those of a query without, and the interval that of one without metrics."""
+    """`metrics=` does not change the other columns, and options do not change the metrics."""
     log = log_of([("x", i % 3, (i * i) % 4) for i in range(40)] + [("y", 1, 1), (None, 2, 0)])
     log = log.with_columns(
         other=pl.col("gold").reverse(), w=2, user=pl.int_range(1, pl.len() + 1) // 5 + 1
@@ -239,7 +239,7 @@ def test_an_undefined_metric_is_what_was_asked_for(run):
 
 
 def test_a_mean_over_classes_leaves_out_what_is_null(run):
-    """A label that is predicted and never gold has no recall: 0, or no part in the mean."""
+    """A label that is never gold has no recall: it counts as 0, or the mean leaves it out."""
     log = log_of([("x", 0, 0), ("x", 0, 1)])
     names = ["recall_macro", "precision_weighted"]
     as_zero = run(log, lambda f: f.mcc.score(metrics=names))
@@ -273,7 +273,7 @@ def test_own_expressions(run):
 
 @given(rows=rows)
 def test_own_expressions_over_pairs(rows, run):
-    """What a miss costs, by which labels are taken for which: as by the rows."""
+    """A cost per pair of labels gives the same mean as a cost per row."""
     gold, pred, n = pl.col("gold"), pl.col("pred"), pl.col("n")
     price = pl.when(gold == pred).then(0).when(gold == "ant").then(10.0).otherwise(1.0)
     cost = (price * n).sum() / n.sum()
@@ -315,7 +315,7 @@ def test_a_registered_metric():
     polars_mcc.register_metric("lowest", pl.col("f1").max())
     assert log.mcc.score(metrics="lowest")["lowest"].item() == pytest.approx(2 / 3)
     for name in ("mcc", "n", "model"):
-        with pytest.raises(ValueError, match=f"there is a metric, or .*, '{name}'; take another"):
+        with pytest.raises(ValueError, match=f"'{name}' is a built-in metric or a column"):
             polars_mcc.register_metric(name, pl.col("f1").min())
     with pytest.raises(pl.exceptions.SchemaError, match="'low' has a value for each class"):
         polars_mcc.register_metric("low", pl.col("f1"))
@@ -343,7 +343,7 @@ def test_a_metric_and_a_key_of_any_name():
         (
             {"metrics": pl.col("f1").median(), "ci": 0.9},
             ValueError,
-            r"metric 'f1' has no standard error by a formula, for Median in it .*Bootstrap\(...\)",
+            r"'f1' has no standard error by a formula, because Median has .*Bootstrap\(...\)",
         ),
         ({"metrics": pl.col("f1", "mcc").min()}, ValueError, "must be one column, but .* several"),
         ({"metrics": [1]}, TypeError, "a metric must be a name or a polars expression, got 1"),
@@ -351,7 +351,7 @@ def test_a_metric_and_a_key_of_any_name():
         (
             {"metrics": (pl.col("gold") == pl.col("label")).any()},
             pl.exceptions.ColumnNotFoundError,
-            "no column 'label' .* or over pairs, 'gold', 'pred', 'n', 'share'",
+            "no column 'label' .* or of pairs, 'gold', 'pred', 'n', 'share'",
         ),
         ({"metrics": pl.col("gold")}, pl.exceptions.SchemaError, "a value for each pair"),
         ({"metrics": pl.col("f1")}, pl.exceptions.SchemaError, "a value for each class"),
@@ -359,9 +359,9 @@ def test_a_metric_and_a_key_of_any_name():
         (
             {"metrics": "tpr", "positive": 1},
             pl.exceptions.SchemaError,
-            "^positive=1 is not of dtype String, as the labels are$",
+            "^positive=1 does not have the dtype of the labels, String$",
         ),
-        ({"metrics": "f1"}, ValueError, "of all classes there is 'f1_macro'"),
+        ({"metrics": "f1"}, ValueError, "for all classes, use 'f1_macro'"),
     ],
 )
 def test_errors(run, options, error, message):

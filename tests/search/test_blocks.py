@@ -1,4 +1,4 @@
-"""Every set of keys is counted once, and as a plain group_by counts it."""
+"""Every set of keys is counted once, with the counts of a plain group_by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values of keys as codes: every row is in the slices that its words tell, and in no other."""
+"""Codes of keys: every row is in the slices whose text matches its value, and in no other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def values_of(key: Key, code: int) -> set:
 
 
 def is_in(number: float | None, words: str) -> bool:
-    """Whether a number is what the words say."""
+    """Whether a number is in the range that the words name."""
     if number is None or math.isnan(number):
         return words == "NaN" and number is not None
     above, up_to = (re.search(rf"{word} (\S+)", words) for word in ("above", "up to"))
@@ -106,7 +106,7 @@ def test_times_are_cut_by_the_calendar(days, unit):
     ids=str,
 )
 def test_each_value_is_a_slice_of_its_own(values):
-    """Whatever the dtype; also null, whatever it would be called."""
+    """For every dtype, and for null, even if a value has the text "null"."""
     column = pl.Series(values * 3 + values[:1])
     key, codes = codes_of(column, least=4)
     assert key.values["value"].to_list() == values[:1]

@@ -1,4 +1,4 @@
-"""How sure it is that one score is below another: exact for proportions, near it for others."""
+"""The test of two scores: exact for proportions, close to exact in the tail."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def p_of(here: tuple[int, int], there: tuple[int, int]) -> float:
     ("here", "there"), [((60, 40), (900, 100)), ((5, 9), (40, 12)), ((0, 12), (5000, 500))]
 )
 def test_of_two_proportions_it_is_the_likelihood_ratio(here, there):
-    """As SciPy has it for a table of two by two."""
+    """Reference: SciPy's test of a 2 × 2 table."""
     expected = chi2_contingency([here, there], correction=False, lambda_="log-likelihood")
     assert p_of(here, there) == pytest.approx(expected.pvalue, rel=1e-6)
 
 
 def test_far_out_in_the_tail_it_is_near_the_exact_probability():
-    """Of 92 rows, where 10 % are wrong elsewhere: a normal test would be off by 20 or 30 times."""
+    """92 rows; 10 % are wrong elsewhere. A normal test would be wrong by a factor of 20 to 30."""
     n, rate = 92, 0.1
     scale = Scale.of(registry.one("accuracy"), 2)
     for wrong in range(16, 32):

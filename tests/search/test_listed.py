@@ -1,4 +1,4 @@
-"""The list: how small p-values must be, and that a search of the whole has the same."""
+"""The largest p-value of a listed slice, for each correction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from polars_mcc._search.listed import Bar
 
 @pytest.mark.parametrize("method", ["bh", "by"])
 def test_the_bar_is_that_of_scipy(method):
-    """A list of the k smallest holds at the bar of k, as adjusted p-values say."""
+    """The list is as long as the number of adjusted p-values that are at most the level."""
     p = np.sort(np.random.default_rng(0).beta(0.3, 2, 40))
     bar = Bar(method, 0.1, len(p))
     largest = max((k for k in range(1, 41) if p[k - 1] <= bar.at(k)), default=0)

@@ -1,4 +1,4 @@
-"""The command line, run in this process."""
+"""Run the command line in this process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Terminal(io.TextIOWrapper):
 
 
 def invoke(*arguments: str, is_terminal: bool = False) -> Done:
-    """What a command exits with, and what it writes."""
+    """Run a command; return its exit code and its output."""
     streams = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in streams)
     if is_terminal:

@@ -1,4 +1,4 @@
-"""The command line: the main job on files, and its refusals."""
+"""The command line: verbs on files, formats, options and error messages."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_intervals():
     log = pl.read_parquet("logs", hive_partitioning=True)
     expected = log.mcc(pred="other", cluster="day").by("country", ci=0.9, method="fisher")
     assert_frame_equal(answer_of("logs", *options, "--cluster", "day"), expected)
-    assert "give the level too, as ci=0.95" in refusal_of("logs", "--method", "wald")
+    assert "needs a confidence level: pass ci=0.95 too" in refusal_of("logs", "--method", "wald")
     assert "ci must be a confidence level" in refusal_of("logs", "--ci", "95")
     assert "no column 'dya' for cluster; did you mean" in refusal_of(
         "logs", "--ci", "0.9", "--cluster", "dya"
@@ -145,7 +145,7 @@ def test_a_positive_label_in_the_dtype_of_gold(tmp_path, monkeypatch):
         found = answer_of("log.parquet", "--metric", "tp", "--positive", "1")
         assert_frame_equal(found, log.mcc(positive=1).score(metrics="tp"))
     refusal = refusal_of("log.parquet", "--metric", "tp", "--positive", "x")
-    assert "--positive 'x' is no label: gold 'gold' is Int64" in refusal
+    assert "--positive 'x' is not a label: column 'gold' (gold) is Int64" in refusal
 
 
 @pytest.mark.usefixtures("logs")
@@ -216,7 +216,7 @@ def test_sets_and_windows():
 @pytest.mark.usefixtures("logs")
 def test_sets_that_are_not_understood(key):
     told = refusal_of("logs", "--by", key)
-    assert f"--by {key!r} is not understood: write it as in Python" in told
+    assert f"--by {key!r} is not valid: write it as in Python" in told
 
 
 @pytest.fixture
@@ -242,17 +242,20 @@ def test_worst(planted):
     found = answered("worst", "log.parquet", "--by", "k", "--bins", "none", "--verdicts")
     assert_frame_equal(found, planted.mcc.worst("k", bins=None, verdicts=True))
     done = invoke("worst", "log.parquet", "--by", "k", "--by", "j", "--long")
-    assert "19 slices looked at, 1 behind." in done.stderr
+    assert (
+        "19 slices tested: 1 is worse than the rest of the log; 3 more only because " in done.stderr
+    )
     done = invoke("worst", "log.parquet", "--by", "k", "--filter", "k <> 1")
     assert "shape: (0, " in done.stdout
-    assert re.search(r"none behind\. Nearest: k = \d \(n 100, mcc 0\.\d+ beside", done.stderr)
+    nearest = r"none is worse than the rest of the log\. Nearest: k = \d \(n 100, mcc 0\.\d+, rest "
+    assert re.search(nearest, done.stderr)
     done = invoke("worst", "log.parquet", "--by", "k", "--filter", "k = 9")
-    assert "none was looked at" in done.stderr
+    assert "No slice was tested" in done.stderr
     pred = "CASE WHEN k < 3 AND j > 0 THEN NOT gold ELSE gold END AS pred"
     options = ("--by", "k", "--pred", pred, "--top")
     done = invoke("worst", "log.parquet", *options, "1")
     assert "shape: (1, " in done.stdout
-    behind = re.search(r"slices looked at, (\d+) behind\.", done.stderr)
+    behind = re.search(r"slices tested: (\d+) are worse than the rest of the log\.", done.stderr)
     assert int(behind[1]) > 1, "all that are behind, and not those that are shown"
     done = invoke("worst", "log.parquet", *options, "0")
     assert "top must be an integer of at least 1, got 0" in done.stderr
@@ -270,7 +273,7 @@ def test_drift(planted):
     )
     done = invoke("drift", "log.parquet", "--before", "day ==", "--after", "k")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "--before 'day ==' is no column, and no SQL that Polars takes" in done.stderr
+    assert "--before 'day ==' is neither a column nor SQL that Polars accepts" in done.stderr
 
 
 def test_curve(planted):
@@ -284,7 +287,7 @@ def test_curve(planted):
     assert_frame_equal(best, planted.mcc(gold="j", positive=2, score="score").best_threshold())
     done = invoke("curve", "log.parquet", "--gold", "j", "--score", "score", "--positive", "x")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "--positive 'x' is no label: gold 'j' is Int64" in done.stderr
+    assert "--positive 'x' is not a label: column 'j' (gold) is Int64" in done.stderr
     done = invoke("curve", "log.parquet")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "this log has no score: say which column" in done.stderr
@@ -296,7 +299,7 @@ class TestCheck:
         assert (done.exit_code, done.stdout) == (0, "4 slices pass\n")
         few = ["--by", "j", "--min", "0.1", "--min-n", "134"]
         done = invoke("check", "log.parquet", *few)
-        assert (done.exit_code, done.stdout) == (0, "1 slices pass, 2 are not judged\n")
+        assert (done.exit_code, done.stdout) == (0, "1 slice passes, 2 not judged\n")
         judged = answered("check", "log.parquet", "--by", "k", "--min", "0.1")
         assert_frame_equal(judged, planted.mcc.check("k", min=0.1))
 
@@ -305,7 +308,7 @@ class TestCheck:
         options = ["--by", "k", "--min", "0.6", "--min-n", "100", "--ci", "0.95"]
         done = invoke("check", "log.parquet", *options)
         assert done.exit_code == 1
-        assert "1 of 4 slices fails: mcc below 0.6, surely (ci=0.95)" in done.stdout
+        assert "1 of 4 slices fails: mcc below 0.6, significantly (ci=0.95)" in done.stdout
         assert done.stdout.count("│ 1 ") == 1
 
     def test_several_metrics(self, planted):
@@ -320,7 +323,7 @@ class TestCheck:
         for wrong in (["mcc=a"], ["0.5", "--min", "mcc=0.1"]):
             done = invoke("check", "log.parquet", "--by", "k", "--min", *wrong)
             assert (done.exit_code, done.stdout) == (2, "")
-            assert "--min is" in done.stderr
+            assert "--min takes" in done.stderr
 
     def test_contrast(self, planted):
         for to, typed in (("each", ["each"]), ({"k": 1}, ["k=1"])):
@@ -328,19 +331,19 @@ class TestCheck:
             assert_frame_equal(found, planted.mcc.contrast("k", to=to, ratio=True))
         done = invoke("contrast", "log.parquet", "--by", "k", "--to", "k=x")
         assert (done.exit_code, done.stdout) == (2, "")
-        assert "key 'k' is Int64, and has no such value" in done.stderr
+        assert "key 'k' is Int64 and cannot have this value" in done.stderr
 
     def test_a_baseline(self, planted):
         planted.with_columns(pred="gold").mcc.counts("k").write_parquet("counts.parquet")
         options = ["--by", "k", "--no-worse-than", "counts.parquet", "--ci", "0.99"]
         done = invoke("check", "log.parquet", *options)
         assert done.exit_code == 1
-        assert "1 of 4 slices fails: mcc below that of the baseline, surely" in done.stdout
+        assert "1 of 4 slices fails: mcc below the baseline, significantly" in done.stdout
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ([], "check needs min=0.6 or max=0.1, say, or no_worse_than="),
+            ([], "check needs either min or max, such as min=0.6, or no_worse_than="),
             (["--no-worse-than", "nope.parquet"], "no file 'nope.parquet'"),
             (["--no-worse-than", "log.parquet"], "no_worse_than is not the counts of these slices"),
             (["--min", "0.5", "--by", "kk"], "no column 'kk' for key"),
@@ -430,7 +433,7 @@ def test_a_terminal_is_shown_no_controls_and_no_parquet(tmp_path, monkeypatch):
     assert r"\x1b[31mred" in shown.stdout
     refused = invoke("by", "log.parquet", "--format", "parquet", is_terminal=True)
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert "a terminal cannot show parquet: add --out FILE" in refused.stderr
+    assert "a terminal cannot show parquet: use --out FILE" in refused.stderr
 
 
 @pytest.mark.parametrize("out", ["a.parquet", "a.csv", "a.json", "a.ndjson"])
@@ -452,7 +455,7 @@ def test_other_files_in_a_folder_are_named(logs):
     (logs / ".crc").touch()
     done = polars_mcc_by("logs")
     assert done.exit_code == 0
-    assert done.stderr == "polars-mcc: not read, as not Parquet files: logs/notes.txt\n"
+    assert done.stderr == "polars-mcc: not read (not Parquet files): logs/notes.txt\n"
 
 
 WRITE = {
@@ -496,12 +499,12 @@ def test_kinds_that_do_not_go_together(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ROWS.write_csv("a.csv")
     ROWS.write_ndjson("b.ndjson")
-    assert "of several kinds, CSV, NDJSON: score them apart" in refusal_of("a.csv", "b.ndjson")
-    assert "folder '.' has files of several kinds, CSV, NDJSON" in refusal_of(".")
-    assert "name no other file beside it" in refusal_of("-", "a.csv")
+    assert "cannot read CSV and NDJSON as one log" in refusal_of("a.csv", "b.ndjson")
+    assert "folder '.' has CSV and NDJSON files; pass a quoted glob" in refusal_of(".")
+    assert "cannot be combined with other logs" in refusal_of("-", "a.csv")
     ROWS.write_parquet("c.parquet")
     done = polars_mcc_by(".")
-    assert done.stderr == "polars-mcc: not read, as not Parquet files: a.csv, b.ndjson\n"
+    assert done.stderr == "polars-mcc: not read (not Parquet files): a.csv, b.ndjson\n"
     broken = tmp_path / "broken.arrow"
     broken.write_bytes(b"no arrow at all")
     assert "'broken.arrow' cannot be read as IPC" in refusal_of("broken.arrow")
@@ -541,11 +544,18 @@ class TestRefusals:
         (tmp_path / "empty").mkdir()
         (tmp_path / "empty/a.txt").touch()
         told = refusal_of("empty")
-        assert "no .parquet file in folder 'empty'; name a Parquet file, a folder of" in told
+        assert "no .parquet file in folder 'empty'; pass a Parquet file, a folder of" in told
+        assert told.startswith("polars-mcc: no .parquet file"), "the message names the folder"
         (tmp_path / "empty/a.txt").unlink()
         (tmp_path / "empty").rmdir()
         assert "no file 'nope.parquet'" in refusal_of("nope.parquet")
         assert "no file 'nope/*.parquet'" in refusal_of("nope/*.parquet")
+
+    def test_several_values_of_an_option(self):
+        told = refusal_of("logs", "--by", "country", "day")
+        assert "no file 'day'" in told
+        assert "repeat it: --by a --by day" in told
+        assert "repeat --by for several columns" in refusal_of("logs", "--by", "country,day")
 
     @pytest.mark.parametrize("content", [b"", b"a log", b"PAR1" + b"\0" * 100 + b"PAR1"])
     def test_a_file_that_is_not_parquet(self, logs, content):
@@ -563,7 +573,10 @@ class TestRefusals:
         ROWS.with_columns(gold=pl.lit(1)).write_parquet(file)
         told = refusal_of("logs")
         assert "column 'gold' is String in 'logs/day=2026-01-01/part.parquet' but Int32 in" in told
-        assert "'logs/day=2026-01-02/part.parquet'; write it alike, or score them apart" in told
+        assert (
+            "'logs/day=2026-01-02/part.parquet'; write it with one dtype, or score them apart"
+            in told
+        )
 
     def test_files_without_a_column(self, logs):
         ROWS.drop("country").write_parquet(logs / "day=2026-01-02/part.parquet")
@@ -572,7 +585,8 @@ class TestRefusals:
 
     def test_a_bad_filter(self):
         assert "Boolean" in refusal_of("logs", "--filter", "n + 1")
-        refusal_of("logs", "--filter", "SELECT ;")
+        told = refusal_of("logs", "--filter", "SELECT ;")
+        assert "filter 'SELECT ;' is not SQL that Polars accepts: " in told
 
     def test_a_bad_weight(self):
         pl.read_parquet("logs").with_columns(n=-pl.col("n")).write_parquet("w.parquet")
@@ -618,7 +632,7 @@ def test_without_the_extra_it_says_what_to_install():
 
 
 def test_the_shell_completes(tmp_path):
-    """As bash does it, from the script that --install-completion writes: verbs, and options."""
+    """Bash completes verbs and options, with the script that --install-completion writes."""
     script = tmp_path / "polars-mcc.bash"
     script.write_text(command.app.generate_completion(shell="bash"))  # noqa: S604 - its name
     words = {
@@ -657,11 +671,11 @@ TAKES_LESS = {
     "metrics": "an expression over classes is Python's; its aggregation has no name in SQL",
     "keys": "a selector is Python's",
 }
-"""Parameters whose option takes less than they do."""
+"""Parameters whose option accepts fewer types of values."""
 
 
 def test_a_library_that_checks_types_does_not_disturb():
-    """cyclopts checks values, and defaults, by pydantic, where that is loaded."""
+    """If pydantic is loaded, cyclopts checks values and defaults with it."""
     code = "import pydantic; from polars_mcc._shell.command import main; main()"
     arguments = ["score", "data/digits.parquet", "--format", "csv"]
     command = [sys.executable, "-c", code, *arguments]
@@ -682,14 +696,14 @@ def test_every_verb_is_a_command():
 
 
 def described_in(verb) -> dict[str, str]:
-    """The words of a docstring for each of its arguments, by a parser of our own."""
+    """The text of each argument in a docstring, by a second parser."""
     text = re.search(r"Args:\n(.*?)\n\n(?=\S)", inspect.cleandoc(verb.__doc__), re.DOTALL)[1]
     found = re.findall(r"^    \*?(\w+): (.*?)(?=^    \*?\w+: |\Z)", text, re.DOTALL | re.MULTILINE)
     return {name: " ".join(words.split()) for name, words in found}
 
 
 def choices_of(hint) -> set[str]:
-    """The values that a type lists, however deep."""
+    """The values of all Literals inside a type."""
     if typing.get_origin(hint) is typing.Literal:
         return {*typing.get_args(hint)}
     return {choice for inner in typing.get_args(hint) for choice in choices_of(inner)}
@@ -697,7 +711,7 @@ def choices_of(hint) -> set[str]:
 
 @pytest.mark.parametrize("name", command.VERBS)
 def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
-    """The walk over all verbs: what Python takes, the command takes."""
+    """Every parameter of every verb is an option of its command."""
     verb = command.VERBS[name]
     [assembled] = [
         command.app[name.replace("_", "-")].assemble_argument_collection(),
@@ -734,7 +748,7 @@ def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
 
 
 def test_every_option_of_a_log_reaches_every_command(planted):
-    """What a log is described by in Python, it is described by on the command line."""
+    """The command line describes a log with the same parameters as Python."""
     about = ["--weight", "j", "--cluster", "k", "--nulls", "label", "--zero-division", "0.5"]
     log = planted.mcc(weight="j", cluster="k", nulls="label", zero_division=0.5)
     assert_frame_equal(answered("by", "log.parquet", *about, "--by", "k"), log.by("k"))
@@ -793,7 +807,7 @@ class TestSql:
         assert quoted.columns[0] == "a week"
 
     def test_a_name_may_be_that_of_a_column(self):
-        """It is the computed column that is asked for then, and SQL still sees the other."""
+        """The computed column is used as the key, and SQL still sees the other column."""
         found = self.answer(
             "--gold", "recid = 1", "--pred", "decile >= 5", "--by", "lower(country) AS country"
         )
@@ -873,7 +887,7 @@ class TestSql:
         assert "By date_trunc(&#39;week&#39;, ts)" in page
         query = html.unescape(page)
         assert (
-            """log.mcc(gold='recid = 1', pred=pl.col("decile >= 5").alias("high")).by(""" in query
+            """log.mcc(gold="recid = 1", pred=pl.col("decile >= 5").alias("high")).by(""" in query
         )
         assert """by(each("date_trunc('week', ts)", total=True)""" in query
 
@@ -882,16 +896,16 @@ class TestSql:
         [
             (
                 ["--pred", "decile >="],
-                "--pred 'decile >=' is no column, and no SQL that Polars takes",
+                "--pred 'decile >=' is neither a column nor SQL that Polars accepts",
             ),
-            (["--pred", "decil >= 5"], "--pred 'decil >= 5' is no column, and no SQL that Polars"),
+            (["--pred", "decil >= 5"], "--pred 'decil >= 5' is neither a column nor SQL that"),
             pytest.param(
                 ["--pred", "sum(decile)"],
-                "--pred 'sum(decile)' is no column, and no SQL",
+                "--pred 'sum(decile)' is neither a column nor SQL",
                 marks=pytest.mark.skipif(IS_POLARS_2_0, reason="Polars 2.0 repeats sums for rows"),
             ),
             (["--by", "cuontry", "--pred", "recid"], "no column 'cuontry' for key; did you mean"),
-            ([], "no column 'gold' for gold. The columns are"),
+            ([], "no column 'gold' (the true label). The columns are"),
         ],
     )
     def test_what_is_no_column(self, options, message):
@@ -899,6 +913,5 @@ class TestSql:
         done = invoke("by", "log.parquet", *gold, *options)
         assert (done.exit_code, done.stdout) == (2, "")
         assert message in done.stderr
-        is_hinted = "Say which column is gold, as in --gold label." in done.stderr
-        assert is_hinted == (not options)
+        assert ("Name the labels: --gold ... --pred ..." in done.stderr) == (not options)
         assert "frame.mcc" not in done.stderr

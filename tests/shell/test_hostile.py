@@ -1,4 +1,4 @@
-"""What a file, a label, a disk or a user may do to a run: scored or refused, nothing lost."""
+"""Hostile labels, damaged files, full disks, Ctrl-C: a run scores or refuses, and loses nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run_by(*arguments: object, **options: object) -> subprocess.CompletedProcess
 
 
 def is_refused(done: subprocess.CompletedProcess) -> str:
-    """Refused in one line of ours, whatever Polars' threads say when they panic."""
+    """Assert one error line of polars-mcc, and return it; threads that panic may add others."""
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
@@ -58,7 +58,7 @@ def is_refused(done: subprocess.CompletedProcess) -> str:
 
 @pytest.fixture
 def hostile(tmp_path):
-    """A log whose labels and keys are hostile: each label is a hit once and a miss once."""
+    """A log with hostile labels and keys; each label is a hit once and a miss once."""
     file = tmp_path / "hostile.parquet"
     shifted = [*LABELS[1:], LABELS[0]]
     log = pl.DataFrame({"key": LABELS * 2, "gold": LABELS * 2, "pred": LABELS + shifted})
@@ -96,7 +96,7 @@ def test_a_terminal_does_not_obey_labels(hostile):
     rows = [line for line in done.stdout.splitlines() if line.startswith("│")]
     assert len(rows) == 3 + len(LABELS)
     missing = run_by(hostile, "--by", "\x1b[2Jkey\n")
-    assert r"--by '\x1b[2Jkey\n' is no column" in is_refused(missing)
+    assert r"--by '\x1b[2Jkey\n' is neither a column" in is_refused(missing)
     assert "\x1b" not in missing.stderr
 
 
@@ -140,7 +140,7 @@ class TestFiles:
         assert f"'{file}' cannot be read as Parquet" in is_refused(run_by(logs))
 
     def test_statistics_that_lie_lose_no_row(self, logs):
-        """A filter skips row groups by their statistics; those of a file may be wrong."""
+        """A filter skips row groups by their statistics, which may be wrong in a file."""
         file = logs / "1.parquet"
         content = file.read_bytes()
         footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
@@ -167,7 +167,7 @@ class TestFiles:
         (logs / "notes\x1b.txt").write_text("gold,pred\na,b\n")
         done = run_by(logs)
         assert done.returncode == 0
-        assert f"not read, as not Parquet files: {logs}/notes\\x1b.txt" in done.stderr
+        assert f"not read (not Parquet files): {logs}/notes\\x1b.txt" in done.stderr
 
 
 class TestOut:
@@ -180,7 +180,7 @@ class TestOut:
     @pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])
     @pytest.mark.parametrize("room", [0, 500])
     def test_a_full_disk_leaves_what_was_there(self, log, tmp_path, suffix, room):
-        """As much as the limit on the size of a file can show of it."""
+        """A limit on the file size stands in for a full disk."""
         (tmp_path / "out").mkdir()
         out = tmp_path / "out" / f"answer{suffix}"
         out.write_text("as it was")
@@ -188,11 +188,11 @@ class TestOut:
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
-        # Else the compiled modules that Python keeps would be cut off too, for all tests to come.
+        # The limit would truncate compiled modules too, and break later tests.
         env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         done = run_by(log, "--by", "key", "--out", out, preexec_fn=limit, env=env)
         told = is_refused(done)
-        assert f"cannot write '{out}', which is as it was: " in told
+        assert f"cannot write '{out}', which is unchanged: " in told
         assert "File too large" in told
         assert out.read_text() == "as it was"
         assert list((tmp_path / "out").iterdir()) == [out]
@@ -202,7 +202,7 @@ class TestOut:
         assert "it is a folder" in is_refused(run_by(log, "--out", tmp_path / "answer.csv"))
 
     def test_a_read_only_folder_is_refused_before_the_scan(self, tmp_path):
-        """For root, only a file system can be read-only."""
+        """Root can write to any folder, except on a read-only file system."""
         folder = tmp_path / "folder"
         folder.mkdir(mode=0o500)
         folder = Path("/sys") if os.access(folder, os.W_OK) else folder
@@ -210,7 +210,10 @@ class TestOut:
             pytest.skip("everything can be written here")
         (tmp_path / "corrupt.parquet").touch()
         done = run_by(tmp_path / "corrupt.parquet", "--out", folder / "answer.csv")
-        assert f"cannot write '{folder}/answer.csv': the folder '{folder}'" in is_refused(done)
+        assert (
+            f"cannot write '{folder}/answer.csv': you may not write to the folder '{folder}'"
+            in is_refused(done)
+        )
 
     def test_a_folder_that_refuses_a_file(self, log):
         assert "cannot write '/proc/answer.csv'" in is_refused(

@@ -1,4 +1,4 @@
-"""Counts that are kept: each row counted once, whatever happens to the inputs."""
+"""Stores of counts: each row is counted once, whatever happens to the inputs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_is_new_is_counted_and_what_has_changed_is_replaced(logs, store):
 
 
 def test_no_rows_are_read_again(logs, store):
-    """Inputs whose pages are damaged: their size and time are what they were."""
+    """The pages of the inputs are damaged, but size and time are unchanged."""
     keep(logs, store)
     before = sorted(store.iterdir())
     for path in logs.folder.iterdir():
@@ -70,7 +70,7 @@ def test_counts_of_what_is_deleted_stay(logs, store):
 
 
 def test_only_what_is_gone_from_where_was_looked_is_forgotten(logs, store, tmp_path):
-    """What other calls have counted is not theirs to forget, and what is not named is there."""
+    """A call forgets no inputs outside the places that it names."""
     others = Logs(tmp_path / "others", 1)
     for name in "xy":
         others.write(f"{name}.parquet")
@@ -100,7 +100,7 @@ def test_what_is_moved_takes_its_counts_along(logs, store):
 
 
 def test_several_that_are_alike_are_moved_each_once(tmp_path, store):
-    """Of one name, size and time; and one into the place of another."""
+    """They have the same name, size and time; and one takes the place of another."""
     logs = Logs(tmp_path / "logs")
     path = logs.write("a/x.parquet")
     rows = logs.versions[str(path), str(path.stat().st_mtime_ns)]
@@ -121,7 +121,7 @@ def test_several_that_are_alike_are_moved_each_once(tmp_path, store):
 
 
 def test_what_was_written_where_another_was_moved_from_stays(logs, store, monkeypatch):
-    """Another process has counted it before this one drops what was there."""
+    """Another process counts the new file before this one drops the old entry."""
     keep(logs, store)
     archive = logs.folder / "archive"
     archive.mkdir()
@@ -154,7 +154,7 @@ def test_a_move_to_another_partition_is_counted_again(tmp_path, store):
 
 
 def test_a_folder_is_a_column_of_its_files_whatever_else_is_counted(tmp_path, store):
-    """The folder is right about the day, and not the file; beside files in no such folder too."""
+    """The day of the folder wins over the day in the file. Other files have no such folder."""
     logs = Logs(tmp_path / "logs")
     inside, outside = logs.write("day=7/a.parquet"), logs.write("b.parquet")
     polars_mcc.keep_counts(logs.folder, store, "day")
@@ -164,7 +164,7 @@ def test_a_folder_is_a_column_of_its_files_whatever_else_is_counted(tmp_path, st
 
 
 def test_a_copy_counts_again_and_a_link_does_not(logs, store):
-    """Two files are two inputs, even if they are alike; one file under two names is one."""
+    """Two equal files are two inputs; one file under two names is one input."""
     path = logs.folder / "a.parquet"
     (logs.folder / "link.parquet").symlink_to(path)
     (logs.folder / "copy.parquet").write_bytes(path.read_bytes())
@@ -182,7 +182,7 @@ def test_checksums_see_what_sizes_and_times_do_not(logs, store):
     turned = rows.with_columns(gold=pl.col("gold").reverse())
     turned.write_parquet(path)
     path.write_bytes(path.read_bytes().ljust(found.st_size, b"\0")[: found.st_size])
-    turned.write_parquet(path)  # As large, most often; if not, it is seen anyway.
+    turned.write_parquet(path)  # Mostly of the same size; else the size tells.
     os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
     assert keep(logs, store, checksum=True) == {"replaced": 1, "unchanged": 2}
     logs.check(store)
@@ -206,7 +206,7 @@ def test_a_file_that_was_just_written_is_waited_for(logs, store):
 
 
 def test_an_input_that_changes_meanwhile_is_counted_as_it_is_then(logs, store, monkeypatch):
-    """Whatever is written between the look at the input and the look at its counts."""
+    """Also if it is written after the look-up of the input, and before the count ends."""
     scan, changes = inputs.scan, [1, 1, 1]
 
     def changed_and_scanned(found, paths=None):
@@ -254,7 +254,7 @@ def test_a_column_of_another_dtype_is_refused(logs, store):
     logs.rows().with_columns(day=pl.col("day").cast(pl.String)).write_parquet(
         logs.folder / "d.parquet"
     )
-    message = r"column 'day' is String in '.*d\.parquet', but Int64 in the inputs"
+    message = r"column 'day' is String in '.*d\.parquet', but Int64 in the store"
     with pytest.raises(pl.exceptions.SchemaError, match=message):
         keep(logs, store)
 
@@ -265,7 +265,7 @@ def test_a_store_is_of_one_question(logs, store):
         polars_mcc.keep_counts(logs.folder, store, "day")
     with pytest.raises(ValueError, match="has counts with filter=None, not 'day > 1'"):
         keep(logs, store, filter="day > 1")
-    with pytest.raises(ValueError, match="is in the store .* itself"):
+    with pytest.raises(ValueError, match="the log '.*' is inside the store"):
         keep(store, store)
     with pytest.raises(ValueError, match=r"is not a store of counts, and has '[abc]\.parquet'"):
         keep(store, logs.folder, weight="n")
@@ -273,7 +273,7 @@ def test_a_store_is_of_one_question(logs, store):
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "ndjson", "arrow"])
 def test_names_are_not_patterns(tmp_path, store, kind):
-    """A file called `a[1]` is not the file `a1`, nor one in a folder `b*` that in `b1`."""
+    """The file `a[1]` is not the file `a1`, and `b*/c` is not `b1/c`."""
     logs = Logs(tmp_path / "logs")
     write = {"parquet": "write_parquet", "csv": "write_csv", "arrow": "write_ipc"}
     for name in ("a[1]", "a1", "b*/c", "b1/c", "d?", "de", "f %41é"):
@@ -290,27 +290,27 @@ def test_names_are_not_patterns(tmp_path, store, kind):
 
 @pytest.mark.parametrize("key", ["each(country, day)", "trailing(day, '7d')"])
 def test_a_store_is_of_columns(logs, store, key):
-    """Rows that are counted for several slices would be added up several times."""
+    """A row that is counted in several slices would be added up several times."""
     path = logs.folder / "a.parquet"
     pl.read_parquet(path).with_columns(pl.col("day").cast(pl.Date)).write_parquet(path)
     with pytest.raises(
-        ValueError, match=r"a store takes no (each|trailing)\(...\): its rows are c"
+        ValueError, match=r"a store does not support (each|trailing)\(...\): each row is c"
     ):
         polars_mcc.keep_counts(path, store, key)
 
 
 def test_a_store_is_a_log_as_a_whole(logs, store, tmp_path):
-    """Not by its files, some of which are no longer valid."""
+    """Its files are no logs: some of them are no longer valid."""
     keep(logs, store)
     for kept in (f"{store}/*.parquet", store / "00000001.parquet", tmp_path):
-        with pytest.raises(ValueError, match=r"store' is a store of counts: name this folder"):
+        with pytest.raises(ValueError, match=r"store' is a store of counts; pass this folder"):
             keep(kept, tmp_path / "two")
-    with pytest.raises(ValueError, match="'.*logs' is no store of counts: polars-mcc counts LOGS"):
+    with pytest.raises(ValueError, match="'.*logs' is not a store of counts: make one with"):
         PredictionLog.from_store(logs.folder)
 
 
 def test_filters_weights_and_models(logs, tmp_path):
-    """Of a store of counts, and of several models."""
+    """They work with a store as input, and with several models."""
     keep(logs, tmp_path / "one", filter="day > 1")
     rows = logs.scan().filter(pl.col("day") > 1)
     kept = PredictionLog.from_store(tmp_path / "one")
@@ -341,7 +341,7 @@ def test_filters_weights_and_models(logs, tmp_path):
 
 
 def test_columns_keep_their_names(logs, tmp_path):
-    """Also if they are computed, and of labels in lists; a weight is that of the rows."""
+    """Also computed columns, and labels in lists. The weight is the weight of the rows."""
     rows = logs.scan().collect().rename({"gold": "label", "pred": "guess"}).with_row_index("w")
     (tmp_path / "renamed").mkdir()
     file = tmp_path / "renamed/a.parquet"
@@ -373,7 +373,7 @@ def test_names_that_counts_need_are_taken(logs, store):
     taken = "key 'n' has the name of a column of the answer"
     with pytest.raises(pl.exceptions.DuplicateError, match=taken):
         polars_mcc.keep_counts(path, store, "day AS n")
-    with pytest.raises(ValueError, match="gold and pred are both called 'x', and not the same"):
+    with pytest.raises(ValueError, match="gold and pred are different columns, both called 'x'"):
         polars_mcc.keep_counts(path, store, gold="gold AS x", pred="pred AS x")
     assert not store.exists()
 
@@ -381,7 +381,9 @@ def test_names_that_counts_need_are_taken(logs, store):
 def test_a_weight_that_is_null_is_not_lost(logs, store):
     path = logs.folder / "a.parquet"
     pl.read_parquet(path).with_columns(w=pl.lit(None, pl.Int64)).write_parquet(path)
-    with pytest.raises(pl.exceptions.PolarsError, match="weight 'w' is null in .* rows that are"):
+    with pytest.raises(
+        pl.exceptions.PolarsError, match="weight 'w' is null in .* equal rows, which"
+    ):
         polars_mcc.keep_counts(path, store, "day", weight="w")
 
 
@@ -413,18 +415,18 @@ def test_the_command_line(logs, store):
     (logs.folder / "notes.txt").touch()
     done = command("counts", logs.folder, *by, "--out", store, "--checksum")
     assert "0 counted, 3 replaced" in done.stderr, "they had no checksums"
-    assert "not read, as not Parquet files: " in done.stderr
+    assert "not read (not Parquet files): " in done.stderr
     done = command("by", store, "--by", "country", "--format", "csv")
     assert done.stdout == logs.scan().mcc.by("country").collect().write_csv()
     done = command("by", store, logs.folder, "--by", "country")
-    assert "the files are of several kinds, Parquet, store of counts" in done.stderr
+    assert "cannot read Parquet and store of counts as one log" in done.stderr
     (logs.folder / "a.parquet").unlink()
     done = command("counts", logs.folder, *by, "--out", store)
     a = f"polars-mcc:   {logs.folder}/a.parquet\n"
-    assert f"gone, and counted still; --forget drops the counts of:\n{a}" in done.stderr
+    assert f"gone, but still counted (use --forget to drop their counts):\n{a}" in done.stderr
     assert "0 moved, 2 unchanged, 1 gone" in done.stderr
     done = command("counts", logs.folder, *by, "--out", store, "--forget")
-    assert f"gone, and now forgotten:\n{a}" in done.stderr
+    assert f"gone, and their counts are dropped:\n{a}" in done.stderr
     logs.check(store)
     for option in ("--checksum", "--forget"):
         assert command("counts", logs.folder, "--out", "x.csv", option).returncode == 2
@@ -433,9 +435,9 @@ def test_the_command_line(logs, store):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"filter": "day > AVG(day)"}, "'day > AVG\\(day\\)' is not of each row alone .AVG"),
-        ({"weight": "SUM(day) OVER (PARTITION BY country)"}, "is not of each row alone"),
-        ({"pred": "(SELECT 'cat') AS pred"}, "is not of each row alone"),
+        ({"filter": "day > AVG(day)"}, "'day > AVG\\(day\\)' uses several rows at once .AVG"),
+        ({"weight": "SUM(day) OVER (PARTITION BY country)"}, "uses several rows at once"),
+        ({"pred": "(SELECT 'cat') AS pred"}, "uses several rows at once"),
     ],
 )
 def test_what_is_not_of_each_row_is_refused(logs, store, options, message):
@@ -447,15 +449,15 @@ def test_what_is_not_of_each_row_is_refused(logs, store, options, message):
 def test_options_that_counts_have_no_place_for_are_refused(logs, store):
     by = ("counts", logs.folder, "--by", "country", "--out", store)
     for flag, value, way_out in [
-        ("--cluster", "day", "make it a key, with --by"),
+        ("--cluster", "day", "make it a key with --by"),
         ("--sample-weight", "day", "score the logs themselves"),
         ("--score", "day", "score the logs themselves"),
-        ("--nulls", "label", "say --nulls when you score the store"),
-        ("--positive", "cat", "say --positive when you score the store"),
+        ("--nulls", "label", "pass --nulls when you score the store"),
+        ("--positive", "cat", "pass --positive when you score the store"),
     ]:
         done = command(*by, flag, value)
         assert done.returncode == 2
-        message = f"a store has counts, in which {flag} has no place: {way_out}"
+        message = f"polars-mcc: the store '{store}' cannot keep {flag}; {way_out}"
         assert message in done.stderr, done.stderr
     done = subprocess.run(
         [sys.executable, "-m", "polars_mcc", "counts", "-", "--out", store],
@@ -464,9 +466,9 @@ def test_options_that_counts_have_no_place_for_are_refused(logs, store):
         text=True,
         check=False,
     )
-    assert "a store keeps the counts of files: write the standard input to one" in done.stderr
+    assert "a store keeps the counts of files; save the standard input to a file" in done.stderr
     done = command("counts", logs.folder, "--out", "s3://bucket/counts.parquet")
-    assert "--out is a file here, or the URL of a store, without a suffix" in done.stderr
+    assert "--out is a local file, or the URL of a store without a suffix" in done.stderr
     assert not store.exists()
 
 
@@ -484,22 +486,24 @@ def test_files_of_a_store_are_not_scored_as_they_are(logs, store):
     keep(logs, store)
     logs.write("a.parquet")
     keep(logs, store)
-    with pytest.raises(ValueError, match="files of a store of counts, some of which are no longer"):
+    with pytest.raises(
+        ValueError, match="files belong to a store of counts, and some of them are no"
+    ):
         pl.scan_parquet(f"{store}/*.parquet").mcc(weight="n").by("country")
 
 
 def test_a_store_and_its_logs_are_apart(logs, store):
-    with pytest.raises(ValueError, match="the store '.*logs/store' is in the log '.*logs'"):
+    with pytest.raises(ValueError, match="the store '.*logs/store' is inside the log '.*logs'"):
         keep(logs, logs.folder / "store")
     assert not (logs.folder / "store").exists()
     with pytest.raises(FileNotFoundError, match="cannot make '.*none/store': there is no folder"):
         keep(logs, store / "none/store")
-    with pytest.raises(NotADirectoryError, match="b.parquet' is a file, and no folder"):
+    with pytest.raises(NotADirectoryError, match="b.parquet' is a file, not a folder"):
         keep(logs.folder / "a.parquet", logs.folder / "b.parquet")
     keep(logs, store)
     (store / "_polars_mcc.json").write_text("")
     with pytest.raises(
-        ValueError, match="_polars_mcc.json' is damaged .*: keep the counts in a new"
+        ValueError, match="_polars_mcc.json' is damaged .*: make the store again in a new"
     ):
         PredictionLog.from_store(store)
 
@@ -510,7 +514,7 @@ def test_what_is_gone_with_its_folder_can_be_forgotten(logs, store, tmp_path):
     keep(logs, store)
     keep(others, store)
     shutil.rmtree(others.folder)
-    with pytest.raises(FileNotFoundError, match="no file '.*logs2'; name a Parquet file, .* store"):
+    with pytest.raises(FileNotFoundError, match="no file '.*logs2'; pass a Parquet file, .* store"):
         keep(others, store)
     assert keep(others, store, forget=True) == {"forgotten": 1}
     logs.check(store)
@@ -521,7 +525,7 @@ def test_what_is_gone_with_its_folder_can_be_forgotten(logs, store, tmp_path):
 
 
 def test_what_cannot_be_read_or_is_deleted_keeps_no_other_out(logs, store, monkeypatch):
-    """Whenever it is deleted; with other columns; a link that leads nowhere is no file."""
+    """A file may be deleted at any time, lack a column, or be a link to nothing."""
     (logs.folder / "link.parquet").symlink_to(logs.folder / "none.parquet")
     counted = Keeping._counted
 

@@ -1,4 +1,4 @@
-"""Stores and inputs in object storage: what is asked of local ones, and what is theirs."""
+"""Stores and inputs in object storage: the same as local ones, and what only objects have."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_is_new_is_counted_and_what_has_changed_is_replaced(logs):
 
 
 def test_an_etag_tells_what_sizes_do_not(logs):
-    """An object of the same size, and one that was put again as it is."""
+    """One object changes but keeps its size; another is written again unchanged."""
     path = logs.write("d.parquet")
     rows = logs.versions[path, logs.now()[path]]
     data = io.BytesIO()
@@ -118,19 +118,19 @@ def test_folders_and_globs_are_what_they_are_locally(logs, pattern, number):
 
 def test_what_is_not_there_is_said(logs):
     for place in ("s3://bucket/none/", "s3://bucket/logs/none.parquet"):
-        with pytest.raises(FileNotFoundError, match=f"'{place}'; name a Parquet file"):
+        with pytest.raises(FileNotFoundError, match=f"'{place}'; pass a Parquet file"):
             keep(place, STORE)
-    with pytest.raises(ValueError, match="is in the store 's3://bucket/logs' itself"):
+    with pytest.raises(ValueError, match="is inside the store 's3://bucket/logs'"):
         keep(logs, "s3://bucket/logs")
     logs.client.put_object(Bucket="bucket", Key="x/y", Body=b"?")
     with pytest.raises(ValueError, match="'s3://bucket/x' is not a store of counts, and has 'y'"):
         keep(logs, "s3://bucket/x")
-    with pytest.raises(ValueError, match="'s3://bucket/none' is no store of counts"):
+    with pytest.raises(ValueError, match="'s3://bucket/none' is not a store of counts"):
         PredictionLog.from_store("s3://bucket/none")
 
 
 def test_logs_and_stores_here_and_there(logs, tmp_path, server):
-    """In any mix; credentials from the environment, or as storage_options."""
+    """Local paths and URLs mix; credentials come from the environment or storage_options."""
     local = Logs(tmp_path / "logs", 1)
     local.write("x.parquet")
     both = [local.place, logs.place]
@@ -153,7 +153,7 @@ def test_logs_and_stores_here_and_there(logs, tmp_path, server):
 
 
 def test_credentials_are_those_of_a_profile_too(logs, tmp_path):
-    """Where neither options nor the environment have them, boto3 is asked, as Polars does."""
+    """Without options and environment variables, boto3 finds the credentials, as in Polars."""
     keep(logs, STORE)
     (tmp_path / "credentials").write_text(
         "[other]\naws_access_key_id = key\naws_secret_access_key = secret\n"
@@ -177,7 +177,7 @@ def test_no_input_is_opened_that_a_listing_tells(logs, monkeypatch):
 
 
 def test_a_late_listing_of_inputs_loses_nothing(logs):
-    """An object that is not listed yet is not gone, and not forgotten; later it is counted."""
+    """An object that is not listed yet is neither gone nor forgotten; it is counted later."""
     keep(logs, STORE)
     new = logs.write("new.parquet")
     listing = places.listing
@@ -250,5 +250,5 @@ def test_what_cannot_be_reached_is_named(logs, tmp_path, monkeypatch):
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("polars-mcc: s3://nobucket/logs/: ")
+    assert done.stderr.startswith("polars-mcc: 's3://nobucket/logs/")
     assert done.stderr.count("\n") == 1

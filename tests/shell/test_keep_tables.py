@@ -1,4 +1,4 @@
-"""Tables of Delta and Iceberg as inputs: the store follows what a table adds and removes."""
+"""Delta and Iceberg tables as inputs: the store follows the files that come and go."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def server():
 
 @pytest.fixture(params=["local", "s3"])
 def place(request, tmp_path, monkeypatch):
-    """Where tables and stores are."""
+    """The folder or URL of the tables and stores."""
     if request.param == "local":
         return str(tmp_path)
-    import boto3  # noqa: PLC0415 - its warnings are of the other case alone
+    import boto3  # noqa: PLC0415 - only this case may see its warnings
 
     for name, value in request.getfixturevalue("server").items():
         monkeypatch.setenv(name, value)
@@ -100,7 +100,7 @@ def test_partitions_are_columns_and_columns_may_be_added(tmp_path, draw):
 
 
 def test_a_step_of_a_table_is_taken_as_a_whole(tmp_path, draw, monkeypatch):
-    """Whatever is read meanwhile, and wherever it is killed, no row is there twice."""
+    """The store changes once, so no query and no killed process can see a row twice."""
     table, store = tmp_path / "table", tmp_path / "store"
     monkeypatch.setattr(look, "_TOGETHER", (1, 0))
     monkeypatch.setattr(keeping, "_OFTEN", 0.0)
@@ -136,7 +136,7 @@ def test_a_table_without_rows_has_none_in_the_store(tmp_path, draw):
 
 
 def test_who_has_looked_before_a_step_does_not_take_it_back(tmp_path, draw, monkeypatch):
-    """Another process has counted a later version, in which files were replaced."""
+    """Meanwhile another process counts a later version, in which files were replaced."""
     table, store = tmp_path / "table", tmp_path / "store"
     for _ in range(2):
         draw().write_delta(table, mode="append")
@@ -157,7 +157,7 @@ def test_who_has_looked_before_a_step_does_not_take_it_back(tmp_path, draw, monk
 
 
 def test_a_table_that_was_made_anew_is_followed(tmp_path, draw):
-    """Its versions begin at 0 again."""
+    """The versions of the new table start at 0 again."""
     table, store = tmp_path / "table", tmp_path / "store"
     for _ in range(3):
         draw().write_delta(table, mode="append")
@@ -177,13 +177,13 @@ def test_a_step_that_cannot_be_taken_is_not_begun(tmp_path, draw):
     draw().write_delta(table, mode="overwrite")
     draw().write_delta(table, mode="append")
     Path(DeltaTable(table).file_uris()[0]).write_bytes(b"PAR1")
-    with pytest.raises(pl.exceptions.PolarsError, match="parquet'?: .*; the store .* is as it was"):
+    with pytest.raises(pl.exceptions.PolarsError, match="parquet'?: .*; the store .* is unchanged"):
         keep(table, store)
     assert contents(store) == before
 
 
 def test_a_table_whose_files_do_not_stand_alone_is_counted_as_a_whole(tmp_path, draw, monkeypatch):
-    """As one with deletion vectors; and if it becomes one, or is one no longer."""
+    """Such as a table with deletion vectors; also if a table gains or loses the feature."""
     table, store = tmp_path / "table", tmp_path / "store"
     for _ in range(2):
         log = draw().with_columns(at=pl.lit(dt.datetime(2026, 1, 1)))

@@ -1,4 +1,4 @@
-"""Logs that are no plain files: tables of Delta and Iceberg, and objects of an S3 server."""
+"""Logs other than local files: Delta and Iceberg tables, and objects of an S3 server."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def test_what_a_table_needs_is_named(inside, kind, package, tmp_path, monkeypatc
     found = inputs.find([str(tmp_path / "log")])
     assert (found.files, found.kind.name) == ([str(tmp_path / "log")], kind)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    install = rf"a table of {kind} needs {package}, .*: pip install 'polars-mcc\[{kind.lower()}\]'"
+    install = (
+        rf"reading {kind} tables needs {package}, .*: pip install 'polars-mcc\[{kind.lower()}\]'"
+    )
     with pytest.raises(ModuleNotFoundError, match=install):
         inputs.scan(found)
 
@@ -91,7 +93,7 @@ def test_a_folder_called_metadata_is_a_folder(tmp_path):
 
 @pytest.fixture
 def bucket(tmp_path):
-    """What tells Polars of a bucket `logs` with two days of logs, and a CSV file."""
+    """Environment variables for a bucket `logs` with two days of logs and a CSV file."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

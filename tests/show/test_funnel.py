@@ -23,7 +23,7 @@ LOG = log_of([*ROWS, ("unlabelled", None, 0)])
 
 
 def answer_of(scores: list[float | None], *, n: float = 100, se: float | None = 0.05):
-    """What `by` would give of slices "0", "1", … that all have one n and one standard error."""
+    """A result of `by` with slices "0", "1", … that share n and the standard error."""
     return pl.DataFrame({"key": [str(place) for place in range(len(scores))]}).with_columns(
         pl.lit(n).alias("n"),
         pl.Series("mcc", scores, dtype=pl.Float64),
@@ -35,7 +35,7 @@ def answer_of(scores: list[float | None], *, n: float = 100, se: float | None = 
 
 
 def drawn(answer: pl.DataFrame, **options) -> tuple[float, list[dict], list[dict]]:
-    """The overall score, the points of the limits, and the slices, whose names are bare."""
+    """The overall score, the points of the limits, and the slices without "key = " in names."""
     spec = plot.funnel(answer, **options).to_dict()
     overall, limits, slices = (spec["datasets"][layer["data"]["name"]] for layer in spec["layer"])
     for row in slices:
@@ -151,7 +151,7 @@ def test_limits_are_cut_at_the_ends_of_the_metric():
     accuracy = few.rename(names)
     limits = [row["limit"] for row in drawn(accuracy, metric="accuracy")[1]]
     assert (min(limits), max(limits)) == (0.0, 1.0)
-    # A user's own column of this name, of percent.
+    # A column of the user with the name of a metric, in percent.
     percent = accuracy.with_columns(pl.col("^accuracy.*$") * 100)
     assert max(row["limit"] for row in drawn(percent, metric="accuracy")[1]) > 100
     own = few.rename({old: new.replace("accuracy", "my own") for old, new in names.items()})
@@ -167,7 +167,7 @@ def test_float_weights_and_a_large_n():
     # n² is beyond an Int64.
     large = answer_of([0.5, 0.6], n=10**10, se=1e-6)
     assert {*places(large).values()} == {"outside 99.8 %"}
-    # The limits of one n begin at half of it.
+    # With one n only, the limits begin at n / 2.
     reach = Z["99.8 %"] * 1e-6 * math.sqrt(2)
     assert drawn(large)[1][0]["limit"] == pytest.approx(0.55 + reach, abs=1e-9)
 
@@ -184,7 +184,7 @@ def test_sets_of_keys_and_long_answers():
 def test_one_model_of_several():
     log = LOG.with_columns(other=pl.col("gold"))
     answer = log.mcc(pred=["pred", "other"]).by(each("key", total=True), ci=0.9)
-    with pytest.raises(ValueError, match="of one model, but there are 2, such as 'pred': filter"):
+    with pytest.raises(ValueError, match="one model, but the result has 2, such as 'pred': filter"):
         plot.funnel(answer)
     alone = LOG.mcc.by(each("key", total=True), ci=0.9)
     assert drawn(answer.filter(model="pred")) == drawn(alone)
@@ -229,7 +229,7 @@ def test_10_000_slices_are_drawn_and_small():
 
 
 def simulated(slices: int, sizes: range, *, rare: float, right: float) -> pl.DataFrame:
-    """The share of slices at each place, of a log where no slice is better or worse."""
+    """A log where no slice is better or worse than another."""
     draw = random.Random(7)
     keys = [str(key) for key in range(slices) for _ in range(draw.choice(sizes))]
     gold = [draw.random() < rare for _ in keys]
@@ -242,7 +242,7 @@ def test_of_slices_that_differ_by_chance_alone_5_percent_are_outside(total):
     log = simulated(2000, range(200, 600), rare=0.5, right=0.8)
     found = [*places(log.mcc.by(each("key", total=total), ci=0.95)).values()]
     outer, inner = found.count("outside 99.8 %"), found.count("outside 95 %")
-    # Of 2000: three standard errors of a binomial count to each side.
+    # Tolerance: three standard errors of a binomial share of 2000.
     assert (outer + inner) / 2000 == pytest.approx(0.05, abs=3 * math.sqrt(0.05 * 0.95 / 2000))
     assert outer / 2000 == pytest.approx(0.002, abs=3 * math.sqrt(0.002 * 0.998 / 2000))
 
@@ -272,7 +272,7 @@ SCORES = answer_of([0.5, 0.6])
             "the total is the only row with a score",
         ),
         (lambda: plot.funnel(SCORES, overall=71), ValueError, "overall=71 .* from -1 to 1"),
-        (lambda: plot.funnel(SCORES, overall=math.nan), ValueError, "overall=nan is no score"),
+        (lambda: plot.funnel(SCORES, overall=math.nan), ValueError, "overall=nan is not a score"),
         (lambda: plot.funnel(SCORES, overall="0.7"), TypeError, "overall must be a number"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The progress bar: what it counts, that it changes no answer, and that it goes away."""
+"""The progress bar counts rows, changes no result, and goes away at the end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["log"]  # the fixture
 
 
 class Counter:
-    """A bar that is not shown."""
+    """A bar that only counts."""
 
     def __init__(self):
         self.rows = 0
@@ -44,7 +44,7 @@ class Counter:
 def test_each_row_is_counted_once_and_the_answer_is_the_same(log, verb):
     bar = Counter()
     answer = _progress.collect(log, verb, bar)
-    # Standard errors are sums of floats, in any order.
+    # Standard errors are sums of floats; their order varies.
     assert_frame_equal(answer, verb(log).collect(), rel_tol=1e-14, abs_tol=1e-15)
     assert bar.rows == 4
 
@@ -71,13 +71,13 @@ def test_any_function_of_a_log_will_do():
 
 
 def test_a_check_that_passes_and_one_that_fails(log):
-    """It decides when it is asked, while its rows are counted."""
+    """`check` collects its result itself, while its rows are counted."""
     bar = Counter()
     passed = _progress.collect(log, lambda lf: lf.mcc.check("key", min=-1), bar)
     assert_frame_equal(passed, log.mcc.check("key", min=-1))
     assert bar.rows == 4
     with pytest.raises(polars_mcc.CheckError, match="slices fail"):
-        polars_mcc.progress(log, lambda lf: lf.mcc.check("key", min=2))
+        polars_mcc.progress(log, lambda lf: lf.mcc.check("key", min=1))
 
 
 QUERIES = {
@@ -95,7 +95,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_rows_come_in_their_order_and_number(query, tmp_path):
-    """In several files, each of several batches."""
+    """With several files, each of several batches."""
     numbers = pl.int_range(1_000_000, eager=True)
     for i in range(4):
         rows = pl.DataFrame({"n": numbers + i * 1_000_000}).with_columns(m=-pl.col("n"))
@@ -179,7 +179,7 @@ def test_rows_that_a_filter_leaves_are_known_of_partitions(tmp_path):
 
 
 class Watching(NotebookClient):
-    """Keeps what a cell has displayed, also what it has taken away since."""
+    """Keeps all that a cell has displayed, even if the cell removed it later."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -230,7 +230,7 @@ def in_a_terminal(command: list[str], *, interrupt: bool) -> tuple[int, str, str
         while True:
             try:
                 read = os.read(ours, 2**16)
-            except OSError:  # Linux: the other end is closed
+            except OSError:  # on Linux, the other end is closed
                 break
             if not read:
                 break
@@ -243,7 +243,7 @@ def in_a_terminal(command: list[str], *, interrupt: bool) -> tuple[int, str, str
 
 
 def linked(folder, files: int) -> None:
-    """So many files of a million rows, all but one of which are not on the disk."""
+    """Write this many files of a million rows. All are hard links to one file, to save disk."""
     first = folder / "0.parquet"
     place = pl.int_range(1_000_000).shuffle(seed=1)
     texts = {"gold": place % 10, "pred": place % 11, "key": place % 1000}
@@ -254,9 +254,9 @@ def linked(folder, files: int) -> None:
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc, to know its memory")
 def test_rows_are_not_kept(tmp_path):
-    """40 M rows with three texts are 2 GB; a sink beside the query had Polars keep 1.8.
+    """40 M rows with three texts are 2 GB; with a sink, Polars kept 1.8 GB of them.
 
-    What getrusage tells is at least what the process had that started this one: the tests.
+    Memory is read from /proc: getrusage gives at least the memory of the parent process, the tests.
     """
     linked(tmp_path, 40)
     code = f"""
@@ -298,5 +298,5 @@ def test_in_a_terminal(interrupt, tmp_path):
 
 
 def plain(text: str) -> str:
-    """Without what colours it."""
+    """Text without terminal escape codes."""
     return re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", text)

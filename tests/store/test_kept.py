@@ -1,4 +1,4 @@
-"""A store as steps: each is done as a whole or not at all, whoever else is at it."""
+"""Steps of a store. Each step is done as a whole or not at all, also if processes compete."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_any_steps_leave_what_a_dictionary_would_have(tmp_path):
             for path in dropped:
                 del want[path]
             want |= {one.path: (one, rows) for one, rows in zip(inputs, frames, strict=True)}
-            # By somebody else, who has read nothing before.
+            # Read by another `Store`, which has cached nothing.
             other = store_in(tmp_path / str(round_))
             state = other.state()
             assert state.inputs == {path: one for path, (one, _) in want.items()}
@@ -83,7 +83,7 @@ def test_of_two_steps_from_one_state_one_is_done(tmp_path):
 
 @pytest.mark.parametrize("together", [1, 100])
 def test_there_are_few_files_and_rows_are_written_few_times(tmp_path, together):
-    """As many as the logarithm of the steps; each row as often."""
+    """Files grow with the logarithm of the steps; so does how often a row is written."""
     store = store_in(tmp_path)
     written = 0
     for step in range(200):
@@ -119,14 +119,16 @@ def test_rows_that_are_no_longer_valid_are_not_read_for_long(tmp_path):
     assert store.change(state, big)
     assert store.change(store.state(), Change(dropped=["big"]))
     state = store.state()
-    assert [one.height for one in state.segments.values()] == [400], "rows count, and not inputs"
+    assert [one.height for one in state.segments.values()] == [400], (
+        "what counts is rows, not inputs"
+    )
     store.change(state, Change(dropped=[f"{one}" for one in range(60, 100)]))
     assert keys(store) == []
     assert store.scan().collect_schema().names() == ["key", "n"]
 
 
 def test_a_late_listing_hides_nothing(tmp_path, monkeypatch):
-    """The newest files are looked for by name, also if the listing does not have them yet."""
+    """The newest files are looked up by name, even if the listing lacks them."""
     store, late = store_in(tmp_path), store_in(tmp_path)
     for number in range(6):
         added(store, f"{number}", number, 3)
@@ -154,9 +156,9 @@ def test_files_that_were_merged_are_deleted_a_day_later(tmp_path, monkeypatch):
         file.touch()
         os.utime(file, (1, 1))
     store.clear(store.state())
-    assert before.collect()["n"].sum() == 3, "a query that was made before"
+    assert before.collect()["n"].sum() == 3, "a query from before the merge"
     assert not left.exists()
-    assert other.exists(), "it is none of ours"
+    assert other.exists(), "not a file of the store"
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + DAY - 60)
     store.clear(store.state())
@@ -166,11 +168,11 @@ def test_files_that_were_merged_are_deleted_a_day_later(tmp_path, monkeypatch):
     assert not (tmp_path / "00000001.parquet").exists()
     assert keys(store) == ["1"] * 3 + ["2"] * 3
     added(store, "c", 3)
-    assert store.state().dead[0][0] == 2, "what is deleted is no longer listed"
+    assert store.state().dead[0][0] == 2, "a deleted file is no longer listed"
 
 
 def test_a_file_that_was_old_when_it_was_merged_is_kept_for_a_day(tmp_path):
-    """A query may have been made a minute ago, of a file that is a year old."""
+    """A query of a minute ago may read a file that is a year old."""
     store = store_in(tmp_path)
     added(store, "a", 1)
     os.utime(tmp_path / "00000001.parquet", (1, 1))
@@ -180,7 +182,7 @@ def test_a_file_that_was_old_when_it_was_merged_is_kept_for_a_day(tmp_path):
 
 
 def test_a_process_that_slept_for_days_does_no_harm(tmp_path, monkeypatch):
-    """It puts a file under a number whose file was deleted: nobody reads it, and it is deleted."""
+    """It writes a file under a freed number. Nobody reads that file, and it is deleted."""
     store = store_in(tmp_path)
     added(store, "a", 1)
     asleep = store.state()
@@ -188,7 +190,7 @@ def test_a_process_that_slept_for_days_does_no_harm(tmp_path, monkeypatch):
         added(store, f"{number}", number)
     (tmp_path / "00000002.parquet").unlink()
     assert store.change(asleep, Change([Input("late", 1, "1")], [counts(99)]))
-    assert "late" not in store.state().inputs, "so it is seen to be missing, and counted again"
+    assert "late" not in store.state().inputs, "the input is missing, so it is counted again"
     assert "99" not in keys(store)
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + DAY + 60)
@@ -200,16 +202,16 @@ def test_what_is_no_store_of_ours_is_left_alone(tmp_path):
     store = store_in(tmp_path)
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "00000001.parquet")
     with pytest.raises(
-        ValueError, match=r"00000001\.parquet' is in a store of counts, but not of it"
+        ValueError, match=r"00000001\.parquet' is in the folder of a store, but is not part of it"
     ):
         store.state()
     mark = tmp_path / "_polars_mcc.json"
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "layout": 0}))
-    with pytest.raises(ValueError, match="is a store of another version of polars_mcc: keep the"):
+    with pytest.raises(ValueError, match="was made by another version of polars_mcc: make the"):
         opened(str(tmp_path))
     assert is_store(str(tmp_path), None)
     assert not is_store(str(tmp_path / "none"), None)
     with pytest.raises(
-        ValueError, match="none' is no store of counts: polars-mcc counts LOGS --out"
+        ValueError, match="none' is not a store of counts: make one with polars-mcc counts LOGS"
     ):
         opened(str(tmp_path / "none"))

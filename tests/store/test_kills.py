@@ -1,4 +1,4 @@
-"""Processes that keep counts, killed at any moment, alone and two at once."""
+"""Processes that write a store are killed at any moment, alone or two at once."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ KILLS = int(os.environ.get("POLARS_MCC_KILLS", "30"))
 
 def _keep(place: str, store: str, begun, environment: dict[str, str]) -> None:
     os.environ.update(environment)
-    # A step for each input, so that steps are many, and small files are merged.
+    # One step per input makes many steps, and small files that are merged.
     look._TOGETHER, keeping._OFTEN = (1, 0), 0.0
     begun.set()
     keep(place, store)
 
 
 def _keep_until(place: str, store: str, last: int) -> None:
-    """Die before the call of this number that changes a file, or looks after it."""
+    """Die before the call number `last` among the calls that change files."""
     calls = itertools.count()
 
     def deadly(function):
@@ -58,7 +58,7 @@ def processes():
 
 
 def test_a_process_that_dies_at_every_step(tmp_path, processes):
-    """Before each call that changes a file, while a store is made, added to, corrected, merged."""
+    """Kill before each call that changes files, while a store is made, extended or corrected."""
     steps = 0
     for number in itertools.count():
         logs, store = (
@@ -87,10 +87,10 @@ def test_a_process_that_dies_at_every_step(tmp_path, processes):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # boto's
 @pytest.mark.parametrize("where", ["local", "s3"])
 def test_processes_that_are_killed(tmp_path, processes, where, monkeypatch):
-    """At random points, alone and two at once, while inputs come and are corrected.
+    """Kill at random points, alone or two at once, while inputs are added and corrected.
 
-    After each kill, the store is that of inputs as each was once: so no row is in it twice, and
-    none is there without the others of its input. In the end, all rows are there.
+    After each kill, every input in the store is whole, in one version that it once had. So no row
+    is counted twice, and no input is counted in part. In the end, all rows are there.
     """
     if where == "local":
         _kill(Logs(tmp_path / "logs", seed=random.randrange(10**6)), tmp_path / "store", processes)

@@ -1,4 +1,4 @@
-"""`by` and `score`: every slice, on every kind of frame, from a log or its counts."""
+"""`by` and `score`: every slice, on every kind of frame, from a log or from its counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA = {"key": pl.String, "n": pl.Int64, "mcc": pl.Float64, "n_null": pl.Int64
 @pytest.mark.parametrize("dtype", LABELS, ids=str)
 @given(rows=rows)
 def test_every_slice_is_exact(rows, dtype, run):
-    """Against exact arithmetic and scikit-learn, on rows that oracles group themselves."""
+    """Compare with exact arithmetic and scikit-learn. The oracles group the rows on their own."""
     answer = run(log_of(rows, dtype), lambda frame: frame.mcc.by("key"))
     assert answer.schema == SCHEMA
     tables = oracles.by_slice(coded(rows, dtype))
@@ -37,7 +37,7 @@ def test_every_slice_is_exact(rows, dtype, run):
 
 @given(rows=rows, splits=st.lists(st.integers(0, 2), min_size=40, max_size=40))
 def test_a_counts_table_is_a_compressed_log(rows, splits, run):
-    """From the log = from its counts = from the merged counts of any split of the log."""
+    """The log, its counts, and the merged counts of any split of the log give equal answers."""
     log = log_of(rows)
     expected = log.mcc.by("key")
 
@@ -115,7 +115,7 @@ def test_several_models_are_the_models_one_by_one(run, pred):
     answer = run(log, lambda frame: frame.mcc(pred=pred).by("key"))
     assert answer.columns == ["key", "model", "n", "mcc", "n_null"]
     assert answer["model"].dtype == pl.String
-    # A selector of what is not named gives the order of the frame.
+    # A selector gives the order of the frame.
     order = ["a", "b"] if pl.selectors.is_selector(pred) else ["b", "a"]
     assert answer["model"].to_list() == order * 3
     for model in order:

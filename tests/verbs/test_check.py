@@ -1,8 +1,9 @@
-"""`check`: an error that shows the slices that are not good enough."""
+"""`check`: raise an error that shows the slices that miss a threshold or a baseline."""
 
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ import polars_mcc
 
 
 def counts_of(**tables) -> pl.DataFrame:
-    """Counts with a slice per name: its hits of two labels, and its misses of both."""
+    """Counts with one slice per name, from the counts of (gold, pred): aa, ab, ba, bb."""
     cells = [
         (key, gold, pred, n)
         for key, counts in tables.items()
@@ -51,7 +52,7 @@ def test_small_slices_are_not_judged_and_not_passed_over():
 
 
 def test_with_a_level_a_slice_fails_if_it_surely_does():
-    with pytest.raises(polars_mcc.CheckError, match=r"surely .ci=0.95") as raised:
+    with pytest.raises(polars_mcc.CheckError, match=r"significantly .ci=0.95") as raised:
         COUNTS.mcc(weight="n").check("key", min=0.6, ci=0.95)
     assert raised.value.failures["key"].to_list() == ["poor"]
     intervals = COUNTS.mcc(weight="n").by("key", ci=0.95)
@@ -134,13 +135,13 @@ def test_a_baseline_is_what_counts_gives():
         (
             {"no_worse_than": COUNTS.with_columns(model=pl.lit("one"))},
             ValueError,
-            "no_worse_than has counts of several models, and so each row several times: take",
+            "no_worse_than has counts of several models, so it counts each row several times: use",
         ),
-        ({}, ValueError, "check needs min=0.6 or max=0.1, say, or no_worse_than="),
+        ({}, ValueError, "check needs either min or max, such as min=0.6, or no_worse_than="),
         (
             {"min": 0.5, "no_worse_than": COUNTS},
             ValueError,
-            "check needs min=0.6 or max=0.1, say, or no_worse_than=",
+            "check needs either min or max, such as min=0.6, or no_worse_than=",
         ),
         ({"min": "0.5"}, TypeError, "min must be a number"),
         ({"min": 0.5, "min_n": 0}, ValueError, "min_n must be an integer of at least 1"),
@@ -188,7 +189,7 @@ def test_several_metrics_each_with_its_threshold():
     assert judged["failed"].to_list() == ["", "accuracy, fnr", "accuracy, fnr"]
     line, *_ = str(raised.value).splitlines()
     assert line == "2 of 3 slices fail: accuracy below 0.8 (2), fnr above 0.2 (2)"
-    with pytest.raises(polars_mcc.CheckError, match="fnr above 0.2, surely") as raised:
+    with pytest.raises(polars_mcc.CheckError, match="fnr above 0.2, significantly") as raised:
         counts.check("key", max=0.2, metric="fnr", ci=0.95)
     sure = counts.by("key", metrics="fnr", ci=0.95).filter(pl.col("fnr_low") > 0.2)["key"]
     assert raised.value.failures["key"].to_list() == sure.to_list() == ["poor"]
@@ -216,7 +217,7 @@ def test_each_slice_has_its_own_threshold():
 def test_a_baseline_of_any_metric_the_right_way_round():
     counts = COUNTS.mcc(weight="n", positive="a")
     better = counts_of(good=[99, 1, 5, 95], poor=[60, 40, 30, 70], small=[3, 1, 1, 3])
-    with pytest.raises(polars_mcc.CheckError, match="fnr above that of the baseline") as raised:
+    with pytest.raises(polars_mcc.CheckError, match="fnr above the baseline") as raised:
         counts.check("key", no_worse_than=better, metric="fnr")
     assert raised.value.failures["key"].to_list() == ["good"]
 
@@ -224,18 +225,55 @@ def test_a_baseline_of_any_metric_the_right_way_round():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min": 0.5, "metric": "fnr"}, "less is better of 'fnr': say the most, as in max=0.5"),
-        ({"min": pl.DataFrame({"key": ["x"]})}, "min is a frame without a column 'min'"),
-        ({"min": pl.DataFrame({"key": ["x"], "min": ["0"]})}, "column 'min' of numbers"),
+        ({"min": 0.5, "metric": "fnr"}, "for 'fnr' less is better: pass a maximum, as in max=0.5"),
+        ({"min": pl.DataFrame({"key": ["x"]})}, "min is a frame without a numeric column 'min'"),
+        ({"min": pl.DataFrame({"key": ["x"], "min": ["0"]})}, "without a numeric column 'min'"),
         ({"min": pl.DataFrame({"kye": ["x"], "min": [0.1]})}, "keys of the slices, 'key', and a"),
-        ({"min": pl.DataFrame({"key": ["x"] * 2, "min": [0.1] * 2})}, "several rows of one slice"),
+        ({"min": pl.DataFrame({"key": ["x"] * 2, "min": [0.1] * 2})}, "several rows for one slice"),
         (
             {"min": pl.DataFrame({"key": [1], "min": [0.1]})},
-            "'key' as Int64, and the log as String",
+            "'key' is Int64 in min, but String in the log",
         ),
         ({"min": {"nope": 0.5}}, "no metric 'nope'"),
     ],
 )
 def test_thresholds_that_make_no_sense(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        COUNTS.mcc(weight="n", positive="a").check("key", **options)
+
+
+@pytest.mark.parametrize("as_frame", [pl.DataFrame, pl.LazyFrame])
+def test_a_positive_label_that_no_row_has_does_not_pass(as_frame):
+    log = as_frame({"key": [1, 1, 2], "gold": ["no", "fraud", "no"], "pred": "no"})
+    log.mcc(positive="fraud").check("key", max={"fpr": 0.5})
+    message = "no scored row has the positive label 'Fraud' in 'gold', 'pred': check its spelling"
     with pytest.raises(ValueError, match=message):
+        log.mcc(positive="Fraud").check("key", max={"fpr": 0.5})
+    known = pl.col("gold", "pred").cast(pl.Enum(["no", "fraud"]))
+    log.filter(gold="no").with_columns(known).mcc(positive="fraud").check(max={"fpr": 0.5})
+
+
+@pytest.mark.parametrize("as_frame", [pl.DataFrame, pl.LazyFrame])
+def test_thresholds_by_slice_keep_the_order_of_slices(as_frame):
+    keys = [*range(40)]
+    log = as_frame({"key": keys * 2, "gold": [0] * 40 + [1] * 40, "pred": [0] * 40 + [1] * 40})
+    described = log.with_columns(other="pred").mcc(pred=["pred", "other"])
+    slices = described.by("key").lazy().collect().select("key", "model", min=0.5)
+    gone = slices[:1].with_columns(key=pl.lit(-1, pl.Int64))
+    judged = described.check("key", min=pl.concat([gone, slices.reverse()]))
+    in_order = [*slices.select("key", "model").rows(), (-1, "pred")]
+    assert judged.select("key", "model").rows() == in_order
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"min": 70}, "min=70 is outside the range of mcc, [-1, 1]"),
+        ({"min": {"accuracy": -0.1}}, "min=-0.1 is outside the range of accuracy, [0, 1]"),
+        ({"max": {"fnr": 10}}, "max=10 is outside the range of fnr, [0, 1]"),
+    ],
+)
+def test_a_threshold_outside_the_range_of_its_metric_is_an_error(options, message):
+    COUNTS.mcc(weight="n").check("key", min={"mcc": None, "accuracy": 0.1})
+    with pytest.raises(ValueError, match=re.escape(message)):
         COUNTS.mcc(weight="n", positive="a").check("key", **options)

@@ -1,4 +1,4 @@
-"""`classes`: each label against the rest."""
+"""`classes`: the scores of each label, one-vs-rest."""
 
 from __future__ import annotations
 

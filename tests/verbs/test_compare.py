@@ -22,7 +22,7 @@ NATIVE = ["score", "fisher", "wald"]
 
 @pytest.fixture(scope="module")
 def log():
-    """500 rows in three slices of 60 users; b errs often where a errs; c never sees half."""
+    """500 rows of 60 users in three slices. b often errs with a; c has null predictions."""
     rng = np.random.default_rng(11)
     n = 500
     gold = rng.integers(0, 3, n)
@@ -84,7 +84,7 @@ def test_walds_interval(log):
 
 @pytest.mark.parametrize("method", NATIVE)
 def test_the_interval_is_zous(log, method):
-    """From the intervals of both scores and the correlation of the influences of rows."""
+    """Compute it from the intervals of both scores and the correlation of their influences."""
     answer = log.mcc(pred="b").compare(method=method, baseline="a").row(0, named=True)
     a, b = (log.mcc(pred=m).by(ci=0.95, method=method).row(0, named=True) for m in "ab")
     both = [influence_of_rows(log, model, [1.0] * log.height) for model in "ab"]
@@ -118,7 +118,7 @@ def test_the_standard_error_is_that_of_resampled_rows(log):
 
 
 def test_the_rows_of_two_models_are_paired_not_pooled(log):
-    """Shuffled predictions have the same scores, and a wider interval of the difference."""
+    """Shuffled predictions keep the scores, but widen the interval of the difference."""
     shuffled = log.sort("gold").with_columns(
         b=pl.col("b").shuffle(seed=1).over("gold", mapping_strategy="group_to_rows")
     )
@@ -169,7 +169,7 @@ def test_the_p_value_agrees_with_the_interval(counts, ci):
 
 
 def test_a_model_and_itself(log):
-    """No difference, no standard error, and an interval that 5 rows do not close."""
+    """The difference is 0 and has no standard error. With 5 rows, its interval is still wide."""
     same = log.mcc(pred=pl.col("a").alias("copy")).compare(baseline="a").row(0, named=True)
     assert (same["diff"], same["diff_se"], same["p_value"]) == (0, None, 1)
     assert -0.05 < same["diff_low"] < 0 < same["diff_high"] < 0.05
@@ -229,7 +229,7 @@ CORRECTIONS = ["bh", "by", "holm", "bonferroni"]
 @pytest.mark.parametrize("correction", CORRECTIONS)
 @pytest.mark.parametrize("seed", range(5))
 def test_corrections(correction, seed):
-    """Of 30 slices, one of which has no p-value; against SciPy, or by definition."""
+    """Check 30 slices, one without a p-value, against SciPy or against the definition."""
     rng = np.random.default_rng(seed)
     log = pl.DataFrame({"key": rng.integers(0, 30, 3000), "gold": rng.integers(0, 2, 3000)})
     log = log.with_columns(
@@ -271,7 +271,7 @@ def test_a_model_of_one_class_has_a_difference_and_no_interval():
 
 def test_what_is_refused(log):
     for alone in (log.mcc(pred="a").compare, log.mcc(pred=["a"]).compare):
-        with pytest.raises(ValueError, match="there is no second model to compare: name several"):
+        with pytest.raises(ValueError, match="there is no second model to compare: pass several"):
             alone()
         with pytest.raises(ValueError, match="there is no second model to compare"):
             alone(baseline="a")

@@ -1,4 +1,4 @@
-"""`confusion`: the counts as a matrix."""
+"""`confusion`: the confusion matrix, its cells, and the costliest confusions."""
 
 from __future__ import annotations
 
@@ -83,9 +83,11 @@ def test_columns_of_one_name_are_an_error(run):
 
 def test_bad_labels(run):
     log = log_of([("x", 0, 1)])
-    with pytest.raises(ValueError, match="names a label twice"):
+    with pytest.raises(ValueError, match="lists a label twice"):
         run(log, lambda f: f.mcc.confusion(labels=["ant", "ant"]))
-    with pytest.raises(pl.exceptions.SchemaError, match="are not of dtype String"):
+    with pytest.raises(
+        pl.exceptions.SchemaError, match="do not have the dtype of the columns, String"
+    ):
         run(log, lambda f: f.mcc.confusion(labels=[1, 2]))
     with pytest.raises(ValueError, match="normalize must be one of 'gold', 'pred', 'all'"):
         run(log, lambda f: f.mcc.confusion(labels=NAMES, normalize="true"))
@@ -126,7 +128,7 @@ def test_the_long_form_has_the_cells_of_the_matrix(rows, normalize, run):
     assert occurring.filter(pl.col(value) > 0).equals(filled)
     without = occurring.filter(pl.col(value) == 0)
     assert without.select("gold", "pred").rows() == [(None, None)] * without.height
-    assert {*occurring["key"]} == {*wide["key"]}, "a slice without a scored row is there"
+    assert {*occurring["key"]} == {*wide["key"]}, "a slice without scored rows has a row"
 
 
 @example(rows=[("x", 0, 0), ("x", 0, 1), ("x", 1, 1), ("x", 1, 1), ("x", 2, 1), ("x", 1, 2)])
@@ -173,7 +175,7 @@ def test_the_costliest_confusions_of_each_slice(run):
     assert top.select("key", "gold", "pred", "share").rows() == [
         ("x", "ant", "bee", 0.75),
         ("z", "ant", "cat", 1.0),
-    ], "of equal ones, the first by label; a slice without a confusion has none"
+    ], "ties go to the first label; a slice without confusions has no row"
     whole = run(log, lambda f: f.mcc.confusion(top=2))
     assert whole.select("gold", "pred", "n").rows() == [("ant", "bee", 3), ("bee", "ant", 2)]
 
@@ -216,10 +218,10 @@ def test_an_array_as_scikit_learn_has_it():
 
 def test_no_array_of_other_frames():
     log = log_of([("x", 0, 1)])
-    with pytest.raises(TypeError, match="got LazyFrame: collect.. it first"):
+    with pytest.raises(TypeError, match="got LazyFrame: call collect.. first"):
         polars_mcc.to_numpy(log.lazy().mcc.confusion(labels=NAMES))
     for other in (log, log.mcc.confusion(long=True), log.mcc.by()):
-        with pytest.raises(ValueError, match="to_numpy takes what confusion"):
+        with pytest.raises(ValueError, match="to_numpy takes a wide result of confusion"):
             polars_mcc.to_numpy(other)
 
 

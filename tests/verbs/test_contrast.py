@@ -1,4 +1,4 @@
-"""`contrast`: slices beside each other, against logs that are cut by hand."""
+"""`contrast`: compare slices, and check the answers on logs that the tests filter."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_beside_the_rest_it_is_a_difference_of_two_periods(log, run, metric, wei
 
 
 def test_beside_the_total_rows_that_are_shared_count_once(log):
-    """The variance of the difference, from the influence of each row on both scores."""
+    """Compute the variance of the difference from the influence of each row on both scores."""
     found = log.mcc.contrast("country", to="total", metric="accuracy")
     is_hit = (log["gold"] == log["pred"]).cast(pl.Float64)
     for row in found.iter_rows(named=True):
@@ -114,7 +114,7 @@ def test_models_are_compared_with_themselves(log):
 
 
 def test_a_ratio_of_proportions_is_near_that_of_logarithms(log):
-    """SciPy's interval of a relative risk is Katz's, on logarithms too."""
+    """SciPy has the interval of Katz for a relative risk, which also uses logarithms."""
     found = log.mcc.contrast("country", to="each", metric="accuracy", ratio=True)
     for row in found.iter_rows(named=True):
         hits, n, hits_to, n_to = (
@@ -147,7 +147,7 @@ def test_edges(log, run):
 
 
 def test_no_difference_is_found_at_its_rate():
-    """Of 400 logs whose slices do not differ, p is below 0.05 in about 5 %."""
+    """In 400 logs whose slices do not differ, p is below 0.05 in about 5 %."""
     rng = np.random.default_rng(11)
     sizes, below = 1200, []
     gold = rng.integers(0, 3, (400, sizes))
@@ -172,14 +172,14 @@ def test_no_difference_is_found_at_its_rate():
     [
         ([], {}, "name the keys to slice by"),
         (["country"], {"to": "nothing"}, "to must be one of 'rest', 'total', 'best', 'each', or a"),
-        (["country"], {"to": {"device": "x"}}, "no slice of the keys 'country'"),
+        (["country"], {"to": {"device": "x"}}, "not a slice of the keys 'country'"),
         (["country"], {"metric": pl.col("recall").median()}, "has no derivative"),
-        (["country"], {"cluster": "w"}, "contrast cannot take cluster into account"),
-        ([polars_mcc.each("country")], {}, "contrast takes no each"),
-        (["country"], {"within": polars_mcc.each("device")}, "contrast takes no each"),
+        (["country"], {"cluster": "w"}, "contrast does not support cluster"),
+        ([polars_mcc.each("country")], {}, "contrast does not support each"),
+        (["country"], {"within": polars_mcc.each("device")}, "contrast does not support each"),
         (["country"], {"within": "country"}, "'country' is a key and also in within"),
-        (["w"], {"to": {"w": 1.5}}, "key 'w' is Int64, and has no such value"),
-        (["w"], {"to": {"w": "x"}}, "key 'w' is Int64, and has no such value"),
+        (["w"], {"to": {"w": 1.5}}, "key 'w' is Int64 and cannot have this value"),
+        (["w"], {"to": {"w": "x"}}, "key 'w' is Int64 and cannot have this value"),
     ],
 )
 def test_what_is_refused(log, keys, options, message):

@@ -1,4 +1,4 @@
-"""`curve` and `best_threshold`: every threshold, by predicting with it."""
+"""`curve` and `best_threshold`: compare with predictions made at every threshold."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def predicted(rows, threshold) -> Counter:
 
 
 def curve_of(rows, thresholds=None) -> list[tuple]:
-    """(key, threshold, n, tp, fp, fn, tn, mcc, n_null): all rows predicted at each threshold."""
+    """(key, threshold, n, tp, fp, fn, tn, mcc, n_null), from the predictions at each threshold."""
     found = []
     for key in sorted({row[0] for row in rows}, key=lambda key: (key is not None, key)):
         all_of = [(gold, score) for k, gold, score in rows if k == key]
@@ -198,7 +198,11 @@ def test_the_positive_label_may_be_of_any_dtype(gold, positive):
     ("options", "error", "message"),
     [
         ({"gold": "label"}, ValueError, "gold 'label' is Int64: say which label is positive"),
-        ({"gold": "label", "positive": "a"}, pl.exceptions.SchemaError, "not of dtype Int64"),
+        (
+            {"gold": "label", "positive": "a"},
+            pl.exceptions.SchemaError,
+            "'a' does not have the dtype of the labels",
+        ),
         ({"score": "key"}, pl.exceptions.SchemaError, "score must be a number, but 'key'"),
         ({"score": "scores"}, pl.exceptions.ColumnNotFoundError, "'scores' for score"),
         ({"thresholds": [0.5, 0.1]}, ValueError, "in rising order"),
@@ -217,7 +221,7 @@ def test_what_cannot_be_cut(verb, options, error, message):
 
 
 def test_any_metric_of_two_classes_at_every_threshold(run):
-    """As `by` scores rows that are predicted with the threshold."""
+    """Compare with `by`, on rows that are predicted with the threshold."""
     rng = np.random.default_rng(3)
     log = pl.DataFrame({"gold": rng.random(80) < 0.3, "score": rng.integers(0, 8, 80), "key": 1})
     names = ["mcc", "accuracy", "kappa", "tpr", "fnr", "tp", "phi_over_max", "mcc_min"]
@@ -233,5 +237,5 @@ def test_any_metric_of_two_classes_at_every_threshold(run):
     ]
     least = run(log, lambda f: ask(f, "best_threshold", score="score", metric="fnr"))
     assert (least["fnr"].item(), least["loss"].item()) == (0.0, 0.0)
-    with pytest.raises(ValueError, match="metric 'f1_macro' is of each class or pair"):
+    with pytest.raises(ValueError, match="metric 'f1_macro' aggregates classes or pairs"):
         ask(log, "curve", score="score", metrics="f1_macro")

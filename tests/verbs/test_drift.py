@@ -1,4 +1,4 @@
-"""`drift`: the change of a score between two periods, whose rows are independent."""
+"""`drift`: the change of a score between two periods with different rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def counts_of(tables: dict) -> pl.DataFrame:
 
 
 def mover(first: tuple, second: tuple) -> tuple[float, float]:
-    """Zou's interval of b - a from (score, low, high) of both, independent."""
+    """Zou's interval of b - a, from (score, low, high) of two independent scores."""
     (a, low_a, high_a), (b, low_b, high_b) = first, second
     down, up = math.hypot(b - low_b, high_a - a), math.hypot(high_b - b, a - low_a)
     return b - a - down, b - a + up
@@ -133,7 +133,9 @@ def test_a_row_of_both_periods_is_an_error(run):
 
 
 def test_a_period_is_a_boolean():
-    with pytest.raises(pl.exceptions.SchemaError, match="after must say .* 'week' is Int64"):
+    with pytest.raises(
+        pl.exceptions.SchemaError, match="after must be a Boolean .* 'week' is Int64"
+    ):
         LOG.mcc(pred="a").drift(before=BEFORE, after="week")
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match="no column 'weak' for before"):
         LOG.mcc(pred="a").drift(before=pl.col("weak") == 1, after=AFTER)
@@ -150,7 +152,7 @@ def test_only_the_rows_of_the_periods_are_read(tmp_path):
 
 
 def test_how_often_a_change_is_found_where_there_is_none():
-    """At 95 % in 1 of 20 slices: 400 slices of two periods of one model."""
+    """At 95 %, in 1 of 20 slices. The log has 400 slices of one model in two periods."""
     rng = np.random.default_rng(4)
     n = 400 * 2 * 150
     gold = rng.integers(0, 2, n)
@@ -166,7 +168,7 @@ def test_how_often_a_change_is_found_where_there_is_none():
 
 @pytest.mark.parametrize("metric", ["accuracy", "mcc"])
 def test_a_user_of_both_periods_is_one_user(metric, run):
-    """The variance of the difference, from what each user moves in both periods together."""
+    """Compute the variance of the difference from the sum of influences of each user."""
     rng = np.random.default_rng(2)
     user = rng.integers(0, 40, 800)
     skill = rng.random(40)
@@ -205,5 +207,5 @@ def test_clusters_of_one_row_are_rows():
     plain, clustered = log.mcc.drift(**periods), log.mcc(cluster="row").drift(**periods)
     for name in ("f1_macro_before", "f1_macro_after", "diff"):
         assert clustered[name].item() == pytest.approx(plain[name].item(), rel=1e-12)
-    # A cluster is not in both periods, so that there is no covariance.
+    # No cluster is in both periods, so there is no covariance.
     assert clustered["diff_se"].item() == pytest.approx(plain["diff_se"].item(), rel=1e-9)

@@ -1,4 +1,4 @@
-"""`worst`: the slices that fall behind the rest, by looking at each."""
+"""`worst`: compare its list with a direct search that tests every slice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEYS = ("a", "b", "c")
 
 
 def log_of(seed: int, rows: int = 3000, wrong: float = 0.35) -> pl.DataFrame:
-    """A log with a bad slice of one key, and one of two; `wrong` is how often they are."""
+    """A log with two bad slices, of one key and of two; `wrong` is the error rate of the first."""
     rng = np.random.default_rng(seed)
     keys = {name: rng.integers(0, 4, rows) for name in KEYS}
     gold = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
@@ -47,7 +47,7 @@ def table_of(rows) -> Counter:
 
 
 def proportion(table: Counter, labels: int, end: int) -> tuple[float, float] | None:
-    """A score as a proportion of so many rows, by its limit: 1 is the upper one."""
+    """A score as a proportion of n rows, and n, from its lower (`end` 0) or upper (1) limit."""
     sides = [{pair[side] for pair in table} for side in (0, 1)]
     if min(map(len, sides)) < 2 or not sides[0] & sides[1]:
         return None
@@ -60,7 +60,7 @@ def proportion(table: Counter, labels: int, end: int) -> tuple[float, float] | N
 
 
 def p_of(part: Counter, rest: Counter, labels: int) -> float | None:
-    """The p-value of the ratio of likelihoods; 1 if the part is not behind, None if unknown."""
+    """The p-value of the likelihood ratio; 1 if the part is not behind, None if unknown."""
     both = proportion(part, labels, 1), proportion(rest, labels, 0)
     if None in both:
         return None
@@ -76,7 +76,7 @@ def p_of(part: Counter, rest: Counter, labels: int) -> float | None:
 
 
 class Search:
-    """The same by its definition: every slice is a set of rows, and nothing is left out early."""
+    """The search by its definition: every slice is a set of rows, and no slice is skipped."""
 
     def __init__(self, log: pl.DataFrame, method: str, depth: int, min_n: int) -> None:
         self.rows = log.rows(named=True)
@@ -110,7 +110,7 @@ class Search:
         return 0.05 * listed / self.tests / harmonic
 
     def left(self, one, others) -> float:
-        """The p-value of what is left of a slice without some others, or within those it is of."""
+        """The p-value of a slice without the rows of others, within the others that contain it."""
         part, whole = self.slices[one], self.everything
         for other in others:
             if part <= self.slices[other]:
@@ -149,14 +149,14 @@ class Search:
 
 
 def worst_of(log: pl.DataFrame, method: str, depth: int = 2, min_n: int = 30) -> dict:
-    """{slice: numbers} of those that are listed."""
+    """The listed slices: {slice: numbers}."""
     search = Search(log, method, depth, min_n)
     found = search.listed()
     overall = float(exact(search.table(search.everything)))
     ranked = sorted(found.values())
     adjusted = {}
     for p in found.values():
-        # The least level at which a list as long as the rank of any larger one holds.
+        # The least level at which the list holds, cut after the slice or after a later one.
         ranks = [(other, rank) for rank, other in enumerate(ranked, 1) if other >= p]
         adjusted[p] = min(other * 0.05 / search.bar(rank) for other, rank in ranks)
     numbers = {}
@@ -196,7 +196,7 @@ def test_it_is_what_looking_at_each_slice_finds(run, seed, method):
 
 
 def overlapping(seed: int, rows: int = 3000) -> pl.DataFrame:
-    """Three bad slices of two keys that overlap, and a worse part of a bad one."""
+    """Three overlapping bad slices of two keys, and a bad slice with a part that is worse."""
     rng = np.random.default_rng(seed)
     keys = {name: rng.integers(0, 4, rows) for name in KEYS}
     a, b, c = keys.values()
@@ -212,7 +212,7 @@ def overlapping(seed: int, rows: int = 3000) -> pl.DataFrame:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_slice_is_listed_once_by_its_reason(seed):
-    """Slices that overlap are each a row, and their parts and wholes are none."""
+    """Overlapping bad slices are listed; slices that only contain them or lie in them are not."""
     log = overlapping(seed)
     planted = {
         (("a", 1), ("b", 1)),
@@ -234,7 +234,7 @@ def test_three_keys_are_crossed_if_asked_for():
 
 
 def test_the_difference_is_that_of_by(run):
-    """Of each slice with its rest, both counted by a filter."""
+    """Compare each slice with its rest; `drift` gets both by a filter."""
     log = log_of(1)
     answer = run(log, lambda log: log.mcc.worst(*KEYS, ci=0.9, rank="gap", bins=None))
     assert answer["diff_high"].is_sorted()
@@ -276,7 +276,7 @@ def test_a_null_is_a_value_and_not_all_values(run):
 
 @pytest.mark.parametrize("most", [20, 10**17])
 def test_the_score_of_the_rest_is_that_of_what_is_left(most):
-    """By which slices are sorted out before they are tested: from sums over their classes."""
+    """The score of the rest, from sums over classes, decides which slices are tested."""
     rng = np.random.default_rng(3)
     rows = [(key, gold, pred) for key in "xyz" for gold in range(4) for pred in range(4)]
     n = rng.integers(0, most, len(rows)).tolist()
@@ -298,7 +298,7 @@ def test_the_score_of_the_rest_is_that_of_what_is_left(most):
 
 @pytest.mark.parametrize("parts", [[0.1, 0.2], [0.3, -5e-17]], ids=["less", "more"])
 def test_what_rounding_leaves_of_floats_is_nothing(parts):
-    """Else the rest of a slice would have labels that it has not."""
+    """Otherwise the rest of a slice would get labels that do not occur in it."""
     counts = pl.DataFrame({"key": "x", "gold": 1, "pred": 1, "n": [0.3]})
     log = cut(counts.mcc(weight="n"), ["key"], answers=())
     pair = {"key:key": "x", "gold": 1, "pred": 1, "n_null": 0.0}
@@ -341,7 +341,7 @@ rows = st.lists(
 
 @given(rows=rows, times=st.integers(1, 30))
 def test_it_holds_on_any_log(rows, times):
-    """What is reported is behind; no slice is looked at twice."""
+    """Every listed slice is behind, and no slice is tested twice."""
     schema = {"a": pl.String, "b": pl.String, "gold": pl.Int8, "pred": pl.Int8}
     log = pl.DataFrame(rows * times, schema=schema, orient="row")
     answer = log.mcc.worst("a", "b", min_n=1, correction="bonferroni")
@@ -373,7 +373,7 @@ def test_options_that_make_no_sense(keys, options, message):
 
 
 def test_of_a_slice_of_all_rows_no_rest_is_tested_whatever_the_order():
-    """Floats that are added up and taken away again leave something that is no rest."""
+    """Adding floats up and subtracting them again leaves a remainder, which is not a rest."""
     rng = random.Random(3)
     rows = [
         {
@@ -395,7 +395,7 @@ def test_of_a_slice_of_all_rows_no_rest_is_tested_whatever_the_order():
 
 @pytest.mark.parametrize("metric", ["accuracy", "f1_macro", "recall", "fnr"])
 def test_the_slices_that_fall_behind_in_any_metric(metric):
-    """What is listed is what two logs, the slice and the rest, say of each other."""
+    """The numbers of a listed slice equal those of `drift` between the rest and the slice."""
     rng = np.random.default_rng(4)
     gold = rng.integers(0, 2, 6000)
     country, device = rng.integers(0, 5, 6000), rng.integers(0, 4, 6000)
@@ -423,7 +423,7 @@ def test_metrics_of_pairs_are_refused():
 
 
 def test_rows_of_one_cluster_are_as_good_as_one():
-    """A log written four times over, each row a cluster, says no more than the log."""
+    """A log repeated four times, with each original row as a cluster, has no more evidence."""
     log = overlapping(2, rows=1600).with_row_index("id")
     alone = log.mcc.worst(*KEYS, min_n=25, correction="by")
     copies = pl.concat([log] * 4)
@@ -431,7 +431,7 @@ def test_rows_of_one_cluster_are_as_good_as_one():
     assert not alone.is_empty()
     same = ["keys", *KEYS, "mcc", "mcc_rest", "confused", "n_tested"]
     assert_frame_equal(clustered.select(same), alone.select(same))
-    # Of few clusters the p-value is Student's. And the limits of four times the rows are nearer.
+    # With few clusters the p-value is Student's. With four times the rows the limits are closer.
     for n, of_rows, p in zip(alone["n"], alone["p_value"], clustered["p_value"], strict=True):
         assert p == pytest.approx(2 * t.sf(norm.isf(of_rows / 2), n - 1), rel=0.1)
     assert clustered["diff_high"].to_list() == pytest.approx(alone["diff_high"].to_list(), rel=0.02)
@@ -445,7 +445,7 @@ def test_rows_of_one_cluster_are_as_good_as_one():
 
 @pytest.mark.parametrize("metric", ["mcc", "f1_macro"])
 def test_clusters_that_are_bad_by_themselves_make_no_bad_slice(metric):
-    """A few users are bad; rows would say that any slice in which they are many is."""
+    """A few users are bad. Without clusters, every slice with many of their rows looks bad."""
     rng = np.random.default_rng(7)
     user = rng.integers(0, 60, 6000)
     country = (user * 7) % 11
@@ -506,7 +506,7 @@ def test_numbers_and_times_are_found_without_preparation(run):
     found = {row["keys"]: row for row in answer.rows(named=True)}
     assert answer.height <= 3
     above = int(found["age"]["age"].removeprefix("above "))
-    assert 58 <= above <= 69  # the tenths next to 63
+    assert 58 <= above <= 69  # the deciles next to 63
     assert found["age"]["n"] == (log["age"] > above).sum()
     both = found["at, country"]
     assert (both["at"].split()[0], both["country"]) == ("from", "FR")
@@ -528,8 +528,20 @@ def test_the_confusion_that_costs_most():
         assert share == pytest.approx((dogs["pred"] == "fox").mean())
 
 
+def test_a_label_without_rows_in_a_slice_has_no_confusion_there():
+    rng = np.random.default_rng(0)
+    place = rng.choice(["in", "out"], 3000)
+    gold = np.where(place == "out", rng.choice(["a", "b"], 3000), rng.choice(["a", "b", "z"], 3000))
+    is_wrong = rng.random(3000) < np.where(place == "out", 0.4, 0.05)
+    pred = np.where(is_wrong, np.where(gold == "a", "b", "a"), gold)
+    log = pl.DataFrame({"place": place, "gold": gold, "pred": pred})
+    [row] = log.mcc.worst("place").rows(named=True)
+    assert (row["place"], row["confused_gold"] in {"a", "b"}) == ("out", True)
+    assert 0.3 < row["confused"] < 0.5
+
+
 def test_a_key_that_another_one_tells_adds_nothing():
-    """A city is of one country, and a code is one of names: each slice is looked at once."""
+    """If one key determines another, as city determines country, each slice is tested once."""
     log = log_of(0).with_columns(half=pl.col("a") // 2, name="v" + pl.col("a").cast(str))
     answer = log.mcc.worst("a", "half", depth=2, bins=None, verdicts=True)
     assert answer.height == answer["n_tested"][0] == 4 + 2
@@ -571,7 +583,7 @@ def noise(rows: int = 2000) -> pl.DataFrame:
 
 @pytest.mark.parametrize("cluster", ["key", pl.lit(1).alias("one"), "two"], ids=str)
 def test_few_clusters_tell_little(cluster):
-    """A slice of one cluster has no p-value; of two it has Student's t with one degree."""
+    """A slice of one cluster has no p-value; a slice of two has Student's t with one degree."""
     assert noise().mcc(cluster=cluster).worst("key", "other").is_empty()
 
 
@@ -615,7 +627,7 @@ def test_a_counts_table_is_cut_as_its_log_is():
 
 
 def test_two_runs_say_the_same():
-    """Also which of two keys that are equal is named, and in which order the others come."""
+    """The choice between two equal keys and the order of the other slices are stable too."""
     log = log_of(1).with_columns(twin="a")
     first = log.mcc.worst("a", "twin", "b", verdicts=True)
     assert first.filter(pl.col("verdict") == "listed")["keys"][0] == "a"

@@ -1,0 +1,81 @@
+"""Which columns of a frame look like labels, by name and dtype: for the error of a first call."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterator
+
+import polars as pl
+
+from polars_mcc._log import defaults
+from polars_mcc._log.labels import dtype_of_labels
+
+# Words in the name of a column, the surest first.
+_GOLD = (
+    {"gold", "true", "truth", "groundtruth", "ytrue", "actual", "actuals", "expected"},
+    {"label", "labels", "target", "targets"},
+    {"y", "class", "category", "reference", "annotation", "answer", "outcome", "ytest"},
+)
+_PRED = (
+    {"pred", "preds", "prediction", "predictions", "predicted", "predict", "ypred"},
+    {"yhat", "hat", "output", "guess", "estimate"},
+)
+# Last words of columns that describe a prediction and are no label.
+_NO_LABEL = {"id", "score", "scores", "prob", "probs", "proba", "probability", "probabilities"}
+_NO_LABEL |= {"confidence", "logit", "logits", "time", "timestamp", "ts", "at", "date", "version"}
+# Options that name columns.
+_COLUMNS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
+
+
+def likely(schema: pl.Schema, **known: object) -> dict[str, str | list[str]]:
+    """The columns that are probably `gold` and `pred`. Roles that are `known` are left out.
+
+    A role without a likely column has "...". `pred` is a list if several columns look alike.
+    """
+    given = [known[role] for role in _COLUMNS if role in known]
+    listed = [name for one in given for name in (one if isinstance(one, (list, tuple)) else [one])]
+    taken = {name for name in listed if isinstance(name, str)}
+    names = [name for name in schema if name not in taken]
+    preds = next((found for words in _PRED if (found := _named(names, words))), [])
+    true = _named(names, _GOLD[0])  # such as "expected_output"
+    preds = [name for name in preds if name not in true]
+    guesses = {name for words in _PRED for name in _named(names, words)}.difference(true)
+    golds = [name for words in _GOLD for name in _named(names, words) if name not in guesses]
+    if defaults.GOLD in schema:
+        known = {"gold": defaults.GOLD, **known}
+    if "pred" in known or "score" in known or defaults.PRED in schema:
+        return {"gold": [*golds, "..."][0]}
+    pairs = [
+        (gold, [name for name in preds if _are_comparable(schema, gold, name)])
+        for gold in ([known["gold"]] if "gold" in known else golds)
+    ]
+    alone = ("...", preds or ["..."]) if not pairs else (pairs[0][0], ["..."])
+    gold, found = next(filter(operator.itemgetter(1), pairs), alone)
+    pred = found[0] if len(found) == 1 else found
+    return {"pred": pred} if "gold" in known else {"gold": str(gold), "pred": pred}
+
+
+def _named(names: list[str], wanted: set[str]) -> list[str]:
+    """The names that have one of these words: first those that have no other word."""
+    found = [name for name in names if wanted.intersection(_words(name))]
+    return sorted(found, key=lambda name: [*_words(name)][-1] not in wanted)
+
+
+def _words(name: str) -> Iterator[str]:
+    """The words of a name, in `snake_case` or `camelCase`, and all of them as one."""
+    words = [word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)]
+    if words and words[-1] not in _NO_LABEL:
+        yield from [*words, "".join(words)]
+
+
+def _are_comparable(schema: pl.Schema, gold: object, pred: str) -> bool:
+    """Whether the labels of two columns can be equal: unknown, and so true, for an expression."""
+    if not isinstance(gold, str):
+        return True
+    columns = [(name, schema[name]) for name in (gold, pred)]
+    try:
+        dtype_of_labels(columns)
+    except pl.exceptions.SchemaError:
+        return False
+    return True
