@@ -1,4 +1,4 @@
-"""Is a new model better than the old one, and in which slices? On the same rows, in one scan.
+"""Compare models on the same rows: is a new model better than the old one, and in which slices?
 
 python examples/compare_models.py
 """
@@ -13,12 +13,13 @@ DATA = Path(__file__).parent.parent / "data"
 
 log = pl.scan_parquet(DATA / "digits.parquet")
 
-# Above 0: better than the baseline. Corrected for the six comparisons that are made.
+# The baseline (a) is the first model. Another model (b) is better where diff is above 0.
+# p_adjusted is corrected for the number of comparisons, which is six here.
 compared = log.mcc(pred=["logistic", "knn", "bayes"]).compare("ink_band").collect()
 print(compared.select("ink_band", "model", "mcc_a", "mcc_b", "diff", "diff_low", "diff_high"))
 print(compared.filter(pl.col("p_adjusted") < 0.01).select("ink_band", "model", "p_adjusted"))
 
-# Two logs of the same rows: join them on what tells the rows apart.
+# Two logs of the same rows: join them on the column that identifies a row.
 old = log.select("row", "gold", pred="logistic")
 new = log.select("row", pred="knn")
 joined = old.join(new, on="row", suffix="_new")

@@ -1,6 +1,8 @@
-"""A chart of each kind, of the shipped data.
+"""Draw one chart of each kind from the shipped data.
 
 python examples/draw_charts.py FOLDER
+
+Without FOLDER, the script builds the charts and saves none.
 """
 
 import sys
@@ -15,7 +17,7 @@ DATA = Path(__file__).parent.parent / "data"
 digits = pl.read_parquet(DATA / "digits.parquet")
 tumours = pl.read_parquet(DATA / "breast_cancer.parquet")
 
-slices = digits.mcc.by(each("ink_band", "fold", total=True), ci=0.95)
+slices = digits.mcc.by(each("confidence_band", "ink_band", total=True), ci=0.95)
 compared = digits.mcc(pred=["logistic", "knn", "bayes"]).compare("ink_band")
 windows = digits.mcc.by("ink_band", trailing("day", "14d", every="7d"), ci=0.95)
 charts: dict[str, alt.LayerChart] = {

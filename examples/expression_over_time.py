@@ -1,4 +1,4 @@
-"""The score as an expression: beside other aggregations, in windows of time.
+"""Use the score as an expression: beside other aggregations, and in windows of time.
 
 python examples/expression_over_time.py
 """

@@ -1,4 +1,4 @@
-"""Which slices fail? All keys and their pairs, each slice listed once, by its reason.
+"""Find the slices that fail, among all values of the keys and all pairs of values.
 
 python examples/find_bad_slices.py
 """
@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_mcc import each
 
-# A log in which the model is bad for tablets in Brazil and, less so, for all old versions.
+# A log with two planted failures: tablets in Brazil, and, less severe, version 1.9.
 rng = np.random.default_rng(0)
 rows = 30_000
 country = rng.choice(["BR", "DE", "FR", "IN", "US"], rows)
@@ -32,21 +32,21 @@ log = pl.DataFrame(
     }
 )
 
-# Each key alone, in the form that charts take.
+# Score the values of each key. With long=True, all keys share the columns slice and value.
 keys = ["country", "device", "version", "browser"]
 print(log.mcc.by(each(*keys, total=True), long=True))
 
-# All slices of up to two keys, each with the rest of the log. Those that are bad because another
-# is, finer or coarser, are not listed: what is left is what was planted.
+# Compare each slice of one or two keys with the rest of the log. Tablets in Brazil lower the score
+# of all tablets and of all of Brazil: worst lists only the slice that is the reason.
 worst = log.mcc.worst(*keys, long=True)
 print(worst.select("slice", "value", "n", "mcc", "mcc_rest", "diff_high", "loss"))
 
-# The shipped data, with numbers and days as they are: of the digits written with little ink in the
-# last week, fours are taken for eights.
+# The shipped data: worst splits numbers into ranges, and days into weeks. In one week, the model
+# predicts 8 for two thirds of the fours that have little ink.
 digits = pl.scan_parquet(Path(__file__).parent.parent / "data" / "digits.parquet")
 found = digits.mcc.worst("ink", "day", "fold", long=True)
 print(found.select("slice", "value", "n", "mcc", "mcc_rest", "^confused.*$").collect())
 
-# Nothing found is an answer too: what was looked at, and how near the nearest is.
+# No slice of these keys fails. verdicts=True shows every slice that was tested, and its p-value.
 looked = digits.mcc.worst("ink_band", "fold", long=True, verdicts=True)
 print(looked.select("slice", "value", "n", "mcc", "p_adjusted", "verdict").head(3).collect())

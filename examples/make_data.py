@@ -2,8 +2,8 @@
 
     python examples/make_data.py --out data
 
-Deterministic: fixed folds, fixed seeds, models without randomness. The same versions of
-scikit-learn, NumPy and Polars give the same bytes; see data/README.md.
+The folds have a fixed seed, and the models are not random. The same versions of scikit-learn,
+NumPy and Polars write the same bytes. See data/README.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FIRST_DAY = dt.date(2026, 3, 2)
 
 
 def predictions(features: np.ndarray, gold: np.ndarray) -> pl.DataFrame:
-    """A row per example, in the order of the data set."""
+    """Predict each row by models that were not trained on it. Rows keep their order."""
     fold = np.empty(len(gold), dtype=np.int8)
     for number, (_, held_out) in enumerate(FOLDS.split(features, gold)):
         fold[held_out] = number
@@ -67,7 +67,7 @@ def predictions(features: np.ndarray, gold: np.ndarray) -> pl.DataFrame:
 
 
 def thirds(values: np.ndarray, labels: list[str]) -> pl.Series:
-    """Which third of the data set a value is in."""
+    """Label each value by the third of the data set that it is in."""
     breaks = np.quantile(values, [1 / 3, 2 / 3])
     return pl.Series(np.searchsorted(breaks, values)).replace_strict(
         [0, 1, 2], labels, return_dtype=pl.Enum(labels)

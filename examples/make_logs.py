@@ -1,11 +1,11 @@
-"""Generate a large prediction log as Parquet, hive-partitioned by day, with bad slices.
+"""Generate a large prediction log as Parquet, with one folder per day and some bad slices.
 
     python examples/make_logs.py --rows 50_000_000 --out logs --labels string
 
-Two models answer: `pred`, right in about 90 % of the rows, and `challenger`, in about 92 %.
-In the slices planted below `pred` is right in about 55 %. A day is a folder
-`day=2026-01-01`, its files hold at most a million rows, and memory stays flat. The same
-arguments give the same rows.
+The log has two models: `pred` is right in about 90 % of the rows, and `challenger` in about
+92 %. In the slices of PLANTED, `pred` is right in about 55 %. The folder of a day is called
+`day=2026-01-01`. A file has at most a million rows, so memory does not grow with the log. The
+same arguments give the same rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PLANTED = {
 def file_of(
     n: int, day: dt.date, dtype: pl.DataType, rng: np.random.Generator, *, is_last_day: bool
 ) -> pl.DataFrame:
-    """`n` rows of one day."""
+    """Make `n` rows of one day."""
     classes = 2 if dtype == pl.Boolean else len(ANIMALS)
     share = 1 / np.arange(1, classes + 1)
     gold = rng.choice(classes, n, p=share / share.sum())
@@ -82,7 +82,7 @@ def labelled(codes: np.ndarray, dtype: pl.DataType) -> pl.Series:
 
 
 def files(rows: int, days: int) -> Iterator[tuple[dt.date, int, int]]:
-    """The day, number and size of each file: days of one size, in files of one size."""
+    """Yield the day, number and size of each file. All days have about the same size."""
     for day in range(days):
         of_day = rows * (day + 1) // days - rows * day // days
         parts = math.ceil(of_day / ROWS_PER_FILE)

@@ -1,4 +1,4 @@
-"""Keep the counts of each day, and score any span of days without their logs.
+"""Keep the counts of each day, and score any range of days without reading the logs again.
 
 python examples/merge_counts.py
 """
@@ -17,14 +17,15 @@ log = pl.scan_parquet(DATA / "digits.parquet")
 today = dt.date(2026, 3, 31)
 
 with tempfile.TemporaryDirectory() as folder:
-    # Once a night: a row per (day, ink_band, gold, pred) in place of the day's rows.
+    # Once a night: store one row per (day, ink_band, gold, pred), with its count n.
     stored = Path(folder) / "counts.parquet"
     log.filter(pl.col("day") < today).mcc.counts("day", "ink_band").sink_parquet(stored)
 
-    # At any time: the stored counts and today's are one log, in which a row weighs n.
+    # At any time: concatenate the stored counts and the counts of today. weight="n" tells that
+    # a row of the counts stands for n rows of the log.
     new = log.filter(pl.col("day") == today).mcc.counts("day", "ink_band")
     counts = pl.concat([pl.scan_parquet(stored), new])
     print(counts.mcc(weight="n").by("ink_band").collect())
 
-    # The same scores, from the rows.
+    # The rows give the same scores.
     print(log.mcc.by("ink_band").collect())

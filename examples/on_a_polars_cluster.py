@@ -1,9 +1,9 @@
-"""The same query on Polars' own cluster: Polars Cloud, or one of your machines.
+"""Run a query on a Polars cluster: in Polars Cloud, or on your own machines.
 
     python examples/on_a_polars_cluster.py "s3://bucket/logs/*.parquet" s3://bucket/scores/
 
-runs it there, with `pip install polars-cloud` and a workspace. Without arguments, the query is
-sent to another process, as it would be to a cluster: that has Polars, and no polars_mcc.
+The cluster needs `pip install polars-cloud` and a workspace. Without arguments, the script sends
+the query to another process, as it would to a cluster. A worker needs Polars, not polars_mcc.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ assert "polars_mcc" not in sys.modules
 
 
 def on_a_cluster(logs: str, scores: str) -> None:
-    """Workers count their files, exchange counts, and write the answer."""
+    """Workers count their files, exchange the counts, and write the answer."""
     query = pl.scan_parquet(logs).mcc.by("country", "device", ci=0.95)
     query.remote().distributed().sink_parquet(scores).await_result()
     print(pl.read_parquet(f"{scores}*.parquet"))
@@ -38,7 +38,7 @@ def in_another_process() -> None:
     with tempfile.TemporaryDirectory() as folder:
         plan = Path(folder, "plan.bin")
         query.serialize(plan)
-        print(f"{plan.stat().st_size} bytes, mcc and its interval in another process:", flush=True)
+        print(f"Another process runs the plan of {plan.stat().st_size} bytes:", flush=True)
         command = [sys.executable, "-c", WORKER, str(plan)]
         done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")  # noqa: S603
         print(done.stdout)

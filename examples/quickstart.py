@@ -16,10 +16,10 @@ log = pl.scan_parquet(DATA / "digits.parquet")
 print(log.mcc.score().collect())
 print(log.mcc.by("ink_band").collect())
 
-# Keys are columns or expressions; two of them are crossed.
+# Keys are columns or expressions. Two keys make a slice for each pair of values.
 is_early = (pl.col("day") < pl.date(2026, 3, 17)).alias("is_early")
 print(log.mcc.by("confidence_band", is_early).collect())
 
-# Which digits are missed, and for what are they taken?
+# Which digits does the model miss, and what does it predict instead?
 print(log.mcc.classes().collect())
 print(log.mcc.confusion(labels=list(range(10))).collect())

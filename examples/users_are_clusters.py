@@ -1,4 +1,4 @@
-"""Rows of one user are not independent: how much wider an interval is that knows it.
+"""Account for rows of the same user: they are not independent, so the interval is wider.
 
 python examples/users_are_clusters.py
 """
@@ -8,7 +8,7 @@ import polars as pl
 
 import polars_mcc  # noqa: F401 - registers the namespace
 
-# 300 users with about 20 predictions each. The model is good for some and bad for others.
+# 300 users with about 20 predictions each. The model is good for some users and bad for others.
 rng = np.random.default_rng(0)
 rows = rng.poisson(20, 300)
 user = np.repeat(np.arange(300), rows)
@@ -24,5 +24,5 @@ print(as_users)
 
 times = as_users["mcc_se"].item() / as_rows["mcc_se"].item()
 effective = as_rows["n"].item() / times**2
-print(f"the standard error is {times:.2f} times as large: {log.height} rows of 300 users tell as")
-print(f"much as {effective:.0f} rows of as many users would")
+print(f"With users as clusters, the standard error is {times:.2f} times as large.")
+print(f"{log.height} rows of 300 users tell as much as {effective:.0f} independent rows.")

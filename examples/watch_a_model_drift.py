@@ -1,4 +1,4 @@
-"""Is the model getting worse? Trailing windows from daily counts, and two periods compared.
+"""Watch a model drift: score windows of time, compare two periods, and stop a bad release.
 
 python examples/watch_a_model_drift.py
 """
@@ -12,7 +12,7 @@ import polars as pl
 import polars_mcc
 from polars_mcc import trailing
 
-# Eight weeks; from the sixth on, the model is worse in France.
+# Eight weeks of predictions. From the sixth week on, the model is worse in France.
 rng = np.random.default_rng(0)
 rows = 40_000
 day = rng.integers(0, 56, rows)
@@ -29,17 +29,17 @@ log = pl.DataFrame(
     }
 )
 
-# The score of the seven days that end with each day: the rows are read once, and the counts
-# of each day are used seven times.
+# A window is the seven days that end with a day. Rows are counted once per day, and the counts of
+# a day are used in seven windows. Sundays are printed.
 weekly = log.mcc.by("country", trailing("day", "7d", every="1d"), ci=0.95)
 print(weekly.filter(pl.col("day").dt.weekday() == 7).drop("mcc_se", "n_null"))
 
-# What has changed since the release, in each country, and is it more than chance?
+# Did the score of a country change with the release, by more than chance?
 release = date(2026, 4, 6)
 change = log.mcc.drift("country", before=pl.col("day") < release, after=pl.col("day") >= release)
 print(change.select("country", "mcc_before", "mcc_after", "diff_low", "diff_high", "p_adjusted"))
 
-# A gate, in a pipeline or a test: the counts of before are the baseline.
+# A gate for a pipeline or a test. The baseline is the counts of the rows before the release.
 baseline = log.filter(pl.col("day") < release).mcc.counts("country")
 try:
     log.filter(pl.col("day") >= release).mcc.check("country", no_worse_than=baseline, ci=0.95)

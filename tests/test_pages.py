@@ -1,0 +1,106 @@
+"""The README and the pages of examples/: every block runs, and what they list is complete."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import duckdb
+import pages
+import polars as pl
+import pytest
+from benchmarks import peers
+from polars.testing import assert_frame_equal
+
+import polars_mcc
+from polars_mcc._shell import command
+
+README = pages.README.read_text("utf-8")
+GUIDE = {path.stem: path.read_text("utf-8") for path in pages.GUIDE.glob("*.md")}
+
+
+@pytest.mark.parametrize("path", pages.PAGES, ids=[path.name for path in pages.PAGES])
+def test_blocks_run_and_show_what_they_print(path):
+    if path == pages.NEEDS_PYARROW:
+        pytest.importorskip("pyarrow")
+    page = path.read_text("utf-8")
+    assert pages.filled(page).splitlines() == page.splitlines()
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 200
+
+
+def test_shell_blocks_are_the_three_that_ci_runs():
+    """`.ci/run` reads them from here and runs them in fresh virtual environments."""
+    main_job, tests, report = pages.blocks("sh")
+    assert "polars-mcc by data/" in main_job
+    assert "pytest" in tests
+    assert len(report.splitlines()) == 2
+    assert "polars-mcc report data/" in report
+
+
+def test_the_sql_of_duckdb_gives_the_scores(monkeypatch):
+    monkeypatch.chdir(pages.ROOT)
+    expected = pl.read_parquet("data/digits.parquet").mcc.by("fold")
+    [query] = pages.blocks("sql", pages.GUIDE / "moving_here.md")
+    found = pl.DataFrame(duckdb.sql(query).fetchall(), schema=["fold", "n", "mcc"], orient="row")
+    assert_frame_equal(found, expected.drop("n_null"), check_dtypes=False, rel_tol=1e-12, abs_tol=0)
+
+
+def test_the_table_of_lost_digits():
+    """The columns of polars_mcc, and of the peers whose version in the table is installed."""
+
+    def columns(lines: list[str]) -> dict[str, tuple[str, ...]]:
+        rows = [re.split(r" \| ", line.removeprefix("| ").removesuffix(" |")) for line in lines]
+        return {header: tuple(cells) for header, *cells in zip(*rows, strict=True)}
+
+    page = GUIDE["exactness_and_edges"]
+    first = page.index("| counts | exact | polars_mcc |")
+    shown = columns(page[first:].split("\n\n", 1)[0].split("\n"))
+    found = columns(peers.markdown())
+    assert shown["polars_mcc"] == shown["exact"]
+    assert len(shown.keys() & found.keys()) >= 3
+    assert {name: shown.get(name, cells) for name, cells in found.items()} == found
+
+
+def test_the_number_of_metrics():
+    number = polars_mcc.metrics().height
+    assert f"[{number} metrics](examples/guide/choose_metrics.md)" in README
+    assert f"| {number} metrics, your own;" in README
+    assert f"list all {number}." in GUIDE["choose_metrics"]
+
+
+def test_verbs_keys_and_options_are_listed():
+    page = GUIDE["score_your_slices"]
+    for verb in command.VERBS:
+        assert f"log.mcc.{verb}(" in page, verb
+    for option in inspect.signature(polars_mcc.PredictionLog).parameters:
+        assert option == "frame" or f"| `{option}` |" in page, option
+    for word in ("each", "rollup", "cube", "sets", "trailing"):
+        assert f"`{word}(" in page, word
+
+
+def test_every_benchmark_is_listed():
+    scripts = {path.name for path in Path(peers.__file__).parent.glob("*.py")}
+    assert {*re.findall(r"tests/benchmarks/(\w+\.py)", GUIDE["benchmarks"])} == scripts
+
+
+def test_the_folders_for_contributors_are_those_of_the_package():
+    package = Path(polars_mcc.__file__).parent
+    folders = {path.parent.name for path in package.glob("_*/__init__.py")}
+    assert {*re.findall(r"^\| `(_\w+)/`", GUIDE["how_it_works"], re.MULTILINE)} == folders
+
+
+def test_the_names_of_the_glossary_are_those_of_the_code():
+    package = Path(polars_mcc.__file__).parent
+    code = {path.name: path.read_text("utf-8") for path in package.rglob("*.py")}
+    glossary = (pages.ROOT / "examples" / "glossary.md").read_text("utf-8")
+    rows = re.findall(r"^\| \*\*.*\|(.*)\|$", glossary, re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert len(names) > 40
+    text = "\n".join([*code, *(f"{path.name}/" for path in package.glob("_*")), *code.values()])
+    assert [
+        name for name in names if name.split("(")[0].split(".")[-1].strip("=") not in text
+    ] == []
