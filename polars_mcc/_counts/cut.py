@@ -161,13 +161,14 @@ def _models(meaning: Meaning, role: str) -> Columns:
     if found is None and role == "pred":
         msg = (
             "this log has scores and no predicted labels: cut a score at a threshold, as in "
-            "frame.mcc(pred=pl.col('score') >= 0.5), or use curve()"
+            "frame.mcc(pred=pl.col('score') >= 0.5), or in a shell --pred 'score >= 0.5'; "
+            "or use curve"
         )
         raise ValueError(msg)
     if found is None:
         msg = (
             "this log has no score: say which column has the model's score for the positive "
-            "class, as in frame.mcc(score='probability')"
+            "class, as in frame.mcc(score='probability'), or in a shell --score probability"
         )
         raise ValueError(msg)
     return found
@@ -228,7 +229,7 @@ def _check_keys(keys: pl.Schema, answers: Sequence[str]) -> None:
             raise pl.exceptions.SchemaError(msg)
         if name in answers:
             msg = (
-                f"key '{name}' has the name of a column of the answer; "
-                f"rename it, as in pl.col('{name}').alias('{name}_key')"
+                f"key '{name}' has the name of a column of the answer; rename it, as in "
+                f"pl.col('{name}').alias('{name}_key'), or in a shell '{name} AS {name}_key'"
             )
             raise pl.exceptions.DuplicateError(msg)

@@ -118,7 +118,7 @@ class Asked:
 
     def _meant(self, options: Sequence[Option]) -> dict[str, Any]:
         return {
-            option.name: self._value(option, self.typed.get(option.name, option.default))
+            option.name: self._value(option, self.typed.get(option.name, option.default_in_shell))
             for option in options
             if option.role not in {"key", "label"}
         }

@@ -81,8 +81,9 @@ OutReport = Annotated[
 Form = Annotated[
     outputs.Format,
     Parameter(
-        help="The output format. Without this option, the suffix of --out decides. table and "
-        "markdown round numbers; the other formats keep every digit.",
+        help="The output format. Without this option, the suffix of --out decides. table leaves "
+        "out the details of a difference, wide has every column. table, wide and markdown round "
+        "numbers; the other formats keep every digit.",
         name="--format",
     ),
 ]
@@ -131,13 +132,22 @@ VERBS: Mapping[str, Callable[..., Any]] = {
 }
 """The verbs that are commands: every verb that takes a Polars frame."""
 
+_DETAILS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("compare", "contrast", "drift"), ("diff_se", "p_value")),
+    "worst": (
+        *("p_value", "loss", "n_tested", "n_untested"),
+        *("confused_gold", "confused_pred", "confused", "confused_rest"),
+    ),
+}
+"""The columns that a table leaves out, so that it fits a terminal. No key has such a name."""
+
 
 def _asked(
     asked: Asked,
     *,
     out: Out = None,
     form: Form = "table",
-    as_text: Callable[[pl.DataFrame], str] | None = None,
+    as_text: Callable[[pl.DataFrame], str] = table,
     shown: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
 ) -> None:
     """Write the answer of a verb to a file, or print it; `shown` selects what to print or write."""
@@ -145,7 +155,11 @@ def _asked(
     if out is None:
         answer = shown(asked.collect("", asked.answer))
         _say_what_is_not_read(asked.found)
-        _print(answer, form, as_text or table)
+        details = _DETAILS.get(asked.verb.__name__, ()) if form == "table" else ()
+        brief = answer.drop(details)
+        _print(brief, form, as_text)
+        if left_out := answer.width - brief.width:
+            say(f"{left_out} more column{'s' * (left_out > 1)}: --format wide")
         return
     form = outputs.form_of(out, form)
     outputs.check_place(out)
@@ -236,7 +250,7 @@ _TOLD_OF_INPUTS: Mapping[Status, str] = {
 
 def _is_store(out: str, form: outputs.Format) -> bool:
     """Whether `out` is a store (a folder or URL), and not a file."""
-    if form != "table":
+    if form not in outputs.IN_TERMINAL:
         return False
     if is_url(out) and Path(out).suffix:
         msg = f"cannot write '{out}': --out is a local file, or the URL of a store without a suffix"
@@ -374,7 +388,7 @@ def _print(
     answer: pl.DataFrame, form: outputs.Format, as_text: Callable[[pl.DataFrame], str]
 ) -> None:
     """Write to the standard output; on a terminal, control characters become escapes."""
-    if form == "table":
+    if form in outputs.IN_TERMINAL:
         show(as_text(answer))
         return
     data = outputs.encoded(answer, form)

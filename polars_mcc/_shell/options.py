@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,10 +57,13 @@ class Option:
 
     @property
     def words(self) -> str:
-        """The text of the parameter in the docstring."""
+        """The text of the parameter in the docstring, in the words of a shell."""
         params = docstring_of(self.verb).params
-        [words] = [one.description for one in params if one.arg_name.lstrip("*") == self.name]
-        return " ".join((words or "").split())
+        [text] = [one.description for one in params if one.arg_name.lstrip("*") == self.name]
+        words = " ".join((text or "").split())
+        if self.default is None:  # None is the option that is left out.
+            return re.sub(r"\bNone: ", "Without it: ", words)
+        return re.sub(r"\bNone\b", "none", words)  # See `_in_shell`.
 
 
 @lru_cache

@@ -14,8 +14,11 @@ import polars.selectors as cs
 
 from polars_mcc._store.places import put
 
-Format: TypeAlias = Literal["table", "csv", "json", "ndjson", "markdown", "parquet"]
-"""The format of an answer. Table and markdown round numbers; the others keep every digit."""
+Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
+"""The format of an answer. Table, wide and markdown round numbers; the others keep every digit."""
+
+IN_TERMINAL = ("table", "wide")
+"""The formats that are drawn for a terminal, not for a file."""
 
 _SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
@@ -27,8 +30,8 @@ _SUFFIXES: dict[str, Format] = {
 
 
 def form_of(out: Path, form: Format) -> Format:
-    """The format of a file: `form`, or the format of the suffix if `form` is "table"."""
-    if form != "table":
+    """The format of a file: `form`, or the format of the suffix if `form` is for a terminal."""
+    if form not in IN_TERMINAL:
         return form
     if out.suffix not in _SUFFIXES:
         msg = f"cannot write '{out}': its name must end in one of {', '.join(_SUFFIXES)}"
@@ -67,7 +70,7 @@ def said_of_disk(what: str) -> Iterator[None]:
 
 
 def encoded(answer: pl.DataFrame, form: Format) -> bytes:
-    """The bytes of an answer in a format other than table."""
+    """The bytes of an answer in a format for files."""
     if form == "parquet":
         file = io.BytesIO()
         answer.write_parquet(file)

@@ -163,7 +163,8 @@ def _baseline_of(log: Described[Any], baseline: IntoColumn | None) -> IntoColumn
     if not others and (baseline is None or model_named(baseline, models) is not None):
         msg = (
             "there is no second model to compare: pass several, as in "
-            "frame.mcc(pred=['old', 'new']), or pass another column as baseline"
+            "frame.mcc(pred=['old', 'new']), or in a shell --pred old --pred new; or pass another "
+            "column as baseline"
         )
         raise ValueError(msg)
     return first if baseline is None else baseline

@@ -738,10 +738,12 @@ def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
         listed = list(default) if isinstance(default, tuple) else [default]
         assert argument.field_info.default == (listed if default and is_list else default)
         repeat = f" Repeat {flag} for several." if is_list else ""
-        assert argument.parameter.help == words[parameter.name] + repeat
         none = {"none"} if parameter.name in {"zero_division", "bins"} else set()  # no default
+        told = words[parameter.name].replace("None", "none") if none else words[parameter.name]
+        told = told.replace("None: ", "Without it: ")
+        assert argument.parameter.help == told + repeat
         assert choices_of(argument.hint) == choices_of(hints[parameter.name]) | none
-        plain = words[parameter.name].replace("`", "")
+        plain = told.replace("`", "")
         assert plain[:40] in shown
     beyond = {*arguments} - {*of_log} - {*of_verb}
     assert beyond <= {"logs", "filter", "out", "form", "checksum", "forget"}
@@ -760,6 +762,56 @@ def test_every_option_of_a_log_reaches_every_command(planted):
         "by", "log.parquet", "--by", "k", "--filter", "k = 9", "--zero-division", "none"
     )
     assert found.is_empty()
+
+
+NEEDED = {
+    "check": (["--min", "0"], {"min": 0}),
+    "compare": (["--baseline", "gold"], {"baseline": "gold"}),
+    "drift": (
+        ["--before", "j = 0", "--after", "j > 0"],
+        {"before": pl.col("j") == 0, "after": pl.col("j") > 0},
+    ),
+    "curve": (["--score", "score"], {}),
+    "best_threshold": (["--score", "score"], {}),
+}
+"""What a verb cannot do without: typed, and in Python."""
+
+
+@pytest.mark.parametrize("name", [name for name in command.VERBS if name != "report"])
+def test_the_defaults_of_a_command_are_those_of_the_verb(name, planted):
+    typed, needed = NEEDED.get(name, ([], {}))
+    log = planted.mcc(score="score") if "--score" in typed else planted.mcc
+    keys = [] if name == "score" else ["k"]
+    by = [word for key in keys for word in ("--by", key)]
+    found = answered(name.replace("_", "-"), "log.parquet", *by, *typed)
+    assert_frame_equal(found, getattr(log, name)(*keys, **needed), check_row_order=False)
+
+
+@pytest.mark.parametrize("name", ["worst", "compare", "contrast", "drift"])
+def test_a_table_leaves_out_the_details_of_a_difference(name, planted):
+    typed, needed = NEEDED.get(name, ([], {}))
+    columns = getattr(planted.mcc, name)("k", **needed).columns
+
+    def shown(*form: str) -> tuple[list[str], str]:
+        done = invoke(name, "log.parquet", "--by", "k", *typed, *form)
+        assert done.exit_code == 0, done.output
+        [heads] = re.findall(r"┌.*┐\n│ (.*) │\n│ --- ", done.stdout)
+        return heads.replace(" ", "").split("┆"), done.stderr
+
+    brief, said = shown()
+    more = len(columns) - len(brief)
+    assert f"polars-mcc: {more} more columns: --format wide\n" in said
+    assert more > 0
+    for column in {*columns} - {*brief}:
+        done = invoke(name, "log.parquet", "--by", f"k AS {column}", *typed)
+        assert f"key '{column}' has the name of a column of the answer" in done.stderr
+    assert {"diff", "diff_low", "diff_high", "p_adjusted", "n_null"} <= {*brief}
+    wide, said = shown("--format", "wide")
+    assert wide == columns
+    assert "more columns" not in said
+    done = invoke(name, "log.parquet", "--by", "k", *typed, "--format", "wide", "--out", "a.csv")
+    assert done.exit_code == 0, done.output
+    assert pl.read_csv("a.csv").columns == columns
 
 
 IS_POLARS_2_0 = pl.__version__.startswith("2.0.")
