@@ -161,14 +161,13 @@ def _models(meaning: Meaning, role: str) -> Columns:
     if found is None and role == "pred":
         msg = (
             "this log has scores and no predicted labels: cut a score at a threshold, as in "
-            "frame.mcc(pred=pl.col('score') >= 0.5), or in a shell --pred 'score >= 0.5'; "
-            "or use curve"
+            "frame.mcc(pred=pl.col('score') >= 0.5), or use `curve`"
         )
         raise ValueError(msg)
     if found is None:
         msg = (
             "this log has no score: say which column has the model's score for the positive "
-            "class, as in frame.mcc(score='probability'), or in a shell --score probability"
+            "class, as in frame.mcc(score='probability')"
         )
         raise ValueError(msg)
     return found
@@ -215,8 +214,7 @@ def _is_positive(meaning: Meaning) -> pl.Expr:
     if gold.dtype != pl.Boolean:
         msg = (
             f"gold '{gold.name}' is {gold.dtype}: say which label is positive, as in positive="
-            f"{1 if gold.dtype.is_numeric() else 'fraud'!r}, or make gold Boolean, as in "
-            f"pl.col('{gold.name}') == 'fraud'"
+            f"{1 if gold.dtype.is_numeric() else 'fraud'!r}, or make gold Boolean"
         )
         raise ValueError(msg)
     return gold.expr
@@ -229,7 +227,7 @@ def _check_keys(keys: pl.Schema, answers: Sequence[str]) -> None:
             raise pl.exceptions.SchemaError(msg)
         if name in answers:
             msg = (
-                f"key '{name}' has the name of a column of the answer; rename it, as in "
-                f"pl.col('{name}').alias('{name}_key'), or in a shell '{name} AS {name}_key'"
+                f"key '{name}' has the name of a column of the answer; "
+                f"rename it, as in pl.col('{name}').alias('{name}_key')"
             )
             raise pl.exceptions.DuplicateError(msg)

@@ -222,7 +222,9 @@ def _missing(name: str, schema: pl.Schema, role: str) -> MissingColumn:
     import difflib  # noqa: PLC0415 - for an error alone
 
     def likeness(other: str) -> float:
-        return difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
+        ratio = difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
+        is_part = len(name) > 1 and name.lower() in other.lower()
+        return max(ratio, 0.6) if is_part else ratio
 
     nearest = sorted(schema, key=likeness, reverse=True)
     hint = f"; did you mean '{nearest[0]}'?" if nearest and likeness(nearest[0]) >= 0.6 else "."

@@ -83,13 +83,14 @@ class Described(Generic[FrameT]):
                 or PyArrow, or a narwhals frame. Another engine counts its rows, and Polars does
                 the rest. Columns of another engine are named, not computed.
             gold: The true label.
-            pred: The predicted label, or a list of several models. Labels may be integers,
-                floats, text, Booleans or dates. Gold and pred are compared by value. If a row has
-                several labels, both are lists. None: the column "pred", unless there is a score.
-            score: The model's score for the positive class, a number. A larger score means more
-                positive. It may be a list of several models. Used by `curve` and `best_threshold`.
-            positive: The label of the positive class. All other labels are negative. None: True,
-                if labels are Boolean.
+            pred: The predicted label; of several models, a list. Labels may be integers, floats,
+                text, Booleans or dates, and gold and pred are of one kind. If a row has several
+                labels, both columns have lists. None: the column "pred", unless there is a score.
+            score: The model's score for the positive class, a number; of several models, a list.
+                A larger score means more positive. `curve` and `best_threshold` use it.
+            positive: The positive label, for metrics of one class such as "tpr", and for scores.
+                All other labels are then negative. Other metrics do not change. None: True, if
+                labels are Boolean.
             weight: The number of rows that a row stands for, a frequency: integer or float, not
                 negative. None: 1. A row whose weight is null is not scored.
             sample_weight: The importance of a row, such as a survey weight or a class weight. The

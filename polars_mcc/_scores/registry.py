@@ -224,8 +224,7 @@ def is_positive(
             hint = f"; for all classes, use '{of_all}'" if of_all in _REGISTRY else ""
             msg = (
                 f"metric '{name}' scores one class against the rest: say which label is positive, "
-                "as in frame.mcc(positive='fraud'), or in a shell --positive fraud; "
-                f"the labels are {labels}{hint}"
+                f"as in frame.mcc(positive='fraud'); the labels are {labels}{hint}"
             )
             raise ValueError(msg)
         positive = pl.lit(value=True)

@@ -27,7 +27,8 @@ def summed_up(answer: pl.DataFrame, metric: str, *, has_models: bool) -> tuple[p
     if beyond := (answer["verdict"] == "beyond the list").sum():
         worse += f", and {beyond:,} more that are not listed"
     if explained := (answer["verdict"] == "explained by those listed").sum():
-        worse += f"; {explained:,} more only because of the rows of listed slices"
+        these = "it" if listed.height == 1 else "these"
+        worse += f"; {explained:,} more only because they share rows with {these}"
     looked = f"{number} tested{small}: {worse}"
     nearest = answer.filter(pl.col("verdict") == "not behind").head(1)
     if listed.height or nearest.is_empty():

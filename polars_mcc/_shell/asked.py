@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._log import defaults
@@ -17,7 +18,7 @@ from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import known_labels
 from polars_mcc._shell import inputs
 from polars_mcc._shell.kinds import STORE
-from polars_mcc._shell.options import Option, options_of
+from polars_mcc._shell.options import NONE, Option, options_of
 from polars_mcc._shell.sql import Typed, check_row_by_row, columns_in, where
 from polars_mcc._show.progress import Bar, collect
 from polars_mcc._store.kept import opened
@@ -50,11 +51,17 @@ class Asked:
             self.logs, self.storage_options, expand=is_kept, may_be_gone=self.may_be_gone
         )
 
+    @property
+    def texts(self) -> list[str]:
+        """The texts that were typed: columns, SQL, labels, words."""
+        typed = [self.filter, *self.typed.values()]
+        listed = [one if isinstance(one, list) else [one] for one in typed]
+        return [text for one in listed for text in one if isinstance(text, str)]
+
     def check_rows(self) -> None:
         """Raise a ValueError if SQL uses several rows at once, as files are counted one by one."""
-        typed = [self.typed.get(name) for name in ("keys", "gold", "pred", "weight")]
-        texts = [text for one in typed if one for text in ([one] if isinstance(one, str) else one)]
-        for text in [*texts, *filter(None, [self.filter])]:
+        columns = {name: self.typed.get(name) for name in ("keys", "gold", "pred", "weight")}
+        for text in replace(self, typed=columns).texts:
             check_row_by_row(text)
 
     def of(self, source: pl.LazyFrame) -> Asked:
@@ -124,13 +131,14 @@ class Asked:
         }
 
     def _value(self, option: Option, value: Any) -> Any:  # noqa: ANN401 - of any option
-        if value is None or option.role in {"value", "metric"}:
-            return None if value == "none" else value
-        if option.role == "column" and isinstance(value, list):
-            columns = [self._columns.column(option.flag, text) for text in value]
-            return columns[0] if len(columns) == 1 else columns
+        if value is None or (value == "none" and NONE in get_args(option.hint)):
+            return None
+        if option.role in {"value", "metric"}:
+            return value
         if option.role == "column":
-            return self._columns.column(option.flag, value)
+            texts = value if isinstance(value, list) else [value]
+            columns = [self._columns.column(option.flag, text) for text in texts]
+            return columns[0] if len(columns) == 1 else columns
         if option.role in _OF_TEXTS:
             return _OF_TEXTS[option.role](option.flag, value)
         if option.role == "frame":
@@ -148,6 +156,27 @@ class Asked:
     def answer(self, rows: pl.LazyFrame) -> Any:  # noqa: ANN401 - of any verb
         """The answer of the verb for these rows of the log."""
         return self.verb(self.log.with_frame(rows), *self.keys, **self.options)
+
+    def told_of_texts(self, answer: pl.DataFrame) -> Iterator[str]:
+        """Sentences on keys of text with too many values: ids, and times of a CSV file.
+
+        They are looked for if `worst` has tested few of the slices of `answer`, or none.
+        """
+        tested, untested = answer.select(pl.max("n_tested", "n_untested")).row(0)
+        if tested is not None and untested < 10 * tested:
+            return
+        texts = self.rows.select(self.keys).select(cs.string())
+        if not (names := texts.collect_schema().names()):
+            return
+        values = texts.select(pl.all().approx_n_unique()).collect().row(0)
+        n = texts.select(pl.len()).collect().item()
+        for name, found in zip(names, values, strict=True):
+            if n < found * self.options["min_n"]:
+                yield (
+                    f"key '{name}' is text with about {min(found, n):,} values in {n:,} rows, so "
+                    f"most of its slices are too small. Is it a time? Then use --by "
+                    f"'{name}::DATETIME AS {name}'. Is it an id? Then leave it out."
+                )
 
     @cached_property
     def read(self) -> list[str]:
@@ -204,10 +233,15 @@ def _bar(flag: str, texts: Sequence[str]) -> float | dict[str, float]:
     return bars.get("", bars)
 
 
-def _slice(_: str, texts: Sequence[str]) -> str | dict[str, str]:
+def _slice(flag: str, texts: Sequence[str]) -> str | dict[str, str]:
     """A word, or a slice by its keys, such as country=US."""
     named = dict(text.partition("=")[::2] for text in texts if "=" in text)
-    return named if len(named) == len(texts) else texts[0]
+    if len(named) == len(texts):
+        return named
+    if len(texts) > 1:
+        msg = f"{flag} takes one word, or each key once, as in {flag} country=US {flag} device=pc"
+        raise ValueError(msg)
+    return texts[0]
 
 
 _OF_TEXTS: Mapping[str, Callable[[str, Sequence[str]], object]] = {"bar": _bar, "slice": _slice}

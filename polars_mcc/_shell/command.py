@@ -13,6 +13,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 import cyclopts
 import polars as pl
+import polars.selectors as cs
 from cyclopts import App, Parameter
 from rich.console import Console
 
@@ -28,10 +29,11 @@ from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.keep import kept
 from polars_mcc._shell.keeping import STATUSES, Status
 from polars_mcc._shell.options import Option, docstring_of, examples_of, options_of
+from polars_mcc._shell.spoken import in_shell
 from polars_mcc._shell.terminal import say, show, table, visible_lines
 from polars_mcc._show.progress import Bar
 from polars_mcc._store.places import is_url
-from polars_mcc._verbs.check import CheckError
+from polars_mcc._verbs.check import CheckError, check_positive
 from polars_mcc._version import __version__
 from polars_mcc.prediction_log import PredictionLog
 
@@ -81,9 +83,9 @@ OutReport = Annotated[
 Form = Annotated[
     outputs.Format,
     Parameter(
-        help="The output format. Without this option, the suffix of --out decides. table leaves "
-        "out the details of a difference, wide has every column. table, wide and markdown round "
-        "numbers; the other formats keep every digit.",
+        help="The output format. With table or wide, the suffix of --out decides. The table of "
+        "worst, compare, contrast and drift leaves out some columns; wide shows all. table, wide "
+        "and markdown round numbers; the other formats keep every digit.",
         name="--format",
     ),
 ]
@@ -132,14 +134,17 @@ VERBS: Mapping[str, Callable[..., Any]] = {
 }
 """The verbs that are commands: every verb that takes a Polars frame."""
 
+_OF_DIFFERENCES = ("diff_se", "p_value")
 _DETAILS: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("compare", "contrast", "drift"), ("diff_se", "p_value")),
+    "compare": _OF_DIFFERENCES,
+    "contrast": _OF_DIFFERENCES,
+    "drift": _OF_DIFFERENCES,
     "worst": (
-        *("p_value", "loss", "n_tested", "n_untested"),
-        *("confused_gold", "confused_pred", "confused", "confused_rest"),
+        *("diff", "diff_low", "diff_high", "p_value"),
+        *("confused", "confused_rest", "n_tested", "n_untested"),
     ),
 }
-"""The columns that a table leaves out, so that it fits a terminal. No key has such a name."""
+"""The columns that a table leaves out, by verb."""
 
 
 def _asked(
@@ -151,19 +156,25 @@ def _asked(
     shown: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
 ) -> None:
     """Write the answer of a verb to a file, or print it; `shown` selects what to print or write."""
-    shown = shown or (lambda answer: answer)
+
+    def answered() -> pl.DataFrame:
+        answer = asked.collect("", asked.answer)
+        if asked.typed.get("positive") is not None and asked.log.meaning.preds is not None:
+            check_positive(asked.log, answer.select(cs.float()))
+        return answer if shown is None else shown(answer)
+
     if out is None:
-        answer = shown(asked.collect("", asked.answer))
+        answer = answered()
         _say_what_is_not_read(asked.found)
-        details = _DETAILS.get(asked.verb.__name__, ()) if form == "table" else ()
-        brief = answer.drop(details)
-        _print(brief, form, as_text)
-        if left_out := answer.width - brief.width:
-            say(f"{left_out} more column{'s' * (left_out > 1)}: --format wide")
+        left_out = _details(asked.verb.__name__, answer.columns) if form == "table" else []
+        _print(answer.drop(left_out), form, as_text)
+        if left_out and answer.height:
+            columns = "1 column is" if len(left_out) == 1 else f"{len(left_out)} columns are"
+            say(f"{columns} left out; --format wide shows all")
         return
     form = outputs.form_of(out, form)
     outputs.check_place(out)
-    answer = shown(asked.collect("", asked.answer))
+    answer = answered()
     outputs.write_whole(out, lambda: outputs.encoded(answer, form))
     _say_what_is_not_read(asked.found)
     say(f"{answer.height} rows written to {out}")
@@ -173,10 +184,16 @@ def _asked(
         say(f"{out}: warning: a spreadsheet would run {first!r}{others} as a formula")
 
 
+def _details(verb: str, columns: list[str]) -> list[str]:
+    """The columns that the table of a verb leaves out, but no key: keys come before `n`."""
+    first = next((place for place, name in enumerate(columns) if name in {"n", "n_before"}), 0)
+    return [name for name in columns[first:] if name in _DETAILS.get(verb, ())]
+
+
 def _check(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
     """Print the slices that fail the check, and exit with code 1."""
     try:
-        _asked(asked, out=out, form=form, as_text=_passed)
+        _asked(asked, out=out, form=form, as_text=_passed if form == "table" else table)
     except CheckError as error:
         show(visible_lines(str(error)))
         raise SystemExit(1) from None
@@ -191,6 +208,8 @@ def _worst(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
         metric = registry.one(asked.options["metric"]).name
         found, looked = summed_up(answer, metric, has_models=has_models)
         say(looked)
+        for sentence in asked.told_of_texts(answer):
+            say(sentence)
         shown = answer if has_verdicts else found
         return shown if top is None else shown.head(top)
 
@@ -199,6 +218,7 @@ def _worst(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
         asked.options["top"] = None
     has_verdicts = asked.options["verdicts"]
     asked.options["verdicts"] = True
+    asked.options["long"] |= out is None and form in outputs.IN_TERMINAL
     _asked(asked, out=out, form=form, shown=shown)
 
 
@@ -218,7 +238,7 @@ def _counts(
         _asked(asked, out=None if out is None else Path(out), form=form)
         return
     done_is_kept = "the store keeps what was counted; run it again for the rest"
-    with _refusing(asked.logs, out, done_is_kept):
+    with _refusing(asked.logs, out, asked.texts, done_is_kept):
         asked = replace(asked, may_be_gone=forget)
         with ExitStack() as stack:
 
@@ -284,6 +304,8 @@ def _parameter(option: Option) -> Parameter:
     """The flag, the help and the metavar of an option."""
     several = f" Repeat {option.flag} for several." if option.is_list else ""
     told: dict[str, Any] = {"metavar": _METAVARS.get(option.role)} if _HAS_METAVARS else {}
+    if isinstance(option.default_in_shell, list):
+        told["show_default"] = " ".join
     return Parameter(name=option.flag, help=option.words + several, negative=(), **told)
 
 
@@ -299,8 +321,9 @@ def _made(name: str, run: Callable[..., None]) -> None:
                 say(f"there is no option {log}; use --help to list the options")
                 raise SystemExit(2)
         given = {one.name: typed.pop(one.name) for one in of_shell if one.name in typed}
-        with _refusing(logs, given.get("out")):
-            run(Asked(verb, logs, filter, typed), **given)
+        asked = Asked(verb, logs, filter, typed)
+        with _refusing(logs, given.get("out"), asked.texts):
+            run(asked, **given)
 
     [logs, of_log, _] = inspect.signature(command, eval_str=True).parameters.values()
     options = [
@@ -317,10 +340,16 @@ def _made(name: str, run: Callable[..., None]) -> None:
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     examples = "\n\n".join(f"`{example}`" for example in examples_of(verb))
-    command.__doc__ = f"{docstring_of(verb).short_description}\n\nFor example:\n\n{examples}"
+    exits = [_EXITS] if run is _check else []
+    about = [str(docstring_of(verb).short_description), *exits, "For example:", examples]
+    command.__doc__ = "\n\n".join(about)
     app.command(command, name=name.replace("_", "-"))
 
 
+_EXITS = (
+    "The exit code is 0 if all slices pass, 1 if a slice fails or none can be judged, and 2 after "
+    "an error."
+)
 _SPECIAL: Mapping[str, Callable[..., None]]
 _SPECIAL = {"counts": _counts, "check": _check, "report": _report, "worst": _worst}
 for _name in VERBS:
@@ -350,13 +379,17 @@ def _listed(files: list[str]) -> list[str]:
 
 @contextmanager
 def _refusing(
-    logs: Sequence[str], out: object, interrupted: str = "nothing is written"
+    logs: Sequence[str],
+    out: object,
+    typed: Sequence[str] = (),
+    interrupted: str = "nothing is written",
 ) -> Iterator[None]:
     """Print an expected error as one line, and exit with code 2 (130 after Ctrl-C)."""
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        what, places = reason(error), [str(one).rstrip("/") for one in (*logs, out) if one]
+        what = in_shell(reason(error), typed=typed)
+        places = [str(one).rstrip("/") for one in (*logs, out) if one]
         if isinstance(error, MissingColumn):  # A column may be called as a log is.
             what, places = error.told(_label_options(error)), []
         more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""

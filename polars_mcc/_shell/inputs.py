@@ -125,7 +125,7 @@ def find(
             what = "no .parquet file in folder" if is_folder else "no file"
             kinds = "a Parquet file, a folder of them, a quoted glob, or a store of counts"
             is_word = path.isidentifier() and not is_folder
-            hint = f"; for several values of an option, repeat it: --by a --by {path}"
+            hint = "; for several values, repeat the option, as in --by a --by b"
             msg = f"{what} '{path}'; pass {kinds}{hint if is_word else ''}"
             raise FileNotFoundError(msg)
         files |= found

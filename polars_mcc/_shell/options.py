@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
 import polars as pl
 
+from polars_mcc._shell.spoken import flag_of, in_shell
+
 if TYPE_CHECKING:
     from docstring_parser import Docstring
+
+NONE = Literal["none"]
+"""The word for None, in the type of an option whose default is another value."""
 
 Role: TypeAlias = Literal[
     "column", "key", "metric", "label", "frame", "thresholds", "bar", "slice", "value"
 ]
-
-NAMES: Mapping[str, str] = {
-    "keys": "--by",  # as in SQL; the positional arguments are the logs
-    "metrics": "--metric",  # repeated, one metric each time
-}
-"""Parameters whose option has a name of its own."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +52,14 @@ class Option:
     @property
     def flag(self) -> str:
         """The option as it is typed, such as `--by`."""
-        return NAMES.get(self.name, f"--{self.name.replace('_', '-')}")
+        return flag_of(self.name)
 
     @property
     def words(self) -> str:
         """The text of the parameter in the docstring, in the words of a shell."""
         params = docstring_of(self.verb).params
         [text] = [one.description for one in params if one.arg_name.lstrip("*") == self.name]
-        words = " ".join((text or "").split())
+        words = in_shell(" ".join((text or "").split()), flag=self.flag)
         if self.default is None:  # None is the option that is left out.
             return re.sub(r"\bNone: ", "Without it: ", words)
         return re.sub(r"\bNone\b", "none", words)  # See `_in_shell`.
@@ -132,7 +131,7 @@ def _in_shell(hint: Any, parameter: inspect.Parameter) -> Any:  # noqa: ANN401 -
     if is_list or listed:
         typed = list[typed]
     if type(None) in members and parameter.default is not None:
-        return typed | Literal["none"]
+        return typed | NONE
     is_optional = is_list or not {type(None), object}.isdisjoint(members)
     return typed | None if is_optional else typed
 

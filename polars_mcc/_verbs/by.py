@@ -47,19 +47,20 @@ def by(
     `counts` and `classes` show labels, so they use no hashes.
 
     Args:
-        *keys: The keys to group by: columns, expressions or selectors; `each`, `rollup`, `cube` or
-            `sets` of columns; `trailing` windows of time. Several keys are crossed. Without keys,
-            all rows are one slice.
+        *keys: The keys to group by: columns; `each`, `rollup`, `cube` or `sets` of columns;
+            `trailing` windows of time. Several keys are crossed. Without keys, all rows are one
+            slice. In Python also expressions and selectors.
         metrics: One metric or several, computed from the same counts: a name of `metrics()`, such
-            as "accuracy", "f1_macro" or "kappa". In Python also an expression over the columns of
+            as "accuracy", "f1_macro" or "kappa". Metrics of one class, such as "tpr", need
+            `positive`, the label of the class. In Python also an expression over the columns of
             `classes`, such as `pl.col("recall").min().alias("recall_min")`, or over `gold`, `pred`
-            and `n` of the pairs (see `register_metric`). Metrics of a 2×2 table, such as "tpr",
-            need to know the positive label: see `positive` of the log.
+            and `n` of the pairs (see `register_metric`).
         ci: The confidence level of an interval for each metric, such as 0.95. None: no interval.
         method: The kind of interval. "score" has the best coverage. "fisher" and "wald" are the
-            textbook intervals. A `Bootstrap` resamples the rows, or clusters, of a DataFrame.
+            textbook intervals. In Python also a `Bootstrap`, which resamples the rows, or
+            clusters, of a DataFrame.
         long: Name the slice in two columns, `slice` (the names of the keys) and `value` (their
-            values as text), instead of one column per key. Charts need this form.
+            values as text), instead of one column per key. In Python, charts need this form.
 
     Returns:
         A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys (nulls first, as in

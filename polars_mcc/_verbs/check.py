@@ -31,6 +31,7 @@ _FAILED, _VERDICT = "failed", "verdict"
 _POSITIVE = ("tp", "fp", "fn")
 _VERDICTS = pl.Enum(["fails", "passes", "not judged"])
 _SHOWN = 20  # slices that a message shows, at most
+_LABELS = 10  # labels that a message shows, at most
 
 
 Bar: TypeAlias = float | Mapping[str, float] | pl.DataFrame
@@ -79,10 +80,11 @@ def check(
             keys and a column `min`: one threshold per slice.
         max: The largest score that a slice may have, in the same forms, for metrics where less is
             better, as `{"fnr": 0.1}`.
-        metric: The metric to check, if `min` and `max` do not name metrics: a name of `metrics()`,
-            or an expression, as in `by`.
-        no_worse_than: The counts of a baseline, such as last week's `counts(*keys)`. Each slice is
-            compared with it, instead of with `min` and `max`.
+        metric: The metric to check, if `min` and `max` do not name metrics: a name of `metrics()`.
+            In Python also an expression, as in `by`.
+        no_worse_than: The counts of a baseline, such as those of last week: what `counts` gives
+            for the same keys. Each slice is compared with the baseline, instead of with `min` and
+            `max`.
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
             judged.
         ci: The confidence level of a failure. A slice fails only if the whole interval of its score
@@ -178,7 +180,7 @@ def check(
     )
     if no_worse_than is None:
         rates = [bar.value for bar in bars if bar.metric.is_of_positive]
-        _check_positive(log, judged.select(pl.col(rates).cast(pl.Float64)))
+        check_positive(log, judged.select(pl.col(rates).cast(pl.Float64)))
     counted = {bar.words: judged[name].sum() for name, bar in zip(fails, bars, strict=True)}
     failing = {words: times for words, times in counted.items() if times}
     what = ", ".join(
@@ -248,8 +250,8 @@ def _bars(asked: IntoMetric, side: Literal["min", "max"], given: Bar | None) -> 
     return bars
 
 
-def _check_positive(log: Described[Any], rates: pl.DataFrame) -> None:
-    """Raise a ValueError if no row has the positive label: its rates are 0/0, and could pass.
+def check_positive(log: Described[Any], rates: pl.DataFrame) -> None:
+    """Raise a ValueError if no row has the positive label: its rates are 0/0.
 
     The rows are counted again only if every rate may be 0/0. Labels of an Enum are known to exist.
     """
@@ -263,7 +265,12 @@ def _check_positive(log: Described[Any], rates: pl.DataFrame) -> None:
     if all_rows["n"].sum() and not all_rows.select(pl.sum_horizontal(_POSITIVE)).sum().item():
         label = pl.select(meaning.positive).item()
         columns = quoted(meaning.label_columns)
-        msg = f"no scored row has the positive label {label!r} in {columns}: check its spelling"
+        labels = cut(log, (), answers=()).distinct_labels().collect().to_series().to_list()
+        more = f" and {len(labels) - _LABELS} more" if len(labels) > _LABELS else ""
+        msg = (
+            f"no scored row has the positive label {label!r} in {columns}; the labels are "
+            f"{', '.join(map(repr, labels[:_LABELS]))}{more}"
+        )
         raise ValueError(msg)
 
 

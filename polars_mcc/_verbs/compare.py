@@ -55,7 +55,8 @@ def compare(
         *keys: The keys to group by, as in `by`.
         baseline: The baseline, model a: one of the models of the log, or another column. None:
             the first model of the log.
-        metric: The metric to compare: a name of `metrics()`, or an expression, as in `by`.
+        metric: The metric to compare: a name of `metrics()`. In Python also an expression, as in
+            `by`.
         ci: The confidence level of the interval.
         method: The kind of interval of each score, "score", "fisher" or "wald". The interval of
             the difference is made from both.
@@ -163,8 +164,7 @@ def _baseline_of(log: Described[Any], baseline: IntoColumn | None) -> IntoColumn
     if not others and (baseline is None or model_named(baseline, models) is not None):
         msg = (
             "there is no second model to compare: pass several, as in "
-            "frame.mcc(pred=['old', 'new']), or in a shell --pred old --pred new; or pass another "
-            "column as baseline"
+            "frame.mcc(pred=['old', 'new']), or name another column, as in baseline='old'"
         )
         raise ValueError(msg)
     return first if baseline is None else baseline

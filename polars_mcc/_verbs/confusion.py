@@ -37,8 +37,8 @@ def confusion(
         *keys: The keys to group by, as in `by`.
         labels: The labels, in the order of the rows and columns. Every label that occurs must be
             listed; more labels may be. None: the labels of a Boolean or Enum column, else the
-            labels that occur, sorted. A lazy matrix must know its columns before data are read,
-            so a LazyFrame with labels of another dtype needs `labels` or `long`.
+            labels that occur, sorted. In Python a LazyFrame with labels of another dtype needs
+            `labels` or `long`, because a query knows its columns before data are read.
         normalize: Shares instead of counts. "gold": each row of the matrix adds up to 1; "pred":
             each column does; "all": the matrix of the slice does. A share of zero rows is 0.
         long: One row per cell instead of one column per label: all cells of `labels`, if they are

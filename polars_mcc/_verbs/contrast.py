@@ -57,14 +57,15 @@ def contrast(
     """Compare each slice with the rest of the log, the total, the best slice, or a given slice.
 
     Args:
-        *keys: The columns to slice by: names, expressions, selectors.
+        *keys: The columns to slice by. In Python also expressions and selectors.
         to: The reference of each slice. "rest": all rows outside the slice. "total": all rows,
             those of the slice included. "best": the slice with the best score. "each": every other
             slice, each pair once. Or the keys of one slice, as `{"country": "US"}`.
         within: Compare slices only within each value of these columns, such as countries within
             each device. The rest, the total and the best slice are then of the same device.
         ratio: Compare by the ratio of both scores instead of the difference.
-        metric: The metric to compare: a name of `metrics()`, or an expression, as in `by`.
+        metric: The metric to compare: a name of `metrics()`. In Python also an expression, as in
+            `by`.
         ci: The confidence level of the interval.
         method: The kind of interval of each score, "score", "fisher" or "wald", as in `by`. The
             interval of the difference is made from both.

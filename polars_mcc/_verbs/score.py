@@ -21,10 +21,11 @@ def score(
     """Score the whole log as one slice: `by` without keys.
 
     Args:
-        metrics: One metric or several, computed from the same counts: names of `metrics()`, or
-            expressions, as in `by`.
+        metrics: One metric or several, computed from the same counts: a name of `metrics()`. In
+            Python also an expression, as in `by`.
         ci: The confidence level of an interval, such as 0.95. None: no interval.
-        method: The kind of interval: "score", "fisher", "wald", or a `Bootstrap`.
+        method: The kind of interval: "score", "fisher" or "wald", as in `by`. In Python also a
+            `Bootstrap`.
 
     Returns:
         A DataFrame, or a LazyFrame if the log is lazy, with one row (per model) and the columns

@@ -57,30 +57,31 @@ def worst(
     when the answer is collected, by several streaming queries.
 
     Args:
-        *keys: The columns to search: names, expressions, selectors.
-        metric: The metric that is compared: a name of `metrics()` that is not of pairs, or an
-            expression over the columns of `classes`, as in `by`. If less is better, as for "fnr",
-            slices with more of it are behind.
-        depth: The largest number of keys that are crossed. At depth 2, k keys of v values make
-            about (k·v)² / 2 slices, and all are counted.
+        *keys: The columns to search. In Python also expressions and selectors.
+        metric: The metric that is compared: a name of `metrics()` that is not computed from pairs.
+            If less is better, as for "fnr", slices with more of it are behind. In Python also an
+            expression over the columns of `classes`, as in `by`.
+        depth: The largest number of keys that are crossed. All slices are counted: at depth 2, ten
+            keys of 20 values each make about 18,000 slices.
         min_n: The least number of rows, or sum of weights, of a slice. Smaller slices are not
-            tested. If a value of a key has fewer rows, its parts are not even counted.
+            tested.
         bins: The number of bins. A numeric key with more than three times as many values is cut at
             round numbers near its quantiles. Its slices are the bins, all numbers up to a cut, and
             all numbers above a cut. Dates and times are cut by day, week or month, whichever gives
             few enough bins. Their slices are the bins, all times before a cut, and all times from
             a cut on. None: each number and each time is a value of its own.
-        top: The largest number of rows of the answer, for all models together; with `verdicts`,
-            of all slices. None: all rows, but a list holds at most the 100 slices with the most
-            evidence.
-        rank: Which slice comes first. "loss": the slice without which the log would score best.
-            "gap": the slice whose interval of the difference is farthest from 0.
-        ci: The confidence level of the intervals. Also, 1 - ci is the accepted rate of false
-            slices, listed but not behind. p-values do not depend on it.
-        correction: How false slices are limited. "bh" (Benjamini and Hochberg, focused on the
-            list) keeps their expected share of the list below 1 - ci if tests are independent or
-            positively dependent. "by" (Benjamini and Yekutieli) does so for any overlap of slices.
-            "holm" and "bonferroni" limit the probability of a single false slice.
+        top: The largest number of rows of the answer, for all models together. None: all rows. A
+            list has at most 100 slices: those with the most evidence.
+        rank: Which slice comes first. "loss": the slice that costs the log most, that is, without
+            which the log would score best. "gap": the slice whose interval of the difference is
+            farthest from 0.
+        ci: The confidence level of the intervals. Also, at most 1 - ci of the listed slices are
+            false on average (see `correction`). p-values do not depend on it.
+        correction: How false slices are limited: slices that are listed, but are not worse than
+            the rest. "bh" (Focused Benjamini-Hochberg) keeps their expected share of the list
+            below 1 - ci if tests are independent or positively dependent. "by" (Benjamini and
+            Yekutieli) does so for any overlap of slices. "holm" and "bonferroni" limit the
+            probability of a single false slice.
         verdicts: Return every slice that was tested, with its verdict: the listed slices first,
             then those "not behind", the nearest to the list first. Columns that are known only for
             listed slices are null elsewhere: limits, confusions, and with clusters some p-values.

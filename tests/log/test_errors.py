@@ -33,6 +33,7 @@ FRAMES = pytest.mark.parametrize("frame", [LOG, LOG.lazy()], ids=["DataFrame", "
             "ColumnNotFoundError",
             "no column 'contry' for key; did you mean 'country'?",
         ),
+        (["ry"], {}, "ColumnNotFoundError", "no column 'ry' for key; did you mean 'country'?"),
         ([pl.col("contry") + "x"], {}, "ColumnNotFoundError", "did you mean 'country'?"),
         ([], {"gold": "zzz"}, "ColumnNotFoundError", "no column 'zzz' for gold. The columns are '"),
         ([], {"pred": "predd"}, "ColumnNotFoundError", "for pred; did you mean 'pred'?"),

@@ -38,7 +38,7 @@ def test_how_good_how_sure_and_which_slices_are_behind():
         f"MCC is {score:.3f} (95 % confidence interval {low:.3f} to {high:.3f}) over 4,000 rows."
     )
     [found] = LOG.mcc.worst("country", "device").iter_rows(named=True)
-    worse = "1 is worse than the rest of the log; 2 more only because of the rows of listed slices"
+    worse = "1 is worse than the rest of the log; 2 more only because they share rows with it"
     assert texts[1] == f"{found['n_tested']} slices tested: {worse}."
     assert texts[2].startswith(
         f"country = c3, device = d1: MCC is {found['mcc']:.3f} over {found['n']} rows, and "

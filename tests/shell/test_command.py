@@ -20,7 +20,7 @@ from runner import invoke
 import polars_mcc
 from polars_mcc import cube, each, rollup, sets, trailing
 from polars_mcc._log.described import Described
-from polars_mcc._shell import command, options
+from polars_mcc._shell import command
 
 ROWS = pl.DataFrame(
     {
@@ -117,7 +117,7 @@ def test_intervals():
     log = pl.read_parquet("logs", hive_partitioning=True)
     expected = log.mcc(pred="other", cluster="day").by("country", ci=0.9, method="fisher")
     assert_frame_equal(answer_of("logs", *options, "--cluster", "day"), expected)
-    assert "needs a confidence level: pass ci=0.95 too" in refusal_of("logs", "--method", "wald")
+    assert "needs a confidence level: pass --ci 0.95 too" in refusal_of("logs", "--method", "wald")
     assert "ci must be a confidence level" in refusal_of("logs", "--ci", "95")
     assert "no column 'dya' for cluster; did you mean" in refusal_of(
         "logs", "--ci", "0.9", "--cluster", "dya"
@@ -242,9 +242,7 @@ def test_worst(planted):
     found = answered("worst", "log.parquet", "--by", "k", "--bins", "none", "--verdicts")
     assert_frame_equal(found, planted.mcc.worst("k", bins=None, verdicts=True))
     done = invoke("worst", "log.parquet", "--by", "k", "--by", "j", "--long")
-    assert (
-        "19 slices tested: 1 is worse than the rest of the log; 3 more only because " in done.stderr
-    )
+    assert "19 slices tested: 1 is worse than the rest of the log; 3 more only " in done.stderr
     done = invoke("worst", "log.parquet", "--by", "k", "--filter", "k <> 1")
     assert "shape: (0, " in done.stdout
     nearest = r"none is worse than the rest of the log\. Nearest: k = \d \(n 100, mcc 0\.\d+, rest "
@@ -343,7 +341,7 @@ class TestCheck:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ([], "check needs either min or max, such as min=0.6, or no_worse_than="),
+            ([], "check needs either min or max, such as --min 0.6, or --no-worse-than, the"),
             (["--no-worse-than", "nope.parquet"], "no file 'nope.parquet'"),
             (["--no-worse-than", "log.parquet"], "no_worse_than is not the counts of these slices"),
             (["--min", "0.5", "--by", "kk"], "no column 'kk' for key"),
@@ -554,7 +552,7 @@ class TestRefusals:
     def test_several_values_of_an_option(self):
         told = refusal_of("logs", "--by", "country", "day")
         assert "no file 'day'" in told
-        assert "repeat it: --by a --by day" in told
+        assert "repeat the option, as in --by a --by b" in told
         assert "repeat --by for several columns" in refusal_of("logs", "--by", "country,day")
 
     @pytest.mark.parametrize("content", [b"", b"a log", b"PAR1" + b"\0" * 100 + b"PAR1"])
@@ -709,6 +707,10 @@ def choices_of(hint) -> set[str]:
     return {choice for inner in typing.get_args(hint) for choice in choices_of(inner)}
 
 
+OF_PYTHON = r"\bNone\b|\bPython\b|\bpl\.|\{|\(\)|Frame\b|Bootstrap|=True"
+"""What the help of a shell does not say."""
+
+
 @pytest.mark.parametrize("name", command.VERBS)
 def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
     """Every parameter of every verb is an option of its command."""
@@ -731,7 +733,8 @@ def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
         if parameter.name in NO_OPTIONS:
             continue
         argument = arguments[parameter.name]
-        flag = options.NAMES.get(parameter.name, f"--{parameter.name.replace('_', '-')}")
+        flag = {"keys": "--by", "metrics": "--metric"}.get(parameter.name)
+        flag = flag or f"--{parameter.name.replace('_', '-')}"
         assert argument.names == (flag,)
         default = None if parameter.kind is parameter.VAR_POSITIONAL else parameter.default
         is_list = "list" in str(argument.hint)
@@ -739,12 +742,15 @@ def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
         assert argument.field_info.default == (listed if default and is_list else default)
         repeat = f" Repeat {flag} for several." if is_list else ""
         none = {"none"} if parameter.name in {"zero_division", "bins"} else set()  # no default
-        told = words[parameter.name].replace("None", "none") if none else words[parameter.name]
-        told = told.replace("None: ", "Without it: ")
-        assert argument.parameter.help == told + repeat
+        told = argument.parameter.help
+        assert told.endswith(repeat)
+        said = words[parameter.name]
+        if not re.search(r"None|In Python|pl\.|\{|`", said):
+            assert told == said + repeat
+        assert told.startswith(said[:20])
+        assert not re.search(OF_PYTHON, told)
         assert choices_of(argument.hint) == choices_of(hints[parameter.name]) | none
-        plain = told.replace("`", "")
-        assert plain[:40] in shown
+        assert told.replace("`", "")[:40] in shown
     beyond = {*arguments} - {*of_log} - {*of_verb}
     assert beyond <= {"logs", "filter", "out", "form", "checksum", "forget"}
 
@@ -790,7 +796,8 @@ def test_the_defaults_of_a_command_are_those_of_the_verb(name, planted):
 @pytest.mark.parametrize("name", ["worst", "compare", "contrast", "drift"])
 def test_a_table_leaves_out_the_details_of_a_difference(name, planted):
     typed, needed = NEEDED.get(name, ([], {}))
-    columns = getattr(planted.mcc, name)("k", **needed).columns
+    long = {"long": True} if name == "worst" else {}
+    columns = getattr(planted.mcc, name)("k", **needed, **long).columns
 
     def shown(*form: str) -> tuple[list[str], str]:
         done = invoke(name, "log.parquet", "--by", "k", *typed, *form)
@@ -798,20 +805,94 @@ def test_a_table_leaves_out_the_details_of_a_difference(name, planted):
         [heads] = re.findall(r"┌.*┐\n│ (.*) │\n│ --- ", done.stdout)
         return heads.replace(" ", "").split("┆"), done.stderr
 
+    details = {"diff_se", "p_value"}
+    if name == "worst":
+        details = {"diff", "diff_low", "diff_high", "p_value", "confused", "confused_rest"}
+        details |= {"n_tested", "n_untested"}
     brief, said = shown()
-    more = len(columns) - len(brief)
-    assert f"polars-mcc: {more} more columns: --format wide\n" in said
-    assert more > 0
-    for column in {*columns} - {*brief}:
-        done = invoke(name, "log.parquet", "--by", f"k AS {column}", *typed)
-        assert f"key '{column}' has the name of a column of the answer" in done.stderr
-    assert {"diff", "diff_low", "diff_high", "p_adjusted", "n_null"} <= {*brief}
+    assert brief == [column for column in columns if column not in details]
+    assert f"polars-mcc: {len(details)} columns are left out; --format wide shows all\n" in said
     wide, said = shown("--format", "wide")
     assert wide == columns
-    assert "more columns" not in said
+    assert "left out" not in said
+    for form, read in (("csv", pl.read_csv), ("json", pl.read_json)):
+        done = invoke(name, "log.parquet", "--by", "k", *typed, "--format", form)
+        assert {*columns} - {*read(done.stdout_bytes).columns} <= {"slice", "value"}
     done = invoke(name, "log.parquet", "--by", "k", *typed, "--format", "wide", "--out", "a.csv")
     assert done.exit_code == 0, done.output
-    assert pl.read_csv("a.csv").columns == columns
+    assert {*columns} - {*pl.read_csv("a.csv").columns} <= {"slice", "value"}
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_table_leaves_out_no_key():
+    """A ratio has no `diff_se`, so a key may have this name."""
+    for keys in (["--by", "k AS diff_se"], ["--by", "k", "--within", "j AS diff_se"]):
+        done = invoke("contrast", "log.parquet", *keys, "--ratio")
+        assert done.exit_code == 0, done.output
+        assert re.search(r"│ (k ┆ )?diff_se ", done.stdout) or " diff_se ┆ k " in done.stdout
+        assert "1 column is left out" in done.stderr
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_check_in_a_wide_table_shows_the_scores():
+    done = invoke("check", "log.parquet", "--by", "k", "--min", "0.1", "--format", "wide")
+    assert done.exit_code == 0, done.output
+    assert "┆ verdict " in done.stdout
+
+
+def test_keys_that_are_text_with_too_many_values_are_told(tmp_path, monkeypatch):
+    """A time of a CSV file is text; so are ids."""
+    monkeypatch.chdir(tmp_path)
+    rows = pl.int_range(600)
+    log = pl.select(
+        at=pl.datetime(2026, 1, 1) + pl.duration(minutes=rows),
+        id=pl.format("user {}", rows),
+        k=pl.format("{}", rows % 3),
+        gold=rows % 2,
+        pred=rows // 7 % 2,
+    )
+    log.write_csv("log.csv")
+    keys = ["--by", "at", "--by", "id", "--by", "k"]
+    done = invoke("worst", "log.csv", *keys)
+    assert done.exit_code == 0, done.output
+    told = re.findall(r"key '(\w+)' is text with about \d+ values in 600 rows", done.stderr)
+    assert told == ["at", "id"]
+    [key] = re.findall(r"Then use --by '(at::.*?)'", done.stderr)
+    found = answered("worst", "log.csv", "--by", key, "--by", "k", "--verdicts")
+    typed = pl.read_csv("log.csv").with_columns(pl.col("at").str.to_datetime())
+    assert_frame_equal(found, typed.mcc.worst("at", "k", verdicts=True))
+    assert "is text with" not in invoke("worst", "log.csv", "--by", "k").stderr
+    assert (
+        "is text with" not in invoke("worst", "log.csv", "--by", "id", "--filter", "k='x'").stderr
+    )
+
+
+@pytest.mark.parametrize("verb", ["by", "contrast", "compare", "worst"])
+@pytest.mark.usefixtures("logs")
+def test_a_positive_label_that_no_row_has_is_an_error(verb):
+    models = ["--pred", "pred", "--pred", "other"] if verb == "compare" else []
+    about = ["--by", "country", "--metric", "tpr", *models]
+    done = invoke(verb, "logs", *about, "--positive", "uu")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "no scored row has the positive label 'uu' in " in done.stderr
+    assert "the labels are 'u', 'v'" in done.stderr
+    assert invoke(verb, "logs", *about, "--positive", "u").exit_code == 0
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_reference_is_one_word_or_one_slice():
+    for words in (["rest", "total"], ["best", "k=1"], ["k=1", "total"]):
+        typed = [one for word in words for one in ("--to", word)]
+        done = invoke("contrast", "log.parquet", "--by", "k", *typed)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "--to takes one word, or each key once" in done.stderr
+
+
+@pytest.mark.usefixtures("planted")
+def test_the_word_none_is_text_where_nothing_may_be_none():
+    done = invoke("report", "log.parquet", "--by", "k", "--title", "none", "--out", "r.md")
+    assert done.exit_code == 0, done.output
+    assert pathlib.Path("r.md").read_text().startswith("## none\n")
 
 
 IS_POLARS_2_0 = pl.__version__.startswith("2.0.")

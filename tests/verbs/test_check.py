@@ -246,7 +246,7 @@ def test_thresholds_that_make_no_sense(options, message):
 def test_a_positive_label_that_no_row_has_does_not_pass(as_frame):
     log = as_frame({"key": [1, 1, 2], "gold": ["no", "fraud", "no"], "pred": "no"})
     log.mcc(positive="fraud").check("key", max={"fpr": 0.5})
-    message = "no scored row has the positive label 'Fraud' in 'gold', 'pred': check its spelling"
+    message = "no scored row has the positive label 'Fraud' in 'gold', 'pred'; the labels are 'f"
     with pytest.raises(ValueError, match=message):
         log.mcc(positive="Fraud").check("key", max={"fpr": 0.5})
     known = pl.col("gold", "pred").cast(pl.Enum(["no", "fraud"]))
