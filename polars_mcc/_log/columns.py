@@ -229,8 +229,8 @@ def _missing(name: str, schema: pl.Schema, role: str) -> MissingColumn:
     nearest = sorted(schema, key=likeness, reverse=True)
     hint = f"; did you mean '{nearest[0]}'?" if nearest and likeness(nearest[0]) >= 0.6 else "."
     is_default = _DEFAULT_NAMES.get(role) == name
-    listed = [*schema] if is_default else nearest
-    columns = f"The columns are {quoted(listed[:10])}" if listed else "There are no columns"
+    listed = [*schema][:10] if is_default else [one for one in schema if one in nearest[:10]]
+    columns = f"The columns are {quoted(listed)}" if listed else "There are no columns"
     more = f" and {len(nearest) - 10} more" if len(nearest) > 10 else ""
     meant = f"({_IN_WORDS[role]})" if is_default else f"for {role}"
     return MissingColumn(

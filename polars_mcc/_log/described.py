@@ -19,6 +19,7 @@ from polars_mcc._log.columns import (
     IntoColumns,
     MissingColumn,
     as_arguments,
+    as_expr,
     check_weight,
     one,
     several,
@@ -83,11 +84,13 @@ class Described(Generic[FrameT]):
                 or PyArrow, or a narwhals frame. Another engine counts its rows, and Polars does
                 the rest. Columns of another engine are named, not computed.
             gold: The true label.
-            pred: The predicted label; of several models, a list. Labels may be integers, floats,
-                text, Booleans or dates, and gold and pred are of one kind. If a row has several
-                labels, both columns have lists. None: the column "pred", unless there is a score.
-            score: The model's score for the positive class, a number; of several models, a list.
-                A larger score means more positive. `curve` and `best_threshold` use it.
+            pred: The predicted label. In Python, a list for several models. Labels may be
+                integers, floats, text, Booleans or dates, and gold and pred are of one kind. If a
+                row has several labels, both columns have lists. None: the column "pred", or none
+                if there is a score.
+            score: The model's score for the positive class, a number. In Python, a list for several
+                models. A larger score means more positive. Only `curve` and `best_threshold` use
+                it.
             positive: The positive label, for metrics of one class such as "tpr", and for scores.
                 All other labels are then negative. Other metrics do not change. None: True, if
                 labels are Boolean.
@@ -217,6 +220,18 @@ class Meaning:
     def label_columns(self) -> tuple[str, ...]:
         """The names of the columns with the true and the predicted labels."""
         return (self.gold.name, *(self.preds.names if self.preds else ()))
+
+    @property
+    def labels(self) -> list[pl.Expr]:
+        """The true and the predicted labels of a row: for each column, a list of labels."""
+        columns = [(self.gold.name, self.gold.expr), *(self.preds.each if self.preds else ())]
+        dtypes = {**self.gold.dtypes, **(self.preds.dtypes if self.preds else {})}
+        return [
+            (labels if is_list(dtypes[name]) else pl.concat_list(labels))
+            .cast(pl.List(self.label_dtype))
+            .alias("labels")
+            for name, labels in ((name, as_expr(column)) for name, column in columns)
+        ]
 
     def check_columns(self, columns: Columns | None, role: str) -> None:
         """Raise a TypeError if another engine would have to compute a Polars expression."""

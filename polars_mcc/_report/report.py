@@ -39,8 +39,8 @@ def report(
         *keys: The keys to slice by. Each key makes its own slices, and has its own section. Dates
             and datetimes are drawn over time.
         metric: The metric that is drawn, and that slices and models are compared by: a name of
-            `metrics()` that is not computed from pairs. The tables also show MCC, accuracy and
-            macro F1. In Python also an expression, as in `by`.
+            `metrics()`, where the column `from` is not "pairs". The tables also show MCC, accuracy
+            and macro F1. In Python also an expression, as in `by`.
         ci: The confidence level of the intervals.
         depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
             also compared in the slices of pairs of keys, of keys with up to 50 values.

@@ -208,6 +208,10 @@ def _of_expression(name: str | None, expression: pl.Expr) -> Metric:
     )
 
 
+class NoPositiveError(ValueError):
+    """A metric of one class lacks its label."""
+
+
 def is_positive(
     metrics: Sequence[Metric], positive: pl.Expr | None, labels: pl.DataType
 ) -> pl.Expr | None:
@@ -226,7 +230,7 @@ def is_positive(
                 f"metric '{name}' scores one class against the rest: say which label is positive, "
                 f"as in frame.mcc(positive='fraud'); the labels are {labels}{hint}"
             )
-            raise ValueError(msg)
+            raise NoPositiveError(msg)
         positive = pl.lit(value=True)
     return pl.col("label").eq_missing(positive)
 

@@ -16,6 +16,7 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._log import defaults
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import known_labels
+from polars_mcc._scores.registry import NoPositiveError
 from polars_mcc._shell import inputs
 from polars_mcc._shell.kinds import STORE
 from polars_mcc._shell.options import NONE, Option, options_of
@@ -24,6 +25,7 @@ from polars_mcc._show.progress import Bar, collect
 from polars_mcc._store.kept import opened
 from polars_mcc._store.places import Options
 from polars_mcc._store.rows import as_described
+from polars_mcc._verbs.check import labels_of
 from polars_mcc.prediction_log import PredictionLog
 
 
@@ -155,7 +157,26 @@ class Asked:
 
     def answer(self, rows: pl.LazyFrame) -> Any:  # noqa: ANN401 - of any verb
         """The answer of the verb for these rows of the log."""
-        return self.verb(self.log.with_frame(rows), *self.keys, **self.options)
+        try:
+            return self.verb(self.log.with_frame(rows), *self.keys, **self.options)
+        except NoPositiveError as error:
+            labels = labels_of(self.log.meaning, rows)
+            msg = f"{error}. This log has the labels {labels}" if labels else str(error)
+            raise NoPositiveError(msg) from None
+
+    def told_of_positive(self) -> Iterator[str]:
+        """A sentence if no row has the positive label that was typed: its metrics are 0/0.
+
+        The rows are read up to the first that has it.
+        """
+        text, meaning = self.typed.get("positive"), self.log.meaning
+        if text is None:
+            return
+        has = pl.any_horizontal(one.list.contains(meaning.positive) for one in meaning.labels)
+        if self.rows.filter(has).head(1).select(pl.len()).collect().item() == 0:
+            labels = labels_of(meaning, self.rows)
+            told = f"; the labels are {labels}" if labels else ""
+            yield f"no row has the positive label '{text}'{told}"
 
     def told_of_texts(self, answer: pl.DataFrame) -> Iterator[str]:
         """Sentences on keys of text with too many values: ids, and times of a CSV file.
@@ -165,17 +186,18 @@ class Asked:
         tested, untested = answer.select(pl.max("n_tested", "n_untested")).row(0)
         if tested is not None and untested < 10 * tested:
             return
-        texts = self.rows.select(self.keys).select(cs.string())
-        if not (names := texts.collect_schema().names()):
-            return
-        values = texts.select(pl.all().approx_n_unique()).collect().row(0)
-        n = texts.select(pl.len()).collect().item()
-        for name, found in zip(names, values, strict=True):
-            if n < found * self.options["min_n"]:
+        rows, weight = self.rows, self.log.meaning.weight
+        n = rows.select(pl.len() if weight is None else weight.expr.sum()).collect().item()
+        texts = rows.select(self.keys).select(cs.string())
+        for name in texts.collect_schema().names():
+            values = texts.select(pl.col(name).approx_n_unique()).collect().item()
+            if n < values * self.options["min_n"]:
+                about = float(f"{min(values, n):.2g}")  # It is an estimate.
+                example = name if name in self.typed["keys"] and name.isidentifier() else "time"
                 yield (
-                    f"key '{name}' is text with about {min(found, n):,} values in {n:,} rows, so "
-                    f"most of its slices are too small. Is it a time? Then use --by "
-                    f"'{name}::DATETIME AS {name}'. Is it an id? Then leave it out."
+                    f"key '{name}' is text with about {about:,.0f} values, so most of its slices "
+                    f"are below --min-n. Is it a time? Convert it, as in --by "
+                    f"'{example}::DATETIME AS {example}'. Is it an id? Leave it out."
                 )
 
     @cached_property

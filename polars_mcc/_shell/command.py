@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import shlex
 import sys
@@ -13,7 +14,6 @@ from typing import Annotated, Any, get_args, get_origin
 
 import cyclopts
 import polars as pl
-import polars.selectors as cs
 from cyclopts import App, Parameter
 from rich.console import Console
 
@@ -33,7 +33,7 @@ from polars_mcc._shell.spoken import in_shell
 from polars_mcc._shell.terminal import say, show, table, visible_lines
 from polars_mcc._show.progress import Bar
 from polars_mcc._store.places import is_url
-from polars_mcc._verbs.check import CheckError, check_positive
+from polars_mcc._verbs.check import CheckError
 from polars_mcc._version import __version__
 from polars_mcc.prediction_log import PredictionLog
 
@@ -51,8 +51,8 @@ Logs = Annotated[
         "table, an Iceberg table or a store of counts. A file named twice is read once.\n\n"
         "Options that take a column accept a name or SQL: --pred 'score >= 0.5', or --by "
         "\"date_trunc('week', ts) AS week\".\n\n"
-        "--by also accepts each(a, b), rollup(a, b), cube(a, b), sets((a, b), a) and "
-        "trailing(day, '7d').",
+        "In most commands, --by also accepts each(a, b), rollup(a, b), cube(a, b), "
+        "sets((a, b), a) and trailing(day, '7d').",
         allow_leading_hyphen=True,
     ),
 ]
@@ -156,16 +156,10 @@ def _asked(
     shown: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
 ) -> None:
     """Write the answer of a verb to a file, or print it; `shown` selects what to print or write."""
-
-    def answered() -> pl.DataFrame:
-        answer = asked.collect("", asked.answer)
-        if asked.typed.get("positive") is not None and asked.log.meaning.preds is not None:
-            check_positive(asked.log, answer.select(cs.float()))
-        return answer if shown is None else shown(answer)
-
+    shown = shown or (lambda answer: answer)
     if out is None:
-        answer = answered()
-        _say_what_is_not_read(asked.found)
+        answer = shown(asked.collect("", asked.answer))
+        _say_of(asked)
         left_out = _details(asked.verb.__name__, answer.columns) if form == "table" else []
         _print(answer.drop(left_out), form, as_text)
         if left_out and answer.height:
@@ -174,9 +168,9 @@ def _asked(
         return
     form = outputs.form_of(out, form)
     outputs.check_place(out)
-    answer = answered()
+    answer = shown(asked.collect("", asked.answer))
     outputs.write_whole(out, lambda: outputs.encoded(answer, form))
-    _say_what_is_not_read(asked.found)
+    _say_of(asked)
     say(f"{answer.height} rows written to {out}")
     if form == "csv" and (formulas := outputs.formulas(answer)):
         first, *more = formulas
@@ -296,13 +290,14 @@ def _report(asked: Asked, *, out: OutReport) -> None:
     told = {what: text for what, text in made_by.items() if text}
     page = written(asked.log, asked.keys, asked.collect, **asked.options, made_by=told)
     outputs.write_whole(out, page.encode)
-    _say_what_is_not_read(asked.found)
+    _say_of(asked)
     say(f"report written to {out}")
 
 
 def _parameter(option: Option) -> Parameter:
     """The flag, the help and the metavar of an option."""
-    several = f" Repeat {option.flag} for several." if option.is_list else ""
+    what = "several keys" if option.role == "slice" else "several"
+    several = f" Repeat {option.flag} for {what}." if option.is_list else ""
     told: dict[str, Any] = {"metavar": _METAVARS.get(option.role)} if _HAS_METAVARS else {}
     if isinstance(option.default_in_shell, list):
         told["show_default"] = " ".join
@@ -315,10 +310,14 @@ def _made(name: str, run: Callable[..., None]) -> None:
     of_shell = [*inspect.signature(run, eval_str=True).parameters.values()][1:]
     of_shell = [one for one in of_shell if get_origin(one.annotation) is Annotated]
 
+    known = [*options_of(verb), *options_of(PredictionLog.__init__)]
+
     def command(*logs: Logs, filter: Filter = None, **typed: Any) -> None:  # noqa: A002, ANN401
         for log in logs:
             if log.startswith("-") and log != inputs.STDIN:
-                say(f"there is no option {log}; use --help to list the options")
+                near = difflib.get_close_matches(log, [option.flag for option in known], n=1)
+                hint = f"; did you mean {near[0]}?" if near else "."
+                say(f"there is no option {log}{hint} --help lists the options.")
                 raise SystemExit(2)
         given = {one.name: typed.pop(one.name) for one in of_shell if one.name in typed}
         asked = Asked(verb, logs, filter, typed)
@@ -333,7 +332,7 @@ def _made(name: str, run: Callable[..., None]) -> None:
             default=option.default_in_shell,
             annotation=Annotated[option.hint, _parameter(option)],
         )
-        for option in (*options_of(verb), *options_of(PredictionLog.__init__))
+        for option in known
         if option.name != "format"  # The suffix of --out decides.
     ]
     parameters = [logs, *options, of_log, *of_shell]
@@ -433,6 +432,13 @@ def _print(
         raise SystemExit(2)
     else:
         sys.stdout.write(visible_lines(data.decode()))
+
+
+def _say_of(asked: Asked) -> None:
+    """Say which files were not read, and whether no row has the positive label."""
+    _say_what_is_not_read(asked.found)
+    for sentence in asked.told_of_positive():
+        say(sentence)
 
 
 def _say_what_is_not_read(found: inputs.Logs) -> None:

@@ -123,10 +123,10 @@ def find(
         if not found and not may_be_gone:
             is_folder = Path(path).is_dir() or path.endswith("/")
             what = "no .parquet file in folder" if is_folder else "no file"
-            kinds = "a Parquet file, a folder of them, a quoted glob, or a store of counts"
+            kinds = "a file, a folder, a quoted glob, or a store of counts"
             is_word = path.isidentifier() and not is_folder
-            hint = "; for several values, repeat the option, as in --by a --by b"
-            msg = f"{what} '{path}'; pass {kinds}{hint if is_word else ''}"
+            hint = "; to give an option several values, repeat it, as in --by a --by b;"
+            msg = f"{what} '{path}'{hint if is_word else ';'} a log is {kinds}"
             raise FileNotFoundError(msg)
         files |= found
     by_name = {kind.name: kind for kind in files.values()}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
 import polars as pl
 
-from polars_mcc._shell.spoken import flag_of, in_shell
+from polars_mcc._shell.spoken import as_help, flag_of
 
 if TYPE_CHECKING:
     from docstring_parser import Docstring
@@ -59,7 +59,7 @@ class Option:
         """The text of the parameter in the docstring, in the words of a shell."""
         params = docstring_of(self.verb).params
         [text] = [one.description for one in params if one.arg_name.lstrip("*") == self.name]
-        words = in_shell(" ".join((text or "").split()), flag=self.flag)
+        words = as_help(" ".join((text or "").split()), self.flag)
         if self.default is None:  # None is the option that is left out.
             return re.sub(r"\bNone: ", "Without it: ", words)
         return re.sub(r"\bNone\b", "none", words)  # See `_in_shell`.

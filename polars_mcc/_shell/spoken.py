@@ -9,8 +9,8 @@ import ast
 import inspect
 import re
 import shlex
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeAlias
 
 from polars_mcc.prediction_log import PredictionLog
 
@@ -20,20 +20,18 @@ NAMES: Mapping[str, str] = {
 }
 """Parameters whose option has a name of its own."""
 
-_VERBS = [PredictionLog.__init__, *filter(callable, vars(PredictionLog).values())]
-_PARAMETERS = [one for verb in _VERBS for one in inspect.signature(verb).parameters.values()]
+_METHODS = {name: one for name, one in vars(PredictionLog).items() if inspect.isfunction(one)}
+_SIGNATURES = [*map(inspect.signature, _METHODS.values()), inspect.signature(PredictionLog)]
+_PARAMETERS = [parameter for one in _SIGNATURES for parameter in one.parameters.values()]
 _OPTIONS = "|".join({one.name: None for one in _PARAMETERS if one.kind is one.KEYWORD_ONLY})
-_QUOTED = r"""'[^']*'|"[^"]*\""""
-_ALIAS = re.compile(rf"pl\.col\(({_QUOTED})\)\.alias\(({_QUOTED})\)")
-_COLUMN = re.compile(rf"pl\.col\(({_QUOTED})\)")
-_DATE = re.compile(r"\bdate\((\d+), (\d+), (\d+)\)")
-_LOG = re.compile(rf"\bframe\.mcc\(({_OPTIONS})=([^()]*)\)")
-_KEYS = re.compile(rf"\b(?:by|contrast)\(({_QUOTED})\)")
-_OPTION = re.compile(rf"\b({_OPTIONS})=({_QUOTED}|\[[^\]]*\]|\{{[^}}]*\}}|True|-?\d+(?:\.\d+)?)")
-_NO_VALUE = re.compile(rf"\b({_OPTIONS})=(?=[,;.\s]|$)")
-_NAMED = re.compile(rf"`({_OPTIONS})`")
-_MAPPING = re.compile(r"""\{(?:'|")\w+(?:'|"): [^}]*\}""")
-_OF_PYTHON = re.compile(r"\s*In Python\b.*?\.(?=\s+[A-Z]|$)")  # one sentence
+_VERBS = "|".join(name for name in _METHODS if not name.startswith("_"))
+_SQL_TYPES = {"Int64": "BIGINT", "Float64": "DOUBLE", "String": "VARCHAR", "Boolean": "BOOLEAN"}
+
+_START = r"(?<![^\s(`])"  # A folder such as 'logs/top=3/' is no option.
+_TEXT = r"""'[^']*'|"[^"]*\""""
+_VALUE = rf"{_TEXT}|\[[^\]]*\]|\{{[^}}]*\}}|True|-?\d+(?:\.\d+)?"
+
+Rule: TypeAlias = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
 
 def flag_of(name: str) -> str:
@@ -41,48 +39,71 @@ def flag_of(name: str) -> str:
     return NAMES.get(name, f"--{name.replace('_', '-')}")
 
 
-def in_shell(text: str, *, flag: str | None = None, typed: Collection[str] = ()) -> str:
-    """The text with options as they are typed in a shell.
+def in_shell(text: str, *, typed: Collection[str] = ()) -> str:
+    """A message with options as they are typed in a shell; what the user typed stays as it is."""
+    for pattern, words in _RULES:
 
-    Args:
-        text: A message, or words of a docstring.
-        flag: The option that a mapping of the text belongs to, if it is one.
-        typed: What the user typed: it is quoted as it is.
-    """
+        def one(found: re.Match[str], words: Callable[[re.Match[str]], str] = words) -> str:
+            return found[0] if any(found[0] in said for said in typed) else words(found)
 
-    def rewritten(pattern: re.Pattern[str], words: Any, text: str) -> str:  # noqa: ANN401 - a callable
-        def one(found: re.Match[str]) -> str:
-            is_the_user_s = any(found[0] in said for said in typed)
-            return found[0] if is_the_user_s else words(found)
+        text = pattern.sub(one, text)
+    return text
 
-        return pattern.sub(one, text)
 
-    text = _OF_PYTHON.sub("", text).replace("`metrics()`", "`polars-mcc metrics`")
-    text = rewritten(_ALIAS, lambda it: f"--by '{it[1][1:-1]} AS {it[2][1:-1]}'", text)
-    text = rewritten(_COLUMN, lambda it: it[1][1:-1], text)
-    text = rewritten(_DATE, lambda it: f"DATE '{it[1]}-{it[2]:0>2}-{it[3]:0>2}'", text)
-    text = rewritten(_LOG, lambda it: _option(it[1], it[2]), text)
-    text = rewritten(_KEYS, lambda it: f"--by {shlex.quote(it[1][1:-1])}", text)
-    text = rewritten(_OPTION, lambda it: _option(it[1], it[2]), text)
-    text = rewritten(_NAMED, lambda it: flag_of(it[1]), text)
-    text = rewritten(_NO_VALUE, lambda it: flag_of(it[1]), text)
-    return rewritten(_MAPPING, lambda it: _words(flag, ast.literal_eval(it[0])), text)
+def as_help(text: str, flag: str | None = None) -> str:
+    """Words of a docstring for the help of an option: without sentences on Python."""
+    text = _OF_PYTHON.sub("", text)
+    if flag is not None:
+        text = _MAPPING.sub(lambda found: _typed(flag, found[0]), text)
+    return in_shell(text)
 
 
 def _option(name: str, value: str) -> str:
-    """An option with a value in Python's notation."""
+    """An option with a value in Python's notation, or in SQL."""
+    return _typed(flag_of(name), value)
+
+
+def _typed(flag: str, text: str) -> str:
     try:
-        return _words(flag_of(name), ast.literal_eval(value))
-    except (ValueError, SyntaxError):  # SQL
-        return f"{flag_of(name)} {shlex.quote(value)}"
-
-
-def _words(flag: str | None, value: object) -> str:
-    """A value as it is typed after its option; a list or a mapping repeats the option."""
-    before = "" if flag is None else f"{flag} "
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return f"{flag} {shlex.quote(text)}".strip()
     if value is True:
-        return before.strip()
+        return flag
     if isinstance(value, dict):
-        return " ".join(f"{before}{key}={one}" for key, one in value.items())
+        return " ".join(f"{flag} {name}={one}".strip() for name, one in value.items())
     values = value if isinstance(value, list) else [value]
-    return " ".join(before + ("…" if one is ... else shlex.quote(str(one))) for one in values)
+    return " ".join(f"{flag} {'…' if one is ... else shlex.quote(str(one))}" for one in values)
+
+
+_MAPPING = re.compile(rf"\{{(?:{_TEXT}): (?:{_VALUE})(?:, (?:{_TEXT}): (?:{_VALUE}))*\}}")
+_OF_PYTHON = re.compile(r"\s*In Python\b.*?\.(?=\s+[A-Z]|$)")  # one sentence
+_RULES: list[Rule] = [
+    (re.compile(r"`metrics\(\)`"), lambda _: "`polars-mcc metrics`"),
+    (re.compile(rf"`({_OPTIONS})`"), lambda it: flag_of(it[1])),
+    (re.compile(rf"`({_VERBS})`"), lambda it: f"`polars-mcc {it[1].replace('_', '-')}`"),
+    (
+        re.compile(rf"pl\.col\(({_TEXT})\)\.cast\(pl\.({'|'.join(_SQL_TYPES)})\)"),
+        lambda it: f"{it[1][1:-1]}::{_SQL_TYPES[it[2]]}",
+    ),
+    (
+        re.compile(rf"pl\.col\(({_TEXT})\)\.alias\(({_TEXT})\)"),
+        lambda it: f"--by '{it[1][1:-1]} AS {it[2][1:-1]}'",
+    ),
+    (re.compile(rf"pl\.col\(\.\.\.\)\.alias\(({_TEXT})\)"), lambda it: f"… AS {it[1][1:-1]}"),
+    (re.compile(r"\.alias\(\.\.\.\)"), lambda _: "AS"),
+    (re.compile(rf"pl\.col\(({_TEXT})\)"), lambda it: it[1][1:-1]),
+    (
+        re.compile(r"\bdate\((\d+), (\d+), (\d+)\)"),
+        lambda it: f"DATE '{it[1]}-{it[2]:0>2}-{it[3]:0>2}'",
+    ),
+    (re.compile(rf"\bframe\.mcc\(({_OPTIONS})=([^()]*)\)"), lambda it: _option(it[1], it[2])),
+    (re.compile(r", as in log\(\w+=[^()]*\)\.\w+\(\.\.\.\)"), lambda _: ""),
+    (re.compile(rf"\b(?:by|contrast)\(({_TEXT})\)"), lambda it: _option("keys", it[1])),
+    (re.compile(rf"\b({_VERBS})\(({_TEXT})\)"), lambda it: f"{it[1]} {_option('keys', it[2])}"),
+    (re.compile(rf"\b({_VERBS})\(\)"), lambda it: it[1].replace("_", "-")),
+    (re.compile(rf"{_START}({_OPTIONS})=({_VALUE})"), lambda it: _option(it[1], it[2])),
+    (re.compile(rf"{_START}({_OPTIONS})=(?=[,;.\s]|$)"), lambda it: flag_of(it[1])),
+    (_MAPPING, lambda it: _typed("", it[0])),
+]
+"""What Python says, and what a shell says, in the order in which they are replaced."""

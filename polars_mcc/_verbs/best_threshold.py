@@ -26,8 +26,8 @@ def best_threshold(
         *keys: The keys to group by, as in `by`, but no windows.
         metric: The metric to optimize: a name of `metrics()` that needs only the counts of two
             classes. It is minimized if less of it is better.
-        thresholds: The thresholds to try. An integer: at most this many, at the quantiles of the
-            scores of all rows, the same for all slices. A list: these thresholds. None: every
+        thresholds: The thresholds to try. One integer: at most this many, at the quantiles of the
+            scores of all rows, the same for all slices. Several numbers: these. None: every
             distinct score of the slice.
 
     Returns:

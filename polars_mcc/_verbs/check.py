@@ -18,8 +18,8 @@ from polars_mcc._inference.periods import PERIODS, changes, columns_for, columns
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level, check_number
 from polars_mcc._log.columns import MissingColumn, quoted
-from polars_mcc._log.described import Described
-from polars_mcc._log.frames import OtherFrame
+from polars_mcc._log.described import Described, Meaning
+from polars_mcc._log.frames import Frame, OtherFrame
 from polars_mcc._log.keys import IntoKey, check_plain
 from polars_mcc._log.labels import common_dtype
 from polars_mcc._scores import registry
@@ -82,9 +82,8 @@ def check(
             better, as `{"fnr": 0.1}`.
         metric: The metric to check, if `min` and `max` do not name metrics: a name of `metrics()`.
             In Python also an expression, as in `by`.
-        no_worse_than: The counts of a baseline, such as those of last week: what `counts` gives
-            for the same keys. Each slice is compared with the baseline, instead of with `min` and
-            `max`.
+        no_worse_than: A baseline, instead of `min` and `max`: the counts of another log, such as
+            the log of last week, by the same keys (see `counts`).
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
             judged.
         ci: The confidence level of a failure. A slice fails only if the whole interval of its score
@@ -180,7 +179,7 @@ def check(
     )
     if no_worse_than is None:
         rates = [bar.value for bar in bars if bar.metric.is_of_positive]
-        check_positive(log, judged.select(pl.col(rates).cast(pl.Float64)))
+        _check_positive(log, judged.select(pl.col(rates).cast(pl.Float64)))
     counted = {bar.words: judged[name].sum() for name, bar in zip(fails, bars, strict=True)}
     failing = {words: times for words, times in counted.items() if times}
     what = ", ".join(
@@ -250,7 +249,7 @@ def _bars(asked: IntoMetric, side: Literal["min", "max"], given: Bar | None) -> 
     return bars
 
 
-def check_positive(log: Described[Any], rates: pl.DataFrame) -> None:
+def _check_positive(log: Described[Any], rates: pl.DataFrame) -> None:
     """Raise a ValueError if no row has the positive label: its rates are 0/0.
 
     The rows are counted again only if every rate may be 0/0. Labels of an Enum are known to exist.
@@ -265,13 +264,20 @@ def check_positive(log: Described[Any], rates: pl.DataFrame) -> None:
     if all_rows["n"].sum() and not all_rows.select(pl.sum_horizontal(_POSITIVE)).sum().item():
         label = pl.select(meaning.positive).item()
         columns = quoted(meaning.label_columns)
-        labels = cut(log, (), answers=()).distinct_labels().collect().to_series().to_list()
-        more = f" and {len(labels) - _LABELS} more" if len(labels) > _LABELS else ""
-        msg = (
-            f"no scored row has the positive label {label!r} in {columns}; the labels are "
-            f"{', '.join(map(repr, labels[:_LABELS]))}{more}"
-        )
+        rows = log.frame.lazy() if isinstance(log.frame, Frame) else None
+        told = f"; the labels are {labels_of(meaning, rows)}" if rows is not None else ""
+        msg = f"no scored row has the positive label {label!r} in {columns}{told}"
         raise ValueError(msg)
+
+
+def labels_of(meaning: Meaning, rows: pl.LazyFrame) -> str:
+    """The labels that occur in some rows, for a message."""
+    found = pl.concat(rows.select(one.explode().alias("label")) for one in meaning.labels)
+    labels = (
+        found.unique().drop_nulls().sort("label").head(_LABELS + 1).collect()["label"].to_list()
+    )
+    more = ["…"] if len(labels) > _LABELS else []
+    return ", ".join([*map(repr, labels[:_LABELS]), *more])
 
 
 def _check_range(bar: _Bar) -> None:

@@ -32,8 +32,8 @@ def curve(
         *keys: The keys to group by, as in `by`, but no windows.
         metrics: The metrics at each threshold: names of `metrics()` that need only the counts of
             two classes, not each class or pair.
-        thresholds: The thresholds. An integer: at most this many, at the quantiles of the scores
-            of all rows, the same for all slices. A list: these thresholds; memory then does not
+        thresholds: The thresholds. One integer: at most this many, at the quantiles of the scores
+            of all rows, the same for all slices. Several numbers: these; memory then does not
             grow with the number of distinct scores. None: every distinct score of the slice.
 
     Returns:

@@ -135,7 +135,8 @@ def _both_periods(counted: pl.LazyFrame) -> pl.LazyFrame:
     """One row, or an error if a period has no rows."""
     failures = [
         Failure(
-            ~pl.col(name), pl.lit(f"no row of the log is {name}: {name}=... must be true for some")
+            ~pl.col(name),
+            pl.lit(f"no row of the log is {name}: `{name}` must be true for some rows"),
         )
         for name in PERIODS.categories
     ]

@@ -58,9 +58,9 @@ def worst(
 
     Args:
         *keys: The columns to search. In Python also expressions and selectors.
-        metric: The metric that is compared: a name of `metrics()` that is not computed from pairs.
-            If less is better, as for "fnr", slices with more of it are behind. In Python also an
-            expression over the columns of `classes`, as in `by`.
+        metric: The metric that is compared: a name of `metrics()`, where the column `from` is not
+            "pairs". If less is better, as for "fnr", slices with a higher value are listed. In
+            Python also an expression over the columns of `classes`, as in `by`.
         depth: The largest number of keys that are crossed. All slices are counted: at depth 2, ten
             keys of 20 values each make about 18,000 slices.
         min_n: The least number of rows, or sum of weights, of a slice. Smaller slices are not
@@ -72,11 +72,10 @@ def worst(
             a cut on. None: each number and each time is a value of its own.
         top: The largest number of rows of the answer, for all models together. None: all rows. A
             list has at most 100 slices: those with the most evidence.
-        rank: Which slice comes first. "loss": the slice that costs the log most, that is, without
-            which the log would score best. "gap": the slice whose interval of the difference is
-            farthest from 0.
-        ci: The confidence level of the intervals. Also, at most 1 - ci of the listed slices are
-            false on average (see `correction`). p-values do not depend on it.
+        rank: The order of the list. "loss": by how much better the log would score without the
+            slice. "gap": by how far the interval of the difference is from 0.
+        ci: The confidence level of the intervals. It also limits false slices: on average they are
+            at most 1 - ci of the list (see `correction`). The p-values stay the same.
         correction: How false slices are limited: slices that are listed, but are not worse than
             the rest. "bh" (Focused Benjamini-Hochberg) keeps their expected share of the list
             below 1 - ci if tests are independent or positively dependent. "by" (Benjamini and

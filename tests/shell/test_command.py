@@ -542,7 +542,7 @@ class TestRefusals:
         (tmp_path / "empty").mkdir()
         (tmp_path / "empty/a.txt").touch()
         told = refusal_of("empty")
-        assert "no .parquet file in folder 'empty'; pass a Parquet file, a folder of" in told
+        assert "no .parquet file in folder 'empty'; a log is a file, a folder" in told
         assert told.startswith("polars-mcc: no .parquet file"), "the message names the folder"
         (tmp_path / "empty/a.txt").unlink()
         (tmp_path / "empty").rmdir()
@@ -552,7 +552,7 @@ class TestRefusals:
     def test_several_values_of_an_option(self):
         told = refusal_of("logs", "--by", "country", "day")
         assert "no file 'day'" in told
-        assert "repeat the option, as in --by a --by b" in told
+        assert "to give an option several values, repeat it, as in --by a --by b;" in told
         assert "repeat --by for several columns" in refusal_of("logs", "--by", "country,day")
 
     @pytest.mark.parametrize("content", [b"", b"a log", b"PAR1" + b"\0" * 100 + b"PAR1"])
@@ -743,7 +743,8 @@ def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
         repeat = f" Repeat {flag} for several." if is_list else ""
         none = {"none"} if parameter.name in {"zero_division", "bins"} else set()  # no default
         told = argument.parameter.help
-        assert told.endswith(repeat)
+        if parameter.name != "to":
+            assert told.endswith(repeat)
         said = words[parameter.name]
         if not re.search(r"None|In Python|pl\.|\{|`", said):
             assert told == said + repeat
@@ -855,28 +856,78 @@ def test_keys_that_are_text_with_too_many_values_are_told(tmp_path, monkeypatch)
     keys = ["--by", "at", "--by", "id", "--by", "k"]
     done = invoke("worst", "log.csv", *keys)
     assert done.exit_code == 0, done.output
-    told = re.findall(r"key '(\w+)' is text with about \d+ values in 600 rows", done.stderr)
+    told = re.findall(r"key '(\w+)' is text with about \d+ values", done.stderr)
     assert told == ["at", "id"]
-    [key] = re.findall(r"Then use --by '(at::.*?)'", done.stderr)
+    [key] = re.findall(r"as in --by '(at::.*?)'", done.stderr)
     found = answered("worst", "log.csv", "--by", key, "--by", "k", "--verdicts")
     typed = pl.read_csv("log.csv").with_columns(pl.col("at").str.to_datetime())
     assert_frame_equal(found, typed.mcc.worst("at", "k", verdicts=True))
-    assert "is text with" not in invoke("worst", "log.csv", "--by", "k").stderr
-    assert (
-        "is text with" not in invoke("worst", "log.csv", "--by", "id", "--filter", "k='x'").stderr
+    computed = invoke("worst", "log.csv", "--by", "upper(id) AS user")
+    assert "key 'user' is text" in computed.stderr
+    assert "as in --by 'time::DATETIME AS time'" in computed.stderr
+    for few in (["--by", "k"], ["--by", "id", "--filter", "k = 'x'"]):
+        assert "is text with" not in invoke("worst", "log.csv", *few).stderr
+
+
+def test_rows_of_counts_are_as_many_as_they_stand_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    counts = pl.DataFrame({"k": ["a", "b"], "gold": [0, 0], "pred": [0, 0], "n": [500, 700]})
+    counts.write_parquet("counts.parquet")
+    weighed = invoke("worst", "counts.parquet", "--by", "k", "--weight", "n")
+    assert "0 slices tested (2 more have" in weighed.stderr
+    assert "is text with" not in weighed.stderr
+    assert "is text with" in invoke("worst", "counts.parquet", "--by", "k").stderr
+
+
+OF_POSITIVE = [
+    ["by", "--metric", "tpr", "--metric", "accuracy"],
+    ["by", "--metric", "tpr", "--weight", "w"],
+    ["score", "--metric", "fpr", "--ci", "0.9"],
+    ["contrast", "--by", "k", "--metric", "tpr"],
+    ["compare", "--pred", "pred", "--pred", "other", "--metric", "fpr"],
+    ["worst", "--by", "k", "--metric", "tpr"],
+    ["classes"],
+    ["curve", "--score", "s", "--thresholds", "3"],
+    ["best-threshold", "--score", "s"],
+    ["by", "--gold", "golds", "--pred", "preds"],
+    ["report", "--out", "r.md"],
+]
+
+
+@pytest.mark.parametrize("asked", OF_POSITIVE, ids=" ".join)
+def test_a_positive_label_that_no_row_has_is_told(asked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    i = pl.int_range(200)
+    log = pl.select(k=i % 2, s=i / 200, w=i / 10).with_columns(
+        gold=pl.when(i % 3 > 0).then(pl.lit("u")).otherwise(pl.lit("v")),
+        pred=pl.when(i % 5 > 0).then(pl.lit("u")).otherwise(pl.lit("v")),
     )
+    log = log.with_columns(other="pred", golds=pl.concat_list("gold"), preds=pl.concat_list("pred"))
+    log.write_parquet("log.parquet")
+    verb, *options = asked
+    done = invoke(verb, "log.parquet", *options, "--positive", "uu")
+    assert done.exit_code == 0, done.output
+    assert "no row has the positive label 'uu'; the labels are 'u', 'v'" in done.stderr
+    done = invoke(verb, "log.parquet", *options, "--positive", "u")
+    assert done.exit_code == 0, done.output
+    assert "no row has" not in done.stderr
 
 
-@pytest.mark.parametrize("verb", ["by", "contrast", "compare", "worst"])
 @pytest.mark.usefixtures("logs")
-def test_a_positive_label_that_no_row_has_is_an_error(verb):
-    models = ["--pred", "pred", "--pred", "other"] if verb == "compare" else []
-    about = ["--by", "country", "--metric", "tpr", *models]
-    done = invoke(verb, "logs", *about, "--positive", "uu")
+def test_a_metric_of_one_class_without_its_label_names_the_labels():
+    done = invoke("by", "logs", "--metric", "tpr")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "no scored row has the positive label 'uu' in " in done.stderr
-    assert "the labels are 'u', 'v'" in done.stderr
-    assert invoke(verb, "logs", *about, "--positive", "u").exit_code == 0
+    assert "as in --positive fraud; the labels are String" in done.stderr
+    assert "This log has the labels 'u', 'v'" in done.stderr
+
+
+@pytest.mark.parametrize(("typed", "near"), [("--positve", "--positive"), ("--zzz", None)])
+@pytest.mark.usefixtures("logs")
+def test_an_option_that_is_not_known(typed, near):
+    done = invoke("by", "logs", typed, "u")
+    assert (done.exit_code, done.stdout) == (2, "")
+    hint = f"; did you mean {near}?" if near else "."
+    assert f"there is no option {typed}{hint} --help lists the options." in done.stderr
 
 
 @pytest.mark.usefixtures("planted")

@@ -514,7 +514,7 @@ def test_what_is_gone_with_its_folder_can_be_forgotten(logs, store, tmp_path):
     keep(logs, store)
     keep(others, store)
     shutil.rmtree(others.folder)
-    with pytest.raises(FileNotFoundError, match="no file '.*logs2'; pass a Parquet file, .* store"):
+    with pytest.raises(FileNotFoundError, match="no file '.*logs2'; a log is a file, .* store"):
         keep(others, store)
     assert keep(others, store, forget=True) == {"forgotten": 1}
     logs.check(store)

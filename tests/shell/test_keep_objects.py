@@ -118,7 +118,7 @@ def test_folders_and_globs_are_what_they_are_locally(logs, pattern, number):
 
 def test_what_is_not_there_is_said(logs):
     for place in ("s3://bucket/none/", "s3://bucket/logs/none.parquet"):
-        with pytest.raises(FileNotFoundError, match=f"'{place}'; pass a Parquet file"):
+        with pytest.raises(FileNotFoundError, match=f"'{place}'; a log is a file"):
             keep(place, STORE)
     with pytest.raises(ValueError, match="is inside the store 's3://bucket/logs'"):
         keep(logs, "s3://bucket/logs")

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from runner import invoke
 
-from polars_mcc._shell.spoken import in_shell
+from polars_mcc._shell.spoken import as_help, in_shell
 
 SPOKEN = {
     "pass ci=0.95 too": "pass --ci 0.95 too",
@@ -23,12 +23,17 @@ SPOKEN = {
     "as in pl.col('mcc').alias('mcc_key')": "as in --by 'mcc AS mcc_key'",
     "a slice, as {'country': 'US'}, got": "a slice, as country=US, got",
     'as `pl.col("day") < date(2026, 3, 5)`.': "as `day < DATE '2026-03-05'`.",
-    'a name of `metrics()`. In Python also `pl.col("a").min()`. More.': (
-        "a name of `polars-mcc metrics`. More."
+    "see `min_n` and `best_threshold`": "see --min-n and `polars-mcc best-threshold`",
+    "cast one, as in pl.col('k').cast(pl.Float64)": "cast one, as in k::DOUBLE",
+    "work in by(), score() and counts()": "work in by, score and counts",
+    "use counts('k')": "use counts --by k",
+    "rename one with .alias(...)": "rename one with AS",
+    "leave it out, as in log(cluster=None).contrast(...)": "leave it out",
+    "'gold' is Struct({'k': String, 'v': Int64}) in 'a/{'x': y}'": (
+        "'gold' is Struct({'k': String, 'v': Int64}) in 'a/{'x': y}'"
     ),
-    "In Python also an expression.": "",
-    "see `min_n` and `by`": "see --min-n and `by`",
     "pass labels=[...], or metrics=['a', 'b']": "pass --labels …, or --metric a --metric b",
+    "no file 'top=3/a' in 'logs/top=3/'": "no file 'top=3/a' in 'logs/top=3/'",
     "n=3, mcc=0.5 and name=value stay": "n=3, mcc=0.5 and name=value stay",
 }
 
@@ -41,13 +46,22 @@ def test_text_for_python_is_said_as_it_is_typed(text):
 def test_a_mapping_repeats_its_option():
     text = 'one number per metric, as `{"mcc": 0.5, "f1_macro": 0.6}`'
     expected = "one number per metric, as `--min mcc=0.5 --min f1_macro=0.6`"
-    assert in_shell(text, flag="--min") == expected
+    assert as_help(text, "--min") == expected
+
+
+def test_help_has_no_sentence_on_python():
+    text = 'A name of `metrics()`. In Python also `pl.col("a").min()`, or `f()`. More.'
+    assert as_help(text) == "A name of `polars-mcc metrics`. More."
+    assert as_help("In Python also an expression.") == ""
+    assert in_shell("filter 'In Python. X' is not SQL") == "filter 'In Python. X' is not SQL"
 
 
 def test_what_the_user_typed_is_not_translated():
-    message = "filter 'gold=1 AND' is not SQL; pass ci=0.95"
-    expected = "filter 'gold=1 AND' is not SQL; pass --ci 0.95"
-    assert in_shell(message, typed=["gold=1 AND"]) == expected
+    typed = "k=1 AND gold=1 AND"
+    message = f"filter '{typed}' is not SQL; pass ci=0.95"
+    expected = f"filter '{typed}' is not SQL; pass --ci 0.95"
+    assert in_shell(message, typed=[typed]) == expected
+    assert in_shell(message) != expected
 
 
 REFUSED = {
@@ -63,7 +77,9 @@ REFUSED = {
     "contrast --by k --to nothing": "country=US",
     "curve --score k": "--positive 1",
     "confusion --by 'k AS gold'": None,
-    "by --filter 'gold=1 AND'": "filter 'gold=1 AND'",
+    "by --filter 'k=1 AND gold=1 AND'": "filter 'k=1 AND gold=1 AND'",
+    "drift --before 'k < 1' --after 'k >= 1'": "--before must be true for some rows",
+    "by --by k --by k": "rename one with AS",
 }
 """Commands that are refused, with what their message says to type."""
 
