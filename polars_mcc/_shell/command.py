@@ -29,8 +29,8 @@ from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.keep import kept
 from polars_mcc._shell.keeping import STATUSES, Status
 from polars_mcc._shell.options import Option, docstring_of, examples_of, options_of
-from polars_mcc._shell.spoken import in_shell
-from polars_mcc._shell.terminal import say, show, table, visible_lines
+from polars_mcc._shell.spoken import as_help, in_shell
+from polars_mcc._shell.terminal import details, say, show, table, visible_lines
 from polars_mcc._show.progress import Bar
 from polars_mcc._store.places import is_url
 from polars_mcc._verbs.check import CheckError
@@ -134,18 +134,6 @@ VERBS: Mapping[str, Callable[..., Any]] = {
 }
 """The verbs that are commands: every verb that takes a Polars frame."""
 
-_OF_DIFFERENCES = ("diff_se", "p_value")
-_DETAILS: Mapping[str, Sequence[str]] = {
-    "compare": _OF_DIFFERENCES,
-    "contrast": _OF_DIFFERENCES,
-    "drift": _OF_DIFFERENCES,
-    "worst": (
-        *("diff", "diff_low", "diff_high", "p_value"),
-        *("confused", "confused_rest", "n_tested", "n_untested"),
-    ),
-}
-"""The columns that a table leaves out, by verb."""
-
 
 def _asked(
     asked: Asked,
@@ -160,7 +148,7 @@ def _asked(
     if out is None:
         answer = shown(asked.collect("", asked.answer))
         _say_of(asked)
-        left_out = _details(asked.verb.__name__, answer.columns) if form == "table" else []
+        left_out = details(answer, asked.verb.__name__) if form == "table" else []
         _print(answer.drop(left_out), form, as_text)
         if left_out and answer.height:
             columns = "1 column is" if len(left_out) == 1 else f"{len(left_out)} columns are"
@@ -176,12 +164,6 @@ def _asked(
         first, *more = formulas
         others = f" and {len(more)} more" if more else ""
         say(f"{out}: warning: a spreadsheet would run {first!r}{others} as a formula")
-
-
-def _details(verb: str, columns: list[str]) -> list[str]:
-    """The columns that the table of a verb leaves out, but no key: keys come before `n`."""
-    first = next((place for place, name in enumerate(columns) if name in {"n", "n_before"}), 0)
-    return [name for name in columns[first:] if name in _DETAILS.get(verb, ())]
 
 
 def _check(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
@@ -340,8 +322,8 @@ def _made(name: str, run: Callable[..., None]) -> None:
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     examples = "\n\n".join(f"`{example}`" for example in examples_of(verb))
     exits = [_EXITS] if run is _check else []
-    about = [str(docstring_of(verb).short_description), *exits, "For example:", examples]
-    command.__doc__ = "\n\n".join(about)
+    short = as_help(docstring_of(verb).short_description or "")
+    command.__doc__ = "\n\n".join([short, *exits, "For example:", examples])
     app.command(command, name=name.replace("_", "-"))
 
 

@@ -50,12 +50,10 @@ def in_shell(text: str, *, typed: Collection[str] = ()) -> str:
     return text
 
 
-def as_help(text: str, flag: str | None = None) -> str:
-    """Words of a docstring for the help of an option: without sentences on Python."""
+def as_help(text: str, flag: str = "") -> str:
+    """Words of a docstring as help, without sentences on Python; a mapping is for the option."""
     text = _OF_PYTHON.sub("", text)
-    if flag is not None:
-        text = _MAPPING.sub(lambda found: _typed(flag, found[0]), text)
-    return in_shell(text)
+    return in_shell(_MAPPING.sub(lambda found: _typed(flag, found[0]), text))
 
 
 def _option(name: str, value: str) -> str:
@@ -64,10 +62,11 @@ def _option(name: str, value: str) -> str:
 
 
 def _typed(flag: str, text: str) -> str:
+    """A value as it is typed after its option; a list or a mapping repeats the option."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        return f"{flag} {shlex.quote(text)}".strip()
+        return f"{flag} {shlex.quote(text)}" if flag else text
     if value is True:
         return flag
     if isinstance(value, dict):

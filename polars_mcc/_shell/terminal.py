@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from unicodedata import bidirectional, category
 
 import polars as pl
@@ -14,6 +15,18 @@ _REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 """Unicode's classes of characters that change the text direction."""
 
 
+_OF_DIFFERENCES = ("diff_se", "p_value")
+_DETAILS: Mapping[str, Sequence[str]] = {
+    "compare": _OF_DIFFERENCES,
+    "contrast": _OF_DIFFERENCES,
+    "drift": _OF_DIFFERENCES,
+    "worst": (
+        *("diff", "diff_low", "diff_high", "p_value"),
+        *("confused", "confused_rest", "n_tested", "n_untested"),
+    ),
+}
+
+
 def say(message: str) -> None:
     """Write a line to the standard error."""
     sys.stderr.write(f"polars-mcc: {_visible(message)}\n")
@@ -22,6 +35,12 @@ def say(message: str) -> None:
 def show(text: str) -> None:
     """Write lines to the standard output."""
     sys.stdout.write(f"{text}\n")
+
+
+def details(answer: pl.DataFrame, verb: str) -> list[str]:
+    """The columns that the table of a verb leaves out, but no key: keys come before `n`."""
+    first = next((it for it, name in enumerate(answer.columns) if name in {"n", "n_before"}), 0)
+    return [name for name in answer.columns[first:] if name in _DETAILS.get(verb, ())]
 
 
 def table(answer: pl.DataFrame) -> str:
