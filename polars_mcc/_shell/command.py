@@ -347,10 +347,22 @@ def metrics() -> None:
 
 
 def _passed(judged: pl.DataFrame) -> str:
-    passes = (judged["verdict"] == "passes").sum()
-    others = judged.height - passes
-    passed = "1 slice passes" if passes == 1 else f"{passes} slices pass"
-    return passed + (f", {others} not judged" if others else "")
+    """How many slices pass, and between which scores they are: with `ci`, some may be below."""
+    passing = judged.filter(verdict="passes").fill_nan(None)
+    others = judged.height - passing.height
+    passed = "1 slice passes" if passing.height == 1 else f"{passing.height} slices pass"
+    names = ["diff"] if "diff" in judged.columns else registry.metrics()["metric"]
+    found = passing.select(name for name in names if name in passing.columns)
+    scores = ", ".join(
+        f"{one.name} {' to '.join(dict.fromkeys(map(_number, (one.min(), one.max()))))}"
+        for one in found.iter_columns()
+        if one.count()
+    )
+    return ": ".join(filter(None, [passed, scores])) + (f"; {others} not judged" if others else "")
+
+
+def _number(value: Any) -> str:  # noqa: ANN401 - of any column
+    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _listed(files: list[str]) -> list[str]:

@@ -294,10 +294,19 @@ def test_curve(planted):
 class TestCheck:
     def test_it_passes(self, planted):
         done = invoke("check", "log.parquet", "--by", "k", "--min", "0.1")
-        assert (done.exit_code, done.stdout) == (0, "4 slices pass\n")
+        scores = sorted(planted.mcc.by("k")["mcc"])
+        told = f"4 slices pass: mcc {scores[0]:.3f} to {scores[-1]:.3f}\n"
+        assert (done.exit_code, done.stdout) == (0, told)
         few = ["--by", "j", "--min", "0.1", "--min-n", "134"]
         done = invoke("check", "log.parquet", *few)
-        assert (done.exit_code, done.stdout) == (0, "1 slice passes, 2 not judged\n")
+        [only] = planted.filter(j=0).mcc.score()["mcc"]
+        told = f"1 slice passes: mcc {only:.3f}; 2 not judged\n"
+        assert (done.exit_code, done.stdout) == (0, told)
+        bars = ["--min", "accuracy=0.1", "--max", "fp=1000", "--positive", "true"]
+        done = invoke("check", "log.parquet", *bars)
+        accuracy = (planted["gold"] == planted["pred"]).mean()
+        fp = (~planted["gold"] & planted["pred"]).sum()
+        assert done.stdout == f"1 slice passes: accuracy {accuracy:.3f}, fp {fp}\n"
         judged = answered("check", "log.parquet", "--by", "k", "--min", "0.1")
         assert_frame_equal(judged, planted.mcc.check("k", min=0.1))
 
@@ -334,6 +343,8 @@ class TestCheck:
     def test_a_baseline(self, planted):
         planted.with_columns(pred="gold").mcc.counts("k").write_parquet("counts.parquet")
         options = ["--by", "k", "--no-worse-than", "counts.parquet", "--ci", "0.99"]
+        passed = invoke("check", "log.parquet", *options, "--pred", "gold")
+        assert passed.stdout == "4 slices pass: diff 0.000\n"
         done = invoke("check", "log.parquet", *options)
         assert done.exit_code == 1
         assert "1 of 4 slices fails: mcc below the baseline, significantly" in done.stdout

@@ -34,6 +34,7 @@ SPOKEN = {
     ),
     "pass labels=[...], or metrics=['a', 'b']": "pass --labels …, or --metric a --metric b",
     "no file 'top=3/a' in 'logs/top=3/'": "no file 'top=3/a' in 'logs/top=3/'",
+    r"got {'a': '\x'}": r"got {'a': '\x'}",
     "n=3, mcc=0.5 and name=value stay": "n=3, mcc=0.5 and name=value stay",
 }
 
