@@ -79,6 +79,9 @@ def _steps(name: str, method: Method) -> Iterator[dict[str, pl.Expr]]:
     width = pl.coalesce(high - low, score.abs())
     varies = has_score & (phi_phi > NOTHING * width.pow(2))
     varies &= variance * draws > NOTHING * phi_phi
+    # Each row could only move the score away from the end, and their mean moves it nowhere. So
+    # every φ is 0, but the φ of a square root, as of Cramér's V, may be infinite.
+    varies &= ~((score == low) | (score == high)).fill_null(value=False)
     yield {
         f"span:{name}": width,
         f"place:{name}": pl.when(has_score & (width > 0) & score.is_between(low, high)).then(

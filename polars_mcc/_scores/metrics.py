@@ -275,7 +275,7 @@ _OF_CLASSES = [
         lambda terms: terms.ratio(terms.covariance, terms.most),
         "R_K / mcc_max: (cs - t·p) / (s Σmin(t, p) - t·p)",
         f"{_DAVENPORT}, for two classes",
-        Range(-1, 1, "up to 1"),
+        Range(pl.lit(-1.0), 1, "up to 1"),  # no number, as some marginals allow less
         f"{_ONE_CLASS}, or no class is both gold and predicted",
         multilabel=True,
     ),

@@ -10,7 +10,7 @@ import numpy as np
 import oracles
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
@@ -125,6 +125,8 @@ def test_intervals_of_proportions_are_wilsons(table):
 
 @settings(max_examples=15)
 @given(few.map(oracles.table_of))
+@example(oracles.table_of([[2, 7, 7]] * 3))  # Cramér's V is 0, and its derivative is infinite.
+@example(oracles.table_of([[0, 1], [2, 0]]))  # φ / φ_max is -2.
 def test_intervals_stay_within_the_range_and_have_the_score_inside(table):
     assume(sum(table.values()))
     for method in ("score", "fisher", "wald"):
