@@ -58,7 +58,7 @@ def added_up(log: SlicedLog, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.Lazy
 
 
 def merged(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """Add up equal pairs within the slices of `log`. These may be coarser than those of `pairs`."""
+    """Add up equal pairs within the slices of `log`, which may join several slices of `pairs`."""
     return added_up(log, pairs, **{name: pl.col(name) for name in ("gold", "pred", *log.extras)})
 
 

@@ -19,7 +19,7 @@ def in_order(labels: pl.Expr) -> pl.Expr:
 
 
 _BOTH, _MISSED, _ADDED, _ROW, _LEFT_OUT = range(5)
-"""What is counted: labels in both lists, in gold only, in pred only; rows scored, or not."""
+"""The kinds of counts: labels in both lists, in gold only, in pred only; scored and other rows."""
 
 
 def classes(log: SlicedLog, lists: pl.LazyFrame, *, are_counts: bool) -> pl.LazyFrame:
@@ -27,7 +27,8 @@ def classes(log: SlicedLog, lists: pl.LazyFrame, *, are_counts: bool) -> pl.Lazy
 
     Counts have `n`, the rows that one row of counts stands for, and `n_null`, the rows without a
     weight. A row with a null list, or with a null in a list, is scored only if null is a label.
-    The columns are those of `classes.py`, and `row_n`: the rows that are scored, on the null label.
+    The result has the columns of `classes.py`, and `row_n` in the row of the null label. `row_n` is
+    the number of scored rows.
     """
     gold, pred = (pl.col(side).cast(pl.List(log.label_dtype)) for side in ("gold", "pred"))
     if log.nulls == "label":

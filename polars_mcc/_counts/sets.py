@@ -132,7 +132,7 @@ def _encoded(log: SlicedLog, columns: Sequence[str]) -> SlicedLog:
 
 
 def _decoded(log: SlicedLog, pairs: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
-    """Cast the pairs of an encoded log back: the labels, and those of `columns` that were text."""
+    """Cast the labels of an encoded log, and its text `columns`, back to their dtypes."""
     dtypes = log.frame.collect_schema()
     text = [name for name in columns if dtypes[name] == pl.String]
     pairs = pairs.with_columns(pl.col(text).cast(pl.String))

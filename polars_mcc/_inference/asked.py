@@ -30,7 +30,7 @@ def with_limits_of(metrics: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked for: metrics, a confidence level, and the method of the intervals."""
+    """The request for intervals: their metrics, confidence level and method."""
 
     ci: float
     method: Method = defaults.METHOD

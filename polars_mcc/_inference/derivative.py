@@ -63,7 +63,7 @@ class Tape:
     Sums follow the order of the rows, so a sorted frame gives the same sums each time.
 
     Args:
-        by: The columns by which derivatives are taken.
+        by: The columns to differentiate by.
         within_slice: Turns an aggregation into a column.
         definitions: Columns that are expressions over the columns of `by`.
     """

@@ -121,8 +121,9 @@ def pairs_of_rest(
 def taken_away(log: SlicedLog, signed: pl.LazyFrame) -> pl.LazyFrame:
     """Subtract the pairs with `sign` -1 from the other pairs of their slice.
 
-    Whatever is computed from pairs is a sum over them. So integers stay in two rows per pair, one
-    of them negative. Floats are added up here, to drop the pairs of which only rounding is left.
+    All later results are sums over pairs. So a pair with integer counts stays in two rows, and one
+    row is negative. Float counts are added up here: a pair may then be 0 except for rounding, and
+    such a pair is dropped.
     """
     pair = [*log.slice, "gold", "pred"]
     counts = [pl.col(column) * pl.col("sign") for column in count_columns(log)]

@@ -224,13 +224,12 @@ class Meaning:
     @property
     def labels(self) -> list[pl.Expr]:
         """The true and the predicted labels of a row: for each column, a list of labels."""
-        columns = [(self.gold.name, self.gold.expr), *(self.preds.each if self.preds else ())]
-        dtypes = {**self.gold.dtypes, **(self.preds.dtypes if self.preds else {})}
         return [
-            (labels if is_list(dtypes[name]) else pl.concat_list(labels))
+            (as_expr(column) if is_list(side.dtypes[name]) else pl.concat_list(as_expr(column)))
             .cast(pl.List(self.label_dtype))
             .alias("labels")
-            for name, labels in ((name, as_expr(column)) for name, column in columns)
+            for side in filter(None, (self.gold, self.preds))
+            for name, column in side.each
         ]
 
     def check_columns(self, columns: Columns | None, role: str) -> None:

@@ -57,7 +57,7 @@ def likely(schema: pl.Schema, **known: object) -> dict[str, str | list[str]]:
 
 
 def _named(names: list[str], wanted: set[str]) -> list[str]:
-    """The names that have one of these words: first those that have no other word."""
+    """The names with one of the wanted words. Names that end in a wanted word come first."""
     found = [name for name in names if wanted.intersection(_words(name))]
     return sorted(found, key=lambda name: [*_words(name)][-1] not in wanted)
 

@@ -14,6 +14,7 @@ import polars.selectors as cs
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._log import defaults
+from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import known_labels
 from polars_mcc._scores.registry import NoPositiveError
@@ -186,11 +187,15 @@ class Asked:
         tested, untested = answer.select(pl.max("n_tested", "n_untested")).row(0)
         if tested is not None and untested < 10 * tested:
             return
-        rows, weight = self.rows, self.log.meaning.weight
-        n = rows.select(pl.len() if weight is None else weight.expr.sum()).collect().item()
-        texts = rows.select(self.keys).select(cs.string())
-        for name in texts.collect_schema().names():
-            values = texts.select(pl.col(name).approx_n_unique()).collect().item()
+        names = self.rows.select(self.keys).select(cs.string()).collect_schema().names()
+        if not names:
+            return
+        keys = [as_expr(key) for key in self.keys if isinstance(key, (str, pl.Expr))]
+        texts = [key.approx_n_unique() for key in keys if key.meta.output_name() in names]
+        weight = self.log.meaning.weight
+        n_rows = pl.len() if weight is None else weight.expr.sum()
+        *found, n = self.rows.select(*texts, n_rows.alias("the number of rows")).collect().row(0)
+        for name, values in zip(names, found, strict=True):
             if n < values * self.options["min_n"]:
                 about = float(f"{min(values, n):.2g}")  # It is an estimate.
                 example = name if name in self.typed["keys"] and name.isidentifier() else "time"
