@@ -249,50 +249,53 @@ def wilson(hits: int, n: int, z: float) -> tuple[float, float]:
     return middle - reach, middle + reach
 
 
-def score_interval(table: Table, z: float, rows: float | None = None) -> tuple[float, float]:
-    """The limits ρ with (R - ρ)² = z²·V(ρ)/n, from whole matrices, by bisection."""
-    labels = labels_of(table)
-    q = np.array([[table.get((g, p), 0) for p in labels] for g in labels], dtype=float)
-    n = q.sum() if rows is None else rows
-    q /= q.sum()
-    t, p = q.sum(axis=1), q.sum(axis=0)
-    root = math.sqrt((1 - t @ t) * (1 - p @ p))
-    x = (np.eye(len(t)) - p[:, None] - t[None, :] + t @ p) / root
-    y = (1 - p[None, :]) / (1 - p @ p) + (1 - t[:, None]) / (1 - t @ t) - 1
-    score = float((q * x).sum())
-    guess, agree = np.outer(t, p), np.diag((t + p) / 2)
+def _matrix(table: Table, labels: Sequence[Hashable]) -> np.ndarray:
+    return np.array([[table.get((g, p), 0) for p in labels] for g in labels], dtype=float)
 
-    def variance(weights: np.ndarray, rho: float) -> float:
-        return float((weights * (x - rho * y) ** 2).sum())
 
-    def crossing(first: float, last: float, start: np.ndarray, end: np.ndarray) -> float:
-        """The limit between two ρ. The table goes from `start` to `end`."""
+def smoothed(matrix: np.ndarray, more: float = 2) -> np.ndarray:
+    """Each gold class gets a hit and a miss, spread over the other classes, and its old size."""
+    k, t = len(matrix), matrix.sum(axis=1, keepdims=True)
+    of_class = (np.eye(k) + (1 - np.eye(k)) / (k - 1)) * more / 2
+    return np.where(t > 0, (matrix + of_class) * t / (t + more), 0)
 
-        def mixture(u: float) -> float:
-            rho = first + u * (last - first)
-            return (1 - u) * variance(start, rho) + u * variance(end, rho)
 
-        at_first, at_last = mixture(0), mixture(1)
-        slope = (mixture(1e-4) - mixture(-1e-4)) / 2e-4
+def smoothed_tables(table: Table, pool: Table | None = None) -> list[np.ndarray]:
+    """By gold, by prediction, and the gold counts of the table with the rates of the pool."""
+    labels = labels_of(+Counter(table) + (+Counter(pool or {})))
+    matrix = _matrix(table, labels)
+    found = [smoothed(matrix), smoothed(matrix.T).T]
+    if pool is not None:
+        rates = smoothed(_matrix(pool, labels))
+        rates /= np.maximum(rates.sum(axis=1, keepdims=True), 1e-300)
+        found.append(matrix.sum(axis=1, keepdims=True) * rates)
+    return found
 
-        def is_inside(u: float) -> bool:
-            parabola = at_first + slope * u + (at_last - at_first - slope) * u * u
-            return (first + u * (last - first) - score) ** 2 < z * z / n * parabola
 
-        low, high = 0.0, 1.0
-        if is_inside(high):
-            return last
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if is_inside(middle) else (low, middle)
-        return first + low * (last - first)
+def as_proportion(
+    table: Table, pool: Table | None = None, rows: float | None = None
+) -> tuple[float, float]:
+    """R_K as a proportion of m rows, and m: the smallest m of the smoothed tables."""
+    n = sum(table.values()) if rows is None else rows
+    found = []
+    for matrix in smoothed_tables(table, pool):
+        q = matrix / matrix.sum()
+        t, p = q.sum(axis=1), q.sum(axis=0)
+        b, c = p @ (1 - p), t @ (1 - t)
+        score = (np.trace(q) - t @ p) / math.sqrt(b * c)
+        phi = (np.eye(len(t)) - p[:, None] - t[None, :] + t @ p) / math.sqrt(b * c)
+        phi -= score * ((1 - p[None, :]) / b + (1 - t[:, None]) / c - 1)
+        found.append(n * (1 - score**2) / float((q * phi**2).sum()))
+    return (float(exact(table)) + 1) / 2, min(found)
 
-    is_before_guess = score**2 >= z * z / n * variance(guess, 0)
-    if score >= 0:
-        low = crossing(score, 0, q, guess) if is_before_guess else crossing(0, -1, guess, guess)
-        return low, crossing(score, 1, q, agree)
-    high = crossing(score, 0, q, guess) if is_before_guess else crossing(0, 1, guess, agree)
-    return crossing(score, -1, q, q), high
+
+def score_interval(
+    table: Table, z: float, rows: float | None = None, pool: Table | None = None
+) -> tuple[float, float]:
+    """Wilson's interval of R_K as a proportion."""
+    v, m = as_proportion(table, pool, rows)
+    low, high = wilson(v * m, m, z)
+    return 2 * low - 1, 2 * high - 1
 
 
 def scores_of_counts(pairs: Sequence[Row], counts: np.ndarray, classes: int) -> np.ndarray:
@@ -509,6 +512,38 @@ def moves(table: Table, positive: int) -> dict[str, dict[tuple[int, int], Decima
             }
             for name, of_pair in slopes.items()
         }
+
+
+def intervals(
+    table: Table, positive: int, ranges: Mapping[str, tuple[float, float, str]], z: float
+) -> dict[str, tuple[float, float]]:
+    """Wilson's interval of each metric with a range, from the influences at the smoothed tables.
+
+    `ranges` has both ends of each metric, and the margin that it is given: "gold", "pred", or "".
+    """
+    n, labels = sum(table.values()), labels_of(table)
+    with localcontext() as context:
+        context.prec = 80
+        shares = {pair: Decimal(count) / n for pair, count in table.items()}
+        scores = in_decimals(shares, n, positive)
+        rows: dict[str, list[float]] = {name: [] for name in ranges}
+        for side, matrix in zip(("gold", "pred"), smoothed_tables(table), strict=True):
+            cells = {(g, p): Decimal(matrix[i, j]) for i, g in enumerate(labels)
+                     for j, p in enumerate(labels)}
+            whole = sum(cells.values())
+            there = {pair: cell / whole for pair, cell in cells.items()}
+            values, of_pairs = in_decimals(there, n, positive), moves(cells, positive)
+            for name, (low, high, given) in ranges.items():
+                if given in {"", side}:
+                    v = float(values[name] - Decimal(low)) / (high - low)
+                    phi = of_pairs[name]
+                    square = float(sum(there[pair] * phi[pair] ** 2 for pair in there))
+                    rows[name].append(n * v * (1 - v) * (high - low) ** 2 / square)
+        found = {}
+        for name, (low, high, _) in ranges.items():
+            v, m = float(scores[name] - Decimal(low)) / (high - low), min(rows[name])
+            found[name] = tuple(low + (high - low) * end for end in wilson(v * m, m, z))
+        return found
 
 
 def standard_errors(table: Table, positive: int) -> dict[str, float]:

@@ -10,12 +10,12 @@ import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.methods import normal_critical
+from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import variances, with_influence
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.metrics import MCC
-from polars_mcc._scores.r_k import Summed
 
 
 def columns_of(metrics: Iterable[str]) -> list[str]:
@@ -37,6 +37,8 @@ class Asked:
     metrics: Sequence[Metric] = (MCC,)
     positive: pl.Expr | None = None
     """Whether a class is the positive one."""
+    pool: Pool | None = None
+    """The slices that are compared with each other, if slices are."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,6 @@ class Counted:
     cells: pl.LazyFrame
     pairs: pl.LazyFrame
     classes: pl.LazyFrame
-    sums: Summed
     asked: Asked
 
     @property
@@ -72,14 +73,20 @@ class Counted:
 def critical(log: SlicedLog, ci: float) -> pl.Expr:
     """The critical value: the standard errors to each side, of the normal or of Student's t.
 
-    Student's t is for clusters: it has one degree of freedom less than there are clusters. One
-    and two degrees are exact. From 3 on it is the expansion of Fisher and Cornish (1960). Its
+    Student's t is for clusters: it has one degree of freedom less than there are clusters.
+    """
+    if not log.has_clusters:
+        return pl.lit(normal_critical(ci))
+    return student_critical(ci, pl.col("n_clusters") - 1)
+
+
+def student_critical(ci: float, df: pl.Expr) -> pl.Expr:
+    """The critical value of Student's t, by its degrees of freedom; null below one.
+
+    One and two degrees are exact. From 3 on it is the expansion of Fisher and Cornish (1960). Its
     error is 0.1 % at 3, and goes to 0 with more.
     """
     z = normal_critical(ci)
-    if not log.has_clusters:
-        return pl.lit(z)
-    df = pl.col("n_clusters") - 1
     terms = (
         (z**3 + z) / 4,
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,

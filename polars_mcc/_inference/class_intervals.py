@@ -16,11 +16,10 @@ from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked, columns_of, critical
 from polars_mcc._inference.gradients import of_each_class, sides_of
-from polars_mcc._inference.metric_intervals import with_limits
-from polars_mcc._inference.tables import OBSERVED, POOLED, TABLE, both_tables
-from polars_mcc._inference.variance import NOTHING
+from polars_mcc._inference.metric_intervals import from_tables, smoothed_tables, with_limits
+from polars_mcc._inference.tables import OBSERVED, TABLE, class_tables
 from polars_mcc._scores.class_scores import formulas
-from polars_mcc._scores.metric import CLASS_RANGES
+from polars_mcc._scores.metric import CLASS_GIVEN, CLASS_RANGES
 
 
 def of_each(
@@ -44,14 +43,7 @@ def of_each(
             + (p - c) * (pred - mean).pow(2)
             + (1 - t - p + c) * mean.pow(2)
         )
-        shares = t + p, 1 + t - p, 1 - t + p, 2 - t - p
-        kinds = [*zip(shares, (gold + pred + hit, gold, pred, pl.lit(0.0)), strict=True)]
-        first, second = (
-            pl.sum_horizontal(share * (move - mean).pow(power) for share, move in kinds)
-            for power in (1, 2)
-        )
-        columns[f"end:{name}"] = pl.when(second > NOTHING).then(first / second)
-    tables = both_tables(log, pairs, classes).with_columns(**formulas(None)).cache()
+    tables = class_tables(log, pairs, classes).with_columns(**formulas(None)).cache()
     key = [*log.slice, "label"]
     observed = tables.filter(pl.col(TABLE) == OBSERVED).select(*key, "s", *names, **columns)
     ends = {
@@ -59,22 +51,20 @@ def of_each(
         for name, ends in CLASS_RANGES.items()
         for side, end in zip(("low", "high"), ends, strict=True)
     }
-    known = observed.select(
-        *key,
-        **{f"{what}:{name}": name for name in names for what in ("score", "value")},
-        **{f"end:{name}": f"end:{name}" for name in names},
-        **{f"phi_phi:{name}:{OBSERVED}": f"phi_phi:{name}" for name in names},
+    of_tables = tables.select(
+        *(*key, TABLE, "others"),
+        **{f"value:{name}": name for name in names},
+        **{f"phi_phi:{name}": columns[f"phi_phi:{name}"] for name in names},
         **ends,
     )
-    at_pool = tables.filter(pl.col(TABLE) == POOLED).select(
-        *key,
-        **{f"pooled:{name}": pl.col(name) for name in names},
-        **{f"phi_phi:{name}:{POOLED}": columns[f"phi_phi:{name}"] for name in names},
+    given = {name: smoothed_tables(CLASS_GIVEN.get(name)) for name in names}
+    found = (
+        of_tables.group_by(key)
+        .agg(**from_tables(given))
+        .join(_variances(log, cells, observed, names), on=key, how="left", nulls_equal=True)
+        .with_columns(z=critical(log, asked.ci), **{f"score:{name}": f"value:{name}" for name in names})
     )
-    found = known.join(at_pool, on=key, how="left", nulls_equal=True).join(
-        _variances(log, cells, observed, names), on=key, how="left", nulls_equal=True
-    )
-    limited = with_limits(found.with_columns(z=critical(log, asked.ci)), names, asked.method)
+    limited = with_limits(found, names, asked.method, is_sampled=not log.is_frequency)
     n_clusters = ["n_clusters"] if log.has_clusters else []
     return limited.select(*key, *n_clusters, *columns_of(names))
 

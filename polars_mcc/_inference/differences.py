@@ -7,11 +7,10 @@ import math
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.asked import columns_of
+from polars_mcc._inference.asked import columns_of, student_critical
 from polars_mcc._inference.intervals import Estimate
 from polars_mcc._inference.methods import normal_critical, two_sided
-from polars_mcc._inference.variance import sum_of
-from polars_mcc._inference.variance import total as total_of
+from polars_mcc._inference.variance import sum_of_squares
 from polars_mcc._log.choices import Correction
 
 _PARTS = ("score", "se", "low", "high")
@@ -35,26 +34,39 @@ def side_a(estimate: Estimate, metric: str) -> pl.LazyFrame:
     return side(estimate, metric, "a").select(*estimate.log.slice, *SIDE_A)
 
 
+COVARIANCES = ("own_own", "own_total", "total_total")
+"""The columns of `covariances`."""
+
+
 def covariances(
     log: SlicedLog, whole: SlicedLog, slices: Estimate, total: Estimate, metric: str
 ) -> pl.LazyFrame:
-    """The `covariance` of the score of a slice with the score of all rows, for each slice.
+    """The covariances of a slice's own score and the total's, over the rows of the slice.
 
-    With the influences φ of a row on both scores, it is Σ φ_slice φ_total / (n N), over the rows of
-    the slice. With sample weights w, it is Σ w² φ_slice φ_total / (Σ w of the slice · Σ w of all).
+    With the influences φ of a row on both scores, centred within the slice, they are
+    Σ φ_own φ_total / n². With sample weights w they are Σ w² φ_own φ_total / (Σ w)².
     """
-    phi, unit = f"phi:{metric}", f"unit:{metric}"
-    on = [*whole.slice, "gold", "pred"]
-    of_total = total.influences[metric].select(
-        *on, phi_total=phi, unit_total=unit, n_total=whole.within_slice(pl.col("n").sum())
-    )
-    rows = slices.influences[metric].join(of_total, on=on, how="left", nulls_equal=True)
+    phi, on = f"phi:{metric}", [*whole.slice, "gold", "pred"]
+    n = pl.col("n").cast(pl.Float64)
     squares = pl.col("n" if log.is_frequency else "squares").cast(pl.Float64)
-    bits = 60 if log.is_frequency else 0
-    moved = squares * pl.col(phi) * pl.col("phi_total")
-    shared = sum_of(log, moved, pl.col(unit) * pl.col("unit_total"), bits)
-    sizes = total_of(pl.col("n")) * pl.col("n_total").max().cast(pl.Float64)
-    return log.per_slice(rows, covariance=shared / sizes)
+    of_total = total.influences[metric].select(*on, phi_total=phi, unit_total=f"unit:{metric}")
+    rows = slices.influences[metric].join(of_total, on=on, how="left", nulls_equal=True)
+    own, unit = pl.col(phi), pl.col(f"unit:{metric}")
+    other, unit_total = pl.col("phi_total"), pl.col("unit_total")
+    mean = log.within_slice(sum_of_squares(log, n * other, unit_total) / n.sum())
+    rows = rows.with_columns(phi_total=other - mean)
+    sums = {
+        "own_own": (own * own, unit * unit),
+        "own_total": (own * other, unit * unit_total),
+        "total_total": (other * other, 2 * unit_total * unit_total),
+    }
+    return log.per_slice(
+        rows,
+        **{
+            name: sum_of_squares(log, squares * product, most) / n.sum().pow(2)
+            for name, (product, most) in sums.items()
+        },
+    )
 
 
 def independent(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
@@ -63,32 +75,56 @@ def independent(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
     return with_difference(slices.with_columns(diff_se=se, correlation=pl.lit(0.0)), ci)
 
 
-def with_difference(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
+def with_difference(
+    slices: pl.LazyFrame, ci: float, df: pl.Expr | None = None
+) -> pl.LazyFrame:
     """Add `diff` = b - a, its interval and its p-value, from both intervals (Zou 2007).
 
     The limits of a score give its variance near each limit. `correlation` is the correlation of
     both scores. If both intervals are Wald's, the interval of the difference is Wald's; else it is
     not symmetric. The p-value uses the variance on the side of 0. So it is below 1 - ci exactly
-    if the interval does not hold 0.
+    if the interval does not hold 0. `df` are the degrees of freedom of Student's t, with clusters.
     """
-    z = normal_critical(ci)
-    a, b, diff, correlation = (
-        pl.col(name) for name in ("score_a", "score_b", "diff", "correlation")
-    )
+    a, b, correlation = (pl.col(name) for name in ("score_a", "score_b", "correlation"))
 
     def reach(one: pl.Expr, other: pl.Expr) -> pl.Expr:
         squared = one.pow(2) + other.pow(2) - 2 * correlation * one * other
-        return squared.fill_nan(math.inf).clip(0).sqrt()  # NaN comes from an infinite limit
+        return squared.fill_nan(math.inf).clip(0).sqrt()  # NaN comes from an infinite logarithm
 
     down = reach(b - pl.col("low_b"), pl.col("high_a") - a)
     up = reach(pl.col("high_b") - b, a - pl.col("low_a"))
+    return with_limits(slices.with_columns(diff=b - a, down=down, up=up), ci, df)
+
+
+def with_limits(slices: pl.LazyFrame, ci: float, df: pl.Expr | None = None) -> pl.LazyFrame:
+    """Add the limits and the p-value of a `diff` whose interval reaches `down` and `up`."""
+    diff = pl.col("diff")
     to_zero = pl.when(diff > 0).then("down").otherwise("up")
-    errors = pl.when(diff == 0).then(0.0).otherwise(z * diff.abs() / to_zero)
-    return slices.with_columns(diff=b - a, down=down, up=up).with_columns(
+    of_level = pl.when(diff == 0).then(0.0).otherwise(diff.abs() / to_zero)
+    return slices.with_columns(
         diff_low=diff - pl.col("down"),
         diff_high=diff + pl.col("up"),
-        p_value=pl.when(to_zero.is_not_null()).then(two_sided(errors)),
+        p_value=pl.when((pl.col("down") + pl.col("up")).is_finite()).then(
+            two_sided(_normal(of_level, ci, df))
+        ),
     )
+
+
+def _normal(of_level: pl.Expr, ci: float, df: pl.Expr | None) -> pl.Expr:
+    """The standard errors that a multiple of the reach of an interval would have, if normal.
+
+    Student's t becomes a normal deviate by Wallace (Annals of Mathematical Statistics 30, 1959,
+    1121-1123), scaled so that the reach itself has the p-value 1 - ci.
+    """
+    z = normal_critical(ci)
+    if df is None:
+        return z * of_level
+    t = student_critical(ci, df)
+
+    def deviate(value: pl.Expr) -> pl.Expr:
+        return (df * (value.pow(2) / df).log1p()).sqrt()
+
+    return z * deviate(t * of_level) / deviate(t)
 
 
 def adjusted(

@@ -8,7 +8,7 @@ score is a function g of these shares. A row of the pair (i, j) moves the score 
 So three numbers per class give the influence of every row. They are derivatives of the expression
 that defines the metric. A score of pairs also has a derivative by the share of each pair.
 
-Influences are computed at two tables: see `tables`.
+Influences are computed at several tables: see `tables`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,29 @@ from polars_mcc._counts.exact import power_of_two
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.derivative import NoDerivativeError, Tape, Value
 from polars_mcc._inference.tables import (
+    BY_GOLD,
+    BY_PRED,
     OBSERVED,
+    POOLED,
     TABLE,
     TABLES,
+    Pool,
     as_float,
-    at_each_table,
-    both_tables,
     by_table,
+    class_tables,
+    pooled_pairs,
 )
-from polars_mcc._inference.variance import NOTHING
 from polars_mcc._scores.class_scores import formulas
 from polars_mcc._scores.metric import Metric, OverClasses, OverPairs
 
 _MARGINS = ("support", "predicted", "hits")
+_SUPPORT, _PREDICTED, _HITS = map(pl.col, _MARGINS)
+_COUNTS = {
+    "fn": _SUPPORT - _HITS,
+    "fp": _PREDICTED - _HITS,
+    "tn": pl.col("s") - _SUPPORT - _PREDICTED + _HITS,
+}
+"""Counts of a class that are columns, so that they are exact, with their derivatives."""
 _PAIR_MARGINS = ("n", "gold_t", "pred_p")
 
 
@@ -61,37 +71,38 @@ def of_classes(
     classes: pl.LazyFrame,
     metrics: Sequence[Metric],
     positive: pl.Expr | None,
+    pool: Pool | None,
 ) -> pl.LazyFrame:
     """How far each class of a slice moves metrics of classes: a row per table and class.
 
-    `kept` is the share of the gold rows of a class that are not in the pool. For each metric:
+    `kept_gold` and `kept_pred` are the shares of the observed rows of a class that the table keeps.
+    For each metric:
 
-    - `value:` is the metric at the table, null if it is undefined.
+    - `value:` is the metric at the table, null if it is undefined; `low:` and `high:` its range.
     - `gold:`, `pred:` and `hit:` are how far a row moves the metric if its gold label, its
       prediction, or both are this class.
     - `unit:` is an upper bound of |φ|, null if a derivative is infinite.
-    - `pool:` is what the rows in the pool add to the mean of φ².
-    - `end:` is described at `_at_end`.
     """
     apart = by_table(log)
     undefined = log.zero_division
     if undefined is not None and math.isnan(undefined):  # A score that is NaN has no interval.
         undefined = None
-    frame = both_tables(log, pairs, classes, positive).with_columns(**formulas(undefined))
+    frame = class_tables(log, pairs, classes, positive, pool).with_columns(**formulas(undefined))
     tape = _tape_of_classes(in_order(apart, "label"), undefined)
     values = _read(tape, metrics)
-    shares = {name: pl.col(name) / pl.col("s") for name in _MARGINS}
     columns = _at_table(values, metrics)
     for name, value in values.items():
         moves = _moves(tape.gradient(value), _MARGINS)
         columns |= dict(zip(sides_of(name), moves, strict=True))
+    is_by_pred = pl.col(TABLE) == BY_PRED
+    kept = 1 - pl.col("more")
     found = tape.with_aggregates(frame).select(
         *apart.slice,
-        "label",
-        "drawn",
-        kept=1 - pl.col("moved"),
-        weight=pl.col("moved") * shares["support"],
-        **{f"share:{name}": share for name, share in shares.items()},
+        *("label", "support", "more", "others"),
+        kept_gold=pl.when(pl.col(TABLE) == BY_GOLD).then(kept).otherwise(1.0),
+        kept_pred=pl.when(is_by_pred).then(kept).otherwise(1.0),
+        more_rows=pl.col("more") * pl.when(is_by_pred).then("predicted").otherwise("support") / 2,
+        **{f"share:{name}": pl.col(name) / pl.col("s") for name in _MARGINS},
         **columns,
     )
     return _centred(apart, found, [*values])
@@ -109,8 +120,8 @@ def of_pairs(
 
     s = log.within_slice(pl.col("n").cast(pl.Float64).sum())
     frame = with_margins(log, scored, classes).with_columns(
-        gold_t=as_float(log, "gold_t"),
-        pred_p=as_float(log, "pred_p"),
+        gold_t=as_float(log, pl.col("gold_t")),
+        pred_p=as_float(log, pl.col("pred_p")),
         s=s,
         total=s,
         k_gold=in_slice("gold"),
@@ -142,9 +153,9 @@ def of_pairs(
         .with_columns(**units)
         .with_columns(**sums)
         .with_columns(**phis)
-        .with_columns(pl.lit(OBSERVED, TABLES).alias(TABLE), n="given", kept=1.0)
+        .with_columns(pl.lit(OBSERVED, TABLES).alias(TABLE), weight="n", n="given")
         .select(
-            *(TABLE, *names, "kept"),
+            *(TABLE, *names, "weight"),
             *(f"{what}:{name}" for name in values for what in ("value", "low", "high")),
             *units,
             *phis,
@@ -176,68 +187,28 @@ def _moves(derivatives: Mapping[str, pl.Expr], margins: Sequence[str]) -> list[p
 def _centred(log: SlicedLog, classes: pl.LazyFrame, names: Sequence[str]) -> pl.LazyFrame:
     """Subtract the mean influence of a row, and add the columns that are sums over classes."""
     shares = [pl.col(f"share:{column}") for column in _MARGINS]
-    units: dict[str, pl.Expr] = {"in_pool": in_order(log, "label")(pl.col("weight").sum())}
-    means, sums = {}, {}
+    units, means = {}, {}
     for name in names:
         sides = [pl.col(side) for side in sides_of(name)]
         units[f"unit:{name}"] = _unit(log, sides)
         moved = (share * side for share, side in zip(shares, sides, strict=True))
         means[f"gold:{name}"] = sides[0] - in_order(log, "label")(pl.sum_horizontal(moved).sum())
-        sums[f"pool:{name}"] = _of_pool(log, *sides)
-        sums[f"end:{name}"] = _at_end(log, *sides)
-    return (
-        classes.with_columns(**units)
-        .with_columns(**means)
-        .with_columns(**sums)
-        .drop("in_pool", "weight", "drawn", *(f"share:{column}" for column in _MARGINS))
-    )
-
-
-def _of_pool(log: SlicedLog, gold: pl.Expr, pred: pl.Expr, hit: pl.Expr) -> pl.Expr:
-    """What the rows in the pool add to the mean of φ².
-
-    w_i is the share of all rows that are in the pool and of gold class i. r_j is the share of
-    prediction j in the pool. The result is Σ w_i r_j (gold_i + pred_j + [i = j]·hit_i)².
-    """
-    w, r, total = pl.col("weight"), pl.col("drawn"), in_order(log, "label")
-    return (
-        total((w * gold.pow(2) + w * r * hit * (hit + 2 * (gold + pred))).sum())
-        + pl.col("in_pool") * total((r * pred.pow(2)).sum())
-        + 2 * total((w * gold).sum()) * total((r * pred).sum())
-    )
-
-
-def _at_end(log: SlicedLog, gold: pl.Expr, pred: pl.Expr, hit: pl.Expr) -> pl.Expr:
-    """The rows of a proportion like the score, per row, if no pair that occurs moves the score.
-
-    Add a share ε·δ_ij of each other pair, with a small ε and δ_ij = T_i + P_j. The score then moves
-    by ε·Σ δφ, and its variance per row is ε·Σ δφ². A proportion that moves equally far has this
-    variance if it has Σ δφ / Σ δφ² rows per row.
-    """
-    t, p, k = pl.col("share:support"), pl.col("share:predicted"), pl.len().cast(pl.Float64)
-    total = in_order(log, "label")
-    of_gold, of_pred = total((t * gold).sum()), total((p * pred).sum())
-    all_gold, all_pred = total(gold.sum()), total(pred.sum())
-    first = total(k * (t * gold + p * pred).sum() + (gold + pred + (t + p) * hit).sum())
-    squares = total(
-        k * (t * gold.pow(2) + p * pred.pow(2)).sum()
-        + (gold.pow(2) + pred.pow(2) + (t + p) * hit * (hit + 2 * (gold + pred))).sum()
-    )
-    second = squares + 2 * (of_gold * all_pred + of_pred * all_gold)
-    return pl.when(second > NOTHING).then(first / second)
+    columns = [f"share:{column}" for column in _MARGINS]
+    return classes.with_columns(**units).with_columns(**means).drop(columns)
 
 
 def _unit(log: SlicedLog, sides: Sequence[pl.Expr]) -> pl.Expr:
     """An upper bound of influences, from their parts; null if a part is infinite."""
-    most = log.within_slice(pl.max_horizontal(side.abs() for side in sides).max())
-    are_finite = log.within_slice(pl.sum_horizontal(sides).is_finite().all())
-    return pl.when(are_finite).then(pl.when(most > 0).then(power_of_two(8 * most)).otherwise(1.0))
+    largest = pl.max_horizontal(side.abs().fill_nan(math.inf) for side in sides)
+    most = log.within_slice(largest.max())
+    bound = pl.when(most > 0).then(power_of_two(8 * most)).otherwise(1.0)
+    return pl.when(most.is_finite()).then(bound)
 
 
 def of_each_class() -> dict[str, list[pl.Expr]]:
     """How far a row moves each score of a class: by gold label, by prediction, and by both."""
     of_class = formulas(None)
-    tape = Tape(_MARGINS, lambda one: one, of_class)
+    tape = Tape(_MARGINS, lambda one: one, _COUNTS | of_class)
     derivatives = {name: tape.read(pl.col(name)).by for name in of_class}
     return {name: _moves(by, _MARGINS) for name, by in derivatives.items()}
 
@@ -245,7 +216,7 @@ def of_each_class() -> dict[str, list[pl.Expr]]:
 def _tape_of_classes(
     within_slice: Callable[[pl.Expr], pl.Expr], zero_division: float | None
 ) -> Tape:
-    return Tape(_MARGINS, within_slice, formulas(zero_division))
+    return Tape(_MARGINS, within_slice, _COUNTS | formulas(zero_division))
 
 
 def _tape_of_pairs(within_slice: Callable[[pl.Expr], pl.Expr]) -> Tape:
@@ -268,27 +239,39 @@ def _read(tape: Tape, metrics: Sequence[Metric]) -> dict[str, Value]:
 
 
 def of_rows(
-    log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, names: Sequence[str]
+    log: SlicedLog,
+    pairs: pl.LazyFrame,
+    classes: pl.LazyFrame,
+    names: Sequence[str],
+    pool: Pool | None,
 ) -> pl.LazyFrame:
     """The scored pairs, with `phi:` of each metric of classes, a row per table and pair.
 
-    `phi:` is the influence of one row of the pair. `kept` is the share of its rows that are not in
-    the pool.
+    `phi:` is the influence of one row of the pair. `weight` is the rows that the table has of the
+    pair, except for the rows more of a smoothed table.
     """
     apart = by_table(log)
     gold, pred, hit = ([sides_of(name)[place] for name in names] for place in range(3))
-    scored = at_each_table(pairs.filter(is_scored(log)))
+    scored = pairs.filter(is_scored(log))
+    tables = pl.LazyFrame({TABLE: TABLES.categories[:3]}, schema={TABLE: TABLES})
+    rows = scored.join(tables, how="cross").with_columns(weight=pl.col("n").cast(pl.Float64))
+    if pool is not None:
+        pooled = pooled_pairs(log, classes, pool)
+        rows = pl.concat(
+            [rows, pooled.with_columns(pl.lit(POOLED, TABLES).alias(TABLE))], how="diagonal"
+        )
     units = [f"unit:{name}" for name in names]
-    of_gold = beside_class(apart, scored, "gold", classes, *gold, *hit, *units, "kept")
+    of_gold = beside_class(apart, rows, "gold", classes, *gold, *hit, *units, "kept_gold")
     is_hit = pl.col("gold").eq_missing(pl.col("pred"))
-    return beside_class(apart, of_gold, "pred", classes, *pred).select(
+    return beside_class(apart, of_gold, "pred", classes, *pred, "kept_pred").select(
         TABLE,
-        pl.col(pairs.collect_schema().names()),
-        "kept",
+        pl.col(scored.collect_schema().names()),
         *units,
+        weight=pl.col("weight") * pl.col("kept_gold") * pl.col("kept_pred").fill_null(1.0),
         **{
+            # In the pool, a prediction may be a label that the slice does not have.
             f"phi:{name}": pl.col(f"gold:{name}")
-            + pl.col(f"pred:{name}")
+            + pl.col(f"pred:{name}").fill_null(0.0)
             + pl.when(is_hit).then(f"hit:{name}").otherwise(0.0)
             for name in names
         },

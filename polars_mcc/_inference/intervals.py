@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import polars as pl
 
 from polars_mcc._counts.classes import of_pairs
+from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked, Counted, columns_of, with_limits_of
-from polars_mcc._inference.mcc_intervals import of_mcc
+from polars_mcc._inference import metric_intervals
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.r_k import Summed, summed
-
-_Kind: TypeAlias = Callable[[Counted, pl.LazyFrame], tuple[pl.LazyFrame, pl.LazyFrame]]
-"""A function that adds intervals to scores. It also returns the influences of pairs."""
-
 
 @dataclass(frozen=True)
 class Estimate:
@@ -49,30 +45,43 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
     metrics, positive = asked.metrics, asked.positive
     scores = measure(log, classes, metrics, sums=of_slices, pairs=pairs, positive=positive)
     influences: dict[str, pl.LazyFrame] = {}
-    for kind, chosen in _kinds(metrics):
-        of_kind = replace(asked, metrics=chosen)
-        counted = Counted(log, cells, pairs, classes, of_slices, of_kind)
-        scores, of_pair = kind(counted, scores)
-        influences |= {metric.name: of_pair for metric in chosen}
+    sure = [metric for metric in metrics if not metric.no_interval]
+    for needs_pairs in (False, True):
+        chosen = [metric for metric in sure if bool(metric.pairs) is needs_pairs]
+        if chosen:
+            kind = metric_intervals.of_pairs if needs_pairs else metric_intervals.of_classes
+            counted = Counted(log, cells, pairs, classes, replace(asked, metrics=chosen))
+            scores, of_pair = kind(counted, scores)
+            influences |= {metric.name: of_pair for metric in chosen}
+    unsure = columns_of(metric.name for metric in metrics if metric.no_interval)
+    scores = scores.with_columns(**dict.fromkeys(unsure, pl.lit(None, pl.Float64)))
+    if asked.pool is not None:
+        scores = _comparable(log, scores, classes, asked)
     n_clusters = [pl.col("n_clusters").fill_null(0)] if log.has_clusters else []
     with_limits = with_limits_of(metric.name for metric in metrics)
     scores = scores.select(*log.slice, "n", *n_clusters, *with_limits, "n_null")
     return Estimate(log, pairs, classes, scores, influences)
 
 
-def _kinds(metrics: Sequence[Metric]) -> Iterator[tuple[_Kind, list[Metric]]]:
-    """Group the metrics by the function that makes their intervals."""
-    others = [metric for metric in metrics if metric.of_mcc is None]
-    if len(others) < len(metrics):
-        yield of_mcc, [metric for metric in metrics if metric.of_mcc is not None]
-    if others:
-        from polars_mcc._inference import metric_intervals  # noqa: PLC0415 - only these need it
-
-        kinds = {False: metric_intervals.of_classes, True: metric_intervals.of_pairs}
-        for needs_pairs, kind in kinds.items():
-            chosen = [metric for metric in others if bool(metric.pairs) is needs_pairs]
-            if chosen:
-                yield kind, chosen
+def _comparable(
+    log: SlicedLog, scores: pl.LazyFrame, classes: pl.LazyFrame, asked: Asked
+) -> pl.LazyFrame:
+    """Drop the limits of slices that lack the gold classes that a comparison needs."""
+    assert asked.pool is not None  # noqa: S101 - for the type checker
+    needs = {metric.gold_classes: [] for metric in asked.metrics}
+    for metric in asked.metrics:
+        needs[metric.gold_classes] += columns_of([metric.name])
+    whole = asked.pool.log
+    n_gold = count_where(pl.col("gold_n") > 0).cast(pl.Int64)
+    here = log.per_slice(classes, here=n_gold)
+    of_pool = whole.per_slice(of_pairs(whole, asked.pool.pairs), there=n_gold)
+    least = {"any": pl.lit(0), "two": pl.lit(2), "all": pl.col("there")}
+    limits = {
+        column: pl.when(pl.col("here") >= least[need]).then(column)
+        for need, columns in needs.items()
+        for column in columns
+    }
+    return whole.beside(log.beside(scores, here), of_pool).with_columns(**limits)
 
 
 def ranges_of(metrics: Sequence[Metric]) -> dict[str, tuple[float | None, float | None]]:

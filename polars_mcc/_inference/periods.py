@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -10,6 +11,7 @@ from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.differences import independent, limits_of, with_difference
 from polars_mcc._inference.intervals import Estimate, estimate
+from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import sum_of, with_influence
 
 PERIODS = pl.Enum(["before", "after"])
@@ -35,8 +37,8 @@ def changes(log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, asked: Asked)
     `apart` is the same log with a slice per slice and `period`. `cells` are its pairs.
     """
     [metric] = asked.metrics
-    cells = cells.cache() if log.has_clusters else cells
-    found = estimate(apart, cells, asked)
+    cells = cells.cache()
+    found = estimate(apart, cells, replace(asked, pool=Pool.of(log, cells)))
     sizes = ["n", "n_clusters"] if log.has_clusters else ["n"]
 
     def of(period: str, column: str) -> pl.Expr:
@@ -63,6 +65,7 @@ def changes(log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, asked: Asked)
             diff_se=(se_a.pow(2) + se_b.pow(2) - 2 * covariance).clip(0).sqrt(),
         ),
         asked.ci,
+        pl.min_horizontal(f"n_clusters_{period}" for period in _SIDES) - 1,
     )
 
 

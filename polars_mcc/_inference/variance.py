@@ -81,6 +81,15 @@ def total(n: pl.Expr) -> pl.Expr:
     return n.sum().cast(pl.Float64)
 
 
+def sum_of_squares(log: SlicedLog, addends: pl.Expr, unit: pl.Expr) -> pl.Expr:
+    """Sum weighted squares, up to `unit` per row, in any order: to 2⁻⁶⁰ of the unit, and fast."""
+    if log.numbers.count.is_float():
+        return addends.sum()
+    fine = float(2**60)
+    whole = (addends / unit * fine).cast(pl.Int128, strict=False).sum()
+    return whole.cast(pl.Float64) / fine * unit.max()
+
+
 def sum_of(log: SlicedLog, addends: pl.Expr, unit: pl.Expr, bits: int = 60) -> pl.Expr:
     """Sum over pairs or clusters, in any order; if weights are floats, a plain sum of floats."""
     if log.numbers.count.is_float():

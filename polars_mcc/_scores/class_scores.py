@@ -12,14 +12,18 @@ COLUMNS = ("label", *CLASS_DTYPES, "n_null")
 
 
 def formulas(zero_division: float | None) -> dict[str, pl.Expr]:
-    """Class scores as float expressions over `support`, `predicted`, `hits` and `s`, the rows."""
-    t, p, c, s = map(pl.col, ("support", "predicted", "hits", "s"))
-    cov, var_gold, var_pred = c * s - t * p, t * (s - t), p * (s - p)
+    """Class scores as float expressions over the counts of a class and `s`, the rows.
+
+    The counts are `support`, `predicted`, `hits`, and `fn`, `fp`, `tn` of the class and the rest.
+    """
+    t, p = pl.col("support"), pl.col("predicted")
+    tp, fn, fp, tn = (pl.col(name) / pl.col("s") for name in ("hits", "fn", "fp", "tn"))
+    cov, var_gold, var_pred = tp * tn - fn * fp, (tp + fn) * (fp + tn), (tp + fp) * (fn + tn)
     return {
-        "precision": divide(c, p, zero_division),
-        "recall": divide(c, t, zero_division),
-        "specificity": divide(s - t - p + c, s - t, zero_division),
-        "f1": divide(2 * c, t + p, zero_division),
+        "precision": divide(pl.col("hits"), p, zero_division),
+        "recall": divide(pl.col("hits"), t, zero_division),
+        "specificity": divide(tn, fp + tn, zero_division),
+        "f1": divide(2 * pl.col("hits"), t + p, zero_division),
         "mcc": correlation(cov, var_gold, var_pred, zero_division),
         "informedness": divide(cov, var_gold, zero_division),
         "markedness": divide(cov, var_pred, zero_division),

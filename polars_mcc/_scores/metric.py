@@ -25,6 +25,13 @@ CLASS_RANGES: Mapping[str, tuple[float, float]] = {
 }
 """The scores of a class, each with its least and its largest value."""
 
+CLASS_GIVEN: Mapping[str, Literal["gold", "pred"]] = {
+    "precision": "pred",
+    "recall": "gold",
+    "specificity": "gold",
+}
+"""The margin that a rate of a class is given: see `Metric.given`."""
+
 PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64()}
 """The columns of pairs that a metric may aggregate, besides `gold` and `pred`."""
 
@@ -100,33 +107,39 @@ class Terms:
 
 
 _SUPPORT, _PREDICTED, _HITS = map(pl.col, ("support", "predicted", "hits"))
+_FN, _FP, _TN = (pl.col(name) / pl.col("s") for name in ("fn", "fp", "tn"))
+_TP = _HITS / pl.col("s")
+_POSITIVE_CLASS = pl.col("is_positive")
 
 
 class OverClasses(Terms):
     """`Terms` as float aggregations over the classes of a slice, which have derivatives.
 
-    The columns are those of `CLASS_DTYPES`; `s`, `total`, `k`, `k_gold`, `k_pred` of the slice;
-    `is_positive`, for the positive class; `is_most`, for each class that is gold most often; and
-    `n_most`, the number of these classes.
+    The columns are those of `CLASS_DTYPES`; `fn`, `fp` and `tn` of each class against the rest;
+    `s`, `total`, `k`, `k_gold`, `k_pred` of the slice; `is_positive`, for the positive class;
+    `is_most`, for each class that is gold most often; and `n_most`, the number of these classes.
+    Products are of shares of the rows. They add up products without differences, so no digit is
+    lost where one class has nearly all rows.
     """
 
     t, p, c = Terms.s, Terms.s, _HITS.sum()
-    gold_times_pred = Terms.s * Terms.s
-    rows_squared, hits_times_rows = Terms.s * Terms.s, c * Terms.s
-    _chance, _both_least = (_SUPPORT * _PREDICTED).sum(), pl.min_horizontal("support", "predicted")
-    covariance = c * Terms.s - _chance
-    var_gold = Terms.s * Terms.s - (_SUPPORT * _SUPPORT).sum()
-    var_pred = Terms.s * Terms.s - (_PREDICTED * _PREDICTED).sum()
-    apart, most = Terms.s * Terms.s - _chance, _both_least.sum() * Terms.s - _chance
+    rows_squared, gold_times_pred, hits_times_rows = pl.lit(1.0), pl.lit(1.0), _TP.sum()
+    covariance = (_TP * _TN - _FN * _FP).sum()
+    var_gold = ((_TP + _FN) * (_FP + _TN)).sum()
+    var_pred = ((_TP + _FP) * (_FN + _TN)).sum()
+    apart = covariance + _FN.sum()
+    most = covariance + pl.min_horizontal(_FN, _FP).sum()
     first = _SUPPORT.max()
     second = (
         pl.when(pl.col("n_most") > 1)
         .then(first)
         .otherwise(_SUPPORT.filter(~pl.col("is_most")).max())
     )
-    gold_positive, pred_positive, tp = (
-        units.filter(pl.col("is_positive")).sum() for units in (_SUPPORT, _PREDICTED, _HITS)
+    gold_positive, pred_positive, tp, fp, fn, _tn = (
+        pl.col(name).filter(_POSITIVE_CLASS).sum()
+        for name in ("support", "predicted", "hits", "fp", "fn", "tn")
     )
+    tn = pl.when(_POSITIVE_CLASS.sum() > 0).then(_tn).otherwise(Terms.s)
 
     def __getitem__(self, name: str) -> pl.Expr:
         """A sum over classes that the metric defines."""
@@ -134,12 +147,13 @@ class OverClasses(Terms):
 
     def positive(self, product: str) -> pl.Expr:
         """The product of this name, of the positive class and the rest."""
-        t, p, s = self.gold_positive, self.pred_positive, self.s
+        tp, fp, fn, tn = (count / Terms.s for count in (self.tp, self.fp, self.fn, self.tn))
+        cov = tp * tn - fp * fn
         products = {
-            "cov": self.tp * s - t * p,
-            "var_gold": t * (s - t),
-            "var_pred": p * (s - p),
-            "most": pl.min_horizontal(t, p) * s - t * p,
+            "cov": cov,
+            "var_gold": (tp + fn) * (fp + tn),
+            "var_pred": (tp + fp) * (fn + tn),
+            "most": cov + pl.min_horizontal(fp, fn),
         }
         return products[product]
 
@@ -172,8 +186,14 @@ class Metric:
     is_of_positive: bool = False  # whether it scores one class against the rest
     is_count: bool = False
     less_is_better: bool = False
-    of_mcc: tuple[float, float] | None = None
-    """The numbers a and b if the metric is a·R_K + b: its interval comes from the one of R_K."""
+    given: Literal["gold", "pred"] | None = None
+    """The margin that a rate is given: it is a share of the rows with a gold or a predicted label.
+    """
+    gold_classes: Literal["any", "two", "all"] = "any"
+    """The gold classes that a slice must have to be compared with another: any, at least two, or
+    all classes of both. A mean over the classes of a slice is another score without one of them."""
+    no_interval: str = ""
+    """Why the metric has no interval and no test; "" if it has."""
     multilabel: bool = False  # whether it is defined for rows with lists of labels
 
     @property

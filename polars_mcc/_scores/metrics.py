@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import attrgetter
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import polars as pl
 
@@ -21,6 +21,9 @@ _SIGNED = Range(-1, 1)
 _COUNT = Range(0, Terms.n, "[0, s]")
 _FEWER_CLASSES = pl.min_horizontal(Terms.k_gold, Terms.k_pred).cast(pl.Float64)
 _ONE_CLASS = "one gold class, or one predicted class"
+
+_NEAR_0 = "near independence of gold and pred it is biased, and its error is not normal"
+_KINK = "{} changes at random between samples, so its error is not normal"
 
 _DAVENPORT = "Davenport and El-Sanhury 1991, Educational and Psychological Measurement 51"
 _GORODKIN = "Gorodkin 2004, Computational Biology and Chemistry 28"
@@ -135,6 +138,7 @@ def _averages(name: str, column: str, formula: str, micro: tuple[_Value, str]) -
                 *([] if kind == "weighted" else [f"PyCM: {column}_{kind.title()}"]),
             ),
             classes=sums,
+            gold_classes="all" if kind == "macro" else "any",
             multilabel=True,
         )
         for kind, value, words, undefined, sums in kinds
@@ -149,7 +153,7 @@ MCC = Metric(
     _SIGNED,
     _ONE_CLASS,
     ("scikit-learn: matthews_corrcoef", "PyCM: Overall_MCC"),
-    of_mcc=(1.0, 0.0),
+    gold_classes="two",
     multilabel=True,
 )
 
@@ -173,6 +177,7 @@ _OF_CLASSES = [
         "",
         ("scikit-learn: balanced_accuracy_score",),
         classes={"mean": pl.col("recall").filter(pl.col("support") > 0).mean()},
+        gold_classes="all",
     ),
     *_averages("precision", "PPV", "c/p", (lambda terms: terms.ratio(terms.c, terms.p), "Σc / Σp")),
     *_averages("recall", "TPR", "c/t", (lambda terms: terms.ratio(terms.c, terms.t), "Σc / Σt")),
@@ -190,6 +195,7 @@ _OF_CLASSES = [
         _SIGNED,
         "only one class occurs",
         ("scikit-learn: cohen_kappa_score", "PyCM: Kappa"),
+        gold_classes="two",
     ),
     Metric(
         "informedness",
@@ -200,6 +206,7 @@ _OF_CLASSES = [
         "one gold class",
         ("PyCM: BM (two classes)",),
         multilabel=True,
+        gold_classes="two",
     ),
     Metric(
         "markedness",
@@ -210,6 +217,7 @@ _OF_CLASSES = [
         "one predicted class",
         ("PyCM: MK (two classes)",),
         multilabel=True,
+        gold_classes="two",
     ),
     Metric(
         "mcc_macro",
@@ -220,6 +228,7 @@ _OF_CLASSES = [
         "each class that is gold in all rows or in none, or predicted in all or in none",
         classes=_mean_of("mcc"),
         multilabel=True,
+        gold_classes="all",
     ),
     Metric(
         "mcc_micro",
@@ -231,6 +240,7 @@ _OF_CLASSES = [
         "only one class occurs",
         ("PyCM: S",),
         multilabel=True,
+        gold_classes="all",
     ),
     Metric(
         "mcc_min_class",
@@ -241,6 +251,8 @@ _OF_CLASSES = [
         "each class that is gold in all rows or in none, or predicted in all or in none",
         classes={"least": pl.col("mcc").min()},
         multilabel=True,
+        gold_classes="all",
+        no_interval=_KINK.format("the worst class"),
     ),
     Metric(
         "mcc_normalized",
@@ -249,7 +261,7 @@ _OF_CLASSES = [
         "Chicco and Jurman 2023, BioData Mining 16",
         _RATIO,
         "R_K is 0/0",
-        of_mcc=(0.5, 0.5),
+        gold_classes="two",
         multilabel=True,
     ),
     Metric(
@@ -278,6 +290,7 @@ _OF_CLASSES = [
         Range(pl.lit(-1.0), 1, "up to 1"),  # no number, as some marginals allow less
         f"{_ONE_CLASS}, or no class is both gold and predicted",
         multilabel=True,
+        no_interval=_KINK.format("the side that limits a class"),
     ),
 ]
 
@@ -291,6 +304,7 @@ _OF_PAIRS = [
         "",
         ("SciPy: chi2_contingency", "PyCM: Chi_Squared"),
         pairs=_CHI2,
+        no_interval=_NEAR_0,
     ),
     Metric(
         "cramers_v",
@@ -302,6 +316,7 @@ _OF_PAIRS = [
         _ONE_CLASS,
         ("SciPy: association(method='cramer')", "PyCM: V"),
         pairs=_CHI2,
+        no_interval=_NEAR_0,
     ),
     Metric(
         "mutual_info",
@@ -312,6 +327,7 @@ _OF_PAIRS = [
         "",
         ("scikit-learn: mutual_info_score",),
         pairs={"total": (_SHARE * (_SHARE / _EXPECTED).log()).sum()},
+        no_interval=_NEAR_0,
     ),
 ]
 
@@ -331,8 +347,12 @@ def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: st
         one, other = of_both(terms)
         return terms.ratio(one, one + other)
 
-    return Metric(name, value, formula, source, _RATIO, undefined, peers)
+    given: Literal["gold", "pred"] = "gold" if {part, rest} in _OF_GOLD else "pred"
+    return Metric(name, value, formula, source, _RATIO, undefined, peers, given=given)
 
+
+_OF_GOLD = ({"tp", "fn"}, {"tn", "fp"})
+"""The counts that make up the gold rows of a class."""
 
 _PRECISION, _RECALL = "scikit-learn: precision_score", "scikit-learn: recall_score"
 

@@ -41,6 +41,7 @@ def metrics() -> pl.DataFrame:
         - `undefined`: where the metric is 0/0, so that `zero_division` takes its place;
         - `from`: the counts that the metric needs: "classes"; "pairs", which are more rows; or
           "positive", the counts of the positive class and of the rest;
+        - `no_interval`: why the metric has no interval and no test; "" if it has;
         - `multilabel`: whether the metric is defined for rows with lists of labels;
         - `peers`: functions of other libraries with equal results. The tests call them.
 
@@ -57,6 +58,7 @@ def metrics() -> pl.DataFrame:
             "range": "" if metric.range is None else str(metric.range),
             "undefined": metric.undefined,
             "from": metric.origin,
+            "no_interval": metric.no_interval,
             "multilabel": metric.multilabel,
             "peers": "; ".join(metric.peers),
         }
@@ -154,6 +156,24 @@ def one(metric: IntoMetric) -> Metric:
         raise TypeError(msg)
     [found] = chosen(metric)
     return found
+
+
+def tested(metric: IntoMetric) -> Metric:
+    """Find the one metric that a user asks for, or raise an error if it has no test."""
+    found = one(metric)
+    check_sure([found])
+    return found
+
+
+def check_sure(metrics: Iterable[Metric]) -> None:
+    """Raise a ValueError unless all metrics have intervals."""
+    for metric in metrics:
+        if metric.no_interval:
+            msg = (
+                f"metric '{metric.name}' has no interval and no test: {metric.no_interval}; "
+                "score it with by, and test another metric, such as 'mcc'"
+            )
+            raise ValueError(msg)
 
 
 def check_multilabel(metrics: Iterable[Metric]) -> None:

@@ -19,6 +19,7 @@ from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.counted import count_columns, counted
 from polars_mcc._counts.sliced import KEY
 from polars_mcc._inference.intervals import estimate
+from polars_mcc._inference.tables import Pool
 from polars_mcc._search.codes import Coded
 from polars_mcc._search.slices import SLICE, Sought
 
@@ -105,7 +106,9 @@ class Overlaps:
             return {}
         sides = {slice_: self._sides(slice_, parts) for slice_, parts in asked.items()}
         log = replace(self.sought.whole, apart=(SLICE, SIDE))
-        found = estimate(log, self._pairs(sides), self.sought.asked)
+        pairs = self._pairs(sides).collect().lazy()
+        pool = Pool.of(replace(log, apart=(SLICE,)), pairs)
+        found = estimate(log, pairs, replace(self.sought.asked, pool=pool))
         sure, moved = pl.collect_all(
             [self.sought.limits(found), found.influences[self.sought.metric.name]]
         )

@@ -10,6 +10,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import is_scored, not_scored, of_pairs
 from polars_mcc._counts.counted import count_columns, counted
+from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked, columns_of
 from polars_mcc._inference.intervals import Estimate, estimate
@@ -39,7 +40,7 @@ class Sought:
     @property
     def scale(self) -> Scale:
         """The metric as a proportion."""
-        return Scale.of(self.metric, len(self.coded.labels))
+        return Scale.of(self.metric)
 
     @property
     def score(self) -> pl.Expr:
@@ -141,7 +142,7 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
         numbering = _Numbering(coded, block)
         pairs = numbering.pairs(cells)
         of_slices = _sizes_of(sought, pairs)
-        large = of_slices.filter(pl.col("n") >= sought.min_n).sort(SLICE)
+        large = of_slices.filter(pl.col("rows") >= sought.min_n).drop("rows").sort(SLICE)
         if large.height < of_slices.height:
             n_small += of_slices.height - large.height
             pairs = pairs.join(large, on=SLICE, how="semi")
@@ -211,11 +212,17 @@ class _Numbering:
 
 
 def _sizes_of(sought: Sought, pairs: pl.DataFrame) -> pl.DataFrame:
-    """For each slice, the number of scored rows, `n`, and of other rows, `n_null`."""
+    """For each slice, the number of scored rows, `n`, and of other rows, `n_null`.
+
+    `rows` are the effective rows: with sample weights, so many rows of equal weight are as good.
+    """
     log = sought.whole
     scored = pl.when(is_scored(log)).then("n").otherwise(0)
+    rows = scored.sum().cast(pl.Float64)
+    if not log.is_frequency:
+        rows = rows.pow(2) / pl.when(is_scored(log)).then("squares").otherwise(0.0).sum()
     not_scored_n = log.numbers.as_count(not_scored(log).sum())
-    return pairs.group_by(SLICE).agg(n=scored.sum(), n_null=not_scored_n)
+    return pairs.group_by(SLICE).agg(n=scored.sum(), rows=rows, n_null=not_scored_n)
 
 
 @dataclass(frozen=True)
@@ -228,6 +235,8 @@ class _AllRows:
     overall: float | None
     rows: float | None
     """The rows m of the score of the log as a proportion."""
+    n_gold: int
+    """The number of gold classes."""
 
     @classmethod
     def of(cls, sought: Sought, pairs: pl.DataFrame) -> _AllRows:
@@ -239,7 +248,8 @@ class _AllRows:
         (n, overall), (rows,) = (
             frame.row(0) for frame in pl.collect_all([scores.select("n", sought.score), sure])
         )
-        return cls(sought, classes, n, overall, rows)
+        n_gold = classes.select(count_where(pl.col("gold_n") > 0)).collect().item()
+        return cls(sought, classes, n, overall, rows, n_gold)
 
     def compared(self, pairs: pl.DataFrame, needed: float) -> pl.DataFrame:
         """The `score` of each slice, the score of the `rest` of the log, and the `evidence`.
@@ -251,16 +261,20 @@ class _AllRows:
         named = sought.named(pairs.lazy())
         classes = of_pairs(log, named).collect().lazy()
         scores = measure(log, classes, [sought.metric], positive=sought.positive)
-        here, elsewhere = pl.collect_all(
-            [scores.select(SLICE, "n", score=sought.score), self._rest(classes)]
+        n_gold = log.per_slice(classes, n_gold=count_where(pl.col("gold_n") > 0))
+        here, elsewhere, gold = pl.collect_all(
+            [scores.select(SLICE, "n", score=sought.score), self._rest(classes), n_gold]
         )
-        compared = here.join(elsewhere, on=SLICE, how="left")
+        compared = here.join(elsewhere, on=SLICE, how="left").join(gold, on=SLICE, how="left")
+        least = {"any": 0, "two": 2, "all": self.n_gold}[sought.metric.gold_classes]
+        # A mean over fewer classes is another score, and so is R_K of one gold class.
+        is_comparable = pl.col("n_gold") >= least
         scale = sought.scale
         of_rest = (1 - pl.col("n") / self.n) * (0.0 if self.rows is None else self.rows)
         rest = scale.place(pl.col("rest")), of_rest
         at_most = scale.at_most(pl.col("score"), pl.col("n").cast(pl.Float64), *rest)
         may_be_listed = (pl.col("score") < pl.col("rest")) & (at_most >= needed)
-        compared = compared.with_columns(may_be_listed=may_be_listed)
+        compared = compared.with_columns(may_be_listed=pl.when(is_comparable).then(may_be_listed))
         behind = compared.filter("may_be_listed").select(SLICE)
         of_behind = pairs.join(behind, on=SLICE, how="semi").lazy()
         sure = sought.sure(log, sought.named(of_behind)).collect()

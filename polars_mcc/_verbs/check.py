@@ -133,7 +133,7 @@ def check(
 
         polars-mcc check logs/ --by country --min mcc=0.5 --min recall_macro=0.6 --max fnr=0.1
     """
-    chosen = registry.one(metric)
+    chosen = registry.one(metric) if no_worse_than is None else registry.tested(metric)
     bars = [*_bars(metric, "min", min), *_bars(metric, "max", max)]
     if bool(bars) == (no_worse_than is not None):
         msg = (
@@ -144,6 +144,7 @@ def check(
     check_at_least("min_n", min_n, 1)
     if ci is not None:
         check_level(ci)
+        registry.check_sure(bar.metric for bar in bars)
     if no_worse_than is None:
         of_bars = {bar.metric.name: bar.asked for bar in bars}
         sliced = cut(log, keys, answers=[*of_bars, _FAILED, _VERDICT])

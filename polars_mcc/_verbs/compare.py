@@ -116,7 +116,7 @@ def compare(
     check_choice("method", method, Method)
     check_choice("correction", correction, Correction)
     check_level(ci)
-    chosen = registry.one(metric)
+    chosen = registry.tested(metric)
     columns = _columns_for(chosen.name)
     sliced = cut(log, keys, answers=columns, cluster=True, baseline=_baseline_of(log, baseline))
     positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
@@ -145,7 +145,8 @@ def compare(
     moved = variances(sliced, rows, {"diff": (phi_b - phi_a, unit_a + unit_b)})
     moved = moved.select(*sliced.slice, "variance:diff", "draws")
     both = sliced.beside(sliced.beside(side(b, chosen.name, "b"), side_a(a, chosen.name)), moved)
-    slices = with_difference(_correlated(both, ci, method), ci)
+    df = pl.col("n_clusters") - 1 if cluster else None
+    slices = with_difference(_correlated(both, ci, method), ci, df)
     scores = {f"{chosen.name}_{side}": f"score_{side}" for side in "ab"}
     shown = [name for name in columns if cluster or name != "n_clusters"]
     n_clusters = {name: pl.col(name).fill_null(0) for name in shown if name == "n_clusters"}

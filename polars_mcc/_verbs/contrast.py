@@ -15,15 +15,20 @@ from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, SlicedLog
 from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.differences import (
+    COVARIANCES,
     SIDE_A,
     SIDE_B,
     adjusted,
     covariances,
+    independent,
     side,
-    with_difference,
+    with_limits,
 )
 from polars_mcc._inference.intervals import Estimate, estimate
+from polars_mcc._inference.methods import normal_critical
 from polars_mcc._inference.rest_of_log import pairs_of_rest
+from polars_mcc._inference.tables import Pool
+from polars_mcc._inference.variance import NOTHING
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method, check_choice, check_level
 from polars_mcc._log.columns import IntoColumn, resolved
@@ -40,7 +45,7 @@ To: TypeAlias = str | Mapping[str, object]
 
 _WORDS = ("rest", "total", "best", "each")
 _TO = "_to"
-_ENDS = ("low_a", "high_a", "low_b", "high_b")
+_ROUNDING = 1e-12  # a smaller share of a variance is 0
 
 
 def contrast(
@@ -147,7 +152,7 @@ def contrast(
         msg = f"'{name}' is a key and also in within: remove it from one of them"
         raise ValueError(msg)
     _check_to(to, names)
-    chosen = registry.one(metric)
+    chosen = registry.tested(metric)
     columns = _columns_for(chosen.name, ratio=ratio)
     to_keys = [f"{name}{_TO}" for name in names] if _is_slice(to) else []
     sliced = cut(log, [*inside, *keys], answers=[*to_keys, *columns])
@@ -155,8 +160,7 @@ def contrast(
     sliced = sliced if chosen.needs_labels else unnamed(sliced)
     asked = Asked(ci, method, [chosen], positive)
     sides = _Sides(sliced, replace(sliced.whole, keys=tuple(of_whole)), asked, chosen)
-    compared = _compared(sides.to(to), ci, ratio=ratio)
-    found = adjusted(compared, correction)
+    found = adjusted(sides.compared(to, ratio=ratio), correction)
     scores = {chosen.name: "own_b", f"{chosen.name}{_TO}": "own_a"}
     renamed = {KEY + name + _TO: f"{name}{_TO}" for name in names} if to_keys else {}
     # A metric may have any name. Renaming last avoids clashes with the columns above.
@@ -199,14 +203,19 @@ class _Sides:
     asked: Asked
     metric: Metric
 
-    def to(self, what: To) -> pl.LazyFrame:
-        """Join each slice with its reference, and add the `correlation` of both scores."""
+    def compared(self, what: To, *, ratio: bool) -> pl.LazyFrame:
+        """Join each slice with its reference, and add their difference or ratio."""
         cells = pairs(self.log).cache()
-        slices = estimate(self.log, cells, self.asked)
-        if what == "total":
-            return self._to_total(slices, cells)
-        other = self._rest(slices, cells) if what == "rest" else self._to_slices(slices, what)
-        return other.with_columns(correlation=pl.lit(0.0))
+        asked = replace(self.asked, pool=Pool.of(self.whole, cells))
+        sides, ci = replace(self, asked=asked), self.asked.ci
+        slices = estimate(self.log, cells, asked)
+        if isinstance(what, str) and what in {"rest", "total"}:
+            rest, estimated = sides._rest(slices, cells)
+            if what == "rest":
+                return _compared(rest, ci, ratio=ratio)
+            return sides._to_total(slices, estimated, rest, ratio=ratio)
+        both = sides._to_slices(slices, what).with_columns(own_a="score_a", own_b="score_b")
+        return _compared(both, ci, ratio=ratio)
 
     def _b(self, slices: Estimate) -> pl.LazyFrame:
         return side(slices, self.metric.name, "b")
@@ -215,26 +224,75 @@ class _Sides:
         scores = side(estimate, self.metric.name, "a").drop("n_null")
         return scores.rename({"n": f"n{_TO}"})
 
-    def _rest(self, slices: Estimate, cells: pl.LazyFrame) -> pl.LazyFrame:
-        named = {f"of {name}": name for name in self.log.slice if name not in self.whole.slice}
-        scores = self._b(slices).with_columns(**{name: pl.col(key) for name, key in named.items()})
+    def _rest(self, slices: Estimate, cells: pl.LazyFrame) -> tuple[pl.LazyFrame, Estimate]:
+        """Each slice beside the rest, and the estimate of the rests."""
+        of = self._of
+        scores = self._b(slices).with_columns(own_b="score_b", **{name: pl.col(key) for name, key in of.items()})
         scores = scores.cache()
-        apart = replace(self.whole, apart=tuple(named))
+        apart = replace(self.whole, apart=tuple(of))
         total = merged(self.whole, cells)
         left = pairs_of_rest(self.log, apart, cells, total, scores)
         left = merged(apart, left) if self.metric.pairs else left
-        return apart.beside(scores, self._a(estimate(apart, left, self.asked)))
+        found = estimate(apart, left, self.asked)
+        return apart.beside(scores, self._a(found)).with_columns(own_a="score_a"), found
 
-    def _to_total(self, slices: Estimate, cells: pl.LazyFrame) -> pl.LazyFrame:
-        total = estimate(self.whole, merged(self.whole, cells), self.asked)
-        shared = covariances(self.log, self.whole, slices, total, self.metric.name)
-        both = self.log.beside(self.whole.beside(self._b(slices), self._a(total)), shared)
-        correlation = pl.col("covariance") / (pl.col("se_a") * pl.col("se_b"))
-        is_all = pl.col("n") == pl.col(f"n{_TO}")  # The difference is 0 for certain.
-        same = [
-            pl.when(is_all).then(f"score_{name[-1]}").otherwise(name).alias(name) for name in _ENDS
-        ]
-        return both.with_columns(*same, correlation=correlation.clip(-1, 1).fill_null(0.0))
+    @property
+    def _of(self) -> dict[str, str]:
+        """The columns that say whose rest a row is of, with the key of each."""
+        return {f"of {name}": name for name in self.log.slice if name not in self.whole.slice}
+
+    def _to_total(
+        self, slices: Estimate, rests: Estimate, rest: pl.LazyFrame, *, ratio: bool
+    ) -> pl.LazyFrame:
+        """The difference to the total, from the tables of the slice and the rest.
+
+        With a share w of the rows, it is (1 - w) times the difference to the rest, plus a remainder
+        c = w·slice + (1 - w)·rest - total. A mean over rows has c = 0, so it has the p-value of the
+        difference to the rest. For other metrics the reach of c is added to the reach of the rest.
+        """
+        assert self.asked.pool is not None  # noqa: S101 - for the type checker
+        log, whole, ci, metric = self.log, self.whole, self.asked.ci, self.metric.name
+        total = estimate(whole, self.asked.pool.pairs, replace(self.asked, pool=None))
+        of_slices = covariances(log, whole, slices, total, metric)
+        of_rests = covariances(rests.log, whole, rests, total, metric).rename(self._of)
+        shared = of_slices.join(
+            of_rests, on=log.slice, how="left", nulls_equal=True, suffix=":rest"
+        ).with_columns(pl.col("^.*:rest$").fill_null(0.0))
+        known = self._a(total).select(*whole.slice, total="score_a", n_total=f"n{_TO}")
+        both = log.beside(whole.beside(independent(rest, ci), known), shared)
+        n, n_total = (pl.col(name).cast(pl.Float64) for name in ("n", "n_total"))
+        w, (own, own_total, total_total), (rest_rest, rest_total, total_rest) = (
+            n / n_total,
+            map(pl.col, COVARIANCES),
+            (pl.col(f"{name}:rest") for name in COVARIANCES),
+        )
+        remainder = w.pow(2) * (own - 2 * own_total + total_total)
+        remainder += (1 - w).pow(2) * (rest_rest - 2 * rest_total + total_rest)
+        variance = own - 2 * w * own_total + w.pow(2) * total_total
+        variance += (1 - w).pow(2) * total_rest
+        is_known = remainder > _ROUNDING * variance  # a mean over rows has no remainder
+        more = pl.when(is_known).then(normal_critical(ci) * remainder.sqrt()).otherwise(0.0)
+        is_all = n == n_total  # The difference is 0 for certain.
+        found = both.with_columns(
+            own_a="total",
+            diff=pl.col("own_b") - pl.col("total"),
+            diff_se=pl.when(variance > NOTHING).then(variance.sqrt()),
+            **{
+                side: pl.when(is_all).then(0.0).otherwise((1 - w) * pl.col(side) + more)
+                for side in ("down", "up")
+            },
+        ).with_columns(pl.col("n_total").alias(f"n{_TO}"))
+        found = with_limits(found, ci)
+        if not ratio:
+            return found
+        of_total = pl.when((pl.col("own_a") > 0) & (pl.col("own_b") > 0)).then("own_a")
+        return found.with_columns(
+            **{
+                f"ratio{end}": (1 + pl.col(f"diff{end}") / of_total).clip(0)
+                for end in ("", "_low", "_high")
+            },
+            p_value=pl.when(of_total.is_not_null()).then("p_value"),
+        )
 
     def _to_slices(self, slices: Estimate, what: To) -> pl.LazyFrame:
         log, whole = self.log, self.whole
@@ -282,18 +340,15 @@ def _value(key: str, value: object, dtype: pl.DataType) -> pl.Expr:
 
 def _compared(both: pl.LazyFrame, ci: float, *, ratio: bool) -> pl.LazyFrame:
     """The difference of both sides, or their ratio, from the difference of the logarithms."""
-    both = both.with_columns(own_a="score_a", own_b="score_b")
     if not ratio:
-        se_a, se_b = pl.col("se_a"), pl.col("se_b")
-        squared = se_a.pow(2) + se_b.pow(2) - 2 * pl.col("correlation") * se_a * se_b
-        return with_difference(both.with_columns(diff_se=squared.clip(0).sqrt()), ci)
+        return independent(both, ci)
     are_positive = (pl.col("score_a") > 0) & (pl.col("score_b") > 0)
     logs = [
         pl.when(are_positive).then(pl.col(name).clip(0).log()).alias(name)
         for name in [*SIDE_A, *SIDE_B]
     ]
     ends = {"ratio": "diff", "ratio_low": "diff_low", "ratio_high": "diff_high"}
-    return with_difference(both.with_columns(logs), ci).with_columns(
+    return independent(both.with_columns(logs), ci).with_columns(
         **{name: pl.col(end).exp() for name, end in ends.items()}
     )
 

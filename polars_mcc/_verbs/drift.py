@@ -99,7 +99,7 @@ def drift(
     check_choice("correction", correction, Correction)
     check_level(ci)
     check_plain(keys, "drift", "windows overlap, but two periods must not", sets=True)
-    chosen = registry.one(metric)
+    chosen = registry.tested(metric)
     columns = columns_for(chosen.name, has_clusters=log.meaning.cluster is not None)
     periods: dict[str, IntoColumn] = {"before": before, "after": after}
     sliced = cut(log, keys, answers=columns, cluster=True, periods=periods)

@@ -185,7 +185,7 @@ def worst(
             f"worst looks for slices: name the keys to slice by; the columns are {quoted(columns)}"
         )
         raise ValueError(msg)
-    chosen = registry.one(metric)
+    chosen = registry.tested(metric)
     if chosen.is_count:
         msg = (
             f"worst compares rates, and '{chosen.name}' is a count, which is smaller in any slice: "

@@ -46,7 +46,11 @@ def test_the_interval_is_zous_of_two_score_intervals(run, first, second):
     answer = run(counts, lambda log: log.mcc(weight="n").drift("key", before=BEFORE, after=AFTER))
     [row] = answer.rows(named=True)
     scores = [float(exact(table)) for table in (old, new)]
-    limits = [(s, *score_interval(t, Z)) for s, t in zip(scores, (old, new), strict=True)]
+    both = Counter(old) + Counter(new)
+    limits = [
+        (score, *score_interval(table, Z, pool=both))
+        for score, table in zip(scores, (old, new), strict=True)
+    ]
     low, high = mover(*limits)
     assert (row["n_before"], row["n_after"]) == (sum(first), sum(second))
     assert [row["mcc_before"], row["mcc_after"]] == pytest.approx(scores, abs=1e-15)

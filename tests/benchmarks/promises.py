@@ -1,0 +1,406 @@
+"""Every promise for every metric: coverage of intervals, and false discoveries, by simulation.
+
+    python tests/benchmarks/promises.py --samples 1000 --logs 60 --out results
+
+The grid is claim × metric × class shares × rows × weights × kind of model. Each cell draws samples
+from a known table. Claims:
+
+- coverage: how often the 95 % interval of `by` contains the true score.
+- gate: how often `check(min=the true score, ci=0.95)` fails; 0.025 is right.
+- rest, total, within, drift: how often p < 0.05, 0.01 and 0.001 of `contrast` and `drift` where
+  nothing differs, over the level. The rest of a slice has 7/3 of its rows. "Other mix" compares
+  slices with equal scores and other class shares.
+- compare: the same for two models with equal rates; the second copies half of the first.
+- worst: the share of logs without a bad slice in which something is listed. A log has 3000 rows
+  and five keys of eight values that do not matter.
+
+Weights: "none"; "mild" sample weights are exponential; "heavy" ones its squares; "clusters" have
+five rows each, half of them with twice the misses and half without any.
+
+Prints a row for each claim, family of metrics, class shares, rows and weights: the mean and the
+least coverage, or the largest ratio. Then it prints the cells outside the promises: see `LIMITS`.
+A cell is promised from so many rows of the smallest class on, gold and predicted, as `LIMITS` say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import polars_mcc
+
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "rates of one class": ("tpr", "ppv", "tnr", "npv", "f1", "fnr"),
+    "means over rows": ("accuracy", "f1_weighted", "precision_weighted"),
+    "sums of rates": ("informedness", "markedness", "balanced_accuracy"),
+    "means over classes": ("recall_macro", "precision_macro", "f1_macro", "mcc_macro"),
+    "R_K": ("mcc", "mcc_normalized", "phi"),
+    "kappa": ("kappa",),
+    "bounds": ("mcc_max", "mcc_min", "phi_max", "mcc_micro"),
+    "own": ("own_cost", "own_least"),
+}
+FAMILY = {metric: family for family, metrics in FAMILIES.items() for metric in metrics}
+ZIPF = 1 / np.arange(1, 31)
+MIXES: Mapping[str, np.ndarray] = {
+    "50:50": np.array([0.5, 0.5]),
+    "90:10": np.array([0.9, 0.1]),
+    "95:5": np.array([0.95, 0.05]),
+    "99:1": np.array([0.99, 0.01]),
+    "10 balanced": np.full(10, 0.1),
+    "30 Zipf": ZIPF / ZIPF.sum(),
+}
+SIZES = (15, 30, 60, 200, 1000)
+WEIGHTS = ("none", "mild", "heavy", "clusters")
+LEVELS = (0.05, 0.01, 0.001)
+Z = 4.0
+"""How many standard errors of simulation a cell may be outside. There are thousands of cells."""
+
+HITS, PREDICTED, SUPPORT = pl.col("hits"), pl.col("predicted"), pl.col("support")
+OWN: Mapping[str, pl.Expr] = {
+    # A miss costs 1, and a false alarm of the last class costs nothing. One rate per log.
+    "own_cost": (HITS.sum() / SUPPORT.sum()).alias("own_cost"),
+    "own_least": (2 * HITS.sum() / (PREDICTED.sum() + SUPPORT.sum())).alias("own_least"),
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a claim promises, from so many rows of the smallest gold and predicted class on."""
+
+    least_class: float
+    coverage: float = 0.0
+    ratio: float = np.inf
+
+
+LIMITS: Mapping[str, tuple[Limits, ...]] = {
+    "coverage": (Limits(30, coverage=0.92), Limits(8, coverage=0.85)),
+    **dict.fromkeys(("rest", "within", "drift", "compare", "total"), (Limits(0, ratio=1.5),)),
+}
+
+
+def models(mix: np.ndarray) -> dict[str, np.ndarray]:
+    """The probability of each prediction given the gold label, for kinds of models."""
+    k = len(mix)
+    evenly = (1 - np.eye(k)) / (k - 1)
+    often = np.tile(mix, (k, 1)) * (1 - np.eye(k))
+    often /= often.sum(axis=1, keepdims=True)
+    found = {f"{miss:.0%} wrong": (1 - miss) * np.eye(k) + miss * evenly for miss in (0.02, 0.1, 0.3)}
+    found["30% wrong, as frequent"] = 0.7 * np.eye(k) + 0.3 * often
+    if k == 2:
+        found["nearly all one class"] = np.array([[0.94, 0.06], [0.9, 0.1]])
+        found["misses the rare class"] = np.array([[0.98, 0.02], [0.4, 0.6]])
+    return found
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A setting: class shares, a kind of model, rows, weights."""
+
+    mix: str
+    model: str
+    rows: int
+    weights: str
+
+    @property
+    def given(self) -> np.ndarray:
+        return models(MIXES[self.mix])[self.model]
+
+    @property
+    def table(self) -> np.ndarray:
+        return MIXES[self.mix][:, None] * self.given
+
+    @property
+    def least_class(self) -> float:
+        """The expected rows of the smallest class, gold or predicted."""
+        return self.rows * min(self.table.sum(axis=1).min(), self.table.sum(axis=0).min())
+
+    @property
+    def about(self) -> dict:
+        return {**vars(self), "least_class": self.least_class}
+
+
+def cells(sizes: Sequence[int] = SIZES, weights: Sequence[str] = WEIGHTS) -> Iterator[Cell]:
+    for mix, rows, weight in itertools.product(MIXES, sizes, weights):
+        if rows * MIXES[mix].min() < 0.7:  # a class that most samples lack
+            continue
+        for model in models(MIXES[mix]):
+            yield Cell(mix, model, rows, weight)
+
+
+def drawn(cell: Cell, samples: int, rows: int, rng: np.random.Generator) -> pl.DataFrame:
+    """Rows of samples: `sample`, `gold`, `pred`, `other`, and a weight or cluster if asked for."""
+    k, size = len(MIXES[cell.mix]), samples * rows
+    gold = rng.choice(k, size, p=MIXES[cell.mix])
+    given = cell.given
+    if cell.weights == "clusters":  # as many misses on average
+        user = np.arange(size) // 5
+        factor = rng.integers(0, 2, user[-1] + 1)[user] * 2.0
+        miss = np.minimum((1 - np.diag(given))[gold] * factor, 1)
+    else:
+        miss = (1 - np.diag(given))[gold]
+    wrong = given * (1 - np.eye(k))
+    share = wrong.sum(axis=1, keepdims=True)
+    edges = np.cumsum(np.divide(wrong, share, where=share > 0, out=np.zeros_like(wrong)), axis=1)
+
+    def predicted() -> np.ndarray:
+        place = (rng.random(size)[:, None] > edges[gold]).sum(axis=1).clip(max=k - 1)
+        return np.where(rng.random(size) < miss, place, gold)
+
+    pred = predicted()
+    columns = {
+        "sample": np.repeat(np.arange(samples), rows),
+        "gold": gold,
+        "pred": pred,
+        "other": np.where(rng.random(size) < 0.5, pred, predicted()),
+    }
+    if cell.weights == "clusters":
+        columns["user"] = user
+    elif cell.weights != "none":
+        columns["w"] = rng.exponential(size=size) ** (1 if cell.weights == "mild" else 2)
+    return pl.DataFrame(columns)
+
+
+def options(cell: Cell) -> dict:
+    columns = {"clusters": {"cluster": "user"}, "none": {}}.get(
+        cell.weights, {"sample_weight": "w"}
+    )
+    return {"positive": len(MIXES[cell.mix]) - 1, **columns}
+
+
+def truths(table: np.ndarray) -> dict[str, float]:
+    """The true scores of a table of shares, from so many rows that rounding does not matter."""
+    gold, pred = np.nonzero(table)
+    counts = np.round(table[gold, pred] * 10**15).astype(np.int64)
+    log = pl.DataFrame({"gold": gold, "pred": pred, "n": counts})
+    asked = [OWN.get(name, name) for name in FAMILY]
+    return log.mcc(weight="n", positive=len(table) - 1).score(metrics=asked).row(0, named=True)
+
+
+def coverage(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[dict]:
+    """Coverage of intervals, and how often a gate at the true score fails."""
+    log, truth = drawn(cell, samples, cell.rows, rng), truths(cell.table)
+    k = len(MIXES[cell.mix])
+    # A mean over classes is another score where a class is missing.
+    whole = log.group_by("sample").agg(pl.col("gold").n_unique() == k).filter("gold")
+    log = log.join(whole, on="sample", how="semi")
+    if whole.height < samples / 20:
+        return
+    asked = [OWN.get(name, name) for name in FAMILY]
+    found = log.mcc(**options(cell)).by("sample", metrics=asked, ci=0.95)
+    for name in FAMILY:
+        known = found.drop_nulls(f"{name}_low")
+        low, high, score = (known[f"{name}{end}"] for end in ("_low", "_high", ""))
+        if not len(low) or not np.isfinite(truth[name]):
+            continue
+        inside = (low <= truth[name] + 1e-9) & (truth[name] - 1e-9 <= high)
+        about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": len(low)}
+        yield {"claim": "coverage", **about, "value": inside.mean(), "width": (high - low).mean()}
+        is_low = high < truth[name] - 1e-9
+        yield {"claim": "gate", **about, "value": is_low.mean(), "width": score.mean()}
+
+
+def rejected(p: pl.Series) -> dict[str, float]:
+    """How often a p-value is below each level, over the level. Null is no rejection."""
+    values = p.fill_null(1.0).to_numpy()
+    return {f"p{level:g}": float((values < level).mean() / level) for level in LEVELS}
+
+
+COMPARED = (
+    *("tpr", "ppv", "f1", "accuracy", "f1_weighted", "informedness", "markedness", "kappa", "mcc"),
+    *("balanced_accuracy", "recall_macro", "precision_macro", "f1_macro", "mcc_macro", "mcc_micro"),
+    "own_cost",
+)
+
+
+def differences(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[dict]:
+    """P-values of differences where nothing differs."""
+    least = 5 if cell.weights == "clusters" else 1  # clusters are whole on each side
+    total = round(cell.rows * 10 / 3 / least) * least
+    log = drawn(cell, samples, total, rng).with_columns(
+        place=pl.int_range(pl.len()).over("sample")
+    ).with_columns(part=pl.col("place") < cell.rows // least * least)
+    described = log.mcc(**options(cell))
+    calls: dict[str, Callable[[str | pl.Expr], pl.DataFrame]] = {
+        "drift": lambda metric: described.drift(
+            "sample", before=~pl.col("part"), after="part", metric=metric
+        ),
+        "compare": lambda metric: log.mcc(**options(cell), pred=["pred", "other"]).compare(
+            "sample", metric=metric
+        ),
+    }
+    if cell.weights != "clusters":
+        for to in ("rest", "total"):
+            calls[to] = lambda metric, to=to: described.contrast(
+                "part", within="sample", to=to, metric=metric
+            ).filter("part")
+    for name, (claim, call) in itertools.product(COMPARED, calls.items()):
+        p = call(OWN.get(name, name))["p_value"]
+        about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": samples}
+        yield {"claim": claim, **about, **rejected(p)}
+
+
+OTHER_MIX = {"50:50": "90:10", "90:10": "50:50", "95:5": "90:10"}
+
+
+def other_mixes(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[dict]:
+    """P-values of slices with equal scores, other class shares, and so other rates of misses."""
+    if cell.mix not in OTHER_MIX or cell.weights != "none" or not cell.model.endswith("wrong"):
+        return
+    mix = MIXES[OTHER_MIX[cell.mix]]
+    for name in ("mcc", "f1_macro", "kappa", "informedness", "markedness", "accuracy", "f1"):
+        goal, low, high = truths(cell.table)[name], 0.0, 0.5
+
+        def of(miss: float) -> np.ndarray:
+            return mix[:, None] * np.array([[1 - miss, miss], [miss, 1 - miss]])
+
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if truths(of(middle))[name] > goal else (low, middle)
+        if not 1e-6 < low < 0.49:
+            continue
+        rest = round(cell.rows * 7 / 3)
+        tables = [(cell.table, cell.rows, True), (of(low), rest, False)]
+        frames = []
+        for table, rows, part in tables:
+            draws = rng.multinomial(rows, table.ravel(), samples)
+            sample, pair = np.nonzero(draws)
+            columns = {"sample": sample, "gold": pair // 2, "pred": pair % 2}
+            counts = pl.DataFrame({**columns, "n": draws[sample, pair]})
+            frames.append(counts.with_columns(part=part))
+        log = pl.concat(frames).mcc(weight="n", positive=1)
+        for to in ("rest", "total") if name == "accuracy" else ("rest",):
+            p = log.contrast("part", within="sample", to=to, metric=name).filter("part")["p_value"]
+            about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": samples}
+            yield {"claim": f"{to}, other mix", **about, **rejected(p)}
+
+
+SEARCHED = (
+    *("mcc", "phi", "informedness", "balanced_accuracy", "kappa", "f1_macro", "precision_macro"),
+    *("recall_macro", "accuracy", "f1", "markedness", "tpr", "fnr", "mcc_macro", "f1_weighted"),
+)
+
+
+def searches(cell: Cell, logs: int, rng: np.random.Generator) -> Iterator[dict]:
+    """The share of logs without a bad slice in which `worst` lists something."""
+    keys = [f"key{place}" for place in range(5)]
+    listed = dict.fromkeys(SEARCHED, 0)
+    for _ in range(logs):
+        log = drawn(cell, 1, cell.rows, rng)
+        shape = log.height if cell.weights != "clusters" else log["user"].max() + 1
+        values = rng.integers(0, 8, (shape, len(keys)))
+        values = values if cell.weights != "clusters" else values[log["user"].to_numpy()]
+        log = log.with_columns(
+            **{key: pl.Series(values[:, place]).cast(pl.String) for place, key in enumerate(keys)}
+        )
+        for name in SEARCHED:
+            listed[name] += log.mcc(**options(cell)).worst(*keys, metric=name).height > 0
+    for name, number in listed.items():
+        about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": logs}
+        yield {"claim": "worst", **about, "value": number / logs}
+
+
+def found_in(job: tuple[Callable[..., Iterator[dict]], Cell, int, int]) -> list[dict]:
+    claim, cell, samples, seed = job
+    return list(claim(cell, samples, np.random.default_rng([seed, cell.rows, len(cell.model)])))
+
+
+def jobs(samples: int, logs: int, sizes: Sequence[int], only: str) -> Iterator[tuple]:
+    for seed, cell in enumerate(cells(sizes)):
+        if "coverage" in only:
+            yield coverage, cell, samples, seed
+        # Differences are many queries: with weights, two kinds of models.
+        if "difference" in only and (
+            cell.weights == "none" or cell.model in {"10% wrong", "nearly all one class"}
+        ):
+            if cell.rows <= 200:
+                yield differences, cell, samples, seed
+            yield other_mixes, cell, samples, seed
+    for seed, (mix, weight) in enumerate(itertools.product(MIXES, WEIGHTS)):
+        if "worst" in only:
+            for model in ("10% wrong", "nearly all one class"):
+                if model in models(MIXES[mix]):
+                    yield searches, Cell(mix, model, 3000, weight), logs, seed
+
+
+def outside(found: pl.DataFrame) -> pl.DataFrame:
+    """The cells that break a promise by more than the noise of the simulation."""
+    n, value = pl.col("samples"), pl.col("value")
+    parts = []
+    for claim, limits in LIMITS.items():
+        of_claim = found.filter(pl.col("claim") == claim)
+        for limit in limits:
+            here = of_claim.filter(pl.col("least_class") >= limit.least_class)
+            if limit.coverage:
+                noise = Z * (limit.coverage * (1 - limit.coverage) / n).sqrt()
+                parts.append(here.filter(value < limit.coverage - noise))
+            else:
+                noise = Z * (0.01 * limit.ratio / n).sqrt() / 0.01
+                parts.append(here.filter(pl.col("p0.01") > limit.ratio + noise))
+    worst = found.filter(pl.col("claim") == "worst")
+    parts.append(worst.filter(value > 0.05 + 2 * (0.05 * 0.95 / n).sqrt() + 1e-9))
+    return pl.concat(parts).unique(maintain_order=True)
+
+
+def summary(found: pl.DataFrame) -> str:
+    """A Markdown table: a row for each claim, family, class shares, rows and weights."""
+    ratios = [pl.col(f"p{level:g}").max().round(1) for level in LEVELS]
+    rows = found.group_by("claim", "family", "mix", "rows", "weights", maintain_order=True).agg(
+        cells=pl.len(),
+        mean=pl.col("value").mean().round(3),
+        least=pl.col("value").min().round(3),
+        most=pl.col("value").max().round(3),
+        **{f"p < {level:g}": ratio for level, ratio in zip(LEVELS, ratios, strict=True)},
+    )
+    header = f"| {' | '.join(rows.columns)} |\n|{' --- |' * rows.width}"
+    lines = (
+        f"| {' | '.join('' if cell is None else str(cell) for cell in row)} |" for row in rows.rows()
+    )
+    return "\n".join([header, *lines])
+
+
+def run(samples: int, logs: int, sizes: Sequence[int], only: str, processes: int) -> pl.DataFrame:
+    """All cells of the grid, as a frame."""
+    todo = list(jobs(samples, logs, sizes, only))
+    if processes == 1:
+        found = [row for job in todo for row in found_in(job)]
+    else:
+        spawn = multiprocessing.get_context("spawn")  # Polars cannot be forked
+        with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
+            found = [row for rows in pool.map(found_in, todo, chunksize=1) for row in rows]
+    schema = {"value": pl.Float64(), "width": pl.Float64()}
+    schema |= {f"p{level:g}": pl.Float64() for level in LEVELS}
+    frame = pl.DataFrame(found, infer_schema_length=None)
+    missing = {name: pl.lit(None, dtype) for name, dtype in schema.items() if name not in frame}
+    return frame.with_columns(**missing)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--samples", type=int, default=1000, help="samples per cell")
+    parser.add_argument("--logs", type=int, default=60, help="logs per cell of worst")
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="rows of a sample")
+    parser.add_argument("--only", default="coverage,difference,worst")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="a folder for all cells, as Parquet")
+    args = parser.parse_args()
+    print(f"polars-mcc {polars_mcc.__version__}, polars {pl.__version__}, {args.samples} samples\n")
+    found = run(args.samples, args.logs, args.sizes, args.only, args.processes)
+    print(summary(found))
+    print("\nOutside the promises:\n")
+    broken = outside(found)
+    print(summary(broken) if broken.height else "nothing")
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        found.write_parquet(args.out / "promises.parquet")
+
+
+if __name__ == "__main__":
+    main()
