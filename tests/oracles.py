@@ -528,8 +528,11 @@ def intervals(
         scores = in_decimals(shares, n, positive)
         rows: dict[str, list[float]] = {name: [] for name in ranges}
         for side, matrix in zip(("gold", "pred"), smoothed_tables(table), strict=True):
-            cells = {(g, p): Decimal(matrix[i, j]) for i, g in enumerate(labels)
-                     for j, p in enumerate(labels)}
+            cells = {
+                (g, p): Decimal(matrix[i, j])
+                for i, g in enumerate(labels)
+                for j, p in enumerate(labels)
+            }
             whole = sum(cells.values())
             there = {pair: cell / whole for pair, cell in cells.items()}
             values, of_pairs = in_decimals(there, n, positive), moves(cells, positive)

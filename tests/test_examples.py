@@ -165,7 +165,7 @@ def test_what_is_planted_is_found(monkeypatch, capsys):
     assert "┆ BR, tablet ┆" in ranked
     assert "│ version         ┆ 1.9 " in ranked
     assert "(2, 7)" in ranked, "and no other slice"
-    assert "│ ink, day ┆ up to 4.17, week of 2026-03-23 " in digits
+    assert "│ ink, day ┆ up to 4.73, before 2026-03-16 " in digits
     assert looked.count("not behind") == 3
 
 

@@ -16,7 +16,12 @@ from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked, columns_of, critical
 from polars_mcc._inference.gradients import of_each_class, sides_of
-from polars_mcc._inference.metric_intervals import from_tables, smoothed_tables, with_limits
+from polars_mcc._inference.metric_intervals import (
+    effective_rows,
+    from_tables,
+    smoothed_tables,
+    with_limits,
+)
 from polars_mcc._inference.tables import OBSERVED, TABLE, class_tables
 from polars_mcc._scores.class_scores import formulas
 from polars_mcc._scores.metric import CLASS_GIVEN, CLASS_RANGES
@@ -62,9 +67,11 @@ def of_each(
         of_tables.group_by(key)
         .agg(**from_tables(given))
         .join(_variances(log, cells, observed, names), on=key, how="left", nulls_equal=True)
-        .with_columns(z=critical(log, asked.ci), **{f"score:{name}": f"value:{name}" for name in names})
+        .with_columns(
+            z=critical(log, asked.ci), **{f"score:{name}": f"value:{name}" for name in names}
+        )
     )
-    limited = with_limits(found, names, asked.method, is_sampled=not log.is_frequency)
+    limited = with_limits(found, names, asked.method, effective_rows(log))
     n_clusters = ["n_clusters"] if log.has_clusters else []
     return limited.select(*key, *n_clusters, *columns_of(names))
 

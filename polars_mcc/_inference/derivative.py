@@ -77,11 +77,10 @@ class Tape:
         """Start with no expression."""
         self._by = frozenset(by)
         self._within_slice = within_slice
+        self._definitions = definitions or {}
         self._defined: dict[str, Value] = {}
         self._names: dict[str, str] = {}
         self._aggregates: dict[str, _Aggregate] = {}
-        for name, expression in (definitions or {}).items():
-            self._defined[name] = Value(pl.col(name), self.read(expression).by)
 
     def read(self, expression: pl.Expr) -> Value:
         """Rewrite an expression with its aggregations as columns, or raise NoDerivativeError."""
@@ -135,6 +134,8 @@ class Tape:
         return rules[kind](node, content)
 
     def _column(self, name: str) -> Value:
+        if name in self._definitions and name not in self._defined:
+            self._defined[name] = Value(pl.col(name), self.read(self._definitions[name]).by)
         return self._defined.get(name) or Value(pl.col(name), {name: _ONE})
 
     def _cast(self, node: Node, content: Node) -> Value:
@@ -189,7 +190,7 @@ class Tape:
     def _depends(self, node: Node) -> bool:
         """Whether a part of an expression uses a column of `by`, so that it has a derivative."""
         if isinstance(node, dict) and isinstance(column := node.get("Column"), str):
-            return column in self._by or column in self._defined
+            return column in self._by or column in self._definitions
         if _is_aggregation(node) and (node == "Len" or _COUNTS & {*node["Agg"]}):
             return False
         parts = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()

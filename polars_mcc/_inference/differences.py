@@ -75,9 +75,7 @@ def independent(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:
     return with_difference(slices.with_columns(diff_se=se, correlation=pl.lit(0.0)), ci)
 
 
-def with_difference(
-    slices: pl.LazyFrame, ci: float, df: pl.Expr | None = None
-) -> pl.LazyFrame:
+def with_difference(slices: pl.LazyFrame, ci: float, df: pl.Expr | None = None) -> pl.LazyFrame:
     """Add `diff` = b - a, its interval and its p-value, from both intervals (Zou 2007).
 
     The limits of a score give its variance near each limit. `correlation` is the correlation of

@@ -70,6 +70,7 @@ def of_classes(
     pairs: pl.LazyFrame,
     classes: pl.LazyFrame,
     metrics: Sequence[Metric],
+    *,
     positive: pl.Expr | None,
     pool: Pool | None,
 ) -> pl.LazyFrame:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from polars_mcc._counts.classes import of_pairs
-from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.counted import without_clusters
+from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked, Counted, columns_of, with_limits_of
-from polars_mcc._inference import metric_intervals
 from polars_mcc._scores.measure import measure
-from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.metric import Metric, Needed
 from polars_mcc._scores.r_k import Summed, summed
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -46,6 +46,8 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
     scores = measure(log, classes, metrics, sums=of_slices, pairs=pairs, positive=positive)
     influences: dict[str, pl.LazyFrame] = {}
     sure = [metric for metric in metrics if not metric.no_interval]
+    from polars_mcc._inference import metric_intervals  # noqa: PLC0415 - for intervals alone
+
     for needs_pairs in (False, True):
         chosen = [metric for metric in sure if bool(metric.pairs) is needs_pairs]
         if chosen:
@@ -66,22 +68,34 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
 def _comparable(
     log: SlicedLog, scores: pl.LazyFrame, classes: pl.LazyFrame, asked: Asked
 ) -> pl.LazyFrame:
-    """Drop the limits of slices that lack the gold classes that a comparison needs."""
+    """Drop the limits of slices that lack the classes that a comparison needs."""
     assert asked.pool is not None  # noqa: S101 - for the type checker
-    needs = {metric.gold_classes: [] for metric in asked.metrics}
-    for metric in asked.metrics:
-        needs[metric.gold_classes] += columns_of([metric.name])
     whole = asked.pool.log
-    n_gold = count_where(pl.col("gold_n") > 0).cast(pl.Int64)
-    here = log.per_slice(classes, here=n_gold)
-    of_pool = whole.per_slice(of_pairs(whole, asked.pool.pairs), there=n_gold)
-    least = {"any": pl.lit(0), "two": pl.lit(2), "all": pl.col("there")}
-    limits = {
-        column: pl.when(pl.col("here") >= least[need]).then(column)
-        for need, columns in needs.items()
-        for column in columns
+    n_classes = {
+        side: count_where(pl.col(f"{side}_n") > 0).cast(pl.Int64) for side in ("gold", "pred")
     }
-    return whole.beside(log.beside(scores, here), of_pool).with_columns(**limits)
+    here = log.per_slice(classes, **n_classes)
+    there = whole.per_slice(
+        of_pairs(whole, asked.pool.pairs),
+        **{f"all_{side}": number for side, number in n_classes.items()},
+    )
+    limits = {
+        column: pl.when(has_classes(metric.classes_needed)).then(column)
+        for metric in asked.metrics
+        for column in columns_of([metric.name])
+    }
+    return whole.beside(log.beside(scores, here), there).with_columns(**limits)
+
+
+def has_classes(needed: Needed) -> pl.Expr:
+    """Whether a slice has the classes, by the number of `gold` and `pred` classes, and of all."""
+    has_all_gold = pl.col("gold") == pl.col("all_gold")
+    return {
+        "any": pl.lit(value=True),
+        "two gold": pl.col("gold") >= 2,
+        "all gold": has_all_gold,
+        "all": has_all_gold & (pl.col("pred") == pl.col("all_pred")),
+    }[needed]
 
 
 def ranges_of(metrics: Sequence[Metric]) -> dict[str, tuple[float | None, float | None]]:

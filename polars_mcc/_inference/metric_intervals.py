@@ -11,7 +11,8 @@ as known exactly. Each table smooths the rates on one side. So m is the smallest
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import polars as pl
 
@@ -22,18 +23,21 @@ from polars_mcc._inference.tables import BY_GOLD, BY_PRED, OBSERVED, POOLED, TAB
 from polars_mcc._inference.variance import NOTHING, sum_of_squares
 from polars_mcc._log.choices import Method
 
+EffectiveRows: TypeAlias = Callable[[pl.Expr], pl.Expr]
+
 
 def of_classes(counted: Counted, scores: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
     """Add intervals to metrics of classes; also return the influences of pairs."""
     log, names, pool = counted.log, counted.names, counted.asked.pool
+    asked = counted.asked
     classes = gradients.of_classes(
-        log, counted.pairs, counted.classes, counted.asked.metrics, counted.asked.positive, pool
+        log, counted.pairs, counted.classes, asked.metrics, positive=asked.positive, pool=pool
     ).cache()
     rows = gradients.of_rows(log, counted.pairs, classes, names, pool).cache()
     of_pair = rows.filter(pl.col(TABLE) == OBSERVED)
     tables = {
         metric.name: smoothed_tables(metric.given, is_pooled=pool is not None)
-        for metric in counted.asked.metrics
+        for metric in asked.metrics
     }
     of_tables = _of_tables(log, rows, classes, names)
     return _limited(counted, scores, of_tables, of_pair, tables), of_pair
@@ -54,7 +58,7 @@ def of_pairs(counted: Counted, scores: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.L
     of_tables = by_table(log).per_slice(
         rows, others=pl.lit(1.0), **{value: pl.col(value).max() for value in values}, **means
     )
-    tables = {name: (OBSERVED,) for name in names}
+    tables = dict.fromkeys(names, (OBSERVED,))
     return _limited(counted, scores, of_tables, rows, tables), rows
 
 
@@ -84,7 +88,7 @@ def _limited(
         log.beside(scores.select(*log.slice, **renamed), observed),
         counted.names,
         counted.asked.method,
-        is_sampled=not log.is_frequency,
+        effective=effective_rows(log),
     )
     n_clusters = ["n_clusters"] if log.has_clusters else []
     return counted.beside(scores, found.select(*log.slice, *n_clusters, *columns_of(counted.names)))
@@ -106,22 +110,33 @@ def from_tables(tables: Mapping[str, Sequence[str]]) -> dict[str, pl.Expr]:
 
 
 def with_limits(
-    slices: pl.LazyFrame, names: Sequence[str], method: Method, *, is_sampled: bool
+    slices: pl.LazyFrame, names: Sequence[str], method: Method, effective: EffectiveRows
 ) -> pl.LazyFrame:
     """Add `_se`, `_low` and `_high` of each score to the columns of its slice.
 
-    `is_sampled` is true for sample weights.
+    `effective` gives the effective rows from the rows that the variance of a score tells.
     """
     steps: list[dict[str, pl.Expr]] = [{}, {}, {}, {}, {}]
     for name in names:
-        for step, columns in zip(steps, _steps(name, method, is_sampled=is_sampled), strict=True):
+        for step, columns in zip(steps, _steps(name, method, effective), strict=True):
             step.update(columns)
     for step in steps:  # In steps, because nested expressions grow fast.
         slices = slices.with_columns(**step)
     return slices
 
 
-def _steps(name: str, method: Method, *, is_sampled: bool) -> Iterator[dict[str, pl.Expr]]:
+def effective_rows(log: SlicedLog) -> EffectiveRows:
+    """How many independent rows of equal weight would be as good.
+
+    Few clusters, and few rows with large weights, hide how much they vary. So G clusters count as
+    G - 1, and rows count by their weights w too: (Σ w)² / Σ w².
+    """
+    if log.has_clusters:
+        return lambda rows: rows * (1 - 1 / pl.col("n_clusters"))
+    return (lambda rows: rows) if log.is_frequency else lambda rows: rows.clip(None, "draws")
+
+
+def _steps(name: str, method: Method, effective: EffectiveRows) -> Iterator[dict[str, pl.Expr]]:
     """The columns to compute for the limits of a score; each step uses the steps before."""
     score, value, z, draws = map(pl.col, (f"score:{name}", f"value:{name}", "z", "draws"))
     low, high, span = pl.col(f"low:{name}"), pl.col(f"high:{name}"), pl.col(f"span:{name}")
@@ -134,16 +149,14 @@ def _steps(name: str, method: Method, *, is_sampled: bool) -> Iterator[dict[str,
     # Each row could only move the score away from the end, and their mean moves it nowhere. So
     # every φ is 0, but the φ of a square root, as of Cramér's V, may be infinite.
     varies &= ~((score == low) | (score == high)).fill_null(value=False)
-    effective = pl.when(varies).then(phi_phi / variance).otherwise(draws)
-    # Few rows with large weights hide how much they vary: count them by their weights too.
-    effective = pl.min_horizontal(effective, draws) if is_sampled else effective
+    known = effective(pl.when(varies).then(phi_phi / variance).otherwise(draws))
     yield {
         f"span:{name}": width,
         f"place:{name}": pl.when(has_score & (width > 0) & score.is_between(low, high)).then(
             (score - low) / width
         ),
         f"{name}_se": pl.when(varies & variance.is_finite()).then(variance.sqrt()),
-        f"rows:{name}": pl.when(effective.is_finite() & (effective > 0)).then(effective),
+        f"rows:{name}": pl.when(known.is_finite() & (known > 0)).then(known),
     }
     yield {
         f"z2:{name}": z.pow(2) / (rows * pl.col(f"worth:{name}")),
@@ -183,9 +196,7 @@ def worth(name: str) -> pl.Expr:
     is_inside = (there > 0) & (there < 1) & (squared > NOTHING)
     # A rate of a class that the slice does not have is a proportion of all rows.
     is_alone = ((there == 0) | (there == 1)) & (squared <= NOTHING)
-    return (
-        pl.when(is_inside).then(there * (1 - there) / squared).when(is_alone).then(pl.lit(1.0))
-    )
+    return pl.when(is_inside).then(there * (1 - there) / squared).when(is_alone).then(pl.lit(1.0))
 
 
 def _of_tables(
@@ -243,8 +254,7 @@ def _rows_more(log: SlicedLog, name: str) -> dict[str, pl.Expr]:
         "weight": (w, one),
         "weighted_other2": (w * other.pow(2), square),
     }
-    sums = {part: sum_of_squares(log, *addend) for part, addend in addends.items()}
-    return sums
+    return {part: sum_of_squares(log, *addend) for part, addend in addends.items()}
 
 
 def _added_up(name: str) -> pl.Expr:

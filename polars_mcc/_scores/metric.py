@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import polars as pl
 
@@ -34,6 +34,10 @@ CLASS_GIVEN: Mapping[str, Literal["gold", "pred"]] = {
 
 PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64()}
 """The columns of pairs that a metric may aggregate, besides `gold` and `pred`."""
+
+
+Needed: TypeAlias = Literal["any", "two gold", "all gold", "all"]
+"""Classes of a slice: any, two gold classes, all gold classes, or all as gold and as predicted."""
 
 
 @dataclass(frozen=True)
@@ -189,9 +193,9 @@ class Metric:
     given: Literal["gold", "pred"] | None = None
     """The margin that a rate is given: it is a share of the rows with a gold or a predicted label.
     """
-    gold_classes: Literal["any", "two", "all"] = "any"
-    """The gold classes that a slice must have to be compared with another: any, at least two, or
-    all classes of both. A mean over the classes of a slice is another score without one of them."""
+    classes_needed: Needed = "any"
+    """The classes that a slice must have to be compared with another. A mean over the classes of a
+    slice is another score without one of them."""
     no_interval: str = ""
     """Why the metric has no interval and no test; "" if it has."""
     multilabel: bool = False  # whether it is defined for rows with lists of labels

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_mcc._scores.metric import Metric, Range, Terms
+from polars_mcc._scores.metric import Metric, Needed, Range, Terms
 
 _Value: TypeAlias = Callable[[Terms], pl.Expr]
 
@@ -120,10 +120,12 @@ def _averages(name: str, column: str, formula: str, micro: tuple[_Value, str]) -
     undefined = f"each class where {formula} is 0/0"
     mean = f"the mean of {formula}"
     weighted = _mean_of(name, pl.col("support"))
-    kinds: list[tuple[str, _Value, str, str, Mapping[str, pl.Expr]]] = [
-        ("macro", _mean, f"{mean} over classes that occur", undefined, _mean_of(name)),
-        ("micro", value, f"{total}; with one label a row, the accuracy", "", {}),
-        ("weighted", _mean, f"{mean}, weighted by t", undefined, weighted),
+    # A class that is not predicted has the precision 0/0, however many gold rows it weighs.
+    of_weighted: Needed = "all" if name == "precision" else "any"
+    kinds: list[tuple[str, _Value, str, str, Mapping[str, pl.Expr], Needed]] = [
+        ("macro", _mean, f"{mean} over classes that occur", undefined, _mean_of(name), "all gold"),
+        ("micro", value, f"{total}; with one label a row, the accuracy", "", {}, "any"),
+        ("weighted", _mean, f"{mean}, weighted by t", undefined, weighted, of_weighted),
     ]
     return [
         Metric(
@@ -138,10 +140,10 @@ def _averages(name: str, column: str, formula: str, micro: tuple[_Value, str]) -
                 *([] if kind == "weighted" else [f"PyCM: {column}_{kind.title()}"]),
             ),
             classes=sums,
-            gold_classes="all" if kind == "macro" else "any",
+            classes_needed=needed,
             multilabel=True,
         )
-        for kind, value, words, undefined, sums in kinds
+        for kind, value, words, undefined, sums, needed in kinds
     ]
 
 
@@ -153,7 +155,7 @@ MCC = Metric(
     _SIGNED,
     _ONE_CLASS,
     ("scikit-learn: matthews_corrcoef", "PyCM: Overall_MCC"),
-    gold_classes="two",
+    classes_needed="two gold",
     multilabel=True,
 )
 
@@ -177,7 +179,7 @@ _OF_CLASSES = [
         "",
         ("scikit-learn: balanced_accuracy_score",),
         classes={"mean": pl.col("recall").filter(pl.col("support") > 0).mean()},
-        gold_classes="all",
+        classes_needed="all gold",
     ),
     *_averages("precision", "PPV", "c/p", (lambda terms: terms.ratio(terms.c, terms.p), "Σc / Σp")),
     *_averages("recall", "TPR", "c/t", (lambda terms: terms.ratio(terms.c, terms.t), "Σc / Σt")),
@@ -195,7 +197,7 @@ _OF_CLASSES = [
         _SIGNED,
         "only one class occurs",
         ("scikit-learn: cohen_kappa_score", "PyCM: Kappa"),
-        gold_classes="two",
+        classes_needed="two gold",
     ),
     Metric(
         "informedness",
@@ -206,7 +208,7 @@ _OF_CLASSES = [
         "one gold class",
         ("PyCM: BM (two classes)",),
         multilabel=True,
-        gold_classes="two",
+        classes_needed="two gold",
     ),
     Metric(
         "markedness",
@@ -217,7 +219,7 @@ _OF_CLASSES = [
         "one predicted class",
         ("PyCM: MK (two classes)",),
         multilabel=True,
-        gold_classes="two",
+        classes_needed="two gold",
     ),
     Metric(
         "mcc_macro",
@@ -228,7 +230,7 @@ _OF_CLASSES = [
         "each class that is gold in all rows or in none, or predicted in all or in none",
         classes=_mean_of("mcc"),
         multilabel=True,
-        gold_classes="all",
+        classes_needed="all gold",
     ),
     Metric(
         "mcc_micro",
@@ -240,7 +242,7 @@ _OF_CLASSES = [
         "only one class occurs",
         ("PyCM: S",),
         multilabel=True,
-        gold_classes="all",
+        classes_needed="all gold",
     ),
     Metric(
         "mcc_min_class",
@@ -251,7 +253,7 @@ _OF_CLASSES = [
         "each class that is gold in all rows or in none, or predicted in all or in none",
         classes={"least": pl.col("mcc").min()},
         multilabel=True,
-        gold_classes="all",
+        classes_needed="all gold",
         no_interval=_KINK.format("the worst class"),
     ),
     Metric(
@@ -261,7 +263,7 @@ _OF_CLASSES = [
         "Chicco and Jurman 2023, BioData Mining 16",
         _RATIO,
         "R_K is 0/0",
-        gold_classes="two",
+        classes_needed="two gold",
         multilabel=True,
     ),
     Metric(
@@ -272,6 +274,7 @@ _OF_CLASSES = [
         _RATIO,
         _ONE_CLASS,
         multilabel=True,
+        no_interval=_KINK.format("the side that limits a class"),
     ),
     Metric(
         "mcc_min",
@@ -281,6 +284,7 @@ _OF_CLASSES = [
         "derived in the code, and checked by enumeration",
         Range(-1, 0),
         "one gold class",
+        no_interval=_KINK.format("the order of the classes by size"),
     ),
     Metric(
         "phi_over_max",
@@ -407,6 +411,7 @@ _OF_POSITIVE = [
         _DAVENPORT,
         _RATIO,
         "where φ is 0/0",
+        no_interval=_KINK.format("the side that limits a class"),
     ),
 ]
 

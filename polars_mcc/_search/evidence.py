@@ -20,7 +20,7 @@ from polars_mcc._scores.metric import Metric
 LEVEL = 0.95
 """The confidence level of the limits that give m. Any other level would do as well."""
 
-MOST = 10.0
+MOST = 4.0
 """The most rows of a proportion, m, per row of the log."""
 
 

@@ -106,12 +106,12 @@ class Overlaps:
             return {}
         sides = {slice_: self._sides(slice_, parts) for slice_, parts in asked.items()}
         log = replace(self.sought.whole, apart=(SLICE, SIDE))
-        pairs = self._pairs(sides).collect().lazy()
+        pairs = self._pairs(sides).lazy()
         pool = Pool.of(replace(log, apart=(SLICE,)), pairs)
         found = estimate(log, pairs, replace(self.sought.asked, pool=pool))
-        sure, moved = pl.collect_all(
-            [self.sought.limits(found), found.influences[self.sought.metric.name]]
-        )
+        has_clusters = self.sought.coded.log.has_clusters
+        influences = [found.influences[self.sought.metric.name]] if has_clusters else []
+        sure, *moved = pl.collect_all([self.sought.limits(found), *influences])
         both = sure.filter(pl.col(SIDE) == IN).join(
             sure.filter(pl.col(SIDE) == OUT), on=SLICE, suffix="_out"
         )
@@ -120,39 +120,40 @@ class Overlaps:
         )
         numbers = both.select(SLICE, evidence.fill_nan(None).fill_null(0.0).clip(0)).rows()
         evidence_of = dict.fromkeys(asked, 0.0) | dict(numbers)
-        if not self.sought.coded.log.has_clusters:
+        if not has_clusters:
             return evidence_of
-        clustered = self._clustered(sides, moved)
+        clustered = self._clustered(sides, *moved)
         return {
             slice_: clustered[slice_].normal(value) if slice_ in clustered else 0.0
             for slice_, value in evidence_of.items()
         }
 
-    def _pairs(self, sides: Mapping[int, Mapping[str, Mask]]) -> pl.LazyFrame:
+    def _pairs(self, sides: Mapping[int, Mapping[str, Mask]]) -> pl.DataFrame:
         """The pairs of each side of each slice."""
         counts = [name for name in count_columns(self.sought.whole) if name != "n_null"]
         kind, pair = self.cells["kind"].to_numpy(), self.cells["pair"].to_numpy()
         weights = [self.cells[name].cast(pl.Float64).to_numpy() for name in counts]
-        frames = []
-        for slice_, masks in sides.items():
-            for side, mask in masks.items():
-                cells = mask[kind]
-                of_side = {
-                    name: np.bincount(pair[cells], weight[cells], len(self.pairs))
-                    for name, weight in zip(counts, weights, strict=True)
-                }
-                frame = self.pairs.select("gold", "pred").with_columns(
-                    pl.lit(slice_, pl.UInt32).alias(SLICE),
-                    pl.lit(side, _SIDES).alias(SIDE),
-                    *(
-                        pl.Series(name, values, dtype=pl.Float64)
-                        for name, values in of_side.items()
-                    ),
-                )
-                frames.append(frame.filter(pl.col("n") > 0))
+        where = [(slice_, side, mask) for slice_, of in sides.items() for side, mask in of.items()]
+        sums = np.zeros((len(counts), len(where), len(self.pairs)))
+        for place, (_, _, mask) in enumerate(where):
+            cells = mask[kind]
+            for of_count, weight in zip(sums, weights, strict=True):
+                of_count[place] = np.bincount(pair[cells], weight[cells], len(self.pairs))
+        places, pairs = np.nonzero(sums[0] > 0)
+        slices, names = ([one[part] for one in where] for part in (0, 1))
         none = pl.lit(0, self.sought.whole.numbers.count)
-        n = pl.col("n").cast(self.sought.whole.numbers.count)
-        return pl.concat(frames).lazy().with_columns(n, n_null=none)
+        return (
+            self.pairs.select(pl.col("gold", "pred").gather(pairs))
+            .with_columns(
+                pl.Series(SLICE, slices, pl.UInt32).gather(places),
+                pl.Series(SIDE, names, _SIDES).gather(places),
+                *(
+                    pl.Series(name, of_count[places, pairs])
+                    for name, of_count in zip(counts, sums, strict=True)
+                ),
+            )
+            .with_columns(pl.col("n").cast(self.sought.whole.numbers.count), n_null=none)
+        )
 
     def _clustered(
         self, sides: Mapping[int, Mapping[str, Mask]], moved: pl.DataFrame
@@ -178,6 +179,7 @@ class Overlaps:
                 fewest = min(fewest, len(np.unique(cluster[cells])))
             effect = float(np.sum(of_clusters**2)) / of_rows if of_rows > 0 else 0.0
             if fewest > 1 and effect > _NOTHING:
+                effect *= fewest / (fewest - 1)  # few clusters show too little variance
                 found[slice_] = _Clustered(effect, fewest)
         return found
 

@@ -13,7 +13,7 @@ from polars_mcc._counts.counted import count_columns, counted
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked, columns_of
-from polars_mcc._inference.intervals import Estimate, estimate
+from polars_mcc._inference.intervals import Estimate, estimate, has_classes
 from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest
 from polars_mcc._log.keys import KeySet
 from polars_mcc._scores.measure import measure
@@ -235,8 +235,8 @@ class _AllRows:
     overall: float | None
     rows: float | None
     """The rows m of the score of the log as a proportion."""
-    n_gold: int
-    """The number of gold classes."""
+    n_classes: tuple[int, int]
+    """The number of gold and of predicted classes."""
 
     @classmethod
     def of(cls, sought: Sought, pairs: pl.DataFrame) -> _AllRows:
@@ -248,8 +248,8 @@ class _AllRows:
         (n, overall), (rows,) = (
             frame.row(0) for frame in pl.collect_all([scores.select("n", sought.score), sure])
         )
-        n_gold = classes.select(count_where(pl.col("gold_n") > 0)).collect().item()
-        return cls(sought, classes, n, overall, rows, n_gold)
+        n_classes = classes.select(count_where(pl.col("gold_n", "pred_n") > 0)).collect().row(0)
+        return cls(sought, classes, n, overall, rows, n_classes)
 
     def compared(self, pairs: pl.DataFrame, needed: float) -> pl.DataFrame:
         """The `score` of each slice, the score of the `rest` of the log, and the `evidence`.
@@ -261,23 +261,28 @@ class _AllRows:
         named = sought.named(pairs.lazy())
         classes = of_pairs(log, named).collect().lazy()
         scores = measure(log, classes, [sought.metric], positive=sought.positive)
-        n_gold = log.per_slice(classes, n_gold=count_where(pl.col("gold_n") > 0))
-        here, elsewhere, gold = pl.collect_all(
-            [scores.select(SLICE, "n", score=sought.score), self._rest(classes), n_gold]
+        n_classes = {side: count_where(pl.col(f"{side}_n") > 0) for side in ("gold", "pred")}
+        of_slices = log.per_slice(classes, **n_classes).with_columns(
+            all_gold=pl.lit(self.n_classes[0]), all_pred=pl.lit(self.n_classes[1])
         )
-        compared = here.join(elsewhere, on=SLICE, how="left").join(gold, on=SLICE, how="left")
-        least = {"any": 0, "two": 2, "all": self.n_gold}[sought.metric.gold_classes]
-        # A mean over fewer classes is another score, and so is R_K of one gold class.
-        is_comparable = pl.col("n_gold") >= least
+        here, elsewhere, known = pl.collect_all(
+            [
+                scores.select(SLICE, "n", score=sought.score),
+                self._rest(classes),
+                of_slices.select(SLICE, is_comparable=has_classes(sought.metric.classes_needed)),
+            ]
+        )
+        compared = here.join(elsewhere, on=SLICE, how="left").join(known, on=SLICE, how="left")
         scale = sought.scale
         of_rest = (1 - pl.col("n") / self.n) * (0.0 if self.rows is None else self.rows)
         rest = scale.place(pl.col("rest")), of_rest
         at_most = scale.at_most(pl.col("score"), pl.col("n").cast(pl.Float64), *rest)
         may_be_listed = (pl.col("score") < pl.col("rest")) & (at_most >= needed)
-        compared = compared.with_columns(may_be_listed=pl.when(is_comparable).then(may_be_listed))
+        compared = compared.with_columns(may_be_listed=pl.when("is_comparable").then(may_be_listed))
         behind = compared.filter("may_be_listed").select(SLICE)
         of_behind = pairs.join(behind, on=SLICE, how="semi").lazy()
-        sure = sought.sure(log, sought.named(of_behind)).collect()
+        limits = sought.sure(log, sought.named(of_behind))
+        sure = (limits.clear() if behind.is_empty() else limits).collect()
         evidence = scale.evidence(pl.col("place"), pl.col("rows_up"), *rest).fill_nan(None)
         return compared.join(sure.drop("score"), on=SLICE, how="left").select(
             SLICE,

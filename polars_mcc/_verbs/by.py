@@ -87,27 +87,24 @@ def by(
         Σ (Σ w φ within a cluster)² / (Σ w)². Then Student's t replaces the normal distribution;
         its degrees of freedom are the number of clusters minus one.
 
-        - "score", for R_K: all true scores that the data do not reject at this level, each tested
-          with the variance at that true score. For any other metric with a range: Wilson's
-          interval (1927) of a proportion of m rows, where m gives the proportion the variance of
-          the metric. For recall, m is the number of gold rows of the class. The observed variance
-          is 0 if all rows are right. So m comes from a table with the same margins, in which two
-          rows of each gold class are predicted at random.
+        - "score": Wilson's interval (1927) of a proportion of m rows, where m gives the proportion
+          the variance of the metric. For recall, m is the number of gold rows of the class, and for
+          precision the number of predicted rows. The observed variance takes a rate of 0 or 1 as
+          known exactly. So m comes from two tables in which each gold class, or each predicted
+          class, has a hit and a miss more; the smaller m counts. With sample weights, m is of at
+          most (Σ w)² / Σ w² rows; G clusters count as G - 1.
         - "fisher": symmetric in artanh of the score, after scaling its range to -1 to 1.
-        - "wald": symmetric in the score, cut at the ends of its range. A custom metric without a
-          range always gets this interval.
+        - "wald": symmetric in the score, cut at the ends of its range.
         - `Bootstrap`: percentiles of replicates drawn with replacement; corrected with `bca`.
 
-        From 100 rows on, the 95 % "score" interval of R_K covered the true score in 94 to 97 % of
-        samples. The other methods fell to 26 % where few rows of a rare class are hit. The guide,
-        *How sure*, has tables for all kinds of metrics, failures included, and the commands. The
-        interval of the worst class (`mcc_min_class`) has the lowest coverage, because it ignores
-        that this class was chosen for its low score.
+        A custom metric without a range has a symmetric interval, with "score" from the same tables.
+        The guide, *How sure*, says for each kind of metric from how many rows on the 95 % "score"
+        interval was measured to hold, and shows where it does not.
 
-        An interval is null if the metric is 0/0, if there is one cluster, or, for R_K, if no label
-        is both gold and predicted. At the end of its range, such as 1, a metric has no standard
-        error, and only "score" gives an interval: it shows how low the true score may be although
-        no row is wrong. Metrics of pairs have no interval there.
+        An interval is null if the metric is 0/0, if there is one cluster, or if `metrics()` has a
+        reason in `no_interval`: then the error of the metric is far from normal. At the end of its
+        range, such as 1, a metric has no standard error, and only "score" gives an interval: it
+        shows how low the true score may be although no row is wrong.
 
     Sets and windows:
         Rows are counted once, and the query streams. One exception: several sets of two or more

@@ -80,8 +80,8 @@ def compare(
         All columns but the counts are Float64. The interval follows Zou (2007), from the intervals
         of both scores and the correlation of their influences. It need not be symmetric. `p_value`
         is below 1 - `ci` if the interval excludes 0. Both are null if a score has no interval.
-        `diff_se` is null if the models never differ. For the measured coverage of the interval,
-        see the guide, *How sure*.
+        `diff_se` is null if the models never differ. With clusters, the p-value is Student's. For
+        the measured coverage of the interval, see the guide, *How sure*.
 
     Raises:
         ValueError: An option has an unknown value; there is no second model; the metric has no
@@ -107,7 +107,7 @@ def compare(
         │ ---   ┆ ---      ┆ ---      ┆ ---      ┆ ---      ┆ ---       │
         │ str   ┆ f64      ┆ f64      ┆ f64      ┆ f64      ┆ f64       │
         ╞═══════╪══════════╪══════════╪══════════╪══════════╪═══════════╡
-        │ knn   ┆ 0.941349 ┆ 0.974064 ┆ 0.032715 ┆ 0.021939 ┆ 0.044415  │
+        │ knn   ┆ 0.941349 ┆ 0.974064 ┆ 0.032715 ┆ 0.021956 ┆ 0.044429  │
         └───────┴──────────┴──────────┴──────────┴──────────┴───────────┘
 
     Command line:

@@ -87,8 +87,14 @@ def contrast(
         - `mcc`, `mcc_to` (Float64; with the name of the metric): both scores;
         - `diff`, the slice minus the reference, with `diff_se`, `diff_low`, `diff_high`, its
           standard error and interval; or with `ratio`: `ratio`, `ratio_low`, `ratio_high`;
-        - `p_value`, of no difference, and `p_adjusted`, after correction (Float64);
+        - `p_value`, that both scores are equal, and `p_adjusted`, after correction (Float64);
         - `n_null`: the rows of the slice not scored.
+
+        The test asks whether two scores are equal, not whether all rates are. Its variances come
+        from the slices and from all rows that are compared, whichever is larger. The interval of
+        the difference and the p-value are null if a slice lacks a gold class that a mean over
+        classes, such as "f1_macro", has elsewhere: it is then a mean of other classes. They are
+        also null with one gold class for "kappa", "markedness" and all kinds of MCC.
 
         Two slices have no row in common. A slice and the total share the rows of the slice. The
         interval takes this into account, unless one of the scores has no standard error. If a slice
@@ -158,8 +164,9 @@ def contrast(
     sliced = cut(log, [*inside, *keys], answers=[*to_keys, *columns])
     positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
     sliced = sliced if chosen.needs_labels else unnamed(sliced)
-    asked = Asked(ci, method, [chosen], positive)
-    sides = _Sides(sliced, replace(sliced.whole, keys=tuple(of_whole)), asked, chosen)
+    cells, whole = pairs(sliced).cache(), replace(sliced.whole, keys=tuple(of_whole))
+    asked = Asked(ci, method, [chosen], positive, Pool.of(whole, cells))
+    sides = _Sides(sliced, whole, cells, asked, chosen)
     found = adjusted(sides.compared(to, ratio=ratio), correction)
     scores = {chosen.name: "own_b", f"{chosen.name}{_TO}": "own_a"}
     renamed = {KEY + name + _TO: f"{name}{_TO}" for name in names} if to_keys else {}
@@ -200,22 +207,20 @@ class _Sides:
 
     log: SlicedLog
     whole: SlicedLog  # sliced by `within` only
+    cells: pl.LazyFrame
     asked: Asked
     metric: Metric
 
     def compared(self, what: To, *, ratio: bool) -> pl.LazyFrame:
         """Join each slice with its reference, and add their difference or ratio."""
-        cells = pairs(self.log).cache()
-        asked = replace(self.asked, pool=Pool.of(self.whole, cells))
-        sides, ci = replace(self, asked=asked), self.asked.ci
-        slices = estimate(self.log, cells, asked)
-        if isinstance(what, str) and what in {"rest", "total"}:
-            rest, estimated = sides._rest(slices, cells)
-            if what == "rest":
-                return _compared(rest, ci, ratio=ratio)
-            return sides._to_total(slices, estimated, rest, ratio=ratio)
-        both = sides._to_slices(slices, what).with_columns(own_a="score_a", own_b="score_b")
-        return _compared(both, ci, ratio=ratio)
+        slices = estimate(self.log, self.cells, self.asked)
+        if what == "total":
+            return self._to_total(slices, *self._rest(slices), ratio=ratio)
+        if what == "rest":
+            both, _ = self._rest(slices)
+        else:
+            both = self._to_slices(slices, what).with_columns(own_a="score_a", own_b="score_b")
+        return _compared(both, self.asked.ci, ratio=ratio)
 
     def _b(self, slices: Estimate) -> pl.LazyFrame:
         return side(slices, self.metric.name, "b")
@@ -224,14 +229,16 @@ class _Sides:
         scores = side(estimate, self.metric.name, "a").drop("n_null")
         return scores.rename({"n": f"n{_TO}"})
 
-    def _rest(self, slices: Estimate, cells: pl.LazyFrame) -> tuple[pl.LazyFrame, Estimate]:
+    def _rest(self, slices: Estimate) -> tuple[pl.LazyFrame, Estimate]:
         """Each slice beside the rest, and the estimate of the rests."""
         of = self._of
-        scores = self._b(slices).with_columns(own_b="score_b", **{name: pl.col(key) for name, key in of.items()})
+        scores = self._b(slices).with_columns(
+            own_b="score_b", **{name: pl.col(key) for name, key in of.items()}
+        )
         scores = scores.cache()
         apart = replace(self.whole, apart=tuple(of))
-        total = merged(self.whole, cells)
-        left = pairs_of_rest(self.log, apart, cells, total, scores)
+        assert self.asked.pool is not None  # noqa: S101 - for the type checker
+        left = pairs_of_rest(self.log, apart, self.cells, self.asked.pool.pairs, scores)
         left = merged(apart, left) if self.metric.pairs else left
         found = estimate(apart, left, self.asked)
         return apart.beside(scores, self._a(found)).with_columns(own_a="score_a"), found
@@ -242,7 +249,7 @@ class _Sides:
         return {f"of {name}": name for name in self.log.slice if name not in self.whole.slice}
 
     def _to_total(
-        self, slices: Estimate, rests: Estimate, rest: pl.LazyFrame, *, ratio: bool
+        self, slices: Estimate, rest: pl.LazyFrame, rests: Estimate, *, ratio: bool
     ) -> pl.LazyFrame:
         """The difference to the total, from the tables of the slice and the rest.
 

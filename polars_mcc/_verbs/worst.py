@@ -64,7 +64,8 @@ def worst(
         depth: The largest number of keys that are crossed. All slices are counted: at depth 2, ten
             keys of 20 values each make about 18,000 slices.
         min_n: The least number of rows, or sum of weights, of a slice. Smaller slices are not
-            tested.
+            tested. With sample weights w, the rows are (Σ w)² / Σ w²: so many rows of equal weight
+            would be as good.
         bins: The number of bins. A numeric key with more than three times as many values is cut at
             round numbers near its quantiles. Its slices are the bins, all numbers up to a cut, and
             all numbers above a cut. Dates and times are cut by day, week or month, whichever gives
@@ -99,8 +100,8 @@ def worst(
         - `n`, `mcc` (with the name of the metric): of the slice;
         - `mcc_rest` (Float64): of all other rows; `diff`, `diff_low`, `diff_high`: the
           slice minus the rest, and its interval;
-        - `p_value` (Float64): of no difference, two-sided, from the likelihood ratio of two
-          proportions; 1 if the slice is not below the rest;
+        - `p_value` (Float64): that both scores are equal, two-sided, from the likelihood ratio of
+          two proportions with Yates' correction; 1 if the slice is not below the rest;
         - `p_adjusted` (Float64): the least 1 - ci at which the list down to this slice holds. It
           uses the larger of `p_value` and the p-value of the remaining rows of the slice, and
           `n_tested`, which includes slices that are better than the rest. With `verdicts`, for a
@@ -119,7 +120,8 @@ def worst(
 
         If no slice is behind, there are no rows; `verdicts=True` shows what was tested. A slice
         with a single gold or predicted label has no interval of MCC, so it is not listed:
-        `metric="accuracy"` finds it.
+        `metric="accuracy"` finds it. For a mean over classes, such as "f1_macro", a slice without
+        one of the gold classes is not tested: its score is the mean of other classes.
 
     For how many planted slices are found, and how many false ones, see the guide, *Find the slices
     that fail*. Memory does not grow with the rows, except for 1 to 4 bytes per row and key, at most
@@ -144,17 +146,17 @@ def worst(
     Examples:
         >>> import polars as pl
         >>> import polars_mcc
-        >>> log = pl.read_parquet("data/digits.parquet")
-        >>> found = log.mcc.worst("ink", "day", "fold", long=True)
+        >>> log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes")
+        >>> found = log.worst("ink", "day", "fold", long=True)
         >>> found.select("slice", "value", "n", "mcc", "mcc_rest")
         shape: (1, 5)
-        ┌──────────┬────────────────────────────────┬─────┬──────────┬──────────┐
-        │ slice    ┆ value                          ┆ n   ┆ mcc      ┆ mcc_rest │
-        │ ---      ┆ ---                            ┆ --- ┆ ---      ┆ ---      │
-        │ str      ┆ str                            ┆ i64 ┆ f64      ┆ f64      │
-        ╞══════════╪════════════════════════════════╪═════╪══════════╪══════════╡
-        │ ink, day ┆ up to 4.17, week of 2026-03-23 ┆ 57  ┆ 0.779528 ┆ 0.946452 │
-        └──────────┴────────────────────────────────┴─────┴──────────┴──────────┘
+        ┌──────────┬───────────────────────────────┬─────┬──────────┬──────────┐
+        │ slice    ┆ value                         ┆ n   ┆ mcc      ┆ mcc_rest │
+        │ ---      ┆ ---                           ┆ --- ┆ ---      ┆ ---      │
+        │ str      ┆ str                           ┆ i64 ┆ f64      ┆ f64      │
+        ╞══════════╪═══════════════════════════════╪═════╪══════════╪══════════╡
+        │ ink, day ┆ up to 4.73, before 2026-03-16 ┆ 321 ┆ 0.747107 ┆ 0.856127 │
+        └──────────┴───────────────────────────────┴─────┴──────────┴──────────┘
         >>> found.select("^confused.*$", "p_adjusted", "n_tested")
         shape: (1, 6)
         ┌───────────────┬───────────────┬──────────┬───────────────┬────────────┬──────────┐
@@ -162,7 +164,7 @@ def worst(
         │ ---           ┆ ---           ┆ ---      ┆ ---           ┆ ---        ┆ ---      │
         │ i8            ┆ i8            ┆ f64      ┆ f64           ┆ f64        ┆ i64      │
         ╞═══════════════╪═══════════════╪══════════╪═══════════════╪════════════╪══════════╡
-        │ 4             ┆ 8             ┆ 0.666667 ┆ 0.005618      ┆ 0.032168   ┆ 486      │
+        │ 2             ┆ 8             ┆ 0.421053 ┆ 0.179856      ┆ 0.008415   ┆ 486      │
         └───────────────┴───────────────┴──────────┴───────────────┴────────────┴──────────┘
 
     Command line:

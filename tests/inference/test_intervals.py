@@ -226,12 +226,15 @@ def test_weighted_and_clustered_errors_are_those_of_rows(run, users, weight, clu
 
 
 def test_score_limits_count_the_rows_that_would_be_as_good(users):
-    """With clusters, n is the number of independent rows that have the same standard error."""
+    """With clusters, n is the number of independent rows that have the same standard error.
+
+    It is multiplied by 1 - 1 / clusters.
+    """
     found = users.mcc(cluster="user").by(ci=0.95).row(0, named=True)
     plain = users.mcc.by(ci=0.95).row(0, named=True)
     counts = users.group_by("gold", "pred").len()
     table = {(gold, pred): n for gold, pred, n in counts.iter_rows()}
-    rows = users.height * (plain["mcc_se"] / found["mcc_se"]) ** 2
+    rows = users.height * (plain["mcc_se"] / found["mcc_se"]) ** 2 * 39 / 40
     limits = oracles.score_interval(table, stats.t.ppf(0.975, 39), rows)
     assert [found["mcc_low"], found["mcc_high"]] == pytest.approx(limits, abs=1e-6)
 

@@ -376,9 +376,7 @@ def test_of_a_slice_of_all_rows_no_rest_is_tested_whatever_the_order():
     for _ in range(20):
         rng.shuffle(rows)
         found = pl.DataFrame(rows).with_columns(w=pl.Series(weights))
-        answer = found.mcc(sample_weight="w").worst(
-            "half", "all", depth=1, min_n=1, verdicts=True
-        )
+        answer = found.mcc(sample_weight="w").worst("half", "all", depth=1, min_n=1, verdicts=True)
         verdicts = dict(answer.select("all", "verdict").iter_rows())
         assert verdicts["a"] == "no interval"
         assert answer.select("n_tested", "n_untested").unique().rows() == [(2, 1)]
@@ -422,8 +420,8 @@ def test_rows_of_one_cluster_are_as_good_as_one():
     assert not alone.is_empty()
     same = ["keys", *KEYS, "mcc", "mcc_rest", "confused", "n_tested"]
     assert_frame_equal(clustered.select(same), alone.select(same))
-    # With few clusters the p-value is Student's. With four times the rows the limits are closer, and
-    # half a row is less.
+    # With few clusters the p-value is Student's. With four times the rows the limits are closer,
+    # and half a row is less.
     for n, of_rows, p in zip(alone["n"], alone["p_value"], clustered["p_value"], strict=True):
         assert 0.6 < p / (2 * t.sf(norm.isf(of_rows / 2), n - 1)) < 1.1
     assert clustered["diff_high"].to_list() == pytest.approx(alone["diff_high"].to_list(), rel=0.02)

@@ -1,0 +1,168 @@
+"""What is promised for every metric, and what is refused: the cases that failed before."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from oracles import table_of
+from scipy import stats
+from tables import counts_of
+
+import polars_mcc
+
+SURE = polars_mcc.metrics().filter(no_interval="")["metric"].to_list()
+UNSURE = polars_mcc.metrics().filter(pl.col("no_interval") != "")["metric"].to_list()
+
+
+def two_groups(wrong: dict[str, tuple[int, int]]) -> pl.DataFrame:
+    """Groups of rows with two equally frequent classes, and some wrong rows: (wrong, rows)."""
+    frames = [
+        pl.DataFrame({"group": group, "row": range(rows)}).with_columns(
+            gold=pl.col("row") % 2, pred=pl.col("row") % 2 ^ (pl.col("row") < misses).cast(pl.Int64)
+        )
+        for group, (misses, rows) in wrong.items()
+    ]
+    return pl.concat(frames)
+
+
+@pytest.mark.parametrize("to", ["rest", "total"])
+@pytest.mark.parametrize(("wrong", "rows"), [(5, 1000), (3, 50)])
+def test_a_group_without_errors_is_not_known_exactly(wrong, rows, to):
+    """Fisher's exact test gives 0.06 and 0.24. The total took the perfect group as certain."""
+    log = two_groups({"a": (wrong, rows), "b": (0, rows)})
+    found = log.mcc.contrast("group", to=to, metric="accuracy")
+    exact = stats.fisher_exact([[wrong, rows - wrong], [0, rows]]).pvalue
+    assert exact / 2 < found["p_value"].min() <= found["p_value"].max() < exact
+    of_mcc = log.mcc.contrast("group", to=to)["p_value"]
+    assert of_mcc.to_list() == pytest.approx(found["p_value"].to_list(), rel=0.1)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "recall_micro", "prevalence"])
+def test_a_mean_over_rows_differs_from_the_total_as_from_the_rest(metric):
+    log = two_groups({"a": (9, 40), "b": (12, 100), "c": (20, 70)})
+    rest, total = (
+        log.mcc(positive=1).contrast("group", to=to, metric=metric) for to in ("rest", "total")
+    )
+    share = (1 - rest["n"] / log.height).to_list()
+    assert total["p_value"].to_list() == pytest.approx(rest["p_value"].to_list(), rel=1e-6)
+    for column in ("diff", "diff_se", "diff_low", "diff_high"):
+        expected = [w * value for w, value in zip(share, rest[column], strict=True)]
+        assert total[column].to_list() == pytest.approx(expected, rel=1e-6, abs=1e-12), column
+
+
+@pytest.mark.parametrize("weights", [1e200, 1e-200, 1e300])
+def test_a_gate_is_not_passed_by_an_interval_that_is_no_number(weights):
+    log = pl.DataFrame({"gold": [0, 1] * 20, "pred": [1, 0] * 20}).with_columns(w=pl.lit(weights))
+    described = log.mcc(sample_weight="w")
+    with pytest.raises(polars_mcc.CheckError, match="1 of 1 slices fails|no slice to judge"):
+        described.check(metric="accuracy", min=0.9, ci=0.95)
+    found = described.score(metrics=["accuracy", "mcc", "kappa"], ci=0.95)
+    values = [value for value in found.row(0) if value is not None]
+    assert all(map(math.isfinite, values))
+
+
+@pytest.mark.parametrize("name", UNSURE)
+def test_metrics_without_an_interval_say_why(name):
+    log = two_groups({"a": (9, 40), "b": (12, 100)}).with_columns(other="gold")
+    described = log.mcc(positive=1)
+    [row] = described.score(metrics=[name, "mcc"], ci=0.95).to_dicts()
+    assert [row[f"{name}_{end}"] for end in ("se", "low", "high")] == [None] * 3
+    assert row[name] is not None
+    assert row["mcc_low"] is not None
+    early = pl.col("row") < 9
+    calls = {
+        "contrast": lambda: described.contrast("group", metric=name),
+        "worst": lambda: described.worst("group", metric=name),
+        "drift": lambda: described.drift(metric=name, before=early, after=~early),
+        "compare": lambda: log.mcc(pred=["pred", "other"], positive=1).compare(metric=name),
+        "check": lambda: described.check(
+            metric=name, min=-0.5 if name == "mcc_min" else 0.1, ci=0.95
+        ),
+        "baseline": lambda: described.check(metric=name, no_worse_than=described.counts()),
+    }
+    for call in calls.values():
+        with pytest.raises(ValueError, match=f"'{name}' has no interval and no test: .*'mcc'"):
+            call()
+    described.check(metric=name, min=-1.0 if name == "mcc_min" else 0.0)
+
+
+def test_phi_of_two_classes_is_mcc():
+    rng = np.random.default_rng(3)
+    gold = rng.random(3000) < 0.1
+    pred = np.where(rng.random(3000) < 0.2, ~gold, gold)
+    keys = {name: rng.integers(0, 8, 3000) for name in "abc"}
+    log = pl.DataFrame({**keys, "gold": gold, "pred": pred})
+    both = log.mcc.by("a", metrics=["mcc", "phi"], ci=0.95)
+    searched = [
+        log.mcc.worst(*keys, metric=metric, verdicts=True).sort("keys", *keys)
+        for metric in ("mcc", "phi")
+    ]
+    for end in ("", "_se", "_low", "_high"):
+        assert both[f"phi{end}"].to_list() == pytest.approx(both[f"mcc{end}"].to_list(), rel=1e-9)
+    for column in ("verdict", "n_tested", "n_untested"):
+        assert searched[0][column].to_list() == searched[1][column].to_list()
+    mcc, phi = (found["p_value"].fill_null(-1).to_list() for found in searched)
+    assert phi == pytest.approx(mcc, rel=1e-6)
+
+
+def test_a_mean_over_other_classes_is_not_compared():
+    """Group b has no row of class 2. Its macro F1 is a mean of two classes and not of three."""
+    a = table_of([[30, 2, 1], [3, 30, 2], [2, 2, 9]])
+    b = table_of([[30, 9, 0], [8, 30, 0], [0, 0, 0]])
+    log = pl.concat(
+        [
+            counts_of([table]).with_columns(group=pl.lit(name))
+            for name, table in zip("ab", (a, b), strict=True)
+        ]
+    )
+    described = log.mcc(weight="n")
+    for metric in ("f1_macro", "balanced_accuracy", "mcc_macro", "precision_macro"):
+        found = described.contrast("group", metric=metric)
+        assert found.select("p_value", "diff_low", "diff_high").null_count().row(0) == (2, 2, 2)
+        assert found["diff"].null_count() == 0
+        searched = described.worst("group", metric=metric, verdicts=True)
+        assert dict(searched.select("group", "verdict").iter_rows())["b"] == "no interval"
+    for metric in ("mcc", "kappa", "f1_weighted", "accuracy"):
+        found = described.contrast("group", metric=metric)
+        assert found["p_value"].null_count() == 0
+
+
+def test_one_missed_class_is_no_overwhelming_evidence():
+    """49 rows with 2 positives, both missed, had p = 8·10⁻²³ by informedness."""
+    a = table_of([[45, 2], [2, 0]])
+    b = table_of([[2600, 130], [30, 270]])
+    log = pl.concat(
+        [
+            counts_of([table]).with_columns(group=pl.lit(name))
+            for name, table in zip("ab", (a, b), strict=True)
+        ]
+    )
+    for metric in ("informedness", "balanced_accuracy", "mcc", "kappa", "f1_macro"):
+        [p] = (
+            log.mcc(weight="n")
+            .worst("group", metric=metric, verdicts=True)
+            .filter(group="a")["p_value"]
+            .to_list()
+        )
+        assert p > 1e-3, metric
+
+
+@pytest.mark.parametrize("clusters", [2, 3, 10, 40])
+def test_with_clusters_p_is_students_and_agrees_with_the_interval(clusters):
+    rng = np.random.default_rng(clusters)
+    rows = clusters * 20
+    gold = rng.integers(0, 2, rows)
+    a, b = (np.where(rng.random(rows) < miss, 1 - gold, gold) for miss in (0.3, 0.15))
+    log = pl.DataFrame({"gold": gold, "a": a, "b": b, "user": np.arange(rows) % clusters})
+    described = log.mcc(pred=["a", "b"], cluster="user")
+    for ci in (0.5, 0.8, 0.95, 0.99):
+        [row] = described.compare(ci=ci).to_dicts()
+        excludes = not row["diff_low"] < 0 < row["diff_high"]
+        assert (row["p_value"] < 1 - ci) == excludes
+    wald = described.compare(method="wald", metric="accuracy").row(0, named=True)
+    t = wald["diff"] / wald["diff_se"]
+    expected = 2 * stats.t.sf(abs(t), clusters - 1)
+    assert wald["p_value"] == pytest.approx(expected, rel=0.15, abs=0.01)
