@@ -102,8 +102,8 @@ def with_limits(slices: pl.LazyFrame, ci: float, df: pl.Expr | None = None) -> p
     return slices.with_columns(
         diff_low=diff - pl.col("down"),
         diff_high=diff + pl.col("up"),
-        p_value=pl.when((pl.col("down") + pl.col("up")).is_finite()).then(
-            two_sided(_normal(of_level, ci, df))
+        p_value=pl.when(to_zero.is_not_null()).then(
+            two_sided(_normal(of_level, ci, df)).fill_nan(None)
         ),
     )
 

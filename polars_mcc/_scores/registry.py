@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from polars_mcc._scores.metric import CLASS_DTYPES, PAIR_DTYPES, Metric, Range
+from polars_mcc._scores.metric import CLASS_DTYPES, CLASS_RANGES, PAIR_DTYPES, Metric, Range
 from polars_mcc._scores.metrics import METRICS
 
 IntoMetric: TypeAlias = str | pl.Expr
@@ -18,6 +18,7 @@ IntoMetrics: TypeAlias = IntoMetric | Sequence[IntoMetric]
 """A metric, or several."""
 
 _REGISTRY = {metric.name: metric for metric in METRICS}
+_OF_CLASS = frozenset(CLASS_RANGES)
 _BUILT_IN = frozenset(_REGISTRY)
 _RESERVED = {
     *("n", "n_null", "n_clusters", "diff", "period"),
@@ -216,6 +217,8 @@ def _of_expression(name: str | None, expression: pl.Expr) -> Metric:
         )
         raise pl.exceptions.ColumnNotFoundError(msg)
     sums = {"value": expression}
+    # A mean of scores of classes is another score without one of the classes.
+    is_of_all = bool(named & _OF_CLASS) and "label" not in named
     return Metric(
         name=expression.meta.output_name() if name is None else name,
         value=lambda terms: terms["value"],
@@ -224,6 +227,7 @@ def _of_expression(name: str | None, expression: pl.Expr) -> Metric:
         range=None,
         classes={} if is_of_pairs else sums,
         pairs=sums if is_of_pairs else {},
+        classes_needed="all gold" if is_of_all else "any",
         multilabel=not is_of_pairs,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -12,8 +13,9 @@ from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.differences import adjusted, side, side_a, with_difference
-from polars_mcc._inference.intervals import Estimate, estimate
+from polars_mcc._inference.intervals import estimate
 from polars_mcc._inference.methods import normal_critical
+from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import NOTHING, variances, with_influence
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method, check_choice, check_level
@@ -130,11 +132,12 @@ def compare(
         cells = cells.with_columns(gold=pl.when(is_scored).then("gold"))
     cluster = {"cluster": pl.col("cluster")} if sliced.has_clusters else {}
 
-    def of_model(pred: str) -> Estimate:
-        of_one = added_up(sliced, cells, gold=pl.col("gold"), pred=pl.col(pred), **cluster)
-        return estimate(sliced, of_one, asked)
-
-    a, b = of_model("baseline"), of_model("pred")
+    of_models = [
+        added_up(sliced, cells, gold=pl.col("gold"), pred=pl.col(pred), **cluster).cache()
+        for pred in ("baseline", "pred")
+    ]
+    asked = replace(asked, pool=Pool.of(sliced, pl.concat(of_models)))
+    a, b = (estimate(sliced, of_model, asked) for of_model in of_models)
     rows = cells
     for estimated, pred, suffix in ((a, "baseline", ":a"), (b, "pred", ":b")):
         influences = estimated.influences[chosen.name]

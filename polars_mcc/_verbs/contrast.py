@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -356,7 +357,7 @@ def _compared(both: pl.LazyFrame, ci: float, *, ratio: bool) -> pl.LazyFrame:
     ]
     ends = {"ratio": "diff", "ratio_low": "diff_low", "ratio_high": "diff_high"}
     return independent(both.with_columns(logs), ci).with_columns(
-        **{name: pl.col(end).exp() for name, end in ends.items()}
+        **{name: pl.col(end).exp().replace(math.inf, None) for name, end in ends.items()}
     )
 
 

@@ -44,7 +44,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "means over classes": ("recall_macro", "precision_macro", "f1_macro", "mcc_macro"),
     "R_K": ("mcc", "mcc_normalized", "phi"),
     "kappa": ("kappa",),
-    "own": ("own_cost", "own_least"),
+    "own": ("own_rate", "own_squares"),
 }
 FAMILY = {metric: family for family, metrics in FAMILIES.items() for metric in metrics}
 ZIPF = 1 / np.arange(1, 31)
@@ -62,11 +62,10 @@ LEVELS = (0.05, 0.01, 0.001)
 Z = 4.0
 """How many standard errors of simulation a cell may be outside. There are thousands of cells."""
 
-HITS, PREDICTED, SUPPORT = pl.col("hits"), pl.col("predicted"), pl.col("support")
+HITS, SUPPORT, RECALL = pl.col("hits"), pl.col("support"), pl.col("recall")
 OWN: Mapping[str, pl.Expr] = {
-    # A miss costs 1, and a false alarm of the last class costs nothing. One rate per log.
-    "own_cost": (HITS.sum() / SUPPORT.sum()).alias("own_cost"),
-    "own_least": (2 * HITS.sum() / (PREDICTED.sum() + SUPPORT.sum())).alias("own_least"),
+    "own_rate": (HITS.sum() / SUPPORT.sum()).alias("own_rate"),
+    "own_squares": RECALL.pow(2).mean().sqrt().alias("own_squares"),
 }
 
 
@@ -219,7 +218,8 @@ def rejected(p: pl.Series) -> dict[str, float]:
 COMPARED = (
     *("tpr", "ppv", "f1", "accuracy", "f1_weighted", "informedness", "markedness", "kappa", "mcc"),
     *("balanced_accuracy", "recall_macro", "precision_macro", "f1_macro", "mcc_macro", "mcc_micro"),
-    "own_cost",
+    "own_rate",
+    "own_squares",
 )
 
 
