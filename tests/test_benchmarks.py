@@ -53,11 +53,15 @@ def test_report_cost_runs(tmp_path):
 
 
 def test_coverage_of_the_default_interval():
-    """In a few settings, of 2000 samples each: the error of a share of 0.95 is 0.005."""
+    """In a few settings, of 2000 samples each: the error of a share of 0.95 is 0.005.
+
+    With 95:5, the rare classes have 2 to 5 rows.
+    """
     rng = np.random.default_rng(12)
     settings = (row for row in interval_coverage.of_scores(2000, 20, [100], rng, ["score"]))
     for row in settings:
-        assert 0.93 <= row["coverage"] <= 0.97, row
+        low, high = (0.93, 0.97) if row["mix"] == "balanced" else (0.87, 1)
+        assert low <= row["coverage"] <= high, row
         assert row["none"] == 0
 
 

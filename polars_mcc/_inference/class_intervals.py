@@ -57,7 +57,7 @@ def of_each(
         for side, end in zip(("low", "high"), ends, strict=True)
     }
     of_tables = tables.select(
-        *(*key, TABLE, "others"),
+        *(*key, TABLE),
         **{f"value:{name}": name for name in names},
         **{f"phi_phi:{name}": columns[f"phi_phi:{name}"] for name in names},
         **ends,

@@ -23,6 +23,8 @@ from polars_mcc._inference.tables import BY_GOLD, BY_PRED, OBSERVED, POOLED, TAB
 from polars_mcc._inference.variance import NOTHING, sum_of_squares
 from polars_mcc._log.choices import Method
 
+_MOST = 1e12  # rows of a proportion per row of the slice; more than any share of a class allows
+
 EffectiveRows: TypeAlias = Callable[[pl.Expr], pl.Expr]
 
 
@@ -56,7 +58,7 @@ def of_pairs(counted: Counted, scores: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.L
         for name in names
     }
     of_tables = by_table(log).per_slice(
-        rows, others=pl.lit(1.0), **{value: pl.col(value).max() for value in values}, **means
+        rows, **{value: pl.col(value).max() for value in values}, **means
     )
     tables = dict.fromkeys(names, (OBSERVED,))
     return _limited(counted, scores, of_tables, rows, tables), rows
@@ -196,7 +198,10 @@ def worth(name: str) -> pl.Expr:
     is_inside = (there > 0) & (there < 1) & (squared > NOTHING)
     # A rate of a class that the slice does not have is a proportion of all rows.
     is_alone = ((there == 0) | (there == 1)) & (squared <= NOTHING)
-    return pl.when(is_inside).then(there * (1 - there) / squared).when(is_alone).then(pl.lit(1.0))
+    rows = there * (1 - there) / squared
+    # Of a score that no row moves, such as kappa of one gold class, φ is what rounding leaves.
+    is_real = is_inside & (rows < _MOST)
+    return pl.when(is_real).then(rows).when(is_alone).then(pl.lit(1.0))
 
 
 def _of_tables(

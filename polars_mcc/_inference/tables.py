@@ -72,7 +72,7 @@ def class_tables(
     by_gold, by_pred = (pl.col(TABLE) == table for table in (BY_GOLD, BY_PRED))
     smoothed = (
         _with_changes(log, pairs, known)
-        .join(_frame_of_tables(), how="cross")
+        .join(tables_of_slice(), how="cross")
         .with_columns(
             more=pl.when(by_gold).then("more_gold").when(by_pred).then("more_pred").otherwise(0.0),
             # A class gives up a share of its own rows, and gets a half of this share as hits.
@@ -127,7 +127,8 @@ def pooled_pairs(log: SlicedLog, classes: pl.LazyFrame, pool: Pool) -> pl.LazyFr
     )
 
 
-def _frame_of_tables() -> pl.LazyFrame:
+def tables_of_slice() -> pl.LazyFrame:
+    """A row for each table that needs the slice alone."""
     return pl.LazyFrame({TABLE: _OF_SLICE}, schema={TABLE: TABLES})
 
 

@@ -65,8 +65,8 @@ def contrast(
     Args:
         *keys: The columns to slice by. In Python also expressions and selectors.
         to: The reference of each slice. "rest": all rows outside the slice. "total": all rows,
-            those of the slice included. "best": the slice with the best score. "each": every other
-            slice, each pair once. Or the keys of one slice, as `{"country": "US"}`.
+            those of the slice included. "best": the best slice that can be compared. "each": every
+            other slice, each pair once. Or the keys of one slice, as `{"country": "US"}`.
         within: Compare slices only within each value of these columns, such as countries within
             each device. The rest, the total and the best slice are then of the same device.
         ratio: Compare by the ratio of both scores instead of the difference.
@@ -284,7 +284,7 @@ class _Sides:
         found = both.with_columns(
             own_a="total",
             diff=pl.col("own_b") - pl.col("total"),
-            diff_se=pl.when(variance > NOTHING).then(variance.sqrt()),
+            diff_se=pl.when(variance.is_finite() & (variance > NOTHING)).then(variance.sqrt()),
             **{
                 side: pl.when(is_all).then(0.0).otherwise((1 - w) * pl.col(side) + more)
                 for side in ("down", "up")
@@ -318,7 +318,8 @@ class _Sides:
             there = others.select(is_there=unless(pl.lit(value=True), none))
             scores = scores.join(there.head(1), how="cross")
         elif what == "best":
-            score = pl.col("score_a").fill_nan(None)
+            # A tiny slice of one class may score 1, and cannot be compared.
+            score = pl.when(pl.col("low_a").is_not_null()).then("score_a").fill_nan(None)
             best = score.min() if self.metric.less_is_better else score.max()
             others = others.filter(score == whole.within_slice(best)).sort(log.slice)
             others = others.unique(whole.slice or "score_a", keep="first", maintain_order=True)

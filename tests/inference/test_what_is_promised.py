@@ -166,3 +166,22 @@ def test_with_clusters_p_is_students_and_agrees_with_the_interval(clusters):
     t = wald["diff"] / wald["diff_se"]
     expected = 2 * stats.t.sf(abs(t), clusters - 1)
     assert wald["p_value"] == pytest.approx(expected, rel=0.15, abs=0.01)
+
+
+@pytest.mark.parametrize("rows", [2, 20, 2000])
+def test_a_score_that_no_row_moves_has_no_interval(rows):
+    """With one gold class kappa is 0 for any predictions. Rounding had left ± 3·10⁻⁸."""
+    for pred in (0, 1):
+        log = pl.DataFrame({"gold": [0] * rows, "pred": [pred] * (rows - 1) + [1]})
+        found = log.mcc.score(metrics=["kappa", "mcc", "informedness"], ci=0.95).row(0, named=True)
+        assert found["kappa_low"] is None or found["kappa_high"] - found["kappa_low"] > 0.01
+        assert found["mcc_low"] is found["informedness_low"] is None
+
+
+def test_the_best_slice_can_be_compared():
+    """A slice of two rows of one class has the best macro F1, 1.0, of one class."""
+    log = two_groups({"a": (9, 40), "b": (12, 100)})
+    tiny = pl.DataFrame({"group": ["tiny"] * 2, "row": [0, 1], "gold": [0, 0], "pred": [0, 0]})
+    found = pl.concat([log, tiny]).mcc.contrast("group", to="best", metric="f1_macro")
+    assert set(found["group_to"]) == {"b"}
+    assert found.filter(group="a")["p_value"].null_count() == 0
