@@ -31,10 +31,10 @@ from polars_mcc._inference.tables import (
     TABLES,
     Pool,
     as_float,
+    at_each_table,
     by_table,
     class_tables,
     pooled_pairs,
-    tables_of_slice,
 )
 from polars_mcc._scores.class_scores import formulas
 from polars_mcc._scores.metric import Metric, OverClasses, OverPairs
@@ -255,9 +255,7 @@ def of_rows(
     apart = by_table(log)
     gold, pred, hit = ([sides_of(name)[place] for name in names] for place in range(3))
     scored = pairs.filter(is_scored(log))
-    rows = scored.join(tables_of_slice(), how="cross").with_columns(
-        weight=pl.col("n").cast(pl.Float64)
-    )
+    rows = at_each_table(scored).with_columns(weight=pl.col("n").cast(pl.Float64))
     if pool is not None:
         pooled = pooled_pairs(log, classes, pool)
         rows = pl.concat(

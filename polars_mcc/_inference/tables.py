@@ -71,8 +71,7 @@ def class_tables(
     tp, fn, fp, tn = map(pl.col, ("hits", "fn", "fp", "tn"))
     by_gold, by_pred = (pl.col(TABLE) == table for table in (BY_GOLD, BY_PRED))
     smoothed = (
-        _with_changes(log, pairs, known)
-        .join(tables_of_slice(), how="cross")
+        at_each_table(_with_changes(log, pairs, known))
         .with_columns(
             more=pl.when(by_gold).then("more_gold").when(by_pred).then("more_pred").otherwise(0.0),
             # A class gives up a share of its own rows, and gets a half of this share as hits.
@@ -127,9 +126,11 @@ def pooled_pairs(log: SlicedLog, classes: pl.LazyFrame, pool: Pool) -> pl.LazyFr
     )
 
 
-def tables_of_slice() -> pl.LazyFrame:
-    """A row for each table that needs the slice alone."""
-    return pl.LazyFrame({TABLE: _OF_SLICE}, schema={TABLE: TABLES})
+def at_each_table(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Repeat the rows of a frame for each table that needs the slice alone."""
+    # Not a cross join: of keys that are structs, Polars 2.0 panics in it.
+    frame = frame.cache()
+    return pl.concat(frame.with_columns(pl.lit(table, TABLES).alias(TABLE)) for table in _OF_SLICE)
 
 
 def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) -> pl.LazyFrame:
