@@ -89,7 +89,7 @@ def _comparable(
 
 def has_classes(needed: Needed) -> pl.Expr:
     """Whether a slice has the classes, by the number of `gold` and `pred` classes, and of all."""
-    has_all_gold = pl.col("gold") == pl.col("all_gold")
+    has_all_gold = (pl.col("gold") >= 2) & (pl.col("gold") == pl.col("all_gold"))
     return {
         "any": pl.lit(value=True),
         "two gold": pl.col("gold") >= 2,

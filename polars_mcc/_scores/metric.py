@@ -37,7 +37,8 @@ PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64
 
 
 Needed: TypeAlias = Literal["any", "two gold", "all gold", "all"]
-"""Classes of a slice: any, two gold classes, all gold classes, or all as gold and as predicted."""
+"""Classes of a slice: any, two gold classes, all gold classes (two or more), or all of them as gold
+and as predicted."""
 
 
 @dataclass(frozen=True)

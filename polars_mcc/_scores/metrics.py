@@ -121,9 +121,11 @@ def _averages(name: str, column: str, formula: str, micro: tuple[_Value, str]) -
     mean = f"the mean of {formula}"
     weighted = _mean_of(name, pl.col("support"))
     # A class that is not predicted has the precision 0/0, however many gold rows it weighs.
-    of_weighted: Needed = "all" if name == "precision" else "any"
+    is_of_pred = name == "precision"
+    of_macro: Needed = "all" if is_of_pred else "all gold"
+    of_weighted: Needed = "all" if is_of_pred else "any"
     kinds: list[tuple[str, _Value, str, str, Mapping[str, pl.Expr], Needed]] = [
-        ("macro", _mean, f"{mean} over classes that occur", undefined, _mean_of(name), "all gold"),
+        ("macro", _mean, f"{mean} over classes that occur", undefined, _mean_of(name), of_macro),
         ("micro", value, f"{total}; with one label a row, the accuracy", "", {}, "any"),
         ("weighted", _mean, f"{mean}, weighted by t", undefined, weighted, of_weighted),
     ]
@@ -230,7 +232,7 @@ _OF_CLASSES = [
         "each class that is gold in all rows or in none, or predicted in all or in none",
         classes=_mean_of("mcc"),
         multilabel=True,
-        classes_needed="all gold",
+        classes_needed="all",
     ),
     Metric(
         "mcc_micro",

@@ -94,8 +94,9 @@ def contrast(
         The test asks whether two scores are equal, not whether all rates are. Its variances come
         from the slices and from all rows that are compared, whichever is larger. The interval of
         the difference and the p-value are null if a slice lacks a gold class that a mean over
-        classes, such as "f1_macro", has elsewhere: it is then a mean of other classes. They are
-        also null with one gold class for "kappa", "markedness" and all kinds of MCC.
+        classes, such as "f1_macro", has elsewhere: it is then a mean of other classes. For
+        "precision_macro", "precision_weighted" and "mcc_macro", all classes must be predicted
+        too. With one gold class they are null for these, "kappa", "markedness" and "mcc".
 
         Two slices have no row in common. A slice and the total share the rows of the slice. The
         interval takes this into account, unless one of the scores has no standard error. If a slice
