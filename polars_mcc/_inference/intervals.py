@@ -14,7 +14,6 @@ from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked, Counted, columns_of, with_limits_of
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric, Needed
-from polars_mcc._scores.r_k import Summed, summed
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,8 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
     cells = pairs.cache()
     pairs = without_clusters(log, cells)
     classes = of_pairs(log, pairs).cache()
-    slices, sums = summed(log, classes, asked.positive)
-    of_slices = Summed(slices.cache(), sums)
     metrics, positive = asked.metrics, asked.positive
-    scores = measure(log, classes, metrics, sums=of_slices, pairs=pairs, positive=positive)
+    scores = measure(log, classes, metrics, pairs=pairs, positive=positive)
     influences: dict[str, pl.LazyFrame] = {}
     sure = [metric for metric in metrics if not metric.no_interval]
     from polars_mcc._inference import metric_intervals  # noqa: PLC0415 - for intervals alone

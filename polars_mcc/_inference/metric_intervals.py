@@ -199,7 +199,7 @@ def worth(name: str) -> pl.Expr:
     # A rate of a class that the slice does not have is a proportion of all rows.
     is_alone = ((there == 0) | (there == 1)) & (squared <= NOTHING)
     rows = there * (1 - there) / squared
-    # Of a score that no row moves, such as kappa of one gold class, φ is what rounding leaves.
+    # Kappa of one gold class is moved by no row. Then φ is only a rounding error.
     is_real = is_inside & (rows < _MOST)
     return pl.when(is_real).then(rows).when(is_alone).then(pl.lit(1.0))
 
@@ -231,9 +231,6 @@ def _of_tables(
     )
 
 
-_PARTS = ("both", "own", "own2", "cross", "other", "other2", "weight", "weighted_other2")
-
-
 def _rows_more(log: SlicedLog, name: str) -> dict[str, pl.Expr]:
     """The sums over classes that make up the squares of the rows more of a table.
 
@@ -263,9 +260,14 @@ def _rows_more(log: SlicedLog, name: str) -> dict[str, pl.Expr]:
 
 
 def _added_up(name: str) -> pl.Expr:
-    both, own, own2, cross, other, other2, weight, weighted_other2 = (
-        pl.col(f"{name}:{part}") for part in _PARTS
-    )
+    """The squares of the rows more of a table, from the sums of `_rows_more`."""
+
+    def sum_of(part: str) -> pl.Expr:
+        return pl.col(f"{name}:{part}")
+
     others = pl.col("others")
-    spread = 2 * (own * other - cross) + weight * other2 - weighted_other2
-    return both + own2 + pl.when(others > 0).then(spread / others).otherwise(0.0)
+    spread = 2 * (sum_of("own") * sum_of("other") - sum_of("cross"))
+    spread += sum_of("weight") * sum_of("other2") - sum_of("weighted_other2")
+    return (
+        sum_of("both") + sum_of("own2") + pl.when(others > 0).then(spread / others).otherwise(0.0)
+    )

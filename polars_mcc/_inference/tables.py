@@ -174,6 +174,12 @@ def _share_of_more(rows: pl.Expr) -> pl.Expr:
     return pl.when(rows > 0).then(_MORE / (rows + _MORE)).otherwise(0.0)
 
 
+def _from_others(log: SlicedLog, own: pl.Expr, others: pl.Expr) -> pl.Expr:
+    """The new misses that a class gets if each class spreads its `own` over the other classes."""
+    total = log.within_slice(sum_in_any_order(own, power_of_two(pl.col("s"))))
+    return pl.when(others > 0).then((total - own) / others).otherwise(0.0)
+
+
 def _with_changes(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.LazyFrame:
     """Add `more` of each class on both sides, and the change of its misses by other classes.
 
@@ -229,9 +235,7 @@ def _with_changes(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) ->
     spread = {}
     for side, change, gone in (("gold", "fp", "fp_taken"), ("pred", "fn", "fn_taken")):
         own = pl.col(f"more_{side}") * margins[side] / 2
-        total = log.within_slice(sum_in_any_order(own, power_of_two(pl.col("s"))))
-        new = pl.when(others > 0).then((total - own) / others).otherwise(0.0)
-        spread[f"{change}_change"] = new - pl.col(gone)
+        spread[f"{change}_change"] = _from_others(log, own, others) - pl.col(gone)
     return (
         beside_class(log, classes, "label", taken, "rows_per_weight", *sides.values())
         .with_columns(**more, others=others)
@@ -276,8 +280,7 @@ def _pooled(log: SlicedLog, classes: pl.LazyFrame, pool: Pool) -> pl.LazyFrame:
         .rename({"pred": "label"})
     )
     own, others = more * support / 2, pl.col("others")
-    total = log.within_slice(sum_in_any_order(own, unit))
-    new = pl.when(others > 0).then((total - own) / others).otherwise(0.0)
+    new = _from_others(log, own, others)
     hits = support * ((1 - more) * pl.col("hit_rate") + more / 2)
     rest = pl.col("fp") + pl.col("tn")  # the rows of other gold labels, which do not change
     return (

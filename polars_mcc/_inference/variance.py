@@ -82,7 +82,10 @@ def total(n: pl.Expr) -> pl.Expr:
 
 
 def sum_of_squares(log: SlicedLog, addends: pl.Expr, unit: pl.Expr) -> pl.Expr:
-    """Sum weighted squares, up to `unit` per row, in any order: to 2⁻⁶⁰ of the unit, and fast."""
+    """Sum products of influences in any order. An addend is at most `unit` for each of its rows.
+
+    Each addend keeps 60 binary digits after the point of the unit, so it is faster than `sum_of`.
+    """
     if log.numbers.count.is_float():
         return addends.sum()
     fine = float(2**60)

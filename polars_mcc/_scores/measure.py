@@ -12,7 +12,7 @@ from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._scores.class_scores import class_scores
 from polars_mcc._scores.metric import Metric, Terms
 from polars_mcc._scores.metrics import MCC
-from polars_mcc._scores.r_k import Summed, Sums, count_of, summed
+from polars_mcc._scores.r_k import Sums, count_of, summed
 
 _SEEN = "seen"
 
@@ -22,20 +22,19 @@ def measure(
     classes: pl.LazyFrame,
     metrics: Sequence[Metric] = (MCC,),
     *,
-    sums: Summed | None = None,
     pairs: pl.LazyFrame | None = None,
     positive: pl.Expr | None = None,
 ) -> pl.LazyFrame:
     """Compute the metrics of each slice, with its `n` and `n_null`.
 
-    `sums` are the sums over the classes, if already computed. Metrics of pairs need `pairs`, and
-    the classes must then come from these pairs. `positive` is true for the positive class.
+    Metrics of pairs need `pairs`, and the classes must then come from these pairs. `positive` is
+    true for the positive class.
     """
     class_sums = {name: sum_ for metric in metrics for name, sum_ in metric.class_sums.items()}
     pair_sums = {name: sum_ for metric in metrics for name, sum_ in metric.pair_sums.items()}
     if class_sums or pair_sums:
         classes = classes.cache()
-    sums = sums or summed(log, classes, positive)
+    sums = summed(log, classes, positive)
     slices = sums.slices
     if class_sums:
         slices = slices.cache()

@@ -266,7 +266,7 @@ class _Sides:
         of_rests = covariances(rests.log, whole, rests, total, metric).rename(self._of)
         shared = of_slices.join(
             of_rests, on=log.slice, how="left", nulls_equal=True, suffix=":rest"
-        ).with_columns(pl.col("^.*:rest$").fill_null(0.0))
+        ).with_columns(pl.col([f"{name}:rest" for name in COVARIANCES]).fill_null(0.0))
         known = self._a(total).select(*whole.slice, total="score_a", n_total=f"n{_TO}")
         both = log.beside(whole.beside(independent(rest, ci), known), shared)
         n, n_total = (pl.col(name).cast(pl.Float64) for name in ("n", "n_total"))

@@ -5,10 +5,10 @@
 Pure NumPy: nothing here calls polars_mcc. A score is a proportion v of m rows, and m is such that
 the proportion has the variance of the score at some table. The ways differ in this table.
 
-Prints the least coverage of 95 % intervals over metrics and settings for each table, with the mean
-width at 1000 rows over that of the first; and for each test how often p < 0.01 where nothing
-differs, over the level, at most. A score that is undefined, or that is a mean over classes of which
-the sample lacks one, is left out.
+Prints two tables. The first has the least coverage of 95 % intervals over metrics and settings, for
+each way, and the mean width at 1000 rows beside the first way. The second has, for each test, the
+largest share of p < 0.01 where nothing differs, over the level. A score that is undefined is left
+out, and so is a mean over classes of which the sample lacks one.
 """
 
 from __future__ import annotations

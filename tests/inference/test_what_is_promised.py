@@ -1,4 +1,4 @@
-"""What is promised for every metric, and what is refused: the cases that failed before."""
+"""Promises for every metric, and refusals: cases that failed before."""
 
 from __future__ import annotations
 
