@@ -443,7 +443,8 @@ def in_decimals(p: Mapping[tuple[int, int], Decimal], n: int, positive: int) -> 
     most = sum(min(gold[k], pred[k]) for k in labels) - chance
     first, second = sorted(gold.values())[:-3:-1]
     size = len(labels)
-    phi2 = sum(x * x / (gold[g] * pred[q]) for (g, q), x in p.items()) - 1
+    # In independent labels, rounding could leave less than 0.
+    phi2 = max(Decimal(0), sum(x * x / (gold[g] * pred[q]) for (g, q), x in p.items()) - 1)
     t, q, tp = gold[positive], pred[positive], hit[positive]
     fp, fn, tn = q - tp, t - tp, 1 - t - q + tp
     ppv, tpr, tnr, npv = tp / q, tp / t, tn / (tn + fp), tn / (tn + fn)

@@ -71,6 +71,7 @@ def test_standard_errors_are_those_of_numerical_differentiation(table):
 
 @settings(max_examples=20)
 @given(tables)
+@example({(0, 0): 2, (0, 1): 4, (1, 0): 1, (1, 1): 2})  # independent
 def test_intervals_are_wilsons_with_the_variance_of_smoothed_tables(table):
     t, p = oracles.marginals(table)
     assume(all(t[k] != p[k] for k in t) and len({*t.values()}) == len(t))
