@@ -6,6 +6,7 @@ import os
 import sys
 
 from polars_mcc._log.extras import missing
+from polars_mcc._shell import interrupt
 
 
 def main() -> None:
@@ -19,12 +20,17 @@ def main() -> None:
         sys.stderr.write(f"polars-mcc: {told}\n")
         raise SystemExit(2) from None
     try:
+        interrupt.is_running = True
         run()
+    except KeyboardInterrupt:
+        interrupt.end()
     except SystemExit as end:
         if end.code == 130:  # Interrupted: a Polars thread that still reads would print a trace.
             sys.stdout.flush()
             os._exit(130)
         raise
+    finally:
+        interrupt.leave()
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from pathlib import Path
 import polars as pl
 import polars.selectors as cs
 
+from polars_mcc._shell.folders import Search, named, places, refused
 from polars_mcc._shell.kinds import KINDS, PARQUET, Kind, by_suffix, kind_of_folder
-from polars_mcc._store.kept import MARK, partition_columns, partitions
+from polars_mcc._store.kept import MARK, partition_columns
 from polars_mcc._store.places import (
     Listed,
     Options,
@@ -45,6 +46,7 @@ class Logs:
     kind: Kind
     options: Options | None = None
     listed: dict[str, Listed] = field(default_factory=dict)  # objects, with size and version
+    links: Sequence[str] = ()  # links to folders that were followed
 
     def alone(self, file: str) -> Logs:
         """The same for one of the files."""
@@ -60,6 +62,8 @@ class Logs:
             if self.kind is PARQUET:
                 return pl.scan_parquet(file, glob=False, hive_partitioning=False).collect_schema()
             return self.scan_one(file).collect_schema()
+        except OSError as error:
+            raise refused(file, error) from error
         except pl.exceptions.PolarsError as error:
             raise _unreadable(file, self.kind.name, error) from error
 
@@ -93,7 +97,8 @@ def find(
 
     A folder may be a Delta table, an Iceberg table or a store of counts. From any other folder, the
     Parquet files are read; without Parquet files, the files of the one other format in it. Files
-    whose names begin with `.` or `_` are skipped: they belong to other tools. Polars expands the
+    whose names begin with `.` or `_` are skipped: they belong to other tools. Links to folders are
+    followed; a loop of links, or a folder that cannot be read, is an error. Polars expands the
     globs and folders of URLs, unless `expand` is true: then they are listed here. With
     `may_be_gone`, a path without files is no error.
     """
@@ -105,18 +110,20 @@ def find(
     files: dict[str, Kind] = {}
     others: list[str] = []
     listed: dict[str, Listed] = {}
+    local = Search()
     for path in (path.removeprefix("file://") for path in paths):
         found: dict[str, Kind] = {}
-        is_one = is_url(path) or Path(path).exists()
-        for match in [path] if is_one else sorted(glob.glob(path, recursive=True)):  # noqa: PTH207
-            kind = kind_of_folder(match, options)
+        is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
+        for match in [path] if is_one else local.matches(path):
+            with named(match):
+                kind = kind_of_folder(match, options)
+                is_file = is_url(match) or not Path(match).is_dir()
             is_bucket = expand and is_in_bucket(match)
-            is_file = is_url(match) or not Path(match).is_dir()
             if kind is not None or (is_file and not is_bucket):
                 found[match] = kind or by_suffix(match) or PARQUET
                 continue
             objects = {one.path: one for one in _objects(match, options)} if is_bucket else {}
-            inside, rest = _of_one_kind(match, [*objects] if is_bucket else _in_folder(match))
+            inside, rest = _of_one_kind(match, [*objects] if is_bucket else local.files(match))
             found |= inside
             others += rest
             listed |= objects
@@ -136,7 +143,7 @@ def find(
         raise ValueError(msg)
     _check_names(file for file, kind in files.items() if kind.is_folder is None)
     [kind] = by_name.values() or [PARQUET]
-    return Logs(_each_once(files), _each_once(others), kind, options, listed)
+    return Logs(_each_once(files), _each_once(others), kind, options, listed, sorted(local.links))
 
 
 def scan(logs: Logs, paths: str | None = None) -> pl.LazyFrame:
@@ -211,16 +218,6 @@ def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
         raise
 
 
-def _in_folder(folder: str) -> list[str]:
-    found = []
-    for place, _, names in os.walk(folder):
-        where = os.path.normpath(place)
-        begins = "" if where == os.curdir else where.rstrip(os.sep) + os.sep
-        files = (begins + name for name in names)
-        found += [file for file in files if not os.path.islink(file) or os.path.exists(file)]  # noqa: PTH110, PTH114 - thousands of inputs
-    return sorted(found, key=lambda file: Path(file).parts)
-
-
 def _objects(url: str, options: Options | None) -> list[Listed]:
     """The objects that a URL names: one object, the matches of a glob, or all below a folder."""
     if by_suffix(url) is not None and (found := looked_up(url, options)) is not None:
@@ -276,27 +273,12 @@ def _check_names(files: Iterable[str]) -> None:
 
 
 def _each_once(files: Iterable[str]) -> list[str]:
-    return list({where: file for file, where in places(files).items()}.values())
-
-
-def places(files: Iterable[str]) -> dict[str, str]:
-    """The real path of each file: symbolic links are resolved."""
-    folders: dict[str, str] = {}
-    found = {}
-    for file in files:
-        folder, name = os.path.split(file)
-        if is_url(file):
-            found[file] = file
-        elif os.path.islink(file) or not name:  # noqa: PTH114 - thousands of inputs
-            real = os.path.realpath(file)
-            # A link keeps its own path if the target has other partition folders.
-            is_alike = partitions(file) == partitions(real)
-            found[file] = real if is_alike else os.path.abspath(file)  # noqa: PTH100 - as above
-        else:
-            if folder not in folders:
-                folders[folder] = os.path.realpath(folder)
-            found[file] = os.path.join(folders[folder], name)  # noqa: PTH118 - as above
-    return found
+    """One name of each file: its real path, if this is one of the names."""
+    found: dict[str, str] = {}
+    for file, where in places(files).items():
+        if where not in found or os.path.abspath(file) == where:  # noqa: PTH100 - as in `places`
+            found[where] = file
+    return [*found.values()]
 
 
 def _from_bytes(data: bytes) -> pl.DataFrame:

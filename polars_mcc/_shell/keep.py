@@ -143,7 +143,7 @@ def kept(
     keeping.make()
     keeping.keep()
     done = [(log.shown.get(path, path), *told) for path, told in keeping.done.items()]
-    gone = keeping.gone(asked.logs)
+    gone = keeping.gone([*asked.logs, *asked.found.links])
     if gone and forget:
         keeping.drop(gone)
     done += [(one.path, "forgotten" if forget else "gone", one.rows) for one in gone]
@@ -175,7 +175,7 @@ def _check_outside(logs: Sequence[str], found: Logs, store: str) -> None:
         if is_inside(where):
             msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
             raise ValueError(msg)
-    for log in logs:
+    for log in (*logs, *found.links):
         if before_pattern(log) is None and is_below([log])(path):
             msg = f"the store '{store}' is inside the log '{log}'; use a store outside the logs"
             raise ValueError(msg)

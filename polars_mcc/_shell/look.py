@@ -11,6 +11,7 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._shell import inputs
+from polars_mcc._shell.folders import refused
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.kinds import PARQUET
 from polars_mcc._shell.tables import Parts
@@ -54,13 +55,14 @@ class Files:
         if 0 <= age < _TICK:  # Another write would have the same time.
             time.sleep(_TICK - age)
             listed |= looked_up_all(unlisted, found.options)
-        # A file may have been deleted since the listing.
-        for path in self.shown:
+        for path, file in self.shown.items():
             if path in listed:
                 try:
                     self.now[path] = self._input(listed[path])
                 except OSError as error:
                     self.failures[path] = error
+            elif os.path.islink(file):  # noqa: PTH114 - Any other file was deleted meanwhile.
+                self.failures[path] = refused(file, FileNotFoundError())
 
     def _look_at_table(self, path: str) -> None:
         kind, options = self.found.kind, self.found.options

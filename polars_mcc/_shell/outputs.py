@@ -11,7 +11,10 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
+from polars.datatypes import DataType, DataTypeClass
 
+from polars_mcc._log.columns import as_expr
+from polars_mcc._log.text import as_text
 from polars_mcc._store.places import put
 
 Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
@@ -75,13 +78,32 @@ def encoded(answer: pl.DataFrame, form: Format) -> bytes:
         file = io.BytesIO()
         answer.write_parquet(file)
         return file.getvalue()
+    answer = _in_hex(answer)
     text: str = _markdown(answer) if form == "markdown" else getattr(answer, f"write_{form}")()
     return (text if text.endswith("\n") else text + "\n").encode()
 
 
+def _in_hex(answer: pl.DataFrame) -> pl.DataFrame:
+    """Replace Binary values by hex text: formats of text have no bytes, and Polars panics."""
+    return answer.with_columns(
+        as_text(as_expr(name), dtype).alias(name)
+        for name, dtype in answer.schema.items()
+        if _has_binary(dtype)
+    )
+
+
+def _has_binary(dtype: DataType | DataTypeClass) -> bool:
+    if isinstance(dtype, pl.Struct):
+        return any(_has_binary(field.dtype) for field in dtype.fields)
+    if isinstance(dtype, (pl.List, pl.Array)):
+        return _has_binary(dtype.inner)
+    return dtype == pl.Binary
+
+
 def in_lines(answer: pl.DataFrame, escapes: Mapping[str, str]) -> pl.DataFrame:
     """Replace these characters in the texts and column names of an answer."""
-    columns = {text.name: text for text in texts(answer).iter_columns()}
+    # Polars takes names such as ^a.*$ for patterns, even the name of a Series.
+    columns = {text.name: text.alias("") for text in texts(answer).iter_columns()}
 
     def escaped(text: str) -> str:
         for character, escape in escapes.items():
@@ -89,7 +111,7 @@ def in_lines(answer: pl.DataFrame, escapes: Mapping[str, str]) -> pl.DataFrame:
         return text
 
     broken = [
-        pl.col(name).cast(pl.String).str.replace_many(list(escapes), list(escapes.values()))
+        as_expr(name).cast(pl.String).str.replace_many(list(escapes), list(escapes.values()))
         for name, text in columns.items()
         if text.str.contains_any(list(escapes)).any()
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from unicodedata import bidirectional, category
@@ -25,6 +26,17 @@ _DETAILS: Mapping[str, Sequence[str]] = {
         *("confused", "confused_rest", "n_tested", "n_untested"),
     ),
 }
+
+
+def open_streams() -> None:
+    """Open the null device in place of each standard stream that was closed at the start.
+
+    Then nothing fails that reads or writes it, and no file gets its number: libraries write there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def say(message: str) -> None:

@@ -221,6 +221,28 @@ class TestOut:
         )
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_do_not_change_the_verdict(closed, tmp_path):
+    log = tmp_path / "log.parquet"
+    pl.DataFrame({"gold": ["u", "v"] * 50, "pred": ["u", "v"] * 50}).write_parquet(log)
+    python_m = [sys.executable, "-X", "dev", "-m", "polars_mcc"]
+    for code, command in [
+        (0, ["check", log, "--min", "0.5"]),
+        (1, ["check", log, "--max", "0.5"]),
+        (0, ["by", log, "--format", "csv"]),
+        (0, ["counts", log, "--out", tmp_path / "store"]),
+        (2, ["by", tmp_path / "none.parquet"]),
+    ]:
+        run = ["sh", "-c", f'"$@" {closed}', "sh", *python_m, *map(str, command)]
+        done = subprocess.run(run, capture_output=True, text=True, check=False)
+        assert done.returncode == code
+        assert "Traceback" not in done.stderr
+        assert "Warning" not in done.stderr
+        assert done.stdout == "" or closed == "2>&-"
+    done = run_by("-", stdin=subprocess.DEVNULL)
+    assert "'-' cannot be read as a log (empty CSV)" in is_refused(done)
+
+
 def test_ctrl_c_ends_a_long_scan(tmp_path):
     n = 8_000_000
     rows = pl.DataFrame({"gold": pl.int_range(n, eager=True) % 1000}).with_columns(pred="gold")
@@ -244,3 +266,55 @@ def test_ctrl_c_ends_a_long_scan(tmp_path):
     assert seconds < 5
     assert out.read_text() == "as it was"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.csv", "logs"]
+
+
+IMPORTS = [sys.executable, "-X", "importtime"]  # tells on the standard error what was imported
+
+
+@pytest.fixture(params=["python -m", "script"])
+def by_stdin(request, tmp_path):
+    """A command that waits for its standard input."""
+    script = tmp_path / "polars-mcc"
+    script.write_text("import sys\nfrom polars_mcc.__main__ import main\nsys.exit(main())\n")
+    start = ["-m", "polars_mcc"] if request.param == "python -m" else [str(script)]
+    return [*IMPORTS, *start, "by", "-"]
+
+
+def ends_after(process: subprocess.Popen, imported: str) -> str:
+    """Send Ctrl-C after an import and the next one. Return what the process says then."""
+    for line in process.stderr:
+        if line.split("|")[-1].strip() == imported:
+            break
+    process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    told = [line for line in process.stderr if not line.startswith("import time:")]
+    return "".join(told)
+
+
+@pytest.mark.parametrize(
+    "imported",
+    ["polars_mcc._shell.interrupt", "polars", "polars_mcc", "cyclopts", "polars_mcc._shell.keep"],
+)
+def test_ctrl_c_while_packages_are_imported(by_stdin, imported):
+    with subprocess.Popen(by_stdin, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
+        told = ends_after(process, imported)
+        assert told == "polars-mcc: interrupted; nothing is written\n"
+        assert (process.wait(), process.stdout.read()) == (130, "")
+
+
+def test_ctrl_c_that_is_ignored_stays_ignored(by_stdin):
+    run = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *by_stdin]
+    with subprocess.Popen(run, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
+        process.stdin.close()
+        assert "'-' cannot be read as a log (empty CSV)" in ends_after(process, "polars")
+        assert process.wait() == 2
+
+
+def test_the_library_leaves_ctrl_c_as_it_is():
+    code = (
+        "import signal, sys; before = signal.getsignal(2); import polars_mcc; "
+        "assert signal.getsignal(2) is before; "
+        "assert 'polars_mcc._shell.interrupt' not in sys.modules"
+    )
+    for words in ([], ["-m", "polars_mcc"], ["polars-mcc"]):
+        subprocess.run([sys.executable, "-c", code, *words], check=True)

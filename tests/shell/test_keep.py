@@ -525,8 +525,7 @@ def test_what_is_gone_with_its_folder_can_be_forgotten(logs, store, tmp_path):
 
 
 def test_what_cannot_be_read_or_is_deleted_keeps_no_other_out(logs, store, monkeypatch):
-    """A file may be deleted at any time, lack a column, or be a link to nothing."""
-    (logs.folder / "link.parquet").symlink_to(logs.folder / "none.parquet")
+    """A file may be deleted at any time, or lack a column."""
     counted = Keeping._counted
 
     def deleted(self, chunk):

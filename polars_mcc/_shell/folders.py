@@ -1,0 +1,177 @@
+"""Find every file in local folders and globs; what cannot be read is an error that names it.
+
+`os.walk` and `glob.glob` leave out folders that they cannot read, and say nothing.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from polars_mcc._shell.kinds import by_suffix
+from polars_mcc._store.kept import partitions
+from polars_mcc._store.places import is_url
+
+
+class Search:
+    """A search for files. It follows links to folders."""
+
+    def __init__(self) -> None:
+        """Start with no link followed."""
+        self.links: set[str] = set()
+        """The links to folders that were found."""
+
+    def files(self, folder: str) -> list[str]:
+        """All files below a folder. A real folder is read once, even if links lead to it."""
+        root = os.path.normpath(folder)
+        below = self._below("" if root == os.curdir else root, lambda _: True, is_once=True)
+        files = [path for path, is_folder in below if not is_folder]
+        return sorted(files, key=lambda file: Path(file).parts)
+
+    def matches(self, pattern: str) -> list[str]:
+        """The files and folders that match a glob, with the rules of `glob.glob`."""
+        return sorted(path for path, _ in self._matches(pattern) if path)
+
+    def _matches(self, pattern: str) -> list[tuple[str, bool]]:
+        """The matches of a glob, and whether each may be a folder."""
+        if not glob.has_magic(pattern):
+            return [(pattern, True)] if not pattern or _is_there(pattern) else []
+        above, last = os.path.split(pattern)
+        folders = [path for path, may_be_folder in self._matches(above) if may_be_folder]
+        if last == "**":
+            below = (one for folder in folders for one in self._below(folder, _is_shown))
+            return [*((folder, True) for folder in folders), *below]
+        if glob.has_magic(last):
+            return [one for folder in folders for one in self._inside(folder, _is_like(last))]
+        paths = [_join(folder, last) for folder in folders]
+        return [(path, True) for path in paths if _is_there(path)]
+
+    def _below(
+        self, root: str, is_wanted: Callable[[str], bool], *, is_once: bool = False
+    ) -> Iterator[tuple[str, bool]]:
+        """The paths at any depth below a folder, and whether each is a folder."""
+        folders, walked = [root], list[str]()
+        seen: set[str] = set()
+        while folders:
+            folder = folders.pop()
+            if is_once and folder in self.links:
+                seen.update(map(_place_of_folder, walked))
+                walked.clear()
+                if _place_of_folder(folder) in seen:
+                    continue
+            walked.append(folder)
+            inside = self._inside(folder, is_wanted)
+            yield from inside
+            subfolders = [path for path, is_folder in inside if is_folder]
+            # Links come last: a real path tells more than the path of a link.
+            folders[:0] = [path for path in subfolders if path in self.links]
+            folders += [path for path in subfolders if path not in self.links]
+
+    def _inside(self, folder: str, is_wanted: Callable[[str], bool]) -> list[tuple[str, bool]]:
+        """The paths right in a folder whose names are wanted, and whether each is a folder."""
+        wanted: list[os.DirEntry[str]] = []
+        # A folder that was deleted meanwhile has no files. With the dot, a folder that may be
+        # listed but not entered is an error.
+        gone = suppress(FileNotFoundError, NotADirectoryError)
+        with named(folder), gone, os.scandir(_join(folder, os.curdir)) as entries:
+            wanted += (entry for entry in entries if is_wanted(entry.name))
+        paths = ((_join(folder, entry.name), entry) for entry in wanted)
+        return [(path, self._is_folder(path, entry)) for path, entry in paths]
+
+    def _is_folder(self, path: str, entry: os.DirEntry[str]) -> bool:
+        if not entry.is_symlink():
+            return entry.is_dir()
+        try:
+            is_folder = stat.S_ISDIR(entry.stat().st_mode)
+        except OSError as error:
+            if by_suffix(path) is None and not entry.name.startswith((".", "_")):
+                raise refused(path, error) from error  # It may have been a folder of logs.
+            return False  # A log is an error when it is read.
+        if is_folder:
+            _check_no_loop(path)
+            self.links.add(path)
+        return is_folder
+
+
+def refused(path: str, error: OSError) -> OSError:
+    """An error that names a file or folder that the system cannot read, and says what to do."""
+    if isinstance(error, FileNotFoundError) and Path(path).is_symlink():
+        target = os.path.realpath(path)
+        msg = f"'{path}' is a broken link to '{target}'; restore the target, or delete the link"
+    else:
+        why = error.strerror or str(error).partition(" (os error")[0]
+        msg = f"'{path}' cannot be read ({why}); make it readable, or name only the other logs"
+    return type(error)(msg)
+
+
+def places(files: Iterable[str]) -> dict[str, str]:
+    """The real path of each file: symbolic links are resolved."""
+    folders: dict[str, str] = {}
+    found = {}
+    for file in files:
+        folder, name = os.path.split(file)
+        if is_url(file):
+            found[file] = file
+        elif not name:
+            found[file] = os.path.realpath(file)
+        else:
+            if folder not in folders:
+                folders[folder] = _place_of_folder(folder)
+            found[file] = os.path.join(folders[folder], name)  # noqa: PTH118 - thousands of inputs
+            if os.path.islink(file):  # noqa: PTH114 - as above
+                real = os.path.realpath(file)
+                # A link keeps its own path if the target has other partition folders.
+                if partitions(found[file]) == partitions(real):
+                    found[file] = real
+    return found
+
+
+def _place_of_folder(folder: str) -> str:
+    """The real path of a folder; its own path if a link put it into another partition folder."""
+    own, real = os.path.abspath(folder), os.path.realpath(folder)  # noqa: PTH100 - as in `places`
+    return real if {*partitions(f"{own}/")} <= {*partitions(f"{real}/")} else own
+
+
+@contextmanager
+def named(path: str) -> Iterator[None]:
+    """Turn errors of the system into errors that name a file or folder."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:  # It already has a message.
+            raise
+        raise refused(path, error) from error
+
+
+def _check_no_loop(link: str) -> None:
+    target = os.path.realpath(link)
+    if any(os.path.realpath(above) == target for above in Path(link).absolute().parents):
+        msg = f"'{link}' is a link to a folder that it is in, so it has no end; delete the link"
+        raise OSError(msg)
+
+
+def _is_there(path: str) -> bool:
+    with named(path), suppress(FileNotFoundError, NotADirectoryError):
+        os.lstat(path)
+        return True
+    return False
+
+
+def _is_like(pattern: str) -> Callable[[str], bool]:
+    """A test whether a name matches a part of a glob."""
+    matches = re.compile(fnmatch.translate(pattern)).match
+    return lambda name: matches(name) is not None and (pattern[0] == "." or name[0] != ".")
+
+
+def _is_shown(name: str) -> bool:
+    return name[0] != "."
+
+
+def _join(folder: str, name: str) -> str:
+    return os.path.join(folder, name)  # noqa: PTH118 - thousands of inputs
