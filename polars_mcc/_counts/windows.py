@@ -21,19 +21,23 @@ def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
     Steps are numbered from the origin, where the first step begins. A window ends with a step and
     has a fixed number of steps. Its name is its last day, hour, minute or second. Rows without a
     time form a slice of their own.
+
+    Days and longer steps are of local time, hours and shorter steps of UTC: so no clock is set
+    between two steps.
     """
     windows = log.windows
     assert windows is not None  # noqa: S101 - for the type checker
     key = KEY + windows.index.name
     index, origin, ends = pl.col(key), pl.col(_ORIGIN), pl.col(_ENDS)
     # One scan serves the rows and the span of the log, its first and last time.
-    frame = log.frame.cache()
+    frame = log.frame.with_columns(_without_zone(windows, index)).cache()
+    unit = f"1{_unit(windows)}"
     span = frame.select(
-        _truncated(windows, index.min(), _part(windows)).alias(_ORIGIN),
-        _truncated(windows, index.min(), f"1{_unit(windows)}").alias(_BEGINS),
-        _truncated(windows, index.max(), f"1{_unit(windows)}").alias(_ENDS),
+        index.min().dt.truncate(_part(windows)).alias(_ORIGIN),
+        index.min().dt.truncate(unit).alias(_BEGINS),
+        index.max().dt.truncate(unit).alias(_ENDS),
     )
-    part = _truncated(windows, index, _part(windows))
+    part = index.dt.truncate(_part(windows))
     parts = replace(log, frame=frame.with_columns(part), windows=None)
     pairs = counted_by_sets(parts)
     places = pl.LazyFrame({_PLACE: range(windows.per_window)}, schema={_PLACE: pl.Int64})
@@ -46,15 +50,33 @@ def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
         .with_columns(index + pl.col(_PLACE))
         .filter((index <= pl.col(_LAST)) | is_untimed)
     )
-    start = _after(windows, origin, index + 1 - windows.per_window)
-    end = _last(windows, _after(windows, origin, index + 1))
-    is_complete = (start >= pl.col(_BEGINS)) & (end <= ends)
     # Join by window: there are far fewer windows than slices.
     slices = merged(parts, of_steps).cache()
     steps = slices.group_by(key).agg().join(span, how="cross")
-    named = steps.select(key, end.alias(_END), is_complete.alias(COMPLETE))
-    found = slices.join(named, on=key, how="left")
+    found = slices.join(_named(windows, steps, index), on=key, nulls_equal=True)
     return found.with_columns(pl.col(_END).alias(key)).drop(_END)
+
+
+def _named(windows: Windows, steps: pl.LazyFrame, index: pl.Expr) -> pl.LazyFrame:
+    """The name of each window, and whether it is complete; null for rows without a time.
+
+    Clocks of a zone may skip a day. No window ends with this day if each day ends a window;
+    otherwise the window has the name of the day before.
+    """
+    unit, origin = _unit(windows), pl.col(_ORIGIN)
+    start, after = (_after(windows, origin, index + steps) for steps in (1 - windows.per_window, 1))
+    begun, ended = _in_zone(windows, start), _in_zone(windows, after)
+    first = _in_zone(windows, pl.col(_BEGINS))
+    end = _in_zone(windows, pl.col(_ENDS).dt.offset_by(f"1{unit}"))
+    last = after.dt.offset_by(f"-1{unit}")
+    is_skipped = _in_zone(windows, last) == ended
+    name = pl.when(is_skipped).then(last.dt.offset_by("-1d")).otherwise(last)
+    is_named = ~is_skipped if windows.is_daily else pl.lit(value=True)
+    return steps.filter(is_named | index.is_null()).select(
+        index,
+        _in_zone(windows, name).alias(_END),
+        ((begun >= first) & (ended <= end)).alias(COMPLETE),
+    )
 
 
 def _unit(windows: Windows) -> str:
@@ -69,12 +91,36 @@ def _part(windows: Windows) -> str:
     return "1mo" if windows.is_months else f"1{_unit(windows)}"
 
 
-def _truncated(windows: Windows, time: pl.Expr, length: str) -> pl.Expr:
-    zone = getattr(windows.index.dtype, "time_zone", None)
-    if not (windows.is_clock and zone):
-        return time.dt.truncate(length)
-    # In local time, hours repeat or are missing when clocks are set.
-    return time.dt.convert_time_zone("UTC").dt.truncate(length).dt.convert_time_zone(zone)
+def _zone(windows: Windows) -> str | None:
+    zone: str | None = getattr(windows.index.dtype, "time_zone", None)
+    return zone
+
+
+def _without_zone(windows: Windows, time: pl.Expr) -> pl.Expr:
+    """A time on clocks that are never set: UTC for hours, the local calendar for days."""
+    if _zone(windows) is None:
+        return time
+    if windows.is_clock:
+        return time.dt.convert_time_zone("UTC")
+    return time.dt.replace_time_zone(None)
+
+
+def _in_zone(windows: Windows, time: pl.Expr) -> pl.Expr:
+    """The same time in the zone of the log. A day is its first moment, at most an hour late.
+
+    A day that clocks have skipped is the first moment of the next day.
+    """
+    zone = _zone(windows)
+    if zone is None:
+        return time
+    if windows.is_clock:
+        return time.dt.convert_time_zone(zone)
+    midnight, noon = (
+        day.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+        for day in (time, time.dt.offset_by("-12h"))
+    )
+    # From the noon before: days on which clocks are set may have no midnight.
+    return pl.coalesce(midnight, noon + pl.duration(hours=12))
 
 
 def _step(windows: Windows, origin: pl.Expr, time: pl.Expr) -> pl.Expr:
@@ -96,14 +142,4 @@ def _after(windows: Windows, origin: pl.Expr, steps: pl.Expr) -> pl.Expr:
     """The time that is a number of steps after the origin."""
     unit = "ns" if windows.is_clock else "mo" if windows.is_months else "d"
     length = pl.concat_str((steps * windows.size).cast(pl.String), pl.lit(unit))
-    if windows.is_clock or windows.index.dtype == pl.Date:
-        return origin.dt.offset_by(length)
-    # From noon: days on which clocks are set may have no midnight.
-    return origin.dt.offset_by("12h").dt.offset_by(length).dt.truncate("1d")
-
-
-def _last(windows: Windows, end: pl.Expr) -> pl.Expr:
-    """The last day, hour, minute or second before a time."""
-    if windows.is_clock or windows.index.dtype == pl.Date:
-        return end.dt.offset_by(f"-1{_unit(windows)}")
-    return end.dt.offset_by("-12h").dt.truncate("1d")
+    return origin.dt.offset_by(length)

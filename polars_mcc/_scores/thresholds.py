@@ -177,7 +177,8 @@ class Thresholds:
                 check_sortedness=False,  # Polars cannot check it within groups.
             )
             at_cuts = _summed(log, reached.filter(pl.col("cut").is_not_null()), "cut")
-            every = whole.beside(totals.select(*log.slice), grid) if log.slice else grid
+            # Without keys, a log without scored rows has a row of totals, all null.
+            every = whole.beside(totals.drop_nulls("unit").select(*log.slice, "unit"), grid)
             levels = every.join(
                 at_cuts,
                 left_on=[*log.slice, "cut"],
@@ -283,9 +284,11 @@ def _scored(
         points.with_columns(**counted)
         .with_columns(**terms_of(log, sums, has_positive=True))
         .with_columns(
-            (count_of(log, values[metric.name]) if metric.is_count else values[metric.name]).alias(
-                metric.name
-            )
+            (
+                count_of(log, values[metric.name])
+                if metric.is_count
+                else pl.when(pl.col("s") > 0).then(values[metric.name])
+            ).alias(metric.name)
             for metric in metrics
         )
     )

@@ -204,7 +204,7 @@ VERBS = {
     "costliest": lambda log, *keys: log.mcc.confusion(*keys, top=1),
     "compare": lambda log, *keys: log.mcc(pred=["pred", "gold"]).compare(*keys),
     "metrics": lambda log, *keys: log.mcc.by(*keys, metrics=["f1_macro", "chi2"]),
-    "check": lambda log, *keys: log.mcc.check(*keys, min=-1),
+    "check": lambda log, *keys: log.mcc.check(*keys, metric="accuracy", min=0),
 }
 
 
@@ -281,6 +281,90 @@ def test_days_without_a_midnight(first, align):
         assert answer["complete"].to_list() == [size == 1, *[True] * (len(days) - 1)]
     [month] = log.mcc.by(trailing("ts", "1mo"))["ts"].dt.date()
     assert month == dt.date(2024, 9, 30)
+
+
+ODD_DAYS = {
+    "Pacific/Apia": (2011, 12, 30),  # no such day
+    "Pacific/Fakaofo": (2011, 12, 30),  # no such day
+    "Pacific/Kwajalein": (1993, 8, 21),  # no such day
+    "Pacific/Kiritimati": (1994, 12, 31),  # no such day
+    "Australia/Lord_Howe": (1981, 3, 1),  # begins at 0:30
+    "Africa/Monrovia": (1972, 1, 7),  # begins at 0:44:30
+    "America/Toronto": (1919, 3, 31),  # begins at 0:30
+    "America/Santiago": (2024, 9, 8),  # begins at 1:00
+    "America/Havana": (2024, 11, 3),  # midnight comes twice
+    "Europe/Berlin": (2026, 10, 25),
+    "Asia/Kathmandu": (1986, 1, 1),  # begins at 0:15
+    "Africa/Casablanca": (2026, 2, 15),
+    "Etc/GMT+12": (2026, 1, 1),
+}
+OF_DAYS = {  # days of a window and of a step
+    ("1d", None, "data"): (1, 1),
+    ("7d", None, "data"): (7, 7),
+    ("7d", "1d", "data"): (7, 1),
+    ("2d", "1d", "calendar"): (2, 1),
+    ("6d", "3d", "data"): (6, 3),
+    ("1w", None, "calendar"): (7, 7),
+}
+
+
+def by_calendar(log: pl.DataFrame, days: int, step: int, *, is_week: bool) -> list:
+    """(last day, complete, n) of each window, from the local days of rows, counted one by one."""
+    rows = Counter(log["ts"].dt.date())
+    first, last = min(rows), max(rows)
+    around = pl.datetime_range(
+        dt.datetime(first.year, first.month, first.day) - 20 * DAY,
+        dt.datetime(last.year, last.month, last.day) + 20 * DAY,
+        "10m",
+        time_zone="UTC",
+        eager=True,
+    )
+    existing = {*around.dt.convert_time_zone(log.schema["ts"].time_zone).dt.date()}
+    found, end = [], first + (step - 1 - first.weekday() * is_week) * DAY
+    while end - step * DAY < last:
+        inside = [day for day in (end - ago * DAY for ago in range(days)) if day in existing]
+        n = sum(rows[day] for day in inside)
+        if n and (step > 1 or end in existing):
+            found.append((inside[0], first <= inside[-1] and inside[0] <= last, n))
+        end += step * DAY
+    return found
+
+
+@given(
+    zone=st.sampled_from([*ODD_DAYS]),
+    start=st.integers(-20, 8),
+    hours=st.lists(st.integers(1, 60), max_size=20),
+    length=st.sampled_from([*OF_DAYS]),
+)
+def test_a_window_of_days_is_of_local_days(zone, start, hours, length):
+    at = dt.datetime(*ODD_DAYS[zone]) + start * DAY / 2
+    times = [at + sum(hours[:place]) * HOUR for place in range(len(hours) + 1)]
+    times = pl.Series("ts", times).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    log = pl.DataFrame({"ts": times, "gold": 1, "pred": 1})
+    window, every, align = length
+    key = trailing("ts", window, every=every, align=align)
+    answer = log.mcc.by(key).select(pl.col("ts").dt.date(), "complete", "n")
+    assert answer.rows() == by_calendar(log, *OF_DAYS[length], is_week=window == "1w")
+    in_hours = trailing("ts", "6h", every="2h", align=align)
+    in_utc = log.with_columns(pl.col("ts").dt.convert_time_zone("UTC")).mcc.by(in_hours)
+    assert_frame_equal(log.mcc.by(in_hours).with_columns(in_utc["ts"]), in_utc)
+
+
+def test_no_window_ends_with_a_day_that_does_not_exist(run):
+    """The clocks of Samoa went from the end of 29 to the start of 31 December 2011."""
+    noons = [dt.datetime(2011, 12, day, 12) for day in (*range(24, 30), 31)]
+    times = pl.Series("ts", noons).dt.replace_time_zone("Pacific/Apia")
+    log = pl.DataFrame({"ts": times, "gold": 1, "pred": 1})
+
+    def asked(window: str, every: str | None = None) -> list[tuple]:
+        answer = run(log, lambda log: log.mcc.by(trailing("ts", window, every=every)))
+        assert answer.schema["ts"] == log.schema["ts"]
+        return answer.select(pl.col("ts").dt.day(), "complete", "n").rows()
+
+    assert asked("1d") == [(day, True, 1) for day in (*range(24, 30), 31)]
+    assert asked("7d") == [(29, True, 6), (6, False, 1)]
+    assert asked("2d", "1d")[-2:] == [(29, True, 2), (31, True, 1)]
+    assert asked("1mo") == [(31, False, 7)]
 
 
 def test_a_date_is_an_index():

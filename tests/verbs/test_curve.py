@@ -220,6 +220,34 @@ def test_what_cannot_be_cut(verb, options, error, message):
         ask(log, verb, "key", **{"score": "score", **options})
 
 
+@pytest.mark.parametrize("thresholds", [None, 2, [0.35, 0.5]])
+@pytest.mark.parametrize("weight", [None, 0, 0.0])
+def test_a_slice_without_scored_rows_has_no_score(run, thresholds, weight):
+    """As in `by`. Rows of weight 0 do not count."""
+    log = pl.DataFrame({"key": ["x"] * 4 + ["y"] * 2, "gold": [False, True] * 3})
+    is_scored = (pl.col("key") == "x") | pl.lit(weight is not None)
+    log = log.with_columns(
+        score=pl.when(is_scored).then(pl.int_range(6) / 6),
+        weight=pl.when(pl.col("key") == "x").then(1).otherwise(pl.lit(weight)),
+    )
+    about = {"score": "score", "weight": "weight", "thresholds": thresholds}
+    metrics = ["mcc", "f1", "accuracy", "tpr"]
+    alone = log.filter(pl.col("key") == "y")
+    for frame, keys in [(log, ["key"]), (alone, ["key"]), (alone, [])]:
+        curve = run(frame, lambda f, keys=keys: ask(f, "curve", *keys, metrics=metrics, **about))
+        points = curve.filter(pl.col("n") == 0)
+        assert points.height > 0
+        assert points.select(metrics).null_count().row(0) == (points.height,) * 4
+        if weight is None:
+            assert points["threshold"].to_list() == [None]
+        best = run(
+            frame,
+            lambda f, keys=keys: ask(f, "best_threshold", *keys, metric="accuracy", **about),
+        )
+        nothing = best.filter(pl.col("n") == 0).select("threshold", "accuracy", "loss")
+        assert nothing.rows() == [(None, None, None)]
+
+
 def test_any_metric_of_two_classes_at_every_threshold(run):
     """Compare with `by`, on rows that are predicted with the threshold."""
     rng = np.random.default_rng(3)
