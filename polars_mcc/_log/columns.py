@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,6 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._log import defaults
+from polars_mcc._log.likely import possible
 
 IntoColumn: TypeAlias = str | pl.Expr  # a column name or any Polars expression
 
@@ -101,7 +102,7 @@ def several(schema: pl.Schema, columns: IntoColumns, role: str) -> Columns:
     listed = [columns] if isinstance(columns, (str, pl.Expr)) else list(columns)
     dtypes = resolved(schema, listed, role)
     if not dtypes:
-        msg = f"{role}={columns} matches no column; the columns are {quoted(schema)}"
+        msg = f"{role}={columns} matches no column; the columns are {few(schema)}"
         raise pl.exceptions.ColumnNotFoundError(msg)
     return Columns(tuple(by_name(schema, listed, role)), dtypes, is_several)
 
@@ -196,6 +197,12 @@ def quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
+def few(names: Collection[str]) -> str:
+    """The first ten names in quotes, and the number of the others."""
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"{quoted([*names][:10])}{more}"
+
+
 def as_code(value: object) -> str:
     """A value as Python code; an expression as Polars shows it."""
     if isinstance(value, pl.Expr):
@@ -214,28 +221,49 @@ def as_arguments(options: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={as_code(value)}" for name, value in options.items())
 
 
+def did_you_mean(name: str, known: Iterable[str], shown: str = "'{}'") -> str:
+    """The end of a clause about an unknown name: the nearest known name, or a full stop."""
+    nearest = _nearest(name, known)
+    is_near = nearest and _likeness(name, nearest[0]) >= 0.6
+    return f"; did you mean {shown.format(nearest[0])}?" if is_near else "."
+
+
+def no_column(name: str, schema: pl.Schema, needed: str = "") -> str:
+    """Say that a column is missing, and list the nearest names: ten at most."""
+    nearest = _nearest(name, schema)[:10]
+    listed = sorted(schema, key=lambda one: one not in nearest)
+    return f"no column '{name}'{needed}{did_you_mean(name, schema)} {_those(listed)}"
+
+
+def _nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Known names, the name most like the unknown one first."""
+    return sorted(known, key=lambda other: _likeness(name, other), reverse=True)
+
+
+def _likeness(name: str, other: str) -> float:
+    import difflib  # noqa: PLC0415 - for an error alone
+
+    ratio = difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
+    is_part = len(name) > 1 and name.lower() in other.lower()
+    return max(ratio, 0.6) if is_part else ratio
+
+
+def _those(names: Collection[str]) -> str:
+    return f"The columns are {few(names)}." if names else "There are no columns."
+
+
 _DEFAULT_NAMES: Mapping[str, str] = {"gold": defaults.GOLD, "pred": defaults.PRED}
 _IN_WORDS: Mapping[str, str] = {"gold": "the true label", "pred": "the predicted label"}
 
 
 def _missing(name: str, schema: pl.Schema, role: str) -> MissingColumn:
-    import difflib  # noqa: PLC0415 - for an error alone
-
-    def likeness(other: str) -> float:
-        ratio = difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
-        is_part = len(name) > 1 and name.lower() in other.lower()
-        return max(ratio, 0.6) if is_part else ratio
-
-    nearest = sorted(schema, key=likeness, reverse=True)
-    hint = f"; did you mean '{nearest[0]}'?" if nearest and likeness(nearest[0]) >= 0.6 else "."
-    is_default = _DEFAULT_NAMES.get(role) == name
-    listed = [*schema][:10] if is_default else [one for one in schema if one in nearest[:10]]
-    columns = f"The columns are {quoted(listed)}" if listed else "There are no columns"
-    more = f" and {len(nearest) - 10} more" if len(nearest) > 10 else ""
-    meant = f"({_IN_WORDS[role]})" if is_default else f"for {role}"
-    return MissingColumn(
-        f"no column '{name}' {meant}{hint} {columns}{more}.",
-        role,
-        schema,
-        is_default,
-    )
+    if _DEFAULT_NAMES.get(role) != name:
+        return MissingColumn(no_column(name, schema, f" for {role}"), role, schema)
+    columns = _those(schema)
+    if len(schema) > 10 and (labels := possible(schema)[:10]):
+        columns = (
+            f"Columns that may be labels, by name and dtype, are {quoted(labels)}, and "
+            f"{len(schema) - len(labels)} more are left out."
+        )
+    problem = f"no column '{name}' ({_IN_WORDS[role]}){did_you_mean(name, schema)} {columns}"
+    return MissingColumn(problem, role, schema, is_default=True)

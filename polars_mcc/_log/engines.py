@@ -19,6 +19,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from polars_mcc._log.extras import missing
+from polars_mcc._log.labels import LabelsDiffer
 from polars_mcc._log.plan_errors import Failure, unless
 
 Query: TypeAlias = "nw.LazyFrame[Any] | nw.DataFrame[Any]"
@@ -28,6 +29,21 @@ _ROWS = "polars_mcc_rows"  # the number of rows that a counted row stands for
 _LEAST, _NULL, _SQUARES = "polars_mcc_least", "polars_mcc_null", "polars_mcc_squares"
 _WEIGHT, _HIGH, _LOW = "polars_mcc_weight", "polars_mcc_high", "polars_mcc_low"
 _LIMB = 2**31
+
+# How an engine adds a column, by the name of the engine.
+_PANDAS = ("pandas", "modin", "cudf", "dask")
+_SPARK = ("pyspark", "pyspark[connect]", "sqlframe")
+_BY_NARWHALS = "nw.from_native(df).with_columns({}=...)"
+_ADDED = dict.fromkeys(_PANDAS, "df.assign({}=...)")
+_ADDED |= {
+    "pyarrow": "df.append_column('{}', ...)",
+    "duckdb": "df.project('*, ... AS {}')",
+    "ibis": "df.mutate({}=...)",
+}
+_ADDED |= dict.fromkeys(_SPARK, "df.withColumn('{}', ...)")
+
+
+_CASTS = {"duckdb": "CAST({} AS {})", **dict.fromkeys(_PANDAS, "{}.astype('{}')")}
 
 
 class Counted(NamedTuple):
@@ -61,6 +77,17 @@ class Engine:
         columns = self.frame.collect_schema().items()
         return pl.Schema({name: _in_polars(dtype) for name, dtype in columns})
 
+    def cast(self, labels: LabelsDiffer) -> str:
+        """The call that adds a column of labels in the dtype of the others."""
+        column = labels.name if self.name == "duckdb" else f"df['{labels.name}']"
+        dtype = str(labels.other).lower()
+        if self.name in {*_SPARK, "duckdb"}:
+            dtype = {"int64": "bigint", "float64": "double"}.get(dtype, dtype)
+        calls = {"pyarrow": "pc.greater_equal({}, 0.5)"} if labels.is_score else _CASTS
+        call = calls.get(self.name, "{} >= 0.5" if labels.is_score else "{}.cast('{}')")
+        added = _ADDED.get(self.name, _BY_NARWHALS).format(f"{labels.name}_label")
+        return added.replace("...", call.format(column, dtype))
+
     def check(self, columns: Sequence[str | pl.Expr], role: str) -> None:
         """Raise a TypeError if a column is a Polars expression: the engine cannot compute it."""
         for column in columns:
@@ -68,10 +95,10 @@ class Engine:
                 continue
             if not column.meta.is_column_selection(allow_aliasing=True):
                 name = next(iter(column.meta.root_names()), "column")
+                added = _ADDED.get(self.name, _BY_NARWHALS)
                 msg = (
                     f"{role} {column} is a Polars expression, and {self.name} cannot compute it: "
-                    "add it as a column of the frame and pass the name; with narwhals, "
-                    f"nw.from_native(frame).with_columns({name}_key=nw.col('{name}')...)"
+                    f"add it as a column and pass its name, as in {added.format(f'{name}_key')}"
                 )
                 raise TypeError(msg)
 

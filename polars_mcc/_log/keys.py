@@ -18,8 +18,8 @@ from polars_mcc._log.columns import (
     as_arguments,
     as_code,
     by_name,
+    few,
     one,
-    quoted,
     resolved,
 )
 
@@ -229,6 +229,11 @@ class Windows:
         return self.unit in _MONTHS
 
     @property
+    def is_daily(self) -> bool:
+        """Whether each day ends a window."""
+        return not self.is_clock and not self.is_months and self.size == 1
+
+    @property
     def size(self) -> int:
         """The length of a step in months, in days, or in nanoseconds if `is_clock`."""
         length, _ = _length(self.number, self.unit)
@@ -276,7 +281,10 @@ def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
     by_content = {frozenset(one): one for one in reversed(crossed)}
     distinct = tuple(one for one in crossed if by_content[frozenset(one)] is one)
     if twice := _twice(map(name_of, distinct)):
-        msg = f"two sets of keys are called '{twice[0]}'; rename a key whose name has a comma"
+        msg = (
+            f"two sets of keys are called '{twice[0]}'; rename a key whose name is empty, or has a "
+            "comma"
+        )
         raise ValueError(msg)
     return Keys(columns, distinct, windows)
 
@@ -342,7 +350,7 @@ def _sets(schema: pl.Schema, key: KeySets) -> list[KeySet]:
         if key.word == "rollup":
             listed = [names[:size] for size in sizes]
     if key.columns and not listed:
-        msg = f"{key.word}(...) matches no column; the columns are {quoted(schema)}"
+        msg = f"{key.word}(...) matches no column; the columns are {few(schema)}"
         raise pl.exceptions.ColumnNotFoundError(msg)
     if not listed and not (key.word == "sets" and key.total):
         msg = f"{key.word}() is empty: name keys, as in {key.word}('country', 'device')"
@@ -361,10 +369,10 @@ def _windows(schema: pl.Schema, key: Trailing) -> Windows:
         )
         raise ValueError(msg)
     if not isinstance(index.dtype, (pl.Date, pl.Datetime)):
-        msg = (
-            f"index '{index.name}' must be Date or Datetime, but is {index.dtype}; cast or parse "
-            "it first"
-        )
+        parsed = f"trailing(pl.col({index.name!r}).str.to_datetime(), {key.window!r})"
+        is_text = index.dtype == pl.String
+        way_out = f"parse it first, in Polars as {parsed}" if is_text else "cast it first"
+        msg = f"index '{index.name}' must be Date or Datetime, but is {index.dtype}; {way_out}"
         raise pl.exceptions.SchemaError(msg)
     windows = Windows(index, *every, length // step, key.align)
     if windows.is_clock and index.dtype == pl.Date:

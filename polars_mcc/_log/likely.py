@@ -24,6 +24,10 @@ _PRED = (
 # Last words of columns that describe a prediction and are no label.
 _NO_LABEL = {"id", "score", "scores", "prob", "probs", "proba", "probability", "probabilities"}
 _NO_LABEL |= {"confidence", "logit", "logits", "time", "timestamp", "ts", "at", "date", "version"}
+# Words in the names of integers and text that are seldom labels: amounts, dates, free text.
+_SELDOM = {"age", "count", "counts", "days", "hours", "minutes", "seconds", "number", "score"}
+_SELDOM |= {"date", "dob", "name", "text", "desc", "description", "comment", "url", "path"}
+_OF_FEW = (pl.Boolean, pl.Enum, pl.Categorical, pl.Int8, pl.UInt8)  # dtypes of few values
 # Options that name columns.
 _COLUMNS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
 
@@ -54,6 +58,27 @@ def likely(schema: pl.Schema, **known: object) -> dict[str, str | list[str]]:
     gold, found = next(filter(operator.itemgetter(1), pairs), alone)
     pred = found[0] if len(found) == 1 else found
     return {"pred": pred} if "gold" in known else {"gold": str(gold), "pred": pred}
+
+
+def possible(schema: pl.Schema) -> list[str]:
+    """The columns that may be labels, by name and dtype, the likeliest first: it is a guess."""
+    ranks = {name: _rank(name, dtype) for name, dtype in schema.items()}
+    return [name for rank in range(4) for name in schema if ranks[name] == rank]
+
+
+def _rank(name: str, dtype: pl.DataType) -> int | None:
+    """How unlikely it is that a column has labels. None: it has other values, such as dates."""
+    kind = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
+    if not (kind.is_integer() or kind in (pl.String, *_OF_FEW)):
+        return None
+    words = {*_words(name)}
+    if any(words & wanted for wanted in (*_GOLD, *_PRED)):
+        return 0
+    if kind in _OF_FEW:
+        return 1
+    if not words or words & _SELDOM:
+        return None
+    return 2 if kind.is_integer() else 3
 
 
 def _named(names: list[str], wanted: set[str]) -> list[str]:

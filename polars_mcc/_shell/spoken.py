@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
+from polars_mcc._shell.sql import as_sql
 from polars_mcc.prediction_log import PredictionLog
 
 NAMES: Mapping[str, str] = {
@@ -26,6 +27,7 @@ _PARAMETERS = [parameter for one in _SIGNATURES for parameter in one.parameters.
 _OPTIONS = "|".join({one.name: None for one in _PARAMETERS if one.kind is one.KEYWORD_ONLY})
 _VERBS = "|".join(name for name in _METHODS if not name.startswith("_"))
 _SQL_TYPES = {"Int64": "BIGINT", "Float64": "DOUBLE", "String": "VARCHAR", "Boolean": "BOOLEAN"}
+_SQL_TYPES |= {"Int8": "TINYINT", "Int16": "SMALLINT", "Int32": "INT", "Date": "DATE"}
 
 _START = r"(?<![^\s(`])"  # A folder such as 'logs/top=3/' is no option.
 _TEXT = r"""'[^']*'|"[^"]*\""""
@@ -56,6 +58,11 @@ def as_help(text: str, flag: str = "") -> str:
     return in_shell(_MAPPING.sub(lambda found: _typed(flag, found[0]), text))
 
 
+def _operand(text: str) -> str:
+    """A column, or SQL in parentheses, so that an operator can follow."""
+    return f"({text})" if re.search(r"[-+*/%<>=(|:]", text) else as_sql(text)
+
+
 def _option(name: str, value: str) -> str:
     """An option with a value in Python's notation, or in SQL."""
     return _typed(flag_of(name), value)
@@ -83,7 +90,13 @@ _RULES: list[Rule] = [
     (re.compile(rf"`({_VERBS})`"), lambda it: f"`polars-mcc {it[1].replace('_', '-')}`"),
     (
         re.compile(rf"pl\.col\(({_TEXT})\)\.cast\(pl\.({'|'.join(_SQL_TYPES)})\)"),
-        lambda it: f"{it[1][1:-1]}::{_SQL_TYPES[it[2]]}",
+        lambda it: f"{_operand(it[1][1:-1])}::{_SQL_TYPES[it[2]]}",
+    ),
+    (
+        re.compile(
+            rf"in Polars as trailing\(pl\.col\(({_TEXT})\)\.str\.to_datetime\(\), ({_TEXT})\)"
+        ),
+        lambda it: f"as in trailing({as_sql(it[1][1:-1]) + '::TIMESTAMP'!r}, {it[2]})",
     ),
     (
         re.compile(rf"pl\.col\(({_TEXT})\)\.alias\(({_TEXT})\)"),
@@ -91,13 +104,16 @@ _RULES: list[Rule] = [
     ),
     (re.compile(rf"pl\.col\(\.\.\.\)\.alias\(({_TEXT})\)"), lambda it: f"… AS {it[1][1:-1]}"),
     (re.compile(r"\.alias\(\.\.\.\)"), lambda _: "AS"),
-    (re.compile(rf"pl\.col\(({_TEXT})\)"), lambda it: it[1][1:-1]),
+    (re.compile(rf"pl\.col\(({_TEXT})\)"), lambda it: _operand(it[1][1:-1])),
     (
         re.compile(r"\bdate\((\d+), (\d+), (\d+)\)"),
         lambda it: f"DATE '{it[1]}-{it[2]:0>2}-{it[3]:0>2}'",
     ),
-    (re.compile(rf"\bframe\.mcc\(({_OPTIONS})=([^()]*)\)"), lambda it: _option(it[1], it[2])),
     (re.compile(r", as in log\(\w+=[^()]*\)\.\w+\(\.\.\.\)"), lambda _: ""),
+    (
+        re.compile(rf"\b(?:frame\.mcc|log)\(({_OPTIONS})=([^()]*)\)"),
+        lambda it: _option(it[1], it[2]),
+    ),
     (re.compile(rf"\b(?:by|contrast)\(({_TEXT})\)"), lambda it: _option("keys", it[1])),
     (re.compile(rf"\b({_VERBS})\(({_TEXT})\)"), lambda it: f"{it[1]} {_option('keys', it[2])}"),
     (re.compile(rf"\b({_VERBS})\(\)"), lambda it: it[1].replace("_", "-")),

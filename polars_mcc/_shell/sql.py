@@ -6,17 +6,20 @@ import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._log.columns import IntoColumn, as_expr
+from polars_mcc._log.columns import IntoColumn, as_expr, no_column
 from polars_mcc._log.keys import IntoKey, cube, each, rollup, sets, trailing
 from polars_mcc._log.plan_errors import reason
 
 _WORDS: Mapping[str, Callable[..., Any]] = {
     word.__name__: word for word in (each, rollup, cube, sets, trailing)
 }
+Query: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
+
 _NAME = re.compile(r"[^\W\d]\w*")
 _ALIAS = re.compile(r"""^(.*)\s+AS\s+(?:"([^"]+)"|([^\W\d]\w*))\s*$""", re.IGNORECASE | re.DOTALL)
 
@@ -42,13 +45,13 @@ class Typed:
             return text
         if found := _ALIAS.match(text):
             return as_expr(self.column(option, found[1])).alias(found[2] or found[3])
-        try:
-            _beside(self.log, [text]).collect_schema()
-        except pl.exceptions.PolarsError as error:
+        query = partial(_beside, computed=[text])
+        if (error := _failure(query, schema)) is not None:
             several = f"repeat {option} for several columns: {option} a {option} b"
-            why = several if "(" not in text and "," in text else reason(error)
+            is_several = "(" not in text and "," in text
+            why = several if is_several else _why(error, query, schema, text)
             msg = f"{option} {text!r} is neither a column nor SQL that Polars accepts: {why}"
-            raise ValueError(msg) from None
+            raise type(error)(msg)
         self.read.update(columns_in(text, schema))
         self.computed.add(text)
         return text
@@ -136,14 +139,56 @@ def check_row_by_row(sql: str) -> None:
         raise ValueError(msg)
 
 
-def where(condition: str) -> Callable[[pl.LazyFrame], pl.LazyFrame]:
-    """A function that filters rows by a condition in SQL."""
+def where(condition: str) -> Query:
+    """A function that filters rows by a condition in SQL, or raises an error if it cannot."""
+
+    def query(rows: pl.LazyFrame) -> pl.LazyFrame:
+        return rows.sql(f"SELECT * FROM self WHERE ({condition})")  # noqa: S608 - the user's own
+
+    @cache  # A filter of thousands of files is checked once.
+    def check(columns: tuple[tuple[str, pl.DataType], ...]) -> None:
+        schema = pl.Schema(columns)
+        if (error := _failure(query, schema)) is not None:
+            why = _why(error, query, schema, condition)
+            msg = f"filter {condition!r} is not SQL that Polars accepts: {why}"
+            raise type(error)(msg)
 
     def filtered(rows: pl.LazyFrame) -> pl.LazyFrame:
-        try:
-            return rows.sql(f"SELECT * FROM self WHERE ({condition})")  # noqa: S608 - the user's own
-        except (pl.exceptions.SQLInterfaceError, pl.exceptions.SQLSyntaxError) as error:
-            msg = f"filter {condition!r} is not SQL that Polars accepts: {reason(error)}"
-            raise type(error)(msg) from None
+        check((*rows.collect_schema().items(),))
+        return query(rows)
 
     return filtered
+
+
+def as_sql(name: str) -> str:
+    """The name of a column in SQL."""
+    escaped = name.replace('"', '""')
+    return name if _NAME.fullmatch(name) else f'"{escaped}"'
+
+
+def _failure(query: Query, schema: Mapping[str, pl.DataType]) -> pl.exceptions.PolarsError | None:
+    """The error of a query on one row of nulls: of its SQL, or of the dtypes. No data are read."""
+    try:
+        query(pl.LazyFrame(schema=schema).clear(1)).collect()
+    except pl.exceptions.PolarsError as error:
+        return error
+    return None
+
+
+_READ = re.compile(r'(?:column |col\()"([^"]*)"')
+_OF_NAMES = (pl.exceptions.ColumnNotFoundError, pl.exceptions.SQLInterfaceError)
+
+
+def _why(error: pl.exceptions.PolarsError, query: Query, schema: pl.Schema, sql: str) -> str:
+    """Why Polars refuses SQL, with the way out: the nearest column, or text as times."""
+    told = str(error)
+    missing = [name for name in _READ.findall(told) if name not in schema]
+    if missing and isinstance(error, _OF_NAMES):
+        return no_column(missing[0], schema)
+    if ".dt." in told or "date/datetime" in told:
+        for name in columns_in(sql, schema):
+            as_time = {**schema, name: pl.Datetime()}
+            if schema[name] == pl.String and _failure(query, as_time) is None:
+                way_out = f"convert it, as in {as_sql(name)}::TIMESTAMP"
+                return f"'{name}' is text, not a time; {way_out}"
+    return reason(error)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 
 import polars as pl
 import pytest
 from support import ask, log_of
 
-from polars_mcc import PredictionLog
+import polars_mcc
+from polars_mcc import PredictionLog, each, trailing
 
 LOG = pl.DataFrame(
     {
@@ -82,6 +84,194 @@ def test_many_columns_are_not_all_listed():
         wide.mcc.score()
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match="There are no columns"):
         pl.DataFrame().mcc.score()
+
+
+COMPAS = {
+    pl.Int64(): "id age juv_fel_count decile_score priors_count days_b_screening_arrest "
+    "c_days_from_compas is_recid r_days_from_arrest is_violent_recid decile_score.1 "
+    "v_decile_score priors_count.1 start end event two_year_recid",
+    pl.String(): "name first last compas_screening_date sex dob age_cat race c_jail_in c_jail_out "
+    "c_case_number c_offense_date c_arrest_date c_charge_degree c_charge_desc r_case_number "
+    "r_charge_degree r_offense_date r_charge_desc r_jail_in r_jail_out violent_recid "
+    "vr_case_number vr_charge_degree vr_offense_date vr_charge_desc type_of_assessment score_text "
+    "screening_date v_type_of_assessment v_score_text v_screening_date in_custody out_custody",
+}
+"""The columns of a public log of recidivism, as Polars reads its CSV file."""
+
+
+def test_columns_that_may_be_labels_are_listed_first():
+    """Dates, amounts and ids hide no label: the listed columns are few, and are counted."""
+    schema = {name: dtype for dtype, names in COMPAS.items() for name in names.split()}
+    with pytest.raises(pl.exceptions.ColumnNotFoundError) as raised:
+        pl.LazyFrame(schema=schema).mcc.score()
+    assert str(raised.value).startswith(
+        "no column 'gold' (the true label). Columns that may be labels, by name and dtype, are "
+        "'is_recid', 'is_violent_recid', 'start', 'end', 'event', 'two_year_recid', 'first', "
+        f"'last', 'sex', 'race', and {len(schema) - 10} more are left out. Name the labels: "
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "listed"),
+    [
+        ({"won": pl.Boolean()}, "'won'"),
+        ({"state": pl.Enum(["a"]), "z": pl.Categorical()}, "'state', 'z'"),
+        ({"code": pl.Int8(), "note": pl.String()}, "'code', 'note'"),
+        ({"true_score": pl.Float64(), "at": pl.Date(), "target": pl.String()}, "'target'"),
+        ({"tags": pl.List(pl.String()), "vector": pl.List(pl.Float32())}, "'tags'"),
+        ({"user_id": pl.Int64(), "n_days": pl.Int64(), "grade": pl.Int64()}, "'grade'"),
+        ({"label_text": pl.String(), "query_text": pl.String()}, "'label_text'"),
+    ],
+)
+def test_a_column_may_be_labels_by_its_name_and_dtype(dtypes, listed):
+    floats = {f"x{place}": pl.Float64() for place in range(12)}
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match=f"by name and .*, are {listed}, "):
+        pl.LazyFrame(schema={**floats, **dtypes}).mcc.score()
+
+
+def test_where_no_column_may_be_labels_the_first_are_listed():
+    floats = pl.DataFrame({f"x{place}": [0.5] for place in range(12)})
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match=r"The columns are 'x0', .* 2 more"):
+        floats.mcc.score()
+
+
+def test_what_matches_no_column_lists_few_of_them():
+    wide = pl.DataFrame({"gold": [1], "pred": [1], **{f"c{i}": [1] for i in range(50)}})
+    nothing = pl.selectors.string()
+    for ask_it in (lambda: wide.mcc(pred=nothing), lambda: wide.mcc.by(each(nothing))):
+        with pytest.raises(pl.exceptions.ColumnNotFoundError, match=r"'c7' and 42 more$"):
+            ask_it()
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "message"),
+    [
+        (
+            "by",
+            {"metric": "accuracy"},
+            "by() has no option 'metric'; did you mean metrics=...? The options are metrics, ci, ",
+        ),
+        ("worst", {"metrics": ["mcc"]}, "worst() has no option 'metrics'; did you mean metric="),
+        ("score", {"zzz": 1}, "score() has no option 'zzz'. The options are metrics, ci, method."),
+        (
+            "score",
+            {"positive": "u", "metrics": "tpr"},
+            "score() has no option 'positive', but the log has, as in log(positive=...).score(...)",
+        ),
+        ("engine_counts", {"ci": 0.9}, "engine_counts() has no option 'ci'. It has none."),
+    ],
+)
+def test_an_unknown_option_of_a_verb(verb, options, message):
+    with pytest.raises(TypeError) as raised:
+        getattr(LOG.mcc, verb)(**options)
+    assert str(raised.value).startswith(message)
+
+
+RECALL = pl.col("recall").mean()
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        (["recall", RECALL], "two columns named 'recall'"),
+        ([RECALL, RECALL], "as in .alias('my_recall')"),
+        (["mcc", "kappa", "mcc"], "two columns named 'mcc'"),
+        (pl.col("n").max(), "answers use this name for another column"),
+    ],
+)
+def test_metrics_of_one_name(metrics, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        ask(LOG, "by", "country", positive="u", metrics=metrics)
+
+
+def test_an_expression_that_names_a_metric_says_how_to_ask_for_it():
+    message = "no column 'npv' for a metric; for the metric of this name, pass 'npv'; use columns"
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match=re.escape(message)):
+        LOG.mcc(positive="u").by(metrics=pl.col("npv").min())
+
+
+@pytest.mark.parametrize("name", ["npv", "n"])
+def test_a_metric_cannot_be_registered_under_a_name_that_is_taken(name):
+    with pytest.raises(ValueError, match=f"'{name}' is a built-in metric or a col") as raised:
+        polars_mcc.register_metric(name, RECALL)
+    assert str(raised.value).endswith(
+        "; use another name, such as 'my_npv', or the built-in metric, as in metrics='npv'"
+        if name == "npv"
+        else "; use another name, such as 'my_n'"
+    )
+
+
+def test_windows_of_text_say_how_to_convert_it():
+    log = LOG.with_columns(ts=pl.Series(["2026-03-01 12:00:00", "2026-03-09 13:00:00"]))
+    with pytest.raises(pl.exceptions.SchemaError) as raised:
+        log.mcc.by(trailing("ts", "7d"))
+    told = "trailing(pl.col('ts').str.to_datetime(), '7d')"
+    assert str(raised.value) == (
+        f"index 'ts' must be Date or Datetime, but is String; parse it first, in Polars as {told}"
+    )
+    window = eval(told, {"pl": pl, "trailing": trailing})  # noqa: S307 - it is to be pasted
+    assert log.mcc.by(window)["n"].to_list() == [1, 1]
+    with pytest.raises(pl.exceptions.SchemaError, match="but is Int64; cast it first$"):
+        log.mcc.by(trailing("number", "7d"))
+
+
+ADDED = {
+    "pandas": "df.assign(ts_key=...)",
+    "pyarrow": "df.append_column('ts_key', ...)",
+    "duckdb": "df.project('*, ... AS ts_key')",
+    "ibis": "df.mutate(ts_key=...)",
+    "dask": "df.assign(ts_key=...)",
+}
+"""How each engine adds a column."""
+
+
+@pytest.mark.filterwarnings("ignore")  # those of the engines
+@pytest.mark.parametrize("name", ADDED)
+def test_an_expression_on_a_frame_of_another_engine(name):
+    """The engine adds the column by a call of its own."""
+    pytest.importorskip("pyarrow")
+    module = pytest.importorskip({"dask": "dask.dataframe"}.get(name, name))
+    if name != "pyarrow":
+        pytest.importorskip("pandas")
+    rows = LOG.select("gold", "pred", ts="country")
+    frame = {
+        "pandas": rows.to_pandas,
+        "pyarrow": rows.to_arrow,
+        "duckdb": lambda: module.from_arrow(rows.to_arrow()),
+        "ibis": lambda: module.memtable(rows.to_pandas()),
+        "dask": lambda: module.from_pandas(rows.to_pandas(), npartitions=1),
+    }[name]()
+    with pytest.raises(TypeError) as raised:
+        PredictionLog(frame).by(pl.col("ts").str.to_datetime())
+    assert str(raised.value).endswith(
+        f"and {name} cannot compute it: add it as a column and pass its name, as in {ADDED[name]}"
+    )
+    method = getattr(frame, ADDED[name].split("(")[0].removeprefix("df."))
+    added = {
+        "pyarrow": lambda: method("ts_key", frame["ts"]),
+        "duckdb": lambda: method("*, ts AS ts_key"),
+    }.get(name, lambda: method(ts_key=frame["ts"]))()
+    answer = PredictionLog(added).by("ts_key").lazy().collect()
+    assert answer.equals(rows.mcc.by(pl.col("ts").alias("ts_key")))
+
+
+def test_messages_on_a_frame_of_another_engine_have_no_call_of_polars():
+    pytest.importorskip("pyarrow")
+    table = LOG.drop("list").with_columns(ts=pl.lit("2026-03-01")).to_arrow()
+    refused = [
+        lambda: PredictionLog(table.drop_columns(["gold"])).by("country"),
+        lambda: PredictionLog(table).by("contry"),
+        lambda: PredictionLog(table, weight="country").by(),
+        lambda: PredictionLog(table).by(metrics="tpr"),
+        lambda: PredictionLog(table).by(metric="mcc"),
+        lambda: PredictionLog(table).by(positive="u"),
+        lambda: PredictionLog(table).by("country", "country"),
+    ]
+    for ask_it in refused:
+        with pytest.raises((TypeError, ValueError, pl.exceptions.PolarsError)) as raised:
+            ask_it()
+        assert ".mcc" not in str(raised.value)
+        assert "pl." not in str(raised.value)
 
 
 def test_other_frames_are_refused():

@@ -17,6 +17,12 @@ SPOKEN = {
         "such as --min 0.6, or --no-worse-than, the counts"
     ),
     "as in frame.mcc(positive='fraud'); the labels": "as in --positive fraud; the labels",
+    "in Polars as trailing(pl.col('ts').str.to_datetime(), '7d')": (
+        "as in trailing('ts::TIMESTAMP', '7d')"
+    ),
+    "in Polars as trailing(pl.col('my ts').str.to_datetime(), '7d')": (
+        """as in trailing('"my ts"::TIMESTAMP', '7d')"""
+    ),
     "frame.mcc(pred=['old', 'a b'])": "--pred old --pred 'a b'",
     "frame.mcc(pred=pl.col('score') >= 0.5), or": "--pred 'score >= 0.5', or",
     "long=True shows keys, as in by('country')": "--long shows keys, as in --by country",
