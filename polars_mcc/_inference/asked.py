@@ -19,12 +19,12 @@ from polars_mcc._scores.metrics import MCC
 
 
 def columns_of(metrics: Iterable[str]) -> list[str]:
-    """The columns of the standard error and both limits of each metric."""
-    return [f"{metric}_{what}" for metric in metrics for what in ("se", "low", "high")]
+    """The columns of both limits and of the standard error of each metric."""
+    return [f"{metric}_{what}" for metric in metrics for what in ("low", "high", "se")]
 
 
 def with_limits_of(metrics: Iterable[str]) -> list[str]:
-    """The columns of the score, the standard error and both limits of each metric."""
+    """The columns of the score, both limits and the standard error of each metric."""
     return [column for metric in metrics for column in (metric, *columns_of([metric]))]
 
 

@@ -130,7 +130,7 @@ class Table:
 
 
 def resampled(log: SlicedLog, asked: Asked, method: Bootstrap) -> pl.DataFrame:
-    """Score each slice, with `_se`, `_low` and `_high` of each metric from replicates.
+    """Score each slice, with `_low`, `_high` and `_se` of each metric from replicates.
 
     Each slice has its own random generator, so threads do not change the draws.
     """
@@ -241,7 +241,7 @@ def _interval(
     ci: float,
     influences: _Floats | None,
 ) -> tuple[float | None, ...]:
-    """The standard error and limits of a score, from its replicates; None if unknown."""
+    """The limits and the standard error of a score, from its replicates; None if unknown."""
     unknown = (None, None, None)
     ends = () if metric.range is None else (metric.range.low, metric.range.high)
     is_end = any(score == end for end in ends if not isinstance(end, pl.Expr))
@@ -255,9 +255,9 @@ def _interval(
     if influences is not None:
         tails = _bca(tails, replicates, score, influences)
     if any(map(math.isnan, tails)):
-        return se, None, None
+        return None, None, se
     low, high = np.quantile(replicates, tails)
-    return se, float(low), float(high)
+    return float(low), float(high), se
 
 
 def _influences(without: _Floats, weights: _Floats | _Ints) -> _Floats:

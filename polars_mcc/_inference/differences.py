@@ -13,7 +13,7 @@ from polars_mcc._inference.methods import normal_critical, two_sided
 from polars_mcc._inference.variance import sum_of_squares
 from polars_mcc._log.choices import Correction
 
-_PARTS = ("score", "se", "low", "high")
+_PARTS = ("score", "low", "high", "se")
 SIDE_A, SIDE_B = ([f"{part}_{name}" for part in _PARTS] for name in "ab")
 """The columns of each side of a difference b - a."""
 
@@ -24,7 +24,7 @@ def limits_of(metric: str) -> dict[str, str]:
 
 
 def side(estimate: Estimate, metric: str, name: str) -> pl.LazyFrame:
-    """The scores of an estimate and their limits as `score_a`, `se_a`, `low_a`, `high_a`."""
+    """The scores of an estimate and their limits as `score_a`, `low_a`, `high_a`, `se_a`."""
     parts = limits_of(metric)
     return estimate.scores.rename({column: f"{part}_{name}" for column, part in parts.items()})
 

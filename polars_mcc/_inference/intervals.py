@@ -114,5 +114,5 @@ def within_range(
     return scores.with_columns(
         pl.col(column).clip(*ends)
         for name, ends in ranges.items()
-        for column in columns_of([name])[1:]
+        for column in columns_of([name])[:-1]
     )

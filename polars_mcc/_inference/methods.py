@@ -58,7 +58,7 @@ class Bootstrap(Resampling[pl.DataFrame]):
         >>> log = pl.read_parquet("data/digits.parquet")
         >>> method = polars_mcc.Bootstrap(replicates=500, seed=1)
         >>> log.mcc.by("ink_band", ci=0.95, method=method).columns
-        ['ink_band', 'n', 'mcc', 'mcc_se', 'mcc_low', 'mcc_high', 'n_null']
+        ['ink_band', 'n', 'mcc', 'mcc_low', 'mcc_high', 'mcc_se', 'n_null']
     """
 
     replicates: int = defaults.REPLICATES

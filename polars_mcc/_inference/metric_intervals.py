@@ -114,7 +114,7 @@ def from_tables(tables: Mapping[str, Sequence[str]]) -> dict[str, pl.Expr]:
 def with_limits(
     slices: pl.LazyFrame, names: Sequence[str], method: Method, effective: EffectiveRows
 ) -> pl.LazyFrame:
-    """Add `_se`, `_low` and `_high` of each score to the columns of its slice.
+    """Add `_low`, `_high` and `_se` of each score to the columns of its slice.
 
     `effective` gives the effective rows from the rows that the variance of a score tells.
     """

@@ -22,7 +22,7 @@ def columns_for(metric: str, *, has_clusters: bool) -> list[str]:
     """The columns of an answer about two periods, without the slice."""
     sizes = ["n", "n_clusters"] if has_clusters else ["n"]
     both = [f"{name}_{period}" for name in (*sizes, metric) for period in _SIDES]
-    return [*both, "diff", "diff_se", "diff_low", "diff_high", "p_value", "p_adjusted", "n_null"]
+    return [*both, "diff", "diff_low", "diff_high", "diff_se", "p_value", "p_adjusted", "n_null"]
 
 
 def columns_in_answer(metric: str, names: Sequence[str]) -> list[pl.Expr]:
@@ -34,9 +34,10 @@ def columns_in_answer(metric: str, names: Sequence[str]) -> list[pl.Expr]:
 def changes(log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, asked: Asked) -> pl.LazyFrame:
     """The difference between the scores of both periods, per slice of a log.
 
-    `apart` is the same log with a slice per slice and `period`. `cells` are its pairs.
+    `apart` is the same log with a slice per slice and `period`. `cells` are its pairs. The first
+    metric is compared; the others are facts, shown for each period.
     """
-    [metric] = asked.metrics
+    metric, *facts = asked.metrics
     cells = cells.cache()
     found = estimate(apart, cells, replace(asked, pool=Pool.of(log, cells)))
     sizes = ["n", "n_clusters"] if log.has_clusters else ["n"]
@@ -52,6 +53,9 @@ def changes(log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, asked: Asked)
             f"{short}_{side}": of(period, column).max()
             for column, short in limits_of(metric.name).items()
             for period, side in _SIDES.items()
+        },
+        **{
+            f"{one.name}_{period}": of(period, one.name).max() for one in facts for period in _SIDES
         },
     )
     if not log.has_clusters:

@@ -117,7 +117,8 @@ class Search:
         tests = pl.lit(bar.tests, pl.Int64)
         decisive = chosen.lazy().with_columns(own=two_sided(pl.col("evidence")))
         sure = adjusted(decisive, self.correction, tests).with_columns(p_value="own").collect()
-        rows = sure.drop("score").join(described(sought, chosen, self.ci), on=SLICE)
+        scores = described(sought, chosen, self.ci)
+        rows = sure.drop("score").join(scores, on=SLICE, maintain_order="left")
         scale, end = sought.scale, "diff_low" if sought.scale.turn < 0 else "diff_high"
         loss = scale.turned(pl.col("score_a")) - pl.lit(looked.overall, pl.Float64)
         order = -loss if self.rank == "loss" else scale.turned(pl.col(end))

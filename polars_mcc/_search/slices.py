@@ -80,7 +80,7 @@ class Sought:
         """
         n = pl.col("n").cast(pl.Float64)
         name, scale = self.metric.name, self.scale
-        _, low, high = columns_of([name])
+        low, high, _ = columns_of([name])
         ends = [scale.turned(pl.col(end)) for end in (low, high)]
         low_end, high_end = ends if scale.turn > 0 else ends[::-1]
         score = scale.turned(pl.col(name))

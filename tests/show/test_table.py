@@ -28,7 +28,7 @@ def test_numbers_are_rounded_and_counts_grouped():
     assert len(x) == answer.width + 1, "a column with pictures"
     assert x[:4] == ["x", "2026", "60,000", f"{answer['mcc'][1]:.3f}".replace("-", "−")]
     assert empty[2:4] == ["0", "–"]
-    assert y[5] == "–", "there is no standard error of a score of 1"
+    assert y[7] == "–", "there is no standard error of a score of 1"
     two = cells_of(polars_mcc.table(answer, decimals=2))
     assert two[2][3] == "1.00"
 
