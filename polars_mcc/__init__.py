@@ -4,9 +4,22 @@
 `PredictionLog` is the same as a class. Type checkers and editors know only the class.
 """
 
+import os
+import sys
+
+# In the command, Ctrl-C is no traceback, from here on: the imports below take a while.
+if sys.argv and (
+    os.path.basename(sys.argv[0]) in {"polars-mcc", "polars-mcc.exe"}  # noqa: PTH119 - it is fast
+    or (sys.argv[0] == "-m" and sys.orig_argv[-len(sys.argv)] in {"polars_mcc", "-mpolars_mcc"})
+):
+    from polars_mcc._shell import interrupt as _interrupt
+
+    _interrupt.expect()
+
 import importlib
 from typing import TYPE_CHECKING
 
+from polars_mcc._counts.remarks import PredictionLogWarning
 from polars_mcc._inference.methods import Bootstrap
 from polars_mcc._log.keys import cube, each, rollup, sets, trailing
 from polars_mcc._scores.registry import metrics, register_metric
@@ -27,6 +40,7 @@ __all__ = [
     "CheckError",
     "ExprMcc",
     "PredictionLog",
+    "PredictionLogWarning",
     "SeriesMcc",
     "__version__",
     "cube",

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import polars as pl
 
-from polars_mcc._log.columns import MissingColumn, as_code
+from polars_mcc._counts.remarks import PredictionLogWarning, Sides, key_is_gold, remarks
+from polars_mcc._log.columns import MissingColumn, as_code, did_you_mean
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import KeySets, Trailing
 from polars_mcc._report.report import report as _report
+from polars_mcc._scores.registry import needs_two_classes
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
 from polars_mcc._verbs.by import by as _by
 from polars_mcc._verbs.check import check as _check
@@ -33,19 +37,61 @@ VerbT = TypeVar("VerbT", bound=Callable[..., Any])
 
 def _asked(verb: VerbT) -> VerbT:
     """Make a verb a method whose error for missing labels shows the whole call, mended."""
+    known = _options_of(verb)
 
     @wraps(verb)
     def method(log: Described[Any], *keys: object, **options: object) -> Any:  # noqa: ANN401
+        for name in options:
+            if name not in known:
+                raise TypeError(_no_option(name, verb.__name__, known))
         try:
-            return verb(log, *keys, **options)
+            answer = verb(log, *keys, **options)
         except MissingColumn as error:
             named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
             error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, keys), *named])})"
             raise
+        for sentence in _told(log, verb, keys, options):
+            warnings.warn(sentence, PredictionLogWarning, stacklevel=2)
+        return answer
 
     # Where pickle finds it.
     method.__module__, method.__qualname__ = __name__, f"PredictionLog.{verb.__name__}"
     return cast("VerbT", method)
+
+
+def _told(
+    log: Described[Any],
+    verb: Callable[..., Any],
+    keys: Sequence[Any],
+    options: Mapping[str, object],
+) -> Iterator[str]:
+    """Sentences on a log whose scores are all 0 or 0/0, and how to mend it.
+
+    The rows of a lazy log are not read. `check` refuses such a log.
+    """
+    defaults = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
+    needs_two = needs_two_classes({**defaults, **options})
+    if verb is _check:
+        return
+    if needs_two:
+        yield from key_is_gold(log, keys)
+    if isinstance(log.frame, pl.DataFrame) and not log.frame.is_empty():
+        yield from remarks(Sides.of(log), of_two_classes=needs_two)
+
+
+def _options_of(function: Callable[..., Any]) -> list[str]:
+    """The names of the parameters that are named in a call."""
+    parameters = inspect.signature(function).parameters.values()
+    return [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+
+
+def _no_option(name: str, verb: str, known: Sequence[str]) -> str:
+    """Say that a verb does not have an option, and which options it has."""
+    hint = did_you_mean(name, known, "{}=...")
+    if name in _options_of(Described.__init__):
+        hint = f", but the log has, as in log({name}=...).{verb}(...)."
+    listed = f"The options are {', '.join(known)}." if known else "It has none."
+    return f"{verb}() has no option '{name}'{hint} {listed}"
 
 
 def _as_pasted(value: object) -> str:

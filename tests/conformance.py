@@ -137,7 +137,8 @@ def differences(tables: dict[str, Table]) -> Iterator[Difference]:
                 if found is None:
                     continue
                 value = answer[metric]
-                if isinstance(found, str) or not abs(found - value) <= CLOSE * max(1, abs(value)):
+                is_number = isinstance(found, float) and value is not None
+                if not (is_number and abs(found - value) <= CLOSE * max(1, abs(value))):
                     yield Difference(metric, peer, where, value, found)
 
 
@@ -146,7 +147,7 @@ def _cell(text: str) -> str:
 
 
 def _number(value: float | str | None) -> str:
-    return value if isinstance(value, str) else f"{value:.4g}"
+    return "null" if value is None else value if isinstance(value, str) else f"{value:.4g}"
 
 
 def _markdown(header: list[str], rows: list[list[str]]) -> str:

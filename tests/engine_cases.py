@@ -91,7 +91,7 @@ CALLS = {
     "drift": lambda f: Log(f).drift("country", before="early", after="late"),
     "curve": lambda f: Log(f, gold="is_gold", score="score").curve("country"),
     "best threshold": lambda f: Log(f, gold="code", positive=7, score="score").best_threshold(),
-    "check": lambda f: Log(f).check("country", min=-1),
+    "check": lambda f: Log(f).check("country", metric="accuracy", min=0),
 }
 
 

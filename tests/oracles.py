@@ -13,6 +13,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 Table = Mapping[tuple[Hashable, Hashable], int]
 Row = tuple[Hashable, Hashable]
@@ -419,6 +420,19 @@ def of_positive(table: Table, label: Hashable) -> dict[str, float | None]:
         "phi_max": phi_max(tp, fn, fp, tn) if spread else None,
     }
     return {name: None if value is None else float(value) for name, value in found.items()}
+
+
+AT_0: Mapping[str, float | None] = {
+    **dict.fromkeys(("recall", "tpr", "fnr", "specificity", "tnr", "fpr")),
+    **dict.fromkeys(("fdr", "for"), 1.0),
+}
+"""What stands for 0/0, if it is not 0: nothing where gold rows are missing, all errors else."""
+
+
+def shown(name: str, value: float | None, **close: float) -> object:
+    """A score as an answer shows it: what `pytest.approx` accepts, or None."""
+    value = AT_0.get(name, 0.0) if value is None else value
+    return None if value is None else pytest.approx(value, **close)
 
 
 # Every score in decimals, and its derivative by the share of a pair: differences in 80 digits.

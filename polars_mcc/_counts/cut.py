@@ -14,7 +14,7 @@ from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one, roots
 from polars_mcc._log.described import Described, Meaning
 from polars_mcc._log.frames import Frame
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.labels import Labelled, common_dtype
+from polars_mcc._log.labels import Labelled, as_compared, common_dtype
 
 
 def cut(
@@ -102,6 +102,13 @@ def cut(
         *(columns.expr.alias(name) for name, columns in extras.items()),
         *weighed.sums,
     )
+    if role == "pred":
+        labels = {"gold": meaning.gold, **({} if apart is None else {"baseline": apart})}
+        sides = [(side, found.name, found.dtype) for side, found in labels.items()]
+        sides += [(PRED + name, name, dtype) for name, dtype in models.dtypes.items()]
+        frame = frame.with_columns(
+            as_compared(pl.col(side), name, dtype, label_dtype) for side, name, dtype in sides
+        )
     if first:
         frame = frame.rename({PRED + first: "baseline"})
     return SlicedLog(
@@ -209,15 +216,16 @@ def _dtypes(
 def _is_positive(meaning: Meaning) -> pl.Expr:
     """Whether the gold label of a row is positive."""
     gold = meaning.gold
+    label = as_compared(gold.expr, gold.name, gold.dtype, meaning.label_dtype)
     if meaning.positive is not None:
-        return gold.expr == meaning.positive
-    if gold.dtype != pl.Boolean:
+        return label == meaning.positive
+    if meaning.label_dtype != pl.Boolean:
         msg = (
             f"gold '{gold.name}' is {gold.dtype}: say which label is positive, as in positive="
             f"{1 if gold.dtype.is_numeric() else 'fraud'!r}, or make gold Boolean"
         )
         raise ValueError(msg)
-    return gold.expr
+    return label
 
 
 def _check_keys(keys: pl.Schema, answers: Sequence[str]) -> None:

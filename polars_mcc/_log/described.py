@@ -19,13 +19,12 @@ from polars_mcc._log.columns import (
     IntoColumns,
     MissingColumn,
     as_arguments,
-    as_expr,
     check_weight,
     one,
     several,
 )
 from polars_mcc._log.frames import Frame, FrameT, OtherFrame
-from polars_mcc._log.labels import as_label, dtype_of_labels, is_list
+from polars_mcc._log.labels import LabelsDiffer, as_label, dtype_of_labels, is_list
 from polars_mcc._log.likely import likely
 
 if TYPE_CHECKING:
@@ -85,9 +84,10 @@ class Described(Generic[FrameT]):
                 the rest. Columns of another engine are named, not computed.
             gold: The true label.
             pred: The predicted label. In Python, a list for several models. Labels may be
-                integers, floats, text, Booleans or dates, and gold and pred are of one kind. If a
-                row has several labels, both columns have lists. None: the column "pred", or none
-                if there is a score.
+                integers, floats, text, Booleans or dates, and gold and pred are of one kind. The
+                integers 0 and 1 may stand beside Booleans. NaN is missing, as null is. If a row has
+                several labels, both columns have lists. None: the column "pred", or none if there
+                is a score.
             score: The model's score for the positive class, a number. In Python, a list for several
                 models. A larger score means more positive. Only `curve` and `best_threshold` use
                 it.
@@ -104,7 +104,8 @@ class Described(Generic[FrameT]):
             nulls: What to do with a null label. "drop": the row is not scored, and is counted in
                 `n_null`. "label": null is a class of its own, so an abstention is an error.
             zero_division: The score of a slice with one gold class or one predicted class, where
-                R_K is 0/0: 0.0, NaN, or None for null.
+                R_K is 0/0: 0.0, NaN, or None for null. So are precision and F1 at 0/0; fdr and for
+                are 1 minus it. Rates of gold rows, such as "tpr" and "fpr", are null without them.
 
         Raises:
             polars.exceptions.ColumnNotFoundError: A named column is missing.
@@ -221,17 +222,6 @@ class Meaning:
         """The names of the columns with the true and the predicted labels."""
         return (self.gold.name, *(self.preds.names if self.preds else ()))
 
-    @property
-    def labels(self) -> list[pl.Expr]:
-        """The true and the predicted labels of a row: for each column, a list of labels."""
-        return [
-            (as_expr(column) if is_list(side.dtypes[name]) else pl.concat_list(as_expr(column)))
-            .cast(pl.List(self.label_dtype))
-            .alias("labels")
-            for side in filter(None, (self.gold, self.preds))
-            for name, column in side.each
-        ]
-
     def check_columns(self, columns: Columns | None, role: str) -> None:
         """Raise a TypeError if another engine would have to compute a Polars expression."""
         if columns is not None and not isinstance(self.source, Frame):
@@ -284,7 +274,15 @@ def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
     if weight is not None:
         check_weight(weight.name, weight.dtype)
     labelled = [*gold.dtypes.items(), *(preds.dtypes.items() if preds else ())]
-    labels = dtype_of_labels(labelled)
+    try:
+        labels = dtype_of_labels(labelled)
+    except LabelsDiffer as error:
+        sides = (found[role] for role in ("gold", "pred") if role in found)
+        given = {name: column for side in sides for name, column in side.each}
+        if isinstance(column := given[error.name], pl.Expr) and not column.meta.is_column():
+            error.code = "(...)"  # Polars does not show an expression as code.
+        error.engine = None if isinstance(source, Frame) else source.cast
+        raise
     for name, dtype in (scores.dtypes if scores else {}).items():
         if not dtype.is_numeric():
             msg = f"score must be a number, but '{name}' is {dtype}; cast it, or use it as pred"

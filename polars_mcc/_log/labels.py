@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import polars as pl
 
 from polars_mcc._log.choices import Nulls
+from polars_mcc._log.plan_errors import Failure, told, unless
 
 Labelled: TypeAlias = Sequence[tuple[str, pl.DataType]]
 """The name and dtype of each column of labels. Two columns may have the same name."""
 
 _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
+_MOST = 2**127 - 1  # the largest Int128
 
 
 def common_dtype(columns: Labelled) -> pl.DataType:
     """The dtype in which the labels of all `columns` are compared by value, or a SchemaError.
 
     Labels of one dtype are compared as they are. Integers of different widths are compared in a
-    wider integer, floats in Float64, text (String, Categorical, Enum) in String. A column of
-    dtype Null fits any other.
+    wider integer, floats in Float64, text (String, Categorical, Enum) in String. Integers beside
+    Booleans are compared as Booleans: they must be 0 or 1. A column of dtype Null fits any other.
     """
     for name, dtype in columns:
         if dtype.is_nested() or dtype.is_object():
@@ -35,19 +37,98 @@ def common_dtype(columns: Labelled) -> pl.DataType:
         return pl.Null()
     if len(dtypes) == 1:
         return dtypes[0]
-    if all(dtype.is_integer() for dtype in dtypes):
-        return pl.Int128() if any(dtype in _WIDE for dtype in dtypes) else pl.Int64()
+    if all(dtype.is_integer() or dtype == pl.Boolean for dtype in dtypes):
+        return _of_integers(dtypes)
     if all(dtype.is_float() for dtype in dtypes):
         return pl.Float64()
     if all(isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)) for dtype in dtypes):
         return pl.String()
-    found = ", ".join(f"'{name}' is {dtype}" for name, dtype in columns)
-    name = next(name for name, dtype in columns if dtype == dtypes[1])
-    msg = f"labels cannot be compared: {found}; cast one to the dtype of the other, as in "
-    # A cast to Boolean would turn every score except 0 into True.
-    is_score = dtypes[0] == pl.Boolean and dtypes[1].is_float()
-    msg += f"pl.col('{name}') >= 0.5" if is_score else f"pl.col('{name}').cast(pl.{dtypes[0]!r})"
-    raise pl.exceptions.SchemaError(msg)
+    raise LabelsDiffer(columns, dtypes[0], dtypes[1])
+
+
+class LabelsDiffer(pl.exceptions.SchemaError):
+    """Gold and predicted labels are of two kinds.
+
+    Attributes:
+        problem: The columns and their dtypes.
+        name, dtype: A column that can be cast, and its dtype.
+        other: The dtype to cast it to.
+        code: The column as code.
+        engine: Makes that code a cast in the words of another engine; None: of Polars.
+    """
+
+    def __init__(self, columns: Labelled, *dtypes: pl.DataType) -> None:
+        """Take the columns, and two dtypes of them that cannot be compared."""
+        super().__init__(columns, *dtypes)
+        found = ", ".join(f"'{name}' is {dtype}" for name, dtype in columns)
+        self.problem = f"labels cannot be compared: {found}"
+        other, self.dtype = sorted(dtypes, key=_is_cast_last)
+        if self.dtype == columns[0][1] and self.dtype.is_float():  # Gold is no score.
+            other, self.dtype = self.dtype, other
+        self.other = pl.String() if isinstance(other, (pl.Categorical, pl.Enum)) else other
+        self.name = next(name for name, dtype in columns if dtype == self.dtype)
+        self.code = f"pl.col({self.name!r})"
+        self.engine: Callable[[LabelsDiffer], str] | None = None
+
+    @property
+    def is_score(self) -> bool:
+        """Whether a column is probably a score: a cast to an integer would make it 0."""
+        return self.dtype.is_float() and (self.other.is_integer() or self.other == pl.Boolean)
+
+    def __str__(self) -> str:
+        """The message, with the code that casts the column."""
+        code = f"{self.code} >= 0.5" if self.is_score else f"{self.code}.cast(pl.{self.other!r})"
+        how = "cut the score at a threshold" if self.is_score else "cast one to the other's dtype"
+        return f"{self.problem}; {how}, as in {self.engine(self) if self.engine else code}"
+
+
+def _is_cast_last(dtype: pl.DataType) -> int:
+    """The order of two dtypes: text stays as it is, and a float may be a score."""
+    is_text = isinstance(dtype, (pl.String, pl.Categorical, pl.Enum))
+    return 0 if is_text else 2 if dtype.is_float() else 1
+
+
+def _of_integers(dtypes: Sequence[pl.DataType]) -> pl.DataType:
+    """The dtype in which integers and Booleans are compared."""
+    if pl.Boolean in dtypes:
+        return pl.Boolean()
+    if pl.UInt128 in dtypes and all(dtype.is_unsigned_integer() for dtype in dtypes):
+        return pl.UInt128()
+    return pl.Int128() if any(dtype in _WIDE for dtype in dtypes) else pl.Int64()
+
+
+def as_compared(label: pl.Expr, name: str, dtype: pl.DataType, common: pl.DataType) -> pl.Expr:
+    """The labels of a column, as they are compared with others: NaN is null.
+
+    Integers beside Booleans become Booleans; an integer other than 0 and 1 is an error on
+    `collect`. All other casts are left to the caller, who may cast counts instead of rows.
+    """
+    if isinstance(dtype, (pl.List, pl.Array)):
+        inner = dtype_in(dtype)
+        if not inner.is_float():
+            return label
+        return label.cast(pl.List(inner)).list.eval(pl.element().fill_nan(None))
+    if dtype.is_float():
+        return label.fill_nan(None)
+    if common == pl.Boolean and dtype.is_integer():
+        is_other = (label != 0) & (label != 1)
+        why = "but beside Booleans only 0 and 1 are labels; make it Boolean by a comparison"
+        return unless(label == 1, _failure(label, name, is_other, why))
+    if dtype == pl.UInt128 and common == pl.Int128:
+        is_other = label > _MOST
+        why = "too large beside integers that may be negative; make both text"
+        return unless(label.cast(common, strict=False), _failure(label, name, is_other, why))
+    return label
+
+
+def _failure(label: pl.Expr, name: str, is_other: pl.Expr, why: str) -> Failure:
+    shown = pl.when(is_other).then(label)
+    return Failure(is_other, told(f"'{name}' has the label ", shown, f", {why}"))
+
+
+def dtype_in(dtype: pl.List | pl.Array) -> pl.DataType:
+    """The dtype of the values in lists."""
+    return dtype.inner() if isinstance(dtype.inner, type) else dtype.inner
 
 
 def dtype_of_labels(columns: Labelled) -> pl.DataType:
@@ -59,8 +140,9 @@ def dtype_of_labels(columns: Labelled) -> pl.DataType:
 def as_labels(labels: Sequence[object], dtype: pl.DataType, *, null: bool) -> pl.Series:
     """The labels that a user listed as a Series of `dtype`. `null`: null is a label too."""
     missing = [None] if null and None not in labels else []
+    known = [_as_known(label, dtype) for label in labels]
     try:
-        listed = pl.Series("labels", [*labels, *missing], dtype=dtype, strict=True)
+        listed = pl.Series("labels", [*known, *missing], dtype=dtype, strict=True)
     except (TypeError, pl.exceptions.PolarsError) as error:
         msg = f"labels={list(labels)!r} do not have the dtype of the columns, {dtype}: {error}"
         raise pl.exceptions.SchemaError(msg) from error
@@ -73,11 +155,18 @@ def as_labels(labels: Sequence[object], dtype: pl.DataType, *, null: bool) -> pl
 def as_label(positive: object, dtype: pl.DataType) -> object:
     """The positive label as a value of `dtype`, or a SchemaError."""
     try:
-        [label] = pl.Series([positive], dtype=dtype, strict=True)
+        [label] = pl.Series([_as_known(positive, dtype)], dtype=dtype, strict=True)
     except (TypeError, pl.exceptions.PolarsError) as error:
         msg = f"positive={positive!r} does not have the dtype of the labels, {dtype}"
         raise pl.exceptions.SchemaError(msg) from error
     return label
+
+
+def _as_known(label: object, dtype: pl.DataType) -> object:
+    """0 and 1 as Booleans, and Booleans as 0 and 1, if the labels are."""
+    if dtype == pl.Boolean and isinstance(label, int) and label in {0, 1}:
+        return bool(label)
+    return int(label) if dtype.is_integer() and isinstance(label, bool) else label
 
 
 def label_names(labels: Iterable[object]) -> list[str]:
@@ -108,7 +197,7 @@ def _dtype_in_lists(columns: Labelled) -> pl.DataType:
                 f"pl.concat_list('{name}'), or neither"
             )
             raise pl.exceptions.SchemaError(msg)
-        inner.append((name, dtype.inner() if isinstance(dtype.inner, type) else dtype.inner))
+        inner.append((name, dtype_in(dtype)))
     labels = common_dtype(inner)
     if labels == pl.Boolean:
         names = " and ".join(repr(name) for name, _ in columns)

@@ -20,7 +20,7 @@ from polars_mcc._counts import identity
 from polars_mcc._counts.exact import Numbers, count_where, numbers, weight_failures
 from polars_mcc._log.choices import Nulls
 from polars_mcc._log.columns import check_weight
-from polars_mcc._log.labels import are_scored, as_labels, common_dtype
+from polars_mcc._log.labels import LabelsDiffer, are_scored, as_compared, as_labels, common_dtype
 from polars_mcc._log.plan_errors import Failure, told, unless
 from polars_mcc._scores.r_k import Sums, r_k
 
@@ -57,10 +57,14 @@ class Score:
         """Return the score as an expression that is named like pred."""
         (pred, pred_dtype), (gold, gold_dtype), *weights = inputs
         name = pred.meta.output_name()
-        dtype = common_dtype([(gold.meta.output_name(), gold_dtype), (name, pred_dtype)])
+        try:
+            dtype = common_dtype([(gold.meta.output_name(), gold_dtype), (name, pred_dtype)])
+        except LabelsDiffer as error:  # Polars makes an error again from its text alone.
+            raise pl.exceptions.SchemaError(str(error)) from None
         if dtype == pl.Null:  # Polars 2.0 cannot tell values of Null apart; all are null.
             dtype = pl.Boolean()
-        gold, pred = gold.cast(dtype), pred.cast(dtype)
+        gold = as_compared(gold, gold.meta.output_name(), gold_dtype, dtype).cast(dtype)
+        pred = as_compared(pred, name, pred_dtype, dtype).cast(dtype)
         scored = are_scored(gold, pred, self.nulls)
         weight = weight_name = None
         arithmetic = Numbers()

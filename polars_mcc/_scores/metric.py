@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import polars as pl
@@ -173,6 +173,36 @@ class OverPairs(Terms):
         return self.metric.pairs[name]
 
 
+def has_two_gold(terms: Terms) -> pl.Expr:
+    """Whether there are two gold classes; in lists, a label that some rows have and others lack."""
+    return terms.var_gold > 0
+
+
+def has_both(terms: Terms) -> pl.Expr:
+    """Whether the positive class and the rest are gold."""
+    return terms.positive("var_gold") > 0
+
+
+OF_GOLD = ({"tp", "fn"}, {"tn", "fp"})
+"""The counts that make up the gold rows of the positive class, and of the rest."""
+
+
+def has_rows(part: str, rest: str) -> Callable[[Terms], pl.Expr]:
+    """Whether the rate part / (part + rest) has the gold rows that it needs.
+
+    A rate of gold rows needs them. A rate of predicted rows needs them or predictions.
+    """
+    is_negative = "tn" in {part, rest}
+    is_of_gold = {part, rest} in OF_GOLD
+
+    def has(terms: Terms) -> pl.Expr:
+        gold, pred = terms.gold_positive, terms.pred_positive
+        gold, pred = (terms.s - gold, terms.s - pred) if is_negative else (gold, pred)
+        return gold > 0 if is_of_gold else (gold > 0) | (pred > 0)
+
+    return has
+
+
 @dataclass(frozen=True)
 class Metric:
     """A score of slices: its expression, what `metrics()` shows, and what intervals need."""
@@ -197,6 +227,9 @@ class Metric:
     classes_needed: Needed = "any"
     """The classes that a slice must have to be compared with another. A mean over the classes of a
     slice is another score without one of them."""
+    has_gold: Callable[[Terms], pl.Expr] | None = None
+    """Whether a slice has the gold rows that the metric needs; None: it needs none but scored rows.
+    """
     no_interval: str = ""
     """Why the metric has no interval and no test; "" if it has."""
     multilabel: bool = False  # whether it is defined for rows with lists of labels
@@ -207,6 +240,11 @@ class Metric:
         if self.is_of_positive:
             return "positive"
         return "pairs" if self.pairs else "classes"
+
+    @property
+    def is_of_two(self) -> bool:
+        """Whether the metric needs two gold classes, as MCC does."""
+        return self.has_gold in {has_two_gold, has_both}
 
     @property
     def needs_labels(self) -> bool:
@@ -224,6 +262,37 @@ class Metric:
     def pair_sums(self) -> dict[str, pl.Expr]:
         """The sums over pairs that the metric defines, by column name."""
         return {sum_name(self.name, name): sum_ for name, sum_ in self.pairs.items()}
+
+
+FACT = "polars_mcc:"
+"""Begins the names of facts, which no answer shows."""
+
+
+def fact(name: str, value: Callable[[Terms], pl.Expr]) -> Metric:
+    """A number about each slice, computed like a metric, that no answer shows."""
+    return Metric(
+        name,
+        lambda terms: value(terms).cast(pl.Float64),
+        "",
+        "",
+        None,
+        no_interval="it is no score",
+    )
+
+
+def defined(metric: Metric) -> Metric:
+    """The fact whether a metric is defined: 1, or 0 where it is 0/0.
+
+    It is null where the gold rows that the metric needs are missing: no model could change that.
+    """
+
+    def value(terms: Terms) -> pl.Expr:
+        score = metric.value(replace(terms, metric=metric, zero_division=None))
+        is_defined = score.cast(pl.Float64).is_finite().fill_null(value=False)
+        has_gold = is_defined if metric.has_gold is None else metric.has_gold(terms)
+        return pl.when(has_gold).then(is_defined.cast(pl.Float64))
+
+    return fact(f"{FACT}defined {metric.name}", value)
 
 
 def sum_name(metric: str, name: str) -> str:

@@ -5,32 +5,31 @@ To add a metric, add an entry here. No other code changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from operator import attrgetter
-from typing import Literal, TypeAlias
+from functools import partial
 
 import polars as pl
 
-from polars_mcc._scores.metric import Metric, Needed, Range, Terms
+from polars_mcc._scores.metric import Metric, Needed, Range, Terms, has_two_gold
+from polars_mcc._scores.rates import (
+    DAVENPORT,
+    FAWCETT,
+    KINK,
+    OF_POSITIVE,
+    RATIO,
+    RIJSBERGEN,
+    SIGNED,
+    Value,
+)
 
-_Value: TypeAlias = Callable[[Terms], pl.Expr]
-
-_RATIO = Range(0, 1)
-_SIGNED = Range(-1, 1)
-_COUNT = Range(0, Terms.n, "[0, s]")
 _FEWER_CLASSES = pl.min_horizontal(Terms.k_gold, Terms.k_pred).cast(pl.Float64)
 _ONE_CLASS = "one gold class, or one predicted class"
 
 _NEAR_0 = "near independence of gold and pred it is biased, and its error is not normal"
-_KINK = "{} changes at random between samples, so its error is not normal"
 
-_DAVENPORT = "Davenport and El-Sanhury 1991, Educational and Psychological Measurement 51"
 _GORODKIN = "Gorodkin 2004, Computational Biology and Chemistry 28"
 _POWERS = "Powers 2011, arXiv 2010.16061"
-_ALTMAN = "Altman and Bland 1994, BMJ 308 and 309"
-_FAWCETT = "Fawcett 2006, Pattern Recognition Letters 27"
-_RIJSBERGEN = "van Rijsbergen 1979, Information Retrieval"
 _TAMURA = "Tamura et al. 2025, arXiv 2503.06450"
 
 
@@ -114,7 +113,7 @@ def _least(terms: Terms) -> pl.Expr:
     return least if undefined is None else least.fill_null(undefined)
 
 
-def _averages(name: str, column: str, formula: str, micro: tuple[_Value, str]) -> list[Metric]:
+def _averages(name: str, column: str, formula: str, micro: tuple[Value, str]) -> list[Metric]:
     """The averages of precision, recall or F1: macro, micro and weighted."""
     value, total = micro
     undefined = f"each class where {formula} is 0/0"
@@ -124,7 +123,7 @@ def _averages(name: str, column: str, formula: str, micro: tuple[_Value, str]) -
     is_of_pred = name == "precision"
     of_macro: Needed = "all" if is_of_pred else "all gold"
     of_weighted: Needed = "all" if is_of_pred else "any"
-    kinds: list[tuple[str, _Value, str, str, Mapping[str, pl.Expr], Needed]] = [
+    kinds: list[tuple[str, Value, str, str, Mapping[str, pl.Expr], Needed]] = [
         ("macro", _mean, f"{mean} over classes that occur", undefined, _mean_of(name), of_macro),
         ("micro", value, f"{total}; with one label a row, the accuracy", "", {}, "any"),
         ("weighted", _mean, f"{mean}, weighted by t", undefined, weighted, of_weighted),
@@ -134,8 +133,8 @@ def _averages(name: str, column: str, formula: str, micro: tuple[_Value, str]) -
             f"{name}_{kind}",
             value,
             words,
-            _RIJSBERGEN,
-            _RATIO,
+            RIJSBERGEN,
+            RATIO,
             undefined,
             (
                 f"scikit-learn: {name}_score(average='{kind}')",
@@ -154,11 +153,12 @@ MCC = Metric(
     _mcc,
     "R_K = (cs - t·p) / √((s² - t·t)(s² - p·p))",
     _GORODKIN,
-    _SIGNED,
+    SIGNED,
     _ONE_CLASS,
     ("scikit-learn: matthews_corrcoef", "PyCM: Overall_MCC"),
     classes_needed="two gold",
     multilabel=True,
+    has_gold=has_two_gold,
 )
 
 _OF_CLASSES = [
@@ -167,8 +167,8 @@ _OF_CLASSES = [
         "accuracy",
         lambda terms: terms.ratio(terms.c, terms.s),
         "c / s",
-        _FAWCETT,
-        _RATIO,
+        FAWCETT,
+        RATIO,
         "",
         ("scikit-learn: accuracy_score", "PyCM: Overall_ACC"),
     ),
@@ -177,7 +177,7 @@ _OF_CLASSES = [
         lambda terms: terms["mean"],
         "the mean of c/t over gold classes",
         "Brodersen et al. 2010, ICPR",
-        _RATIO,
+        RATIO,
         "",
         ("scikit-learn: balanced_accuracy_score",),
         classes={"mean": pl.col("recall").filter(pl.col("support") > 0).mean()},
@@ -196,7 +196,7 @@ _OF_CLASSES = [
         lambda terms: terms.ratio(terms.covariance, terms.apart),
         "(cs - t·p) / (s² - t·p)",
         "Cohen 1960, Educational and Psychological Measurement 20",
-        _SIGNED,
+        SIGNED,
         "only one class occurs",
         ("scikit-learn: cohen_kappa_score", "PyCM: Kappa"),
         classes_needed="two gold",
@@ -206,7 +206,7 @@ _OF_CLASSES = [
         lambda terms: terms.ratio(terms.covariance, terms.var_gold),
         "(cs - t·p) / (s² - t·t); for two classes TPR + TNR - 1; the slope of pred on gold",
         f"{_POWERS}, for two classes; the pooled covariance as in R_K",
-        _SIGNED,
+        SIGNED,
         "one gold class",
         ("PyCM: BM (two classes)",),
         multilabel=True,
@@ -217,7 +217,7 @@ _OF_CLASSES = [
         lambda terms: terms.ratio(terms.covariance, terms.var_pred),
         "(cs - t·p) / (s² - p·p); for two classes PPV + NPV - 1; the slope of gold on pred",
         f"{_POWERS}, for two classes; the pooled covariance as in R_K",
-        _SIGNED,
+        SIGNED,
         "one predicted class",
         ("PyCM: MK (two classes)",),
         multilabel=True,
@@ -228,7 +228,7 @@ _OF_CLASSES = [
         _mean,
         "the mean of the one-vs-rest MCC of each class",
         _TAMURA,
-        _SIGNED,
+        SIGNED,
         "each class that is gold in all rows or in none, or predicted in all or in none",
         classes=_mean_of("mcc"),
         multilabel=True,
@@ -251,19 +251,19 @@ _OF_CLASSES = [
         _least,
         "the least one-vs-rest MCC of any class",
         "shows a class that fails; cf. Stoica and Babu 2024, arXiv 2305.05974",
-        _SIGNED,
+        SIGNED,
         "each class that is gold in all rows or in none, or predicted in all or in none",
         classes={"least": pl.col("mcc").min()},
         multilabel=True,
         classes_needed="all gold",
-        no_interval=_KINK.format("the worst class"),
+        no_interval=KINK.format("the worst class"),
     ),
     Metric(
         "mcc_normalized",
         lambda terms: (_mcc(terms) + 1) / 2,
         "(R_K + 1) / 2",
         "Chicco and Jurman 2023, BioData Mining 16",
-        _RATIO,
+        RATIO,
         "R_K is 0/0",
         classes_needed="two gold",
         multilabel=True,
@@ -272,11 +272,11 @@ _OF_CLASSES = [
         "mcc_max",
         _mcc_max,
         "(s Σmin(t, p) - t·p) / √((s² - t·t)(s² - p·p)), exact: the largest R_K for the marginals",
-        f"{_DAVENPORT}, for two classes; for K classes, derived in the code",
-        _RATIO,
+        f"{DAVENPORT}, for two classes; for K classes, derived in the code",
+        RATIO,
         _ONE_CLASS,
         multilabel=True,
-        no_interval=_KINK.format("the side that limits a class"),
+        no_interval=KINK.format("the side that limits a class"),
     ),
     Metric(
         "mcc_min",
@@ -286,17 +286,17 @@ _OF_CLASSES = [
         "derived in the code, and checked by enumeration",
         Range(-1, 0),
         "one gold class",
-        no_interval=_KINK.format("the order of the classes by size"),
+        no_interval=KINK.format("the order of the classes by size"),
     ),
     Metric(
         "phi_over_max",
         lambda terms: terms.ratio(terms.covariance, terms.most),
         "R_K / mcc_max: (cs - t·p) / (s Σmin(t, p) - t·p)",
-        f"{_DAVENPORT}, for two classes",
+        f"{DAVENPORT}, for two classes",
         Range(pl.lit(-1.0), 1, "up to 1"),  # no number, as some marginals allow less
         f"{_ONE_CLASS}, or no class is both gold and predicted",
         multilabel=True,
-        no_interval=_KINK.format("the side that limits a class"),
+        no_interval=KINK.format("the side that limits a class"),
     ),
 ]
 
@@ -318,7 +318,7 @@ _OF_PAIRS = [
         "√(χ² / s / (m - 1)), m the number of gold or of predicted classes, whichever is smaller; "
         "the root mean square of the canonical correlations of gold and pred",
         "Cramér 1946, Mathematical Methods of Statistics",
-        _RATIO,
+        RATIO,
         _ONE_CLASS,
         ("SciPy: association(method='cramer')", "PyCM: V"),
         pairs=_CHI2,
@@ -337,98 +337,13 @@ _OF_PAIRS = [
     ),
 ]
 
-
-def _count(name: str, words: str) -> Metric:
-    peers = (f"PyCM: {name.upper()}",)
-    value: _Value = attrgetter(name)
-    return Metric(name, value, words, _FAWCETT, _COUNT, "", peers, is_count=True)
-
-
-def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: str) -> Metric:
-    """The rate part / (part + rest) of two counts."""
-    undefined = f"{formula.split(' / ')[1].strip('()')} = 0"
-    of_both = attrgetter(part, rest)
-
-    def value(terms: Terms) -> pl.Expr:
-        one, other = of_both(terms)
-        return terms.ratio(one, one + other)
-
-    given: Literal["gold", "pred"] = "gold" if {part, rest} in _OF_GOLD else "pred"
-    return Metric(name, value, formula, source, _RATIO, undefined, peers, given=given)
-
-
-_OF_GOLD = ({"tp", "fn"}, {"tn", "fp"})
-"""The counts that make up the gold rows of a class."""
-
-_PRECISION, _RECALL = "scikit-learn: precision_score", "scikit-learn: recall_score"
-
-_OF_POSITIVE = [
-    _count("tp", "gold and predicted positive"),
-    _count("fp", "predicted positive, and gold negative"),
-    _count("fn", "predicted negative, and gold positive"),
-    _count("tn", "gold and predicted negative"),
-    Metric(
-        "prevalence",
-        lambda terms: terms.ratio(terms.gold_positive, terms.s),
-        "(tp + fn) / s",
-        _ALTMAN,
-        _RATIO,
-        "",
-        ("PyCM: PRE",),
-    ),
-    _rate("precision", "tp", "fp", "tp / (tp + fp)", _FAWCETT, _PRECISION, "PyCM: PPV"),
-    _rate("recall", "tp", "fn", "tp / (tp + fn)", _FAWCETT, _RECALL, "PyCM: TPR"),
-    _rate("specificity", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
-    Metric(
-        "f1",
-        lambda terms: terms.ratio(2 * terms.tp, 2 * terms.tp + terms.fp + terms.fn),
-        "2tp / (2tp + fp + fn)",
-        _RIJSBERGEN,
-        _RATIO,
-        "tp + fp + fn = 0",
-        ("scikit-learn: f1_score", "PyCM: F1"),
-    ),
-    _rate("ppv", "tp", "fp", "tp / (tp + fp)", _ALTMAN, "PyCM: PPV"),
-    _rate("npv", "tn", "fn", "tn / (tn + fn)", _ALTMAN, "PyCM: NPV"),
-    _rate("tpr", "tp", "fn", "tp / (tp + fn)", _FAWCETT, "PyCM: TPR"),
-    _rate("tnr", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
-    _rate("fdr", "fp", "tp", "fp / (tp + fp)", "1 - ppv", "PyCM: FDR"),
-    _rate("fnr", "fn", "tp", "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
-    _rate("fpr", "fp", "tn", "fp / (tn + fp)", _FAWCETT, "PyCM: FPR"),
-    _rate("for", "fn", "tn", "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
-    Metric(
-        "phi",
-        lambda terms: terms.correlation(*map(terms.positive, ("cov", "var_gold", "var_pred"))),
-        "(tp·tn - fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
-        "Matthews 1975, Biochimica et Biophysica Acta 405",
-        _SIGNED,
-        "the positive class is gold in all rows or in none, or predicted in all or in none",
-        ("scikit-learn: matthews_corrcoef", "PyCM: MCC"),
-    ),
-    Metric(
-        "phi_max",
-        lambda terms: terms.correlation(*map(terms.positive, ("most", "var_gold", "var_pred"))),
-        "the largest φ for these marginals: T = tp + fn and P = tp + fp, and the numerator of φ is "
-        "min(T, P)s - T·P",
-        _DAVENPORT,
-        _RATIO,
-        "where φ is 0/0",
-        no_interval=_KINK.format("the side that limits a class"),
-    ),
-]
-
-_ERRORS = {"fp", "fn", "fdr", "fnr", "fpr", "for"}
+_of_two = partial(replace, has_gold=has_two_gold)
 
 METRICS = (
-    *_OF_CLASSES,
-    *_OF_PAIRS,
     *(
-        replace(
-            metric,
-            is_of_positive=True,
-            multilabel=True,
-            less_is_better=metric.name in _ERRORS,
-        )
-        for metric in _OF_POSITIVE
+        # One gold class is enough for accuracy and for means over classes.
+        one if "accuracy" in one.name or one.source == RIJSBERGEN else _of_two(one)
+        for one in (*_OF_CLASSES, *_OF_PAIRS)
     ),
+    *OF_POSITIVE,
 )

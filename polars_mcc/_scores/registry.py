@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
+from polars_mcc._log.columns import did_you_mean
 from polars_mcc._scores.metric import CLASS_DTYPES, CLASS_RANGES, PAIR_DTYPES, Metric, Range
 from polars_mcc._scores.metrics import METRICS
 
@@ -39,7 +40,8 @@ def metrics() -> pl.DataFrame:
         A row per metric, in the order of the registry. `multilabel` is Boolean, all others String.
 
         - `metric`: the name; `formula`; `source`; `range`;
-        - `undefined`: where the metric is 0/0, so that `zero_division` takes its place;
+        - `undefined`: where the metric is 0/0. `zero_division` takes its place, but rates without
+          their gold rows, such as "tpr", are null, and "fdr" and "for" are 1 - `zero_division`;
         - `from`: the counts that the metric needs: "classes"; "pairs", which are more rows; or
           "positive", the counts of the positive class and of the rest;
         - `no_interval`: why the metric has no interval and no test; "" if it has;
@@ -110,7 +112,11 @@ def register_metric(
         (3, 0.5, 0.5, 0)
     """
     if name in _BUILT_IN | _RESERVED:
-        msg = f"'{name}' is a built-in metric or a column of answers; use another name"
+        built_in = f", or the built-in metric, as in metrics='{name}'" if name in _BUILT_IN else ""
+        msg = (
+            f"'{name}' is a built-in metric or a column of answers; use another name, such as "
+            f"'my_{name}'{built_in}"
+        )
         raise ValueError(msg)
     if range is not None and not (
         len(range) == 2 and all(map(math.isfinite, range)) and range[0] < range[1]
@@ -144,7 +150,8 @@ def chosen(metrics: IntoMetrics) -> list[Metric]:
         if names.count(name) > 1 or name in _RESERVED:
             msg = (
                 f"metrics would make two columns named '{name}', or answers use this name for "
-                "another column; rename an expression with .alias(...)"
+                f"another column: name a metric once, or rename an expression, as in "
+                f".alias('my_{name}')"
             )
             raise ValueError(msg)
     return found
@@ -157,6 +164,17 @@ def one(metric: IntoMetric) -> Metric:
         raise TypeError(msg)
     [found] = chosen(metric)
     return found
+
+
+def built_in() -> Sequence[Metric]:
+    """The metrics of the package."""
+    return METRICS
+
+
+def needs_two_classes(options: Mapping[str, Any]) -> bool:
+    """Whether a verb with these options computes a metric that needs two gold classes."""
+    metrics = [options[name] for name in ("metrics", "metric") if name in options]
+    return any(metric.is_of_two for one in metrics for metric in chosen(one))
 
 
 def tested(metric: IntoMetric) -> Metric:
@@ -191,10 +209,7 @@ def check_multilabel(metrics: Iterable[Metric]) -> None:
 
 def _named(name: str) -> Metric:
     if name not in _REGISTRY:
-        import difflib  # noqa: PLC0415 - for an error alone
-
-        near = difflib.get_close_matches(name, _REGISTRY, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else "."
+        hint = did_you_mean(name, _REGISTRY)
         msg = f"no metric '{name}'{hint} The metrics are {', '.join(map(repr, _REGISTRY))}."
         raise ValueError(msg)
     return _REGISTRY[name]
@@ -211,8 +226,9 @@ def _of_expression(name: str | None, expression: pl.Expr) -> Metric:
     is_of_pairs = bool(named & {"gold", "pred"})
     of_classes, of_pairs = ("label", *CLASS_DTYPES), ("gold", "pred", *PAIR_DTYPES)
     for column in sorted(named - {*(of_pairs if is_of_pairs else of_classes)}):
+        built_in = f"; for the metric of this name, pass '{column}'" if column in _REGISTRY else ""
         msg = (
-            f"no column '{column}' for a metric; use columns of classes(), "
+            f"no column '{column}' for a metric{built_in}; use columns of classes(), "
             f"{', '.join(map(repr, of_classes))}; or of pairs, {', '.join(map(repr, of_pairs))}"
         )
         raise pl.exceptions.ColumnNotFoundError(msg)
@@ -252,7 +268,7 @@ def is_positive(
             hint = f"; for all classes, use '{of_all}'" if of_all in _REGISTRY else ""
             msg = (
                 f"metric '{name}' scores one class against the rest: say which label is positive, "
-                f"as in frame.mcc(positive='fraud'); the labels are {labels}{hint}"
+                f"as in log(positive='fraud'); the labels are {labels}{hint}"
             )
             raise NoPositiveError(msg)
         positive = pl.lit(value=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -13,11 +14,12 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.remarks import PredictionLogWarning, Sides, key_is_gold, labels_of, remarks
 from polars_mcc._log import defaults
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import known_labels
-from polars_mcc._scores.registry import NoPositiveError
+from polars_mcc._scores.registry import NoPositiveError, needs_two_classes
 from polars_mcc._shell import inputs
 from polars_mcc._shell.kinds import STORE
 from polars_mcc._shell.options import NONE, Option, options_of
@@ -26,7 +28,6 @@ from polars_mcc._show.progress import Bar, collect
 from polars_mcc._store.kept import opened
 from polars_mcc._store.places import Options
 from polars_mcc._store.rows import as_described
-from polars_mcc._verbs.check import labels_of
 from polars_mcc.prediction_log import PredictionLog
 
 
@@ -159,25 +160,20 @@ class Asked:
     def answer(self, rows: pl.LazyFrame) -> Any:  # noqa: ANN401 - of any verb
         """The answer of the verb for these rows of the log."""
         try:
-            return self.verb(self.log.with_frame(rows), *self.keys, **self.options)
+            with warnings.catch_warnings():  # `told_of_labels` says it in other words.
+                warnings.simplefilter("ignore", PredictionLogWarning)
+                return self.verb(self.log.with_frame(rows), *self.keys, **self.options)
         except NoPositiveError as error:
-            labels = labels_of(self.log.meaning, rows)
+            labels = labels_of(Sides.of(self.log.with_frame(rows)))
             msg = f"{error}. This log has the labels {labels}" if labels else str(error)
             raise NoPositiveError(msg) from None
 
-    def told_of_positive(self) -> Iterator[str]:
-        """A sentence if no row has the positive label that was typed: its metrics are 0/0.
-
-        The rows are read up to the first that has it.
-        """
-        text, meaning = self.typed.get("positive"), self.log.meaning
-        if text is None:
-            return
-        has = pl.any_horizontal(one.list.contains(meaning.positive) for one in meaning.labels)
-        if self.rows.filter(has).head(1).select(pl.len()).collect().item() == 0:
-            labels = labels_of(meaning, self.rows)
-            told = f"; the labels are {labels}" if labels else ""
-            yield f"no row has the positive label '{text}'{told}"
+    def told_of_labels(self) -> Iterator[str]:
+        """Sentences on a log whose scores are all 0 or 0/0; `check` has refused it already."""
+        if self.verb is not PredictionLog.check:
+            needs_two = needs_two_classes(self.options)
+            yield from key_is_gold(self.log, self.keys) if needs_two else ()
+            yield from remarks(Sides.of(self.log), of_two_classes=needs_two)
 
     def told_of_texts(self, answer: pl.DataFrame) -> Iterator[str]:
         """Sentences on keys of text with too many values: ids, and times of a CSV file.

@@ -30,7 +30,7 @@ from polars_mcc._shell.keep import kept
 from polars_mcc._shell.keeping import STATUSES, Status
 from polars_mcc._shell.options import Option, docstring_of, examples_of, options_of
 from polars_mcc._shell.spoken import as_help, in_shell
-from polars_mcc._shell.terminal import details, say, show, table, visible_lines
+from polars_mcc._shell.terminal import details, open_streams, say, show, table, visible_lines
 from polars_mcc._show.progress import Bar
 from polars_mcc._store.places import is_url
 from polars_mcc._verbs.check import CheckError
@@ -110,6 +110,7 @@ app = App(
     help_format="markdown",
     version=lambda: f"polars-mcc {__version__} on polars {pl.__version__}",
     default_parameter=Parameter(negative=(), negative_iterable=()),
+    suppress_keyboard_interrupt=False,  # `polars_mcc.__main__` says it.
 )
 app.register_install_completion_command()
 
@@ -120,6 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Raises:
         SystemExit: Always. The code is 1 if a check fails, and 2 after an error.
     """
+    open_streams()
     try:
         app(arguments, print_error=False, exit_on_error=False)
     except cyclopts.CycloptsError as error:
@@ -429,10 +431,10 @@ def _print(
 
 
 def _say_of(asked: Asked) -> None:
-    """Say which files were not read, and whether no row has the positive label."""
+    """Say which files were not read, and what makes every score 0 or 0/0."""
     _say_what_is_not_read(asked.found)
-    for sentence in asked.told_of_positive():
-        say(sentence)
+    for sentence in asked.told_of_labels():
+        say(in_shell(sentence, typed=asked.texts))
 
 
 def _say_what_is_not_read(found: inputs.Logs) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import polars as pl
 
 from polars_mcc._counts.classes import classes, of_pairs
@@ -19,6 +22,7 @@ from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._scores import registry
 from polars_mcc._scores.measure import measure
+from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetrics
 
 
@@ -75,8 +79,8 @@ def by(
         - `n_clusters` (Int64), if the log has clusters and `ci` is given: the number of clusters;
         - `mcc` (Float64), between -1 and 1, null where `n` is 0; or else the metrics, in the order
           given (Float64; counts such as `tp` have the dtype of `n`);
-        - with `ci`, after each metric, its standard error and interval: `mcc_se`, `mcc_low`,
-          `mcc_high` (Float64);
+        - with `ci`, after each metric, its interval and standard error: `mcc_low`, `mcc_high`,
+          `mcc_se` (Float64);
         - `n_null` (dtype of `n`): the rows not scored, because a label or weight is null.
 
     Intervals:
@@ -165,7 +169,7 @@ def by(
         └─────────┴─────┴─────────┴────────┘
         >>> counts = pl.DataFrame({"gold": [1, 1, 0, 0], "pred": [1, 0, 1, 0], "n": [40, 9, 5, 46]})
         >>> counts.mcc(weight="n").by(ci=0.95).columns
-        ['n', 'mcc', 'mcc_se', 'mcc_low', 'mcc_high', 'n_null']
+        ['n', 'mcc', 'mcc_low', 'mcc_high', 'mcc_se', 'n_null']
 
     Command line:
         polars-mcc by logs/ --by country --by device --ci 0.95 --filter "day > DATE '2026-03-01'"
@@ -180,25 +184,35 @@ def by(
     sliced = cut(log, keys, answers=answers, lists=ci is None, cluster=ci is not None, long=long)
     if sliced.is_multilabel:
         registry.check_multilabel(asked)
-    positive = registry.checked(asked, log.meaning.positive, sliced.label_dtype)
-    if ci is not None and isinstance(method, Bootstrap):
+    if isinstance(method, Bootstrap) and ci is not None:
+        positive = registry.checked(asked, log.meaning.positive, sliced.label_dtype)
         _check_resampling(log, sliced)
         resampling = Asked(ci, metrics=asked, positive=positive)
         from polars_mcc._inference import bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
 
         return log.in_kind(sliced.answer(bootstrap.resampled(sliced, resampling, method).lazy()))
+    assert not isinstance(method, Resampling)  # noqa: S101 - for the type checker
+    return log.in_kind(sliced.answer(scores(log, sliced, asked, ci, method)))
+
+
+def scores(
+    log: Described[Any],
+    sliced: SlicedLog,
+    asked: Sequence[Metric],
+    ci: float | None,
+    method: Method = defaults.METHOD,
+) -> pl.LazyFrame:
+    """The metrics of each slice, with intervals if `ci` is given."""
+    positive = registry.checked(asked, log.meaning.positive, sliced.label_dtype)
     if not any(metric.needs_labels for metric in asked):
         sliced = unnamed(sliced)
-    if ci is None and any(metric.pairs for metric in asked):
-        cells = pairs(sliced).cache()  # The plan uses them twice.
-        slices = measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
-    elif ci is None:
-        slices = measure(sliced, classes(sliced), asked, positive=positive)
-    else:
-        assert not isinstance(method, Resampling)  # noqa: S101 - for the type checker
+    if ci is not None:
         found = estimate(sliced, pairs(sliced), Asked(ci, method, asked, positive))
-        slices = within_range(found.scores, ranges_of(asked))
-    return log.in_kind(sliced.answer(slices))
+        return within_range(found.scores, ranges_of(asked))
+    if not any(metric.pairs for metric in asked):
+        return measure(sliced, classes(sliced), asked, positive=positive)
+    cells = pairs(sliced).cache()  # The plan uses them twice.
+    return measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
 
 
 def _check_resampling(log: Described[FrameT], sliced: SlicedLog) -> None:

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.exact import Floats
 from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.remarks import Sides, key_is_gold, never_met, no_positive, one_class
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
-from polars_mcc._inference.asked import Asked
-from polars_mcc._inference.intervals import ranges_of
+from polars_mcc._inference.asked import Asked, columns_of
 from polars_mcc._inference.periods import PERIODS, changes, columns_for, columns_in_answer
 from polars_mcc._log import defaults
-from polars_mcc._log.choices import check_at_least, check_level, check_number
-from polars_mcc._log.columns import MissingColumn, quoted
-from polars_mcc._log.described import Described, Meaning
-from polars_mcc._log.frames import Frame, OtherFrame
+from polars_mcc._log.choices import check_at_least, check_level
+from polars_mcc._log.columns import MissingColumn
+from polars_mcc._log.described import Described
+from polars_mcc._log.frames import OtherFrame
 from polars_mcc._log.keys import IntoKey, check_plain
-from polars_mcc._log.labels import common_dtype
+from polars_mcc._log.labels import as_compared, common_dtype
 from polars_mcc._scores import registry
-from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.metric import FACT, Metric, Terms, defined, fact
 from polars_mcc._scores.registry import IntoMetric
-from polars_mcc._verbs.by import by
+from polars_mcc._verbs.bars import Bar, Thresholds, bars_of, with_own_bars
+from polars_mcc._verbs.by import scores
 
 _FAILED, _VERDICT = "failed", "verdict"
-_POSITIVE = ("tp", "fp", "fn")
+_HITS, _POSITIVE, _SMALL = f"{FACT}hits", f"{FACT}positive", f"{FACT}small"
 _VERDICTS = pl.Enum(["fails", "passes", "not judged"])
 _SHOWN = 20  # slices that a message shows, at most
-_LABELS = 10  # labels that a message shows, at most
-
-
-Bar: TypeAlias = float | Mapping[str, float] | pl.DataFrame
-"""A threshold for one metric, thresholds by metric, or a DataFrame with one per slice."""
 
 
 class CheckError(AssertionError):
@@ -62,8 +58,8 @@ class CheckError(AssertionError):
 def check(
     log: Described[Any],
     *keys: IntoKey,
-    min: Bar | None = None,  # noqa: A002 - as a user says it
-    max: Bar | None = None,  # noqa: A002 - likewise
+    min: Thresholds | None = None,  # noqa: A002 - as a user says it
+    max: Thresholds | None = None,  # noqa: A002 - likewise
     metric: IntoMetric = defaults.METRIC,
     no_worse_than: pl.DataFrame | pl.LazyFrame | OtherFrame | None = None,
     min_n: int = defaults.CHECKED_N,
@@ -134,7 +130,7 @@ def check(
         polars-mcc check logs/ --by country --min mcc=0.5 --min recall_macro=0.6 --max fnr=0.1
     """
     chosen = registry.one(metric) if no_worse_than is None else registry.tested(metric)
-    bars = [*_bars(metric, "min", min), *_bars(metric, "max", max)]
+    bars = [*bars_of(metric, "min", min), *bars_of(metric, "max", max)]
     if bool(bars) == (no_worse_than is not None):
         msg = (
             "check needs either min or max, such as min=0.6, or no_worse_than=, the counts of a "
@@ -146,182 +142,145 @@ def check(
         check_level(ci)
         registry.check_sure(bar.metric for bar in bars)
     if no_worse_than is None:
-        of_bars = {bar.metric.name: bar.asked for bar in bars}
-        sliced = cut(log, keys, answers=[*of_bars, _FAILED, _VERDICT])
-        found, sizes = by(log, *keys, metrics=[*of_bars.values()], ci=ci).lazy(), ["n"]
-        found = _with_own_bars(found, bars, [*sliced.names.values()])
+        found, sizes = _scored(log, keys, bars, ci), ["n"]
     else:
         level = defaults.LEVEL if ci is None else ci
         found = _compared(log, keys, no_worse_than, level, chosen)
+        bars = [Bar(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")]
         sizes = ["n_before", "n_after"]
-        bars = [_Bar(chosen, metric, "max" if chosen.less_is_better else "min", 0.0, "diff")]
     is_sized = pl.all_horizontal(pl.col(size) >= min_n for size in sizes).fill_null(value=False)
-    has_score = pl.any_horizontal(bar.has_score for bar in bars)
+    judges = {f"{FACT}judges {at}": is_sized & bar.can_judge for at, bar in enumerate(bars)}
     fails = {
-        f"fails {place}": bar.fails(ci) & bar.has_score & is_sized for place, bar in enumerate(bars)
+        f"{FACT}fails {at}": pl.col(judge) & bar.fails(ci)
+        for at, (judge, bar) in enumerate(zip(judges, bars, strict=True))
     }
     names = [
         pl.when(name).then(pl.lit(bar.metric.name)) for name, bar in zip(fails, bars, strict=True)
     ]
     verdict = (
-        pl.when(~(is_sized & has_score))
+        pl.when(~pl.any_horizontal(*judges))
         .then(pl.lit("not judged"))
         .when(pl.any_horizontal(*fails))
         .then(pl.lit("fails"))
         .otherwise(pl.lit("passes"))
     )
-    judged = (
-        found.with_columns(**fails)
+    marked = (
+        found.with_columns(**judges, **{_SMALL: ~is_sized})
+        .with_columns(**fails)
         .with_columns(
             pl.concat_str(names, separator=", ", ignore_nulls=True).alias(_FAILED),
             verdict.cast(_VERDICTS).alias(_VERDICT),
         )
         .collect()
     )
-    if no_worse_than is None:
-        rates = [bar.value for bar in bars if bar.metric.is_of_positive]
-        _check_positive(log, judged.select(pl.col(rates).cast(pl.Float64)))
-    counted = {bar.words: judged[name].sum() for name, bar in zip(fails, bars, strict=True)}
-    failing = {words: times for words, times in counted.items() if times}
+    _check_labels(log, marked)
+    judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
+    failing = {
+        bar.words(is_0=marked.select((pl.col(name) & bar.is_0).any()).item()): marked[name].sum()
+        for name, bar in zip(fails, bars, strict=True)
+        if marked[name].any()
+    }
+    none = (
+        bar.metric.name for bar, name in zip(bars, judges, strict=True) if not marked[name].any()
+    )
+    unjudged = [*dict.fromkeys(none)]
+    if not failing and not unjudged:
+        return judged
     what = ", ".join(
         words if len(bars) == 1 else f"{words} ({times})" for words, times in failing.items()
     )
     what += "" if ci is None else f", significantly (ci={ci})"
+    why = _left_out(judged, marked.filter(_SMALL).height, min_n)
+    why += _why(log, keys, bars) if unjudged else ""
     hidden = [_VERDICT] if len(bars) > 1 else [_FAILED, _VERDICT]
-    return _passed(judged.drop(*fails), what, min_n, hidden)
+    raise CheckError(_message(judged, what, unjudged, why, hidden), judged)
 
 
-@dataclass(frozen=True)
-class _Bar:
-    """The least or the largest value that a slice may have, for one metric."""
-
-    metric: Metric
-    asked: IntoMetric
-    side: Literal["min", "max"]
-    at: float | pl.DataFrame
-    value: str  # the column that is compared with the threshold
-
-    @property
-    def has_score(self) -> pl.Expr:
-        """Whether a slice has the score, and a threshold."""
-        value = pl.col(self.value)
-        return value.is_not_null() & value.is_not_nan() & self._at.is_not_null()
-
-    @property
-    def _at(self) -> pl.Expr:
-        return pl.col(self.side) if isinstance(self.at, pl.DataFrame) else pl.lit(self.at)
-
-    def fails(self, ci: float | None) -> pl.Expr:
-        """Whether the score, or with a level the whole interval, is on the wrong side."""
-        end = {"min": "high", "max": "low"}[self.side]
-        value = pl.col(self.value) if ci is None else pl.coalesce(f"{self.value}_{end}", self.value)
-        return value < self._at if self.side == "min" else value > self._at
-
-    @property
-    def words(self) -> str:
-        """The text of a failure, for the message."""
-        wrong = {"min": "below", "max": "above"}[self.side]
-        if self.value == "diff":
-            return f"{self.metric.name} {wrong} the baseline"
-        at = f"its {self.side}" if isinstance(self.at, pl.DataFrame) else self.at
-        return f"{self.metric.name} {wrong} {at}"
+def _message(
+    judged: pl.DataFrame, what: str, unjudged: Sequence[str], more: str, hidden: list[str]
+) -> str:
+    """What fails, and what could not be judged, with a table of the slices that fail."""
+    fails, _, left_out = (judged.filter(pl.col(_VERDICT) == name) for name in _VERDICTS.categories)
+    number = judged.height - left_out.height
+    told = []
+    if fails.height:
+        told.append(
+            f"{fails.height} of {number} slices {'fails' if fails.height == 1 else 'fail'}: {what}"
+        )
+    if not number:
+        told.append("there is no slice to judge")
+    elif unjudged:
+        told.append(f"no slice can be judged by {', '.join(unjudged)}")
+    table = "" if fails.is_empty() else f"\n{_table(fails.drop(hidden))}"
+    return f"{'; '.join(told)}{more}{table}"
 
 
-def _bars(asked: IntoMetric, side: Literal["min", "max"], given: Bar | None) -> list[_Bar]:
-    """The thresholds that a user gives."""
-    if given is None:
-        return []
-    of_metrics = [*given.items()] if isinstance(given, Mapping) else [(asked, given)]
-    bars = [
-        _Bar(metric, name, side, at, metric.name)
-        for name, at in of_metrics
-        for metric in registry.chosen(name)
-    ]
-    for bar in bars:
-        if not isinstance(bar.at, pl.DataFrame) or isinstance(given, Mapping):
-            check_number(side, bar.at)  # type: ignore[arg-type]
-            _check_range(bar)
-        elif not bar.at.schema.get(side, pl.String()).is_numeric():
-            msg = f"{side} is a frame without a numeric column '{side}'; it has {bar.at.schema}"
-            raise ValueError(msg)
-        if side == "min" and bar.metric.less_is_better:
-            msg = f"for '{bar.metric.name}' less is better: pass a maximum, as in max={bar.at!r}"
-            raise ValueError(msg)
-    return bars
+def _left_out(judged: pl.DataFrame, small: int, min_n: int) -> str:
+    """How many slices are not judged, and why."""
+    number = judged.filter(pl.col(_VERDICT) == "not judged").height
+    if not number:
+        return ""
+    why = {
+        f"fewer than {min_n} rows": small,
+        "no score, or not the gold labels that it needs": number - small,
+    }
+    told = {words: times for words, times in why.items() if times}
+    each = ", ".join(
+        f"{words} ({times})" if len(told) > 1 else words for words, times in told.items()
+    )
+    return f" ({number} not judged: {each})"
 
 
-def _check_positive(log: Described[Any], rates: pl.DataFrame) -> None:
-    """Raise a ValueError if no row has the positive label: its rates are 0/0.
+def _why(log: Described[Any], keys: Sequence[IntoKey], bars: Sequence[Bar]) -> str:
+    """Why a metric can be judged in no slice, if it is for the labels of the whole log."""
+    if not any(bar.metric.is_of_two for bar in bars):
+        return ""
+    return "".join(f"; {one}" for one in (*key_is_gold(log, keys), *one_class(Sides.of(log))))
 
-    The rows are counted again only if every rate may be 0/0. Labels of an Enum are known to exist.
+
+def _scored(
+    log: Described[Any], keys: tuple[IntoKey, ...], bars: Sequence[Bar], ci: float | None
+) -> pl.LazyFrame:
+    """The columns of `by`, with the thresholds given per slice and the marks of each slice."""
+    metrics = [*{bar.metric.name: bar.metric for bar in bars}.values()]
+    names = [metric.name for metric in metrics]
+    answers = ["n", *names, "n_null", _FAILED, _VERDICT]
+    answers += [] if ci is None else ["n_clusters", *columns_of(names)]
+    sliced = cut(log, keys, answers=answers, lists=ci is None, cluster=ci is not None)
+    if sliced.is_multilabel:
+        registry.check_multilabel(metrics)
+    marks = _marks(metrics)
+    found = sliced.answer(scores(log, sliced, [*metrics, *marks], ci))
+    found = found.drop(columns_of(mark.name for mark in marks), strict=False)
+    return with_own_bars(found, bars, [*sliced.names.values()])
+
+
+def _marks(metrics: Sequence[Metric]) -> list[Metric]:
+    """Facts on a slice: its hits, its labels of the positive class, which metrics are defined."""
+    facts: dict[str, Callable[[Terms], pl.Expr]] = {_HITS: lambda terms: terms.c}
+    if any(metric.is_of_positive for metric in metrics):
+        facts[_POSITIVE] = lambda terms: terms.gold_positive + terms.pred_positive
+    of_log = [fact(name, value) for name, value in facts.items()]
+    return [*of_log, *map(defined, metrics)]
+
+
+def _check_labels(log: Described[Any], marked: pl.DataFrame) -> None:
+    """Raise a ValueError if the labels of a log never meet, or no row has the positive label.
+
+    The rows are read again only then. Labels of an Enum are known to exist.
     """
     meaning = log.meaning
-    is_known = isinstance(meaning.label_dtype, (pl.Boolean, pl.Enum))
-    if meaning.positive is None or is_known or not rates.width:
-        return
-    if not all(rate.fill_nan(None).drop_nulls().is_in([0.0, 1.0]).all() for rate in rates):
-        return
-    all_rows = by(log, metrics=_POSITIVE).lazy().collect()
-    if all_rows["n"].sum() and not all_rows.select(pl.sum_horizontal(_POSITIVE)).sum().item():
-        label = pl.select(meaning.positive).item()
-        columns = quoted(meaning.label_columns)
-        rows = log.frame.lazy() if isinstance(log.frame, Frame) else None
-        told = f"; the labels are {labels_of(meaning, rows)}" if rows is not None else ""
-        msg = f"no scored row has the positive label {label!r} in {columns}{told}"
-        raise ValueError(msg)
-
-
-def labels_of(meaning: Meaning, rows: pl.LazyFrame) -> str:
-    """The labels that occur in some rows, for a message."""
-    found = pl.concat(rows.select(one.explode().alias("label")) for one in meaning.labels)
-    labels = (
-        found.unique().drop_nulls().sort("label").head(_LABELS + 1).collect()["label"].to_list()
-    )
-    more = ["…"] if len(labels) > _LABELS else []
-    return ", ".join([*map(repr, labels[:_LABELS]), *more])
-
-
-def _check_range(bar: _Bar) -> None:
-    """Raise a ValueError if no score can pass a threshold, or none can fail it: 70 for 0.7."""
-    name, limits = bar.metric.name, bar.metric.range
-    if limits is None or bar.at is None:  # None is no threshold
-        return
-    low, high = ranges_of([bar.metric])[name]
-    if not ((low is None or bar.at >= low) and (high is None or bar.at <= high)):
-        msg = f"{bar.side}={bar.at} is outside the range of {name}, {limits}"
-        raise ValueError(msg)
-
-
-def _with_own_bars(found: pl.LazyFrame, bars: Sequence[_Bar], keys: Sequence[str]) -> pl.LazyFrame:
-    """Join the thresholds given per slice. A slice that only has a threshold gets a row too."""
-    for bar in bars:
-        if not isinstance(bar.at, pl.DataFrame):
-            continue
-        named = [name for name in bar.at.columns if name != bar.side]
-        if {*named} != {*keys} or bar.side in keys:
-            msg = (
-                f"{bar.side} must have the keys of the slices, {', '.join(map(repr, keys))}, and a "
-                f"column '{bar.side}'; it has {', '.join(map(repr, bar.at.columns))}"
-            )
-            raise ValueError(msg)
-        if bar.at.select(named).is_duplicated().any():
-            msg = f"{bar.side} has several rows for one slice: keep one row per slice"
-            raise ValueError(msg)
-        for key, dtype in found.select(named).collect_schema().items():
-            own_dtype = bar.at.schema[key]
-            if dtype != own_dtype and not (dtype.is_integer() and own_dtype.is_integer()):
-                msg = f"'{key}' is {own_dtype} in {bar.side}, but {dtype} in the log: cast it"
-                raise ValueError(msg)
-        own = bar.at.lazy()
-        found = found.join(
-            own,
-            on=named,
-            how="full",
-            nulls_equal=True,
-            coalesce=True,
-            maintain_order="left_right",  # slices that only have a threshold come last
-        )
-    return found
+    suspects: dict[str, Callable[[Sides], Iterator[str]]] = {_HITS: never_met}
+    if not isinstance(meaning.label_dtype, (pl.Boolean, pl.Enum)):
+        suspects[_POSITIVE] = no_positive
+    models = ["model"] if meaning.preds is not None and meaning.preds.is_several else []
+    for mark, sentences in suspects.items():
+        for name in {mark, f"{mark}_{PERIODS.categories[-1]}"}.intersection(marked.columns):
+            rows = marked.select(*models, name).drop_nulls(name)
+            found = rows.group_by(models).sum() if models else rows.sum()
+            if rows.height and not (found[name] > 0).all():
+                for sentence in sentences(Sides.of(log)):
+                    raise ValueError(sentence)
 
 
 def _compared(
@@ -350,8 +309,10 @@ def _compared(
     before = replace(before, sets=sliced.sets, always=model)
     apart, cells = _with_baseline(before, sliced)
     positive = registry.checked([metric], log.meaning.positive, apart.label_dtype)
-    found = changes(sliced, apart, cells, Asked(ci, metrics=[metric], positive=positive))
+    marks = _marks([metric])
+    found = changes(sliced, apart, cells, Asked(ci, metrics=[metric, *marks], positive=positive))
     shown = [name for name in columns if name not in {"p_value", "p_adjusted"}]
+    shown += [f"{mark.name}_{period}" for mark in marks for period in PERIODS.categories]
     return sliced.answer(found.select(*sliced.slice, *columns_in_answer(metric.name, shown)))
 
 
@@ -364,11 +325,15 @@ def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.L
     apart = replace(log, label_dtype=labels, pred_dtype=labels, numbers=numbers)
     apart = replace(apart, apart=("period",), has_total=False)
 
-    def of(cells: pl.LazyFrame, period: str) -> pl.LazyFrame:
+    def of(cells: pl.LazyFrame, period: str, dtype: pl.DataType) -> pl.LazyFrame:
+        sides = (
+            as_compared(pl.col(side), f"{side} of {period}", dtype, labels).cast(labels).alias(side)
+            for side in ("gold", "pred")
+        )
         return cells.select(
             pl.lit(period, PERIODS).alias("period"),
             *log.slice,
-            pl.col("gold", "pred").cast(labels),
+            *sides,
             pl.col("n").cast(numbers.count),
             "n_null",
         )
@@ -378,25 +343,11 @@ def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.L
         [*_, model] = log.slice
         models = pl.col(KEY + "model").cast(log.model_dtype, strict=False)
         counted = counted.with_columns(models.alias(model)).filter(pl.col(model).is_not_null())
-    both = [of(counted, "before"), of(pairs(log), "after")]
+    both = [
+        of(counted, "before", baseline.label_dtype),
+        of(pairs(log), "after", log.label_dtype),
+    ]
     return apart, pl.concat(both, how="vertical_relaxed")
-
-
-def _passed(judged: pl.DataFrame, what: str, min_n: int, hidden: list[str]) -> pl.DataFrame:
-    """The judged slices, or a CheckError if a slice fails or none is judged."""
-    fails, _, left_out = (judged.filter(pl.col(_VERDICT) == name) for name in _VERDICTS.categories)
-    number = judged.height - left_out.height
-    if number and fails.is_empty():
-        return judged
-    verb = "fails" if fails.height == 1 else "fail"
-    message = f"{fails.height} of {number} slices {verb}: {what}"
-    if not number:
-        message = "there is no slice to judge"
-    if not left_out.is_empty():
-        message += f" ({left_out.height} not judged: fewer than {min_n} rows, or no score)"
-    if not fails.is_empty():
-        message += f"\n{_table(fails.drop(hidden))}"
-    raise CheckError(message, judged)
 
 
 def _table(frame: pl.DataFrame) -> str:

@@ -47,9 +47,10 @@ def classes(
           negatives / rows with another gold label; `f1` = 2 hits / (support + predicted); `mcc`,
           the binary MCC of this label against all others (Matthews 1975); `informedness` =
           recall + specificity - 1; `markedness` = precision + NPV - 1 (Powers 2011,
-          arXiv 2010.16061); all Float64. `zero_division` of the log replaces each 0/0;
-        - with `ci`, after each of these scores, its standard error and interval: `recall_se`,
-          `recall_low`, `recall_high` (Float64);
+          arXiv 2010.16061); all Float64. `zero_division` of the log replaces each 0/0, but
+          recall without gold rows of the label, and specificity without other gold rows, are null;
+        - with `ci`, after each of these scores, its interval and standard error: `recall_low`,
+          `recall_high`, `recall_se` (Float64);
         - `n_clusters` (Int64), if the log has clusters and `ci` is given; `n` and `n_null`: the
           rows of the slice that are scored, and that are not.
 
@@ -92,7 +93,7 @@ def classes(
     check_interval(ci, method)
     if ci is None:
         sliced = cut(log, keys, answers=COLUMNS, lists=True)
-        scores = class_scores(sliced, _with_slice(sliced, classes_of(sliced)))
+        scores = _scored(sliced, classes_of(sliced))
         return log.in_kind(sliced.answer(scores, "label"))
     limits = columns_of(CLASS_RANGES)
     sliced = cut(log, keys, answers=[*COLUMNS, "n_clusters", *limits], cluster=True)
@@ -100,7 +101,7 @@ def classes(
     cells = pairs(sliced).cache()
     counted = without_clusters(sliced, cells)
     reduced = of_pairs(sliced, counted).cache()
-    scores = class_scores(sliced, _with_slice(sliced, reduced))
+    scores = _scored(sliced, reduced)
     from polars_mcc._inference import class_intervals  # noqa: PLC0415 - for intervals alone
 
     found = class_intervals.of_each(sliced, cells, counted, reduced, Asked(ci, method))
@@ -115,8 +116,13 @@ def classes(
     return log.in_kind(sliced.answer(within_range(shown, CLASS_RANGES), "label"))
 
 
-def _with_slice(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
-    """Add to each class the rows of its slice: `s` scored, `null` not scored."""
-    return classes.with_columns(
+def _scored(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
+    """Score each class. A rate of gold rows is null without them."""
+    of_slice = classes.with_columns(
         s=log.within_slice(rows_of(log)), null=log.within_slice(pl.col("null_n").sum())
+    )
+    support, n = pl.col("support"), pl.col("n")
+    return class_scores(log, of_slice).with_columns(
+        recall=pl.when(support > 0).then("recall"),
+        specificity=pl.when(support < n).then("specificity"),
     )

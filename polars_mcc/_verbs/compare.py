@@ -29,8 +29,8 @@ from polars_mcc._scores.registry import IntoMetric
 
 def _columns_for(metric: str) -> list[str]:
     return [
-        *("n", "n_clusters", f"{metric}_a", f"{metric}_b", "diff", "diff_se"),
-        *("diff_low", "diff_high", "p_value", "p_adjusted", "n_null"),
+        *("n", "n_clusters", f"{metric}_a", f"{metric}_b", "diff", "diff_low"),
+        *("diff_high", "diff_se", "p_value", "p_adjusted", "n_null"),
     ]
 
 
@@ -75,7 +75,7 @@ def compare(
           `by`. A row is scored if gold and both models have a label;
         - `mcc_a`, `mcc_b` (with the name of the metric), and `diff` = b - a. `diff` is above 0 if
           b is better; for a metric such as "fnr", where less is better, if b is worse;
-        - `diff_se`, the standard error of `diff`; `diff_low`, `diff_high`, its interval;
+        - `diff_low`, `diff_high`, its interval; `diff_se`, its standard error;
         - `p_value`, of the hypothesis that `diff` is 0, and `p_adjusted`, after correction;
         - `n_null` (dtype of `n`): the rows not scored.
 

@@ -13,6 +13,7 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs as pairs_of
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._log.choices import Normalize, check_at_least, check_choice
+from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
@@ -151,7 +152,7 @@ def _wide(
     )
     squares = _with_label(_slices(log, pairs, labels), "gold", labels)
     return _beside(log, squares, lines, ["gold"]).select(
-        *log.slice, "gold", pl.col(columns).fill_null(0), "n_null"
+        *log.slice, "gold", *(as_expr(name).fill_null(0) for name in columns), "n_null"
     )
 
 

@@ -32,7 +32,7 @@ from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import NOTHING
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method, check_choice, check_level
-from polars_mcc._log.columns import IntoColumn, resolved
+from polars_mcc._log.columns import IntoColumn, as_expr, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import check_plain
@@ -86,8 +86,8 @@ def contrast(
         - `n`, `n_to` (Int64; Float64 for float weights): the rows scored, of the slice and of the
           reference;
         - `mcc`, `mcc_to` (Float64; with the name of the metric): both scores;
-        - `diff`, the slice minus the reference, with `diff_se`, `diff_low`, `diff_high`, its
-          standard error and interval; or with `ratio`: `ratio`, `ratio_low`, `ratio_high`;
+        - `diff`, the slice minus the reference, with `diff_low`, `diff_high`, `diff_se`, its
+          interval and standard error; or with `ratio`: `ratio`, `ratio_low`, `ratio_high`;
         - `p_value`, that both scores are equal, and `p_adjusted`, after correction (Float64);
         - `n_null`: the rows of the slice not scored.
 
@@ -184,7 +184,7 @@ def _is_slice(to: To) -> bool:
 
 def _columns_for(metric: str, *, ratio: bool) -> list[str]:
     effect = ["ratio", "ratio_low", "ratio_high"]
-    effect = effect if ratio else ["diff", "diff_se", "diff_low", "diff_high"]
+    effect = effect if ratio else ["diff", "diff_low", "diff_high", "diff_se"]
     scores = ["n", f"n{_TO}", metric, f"{metric}{_TO}"]
     return [*scores, *effect, "p_value", "p_adjusted", "n_null"]
 
@@ -367,4 +367,4 @@ def _in_front(answer: pl.LazyFrame, keys: Sequence[str], to_keys: Sequence[str])
     """Put the keys of the reference right after the keys of the slice."""
     names = answer.collect_schema().names()
     rest = [name for name in names if name not in {*keys, *to_keys}]
-    return answer.select(*keys, *to_keys, *rest)
+    return answer.select(map(as_expr, [*keys, *to_keys, *rest]))

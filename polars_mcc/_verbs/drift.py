@@ -62,7 +62,7 @@ def drift(
           `n_clusters_before` and `n_clusters_after` (Int64);
         - `mcc_before`, `mcc_after` (Float64; with the name of the metric): the scores; null if the
           period has no row;
-        - `diff`, `diff_se`, `diff_low`, `diff_high` (Float64): after minus before, with its
+        - `diff`, `diff_low`, `diff_high`, `diff_se` (Float64): after minus before, with its
           standard error and interval. A `diff` below 0 means that the score became lower;
         - `p_value` (Float64): of no change; `p_adjusted` (Float64): after correction for the number
           of slices;

@@ -288,7 +288,7 @@ def test_every_verb_takes_sets(verb, key, sets_of_keys, dtype, rows):
 @pytest.mark.parametrize("ci", [None, 0.9])
 def test_a_gate_of_sets(ci):
     log = frame_of([("x", "y", 1, 0, 0), ("y", "y", 1, 1, 1), ("x", "z", 2, 0, 1)] * 9)
-    judged = log.mcc.check(each("a", "b"), min=-1, ci=ci)
+    judged = log.mcc.check(each("a", "b"), metric="accuracy", min=0, ci=ci)
     assert judged["keys"].to_list() == ["a", "a", "b", "b"]
     baseline = log.mcc.counts("a", "b")
     compared = log.mcc.check(each("a", "b", total=True), no_worse_than=baseline, ci=ci)

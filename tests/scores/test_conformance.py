@@ -42,7 +42,9 @@ def test_rows_score_as_their_counts(where):
     [row] = log.mcc(positive=conformance.POSITIVE).score(metrics=names).to_dicts()
     expected = conformance.ours(table)
     for name in names:
-        assert row[name] == pytest.approx(expected[name], rel=1e-15, abs=1e-16), name
+        found, of_counts = (float(one[name] or 0) for one in (row, expected))
+        assert found == pytest.approx(of_counts, rel=1e-15, abs=1e-16), name
+        assert (row[name] is None) is (expected[name] is None), name
 
 
 @pytest.mark.parametrize("where", conformance.REGULAR)

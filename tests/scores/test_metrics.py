@@ -44,8 +44,7 @@ def test_the_family_by_its_definitions(matrix):
     expected = oracles.family(table)
     assert set(names) == set(expected)
     for name in names:
-        truth = 0.0 if expected[name] is None else expected[name]
-        assert found[name] == pytest.approx(truth, **CLOSE), name
+        assert found[name] == oracles.shown(name, expected[name], **CLOSE), name
 
 
 @given(matrices, st.integers(0, 5))
@@ -56,8 +55,7 @@ def test_the_binary_vocabulary_by_its_definitions(matrix, label):
     expected = oracles.of_positive(table, label)
     assert set(OF_POSITIVE) == set(expected)
     for name in OF_POSITIVE:
-        truth = 0.0 if expected[name] is None else expected[name]
-        assert found[name] == pytest.approx(truth, **CLOSE), name
+        assert found[name] == oracles.shown(name, expected[name], **CLOSE), name
 
 
 @given(rows=rows)
@@ -84,8 +82,7 @@ def test_slices_and_engines(rows, nulls, run):
             continue
         expected = oracles.family(table) | oracles.of_positive(table, "ant")
         for name in names:
-            truth = 0.0 if expected[name] is None else expected[name]
-            assert row[name] == pytest.approx(truth, **CLOSE), name
+            assert row[name] == oracles.shown(name, expected[name], **CLOSE), name
 
 
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64])

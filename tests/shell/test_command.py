@@ -420,7 +420,8 @@ def test_formats_on_the_standard_output_keep_every_digit(form, read):
 def test_markdown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     log = pl.DataFrame({"a|b": ["x|y", "<b>", "two\nlines"], "gold": 1, "pred": 1})
-    log.write_parquet("log.parquet")
+    log.with_columns(pl.col("a|b").alias("^p.*$")).write_parquet("log.parquet")
+    assert r"two\nlines" in polars_mcc_by("log.parquet", "--by", "^p.*$").stdout
     done = polars_mcc_by("log.parquet", "--by", "a|b", "--format", "markdown")
     header, rule, *rows = done.stdout.splitlines()
     assert header.startswith(r"| a\|b ")
@@ -429,6 +430,32 @@ def test_markdown(tmp_path, monkeypatch):
     again = polars_mcc_by("log.parquet", "--by", "a|b", "--out", "answer.md")
     assert again.exit_code == 0, again.output
     assert (tmp_path / "answer.md").read_text() == done.stdout
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "ndjson", "markdown", "parquet"])
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([b"\x00\xff", b"|<\n", None], ["00ff", "7c3c0a", None]),
+        ([[b"\x00"], [None, b"\xff"], None], ["[00]", "[null, ff]", None]),
+        ([{"a": [b"\xff"]}, {"a": None}, None], ["{a: [ff]}", "{a: null}", None]),
+    ],
+)
+def test_bytes_are_hex_where_a_format_is_text(form, values, texts, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({"^k.*$": values, "gold": 1, "pred": 1})
+    log.write_parquet("log.parquet")  # The name of the key is a pattern of Polars.
+    done = polars_mcc_by("log.parquet", "--by", "^k.*$", "--format", form)
+    assert done.exit_code == 0, done.output
+    if form == "markdown":
+        _, _, *rows = done.stdout.splitlines()
+        found = [row.split("|")[1].strip() for row in rows]
+        assert {*found} == {text or "null" for text in texts}
+        return
+    read = getattr(pl, f"read_{form}")
+    found = read(io.BytesIO(done.stdout_bytes))["^k.*$"].to_list()
+    expected = values if form == "parquet" else texts
+    assert sorted(map(str, found)) == sorted(map(str, expected))
 
 
 def test_a_terminal_is_shown_no_controls_and_no_parquet(tmp_path, monkeypatch):
@@ -918,10 +945,11 @@ def test_a_positive_label_that_no_row_has_is_told(asked, tmp_path, monkeypatch):
     verb, *options = asked
     done = invoke(verb, "log.parquet", *options, "--positive", "uu")
     assert done.exit_code == 0, done.output
-    assert "no row has the positive label 'uu'; the labels are 'u', 'v'" in done.stderr
+    assert "no scored row has the positive label 'uu' in 'gold" in done.stderr
+    assert "; the labels are 'u', 'v'\n" in done.stderr
     done = invoke(verb, "log.parquet", *options, "--positive", "u")
     assert done.exit_code == 0, done.output
-    assert "no row has" not in done.stderr
+    assert "row has" not in done.stderr
 
 
 @pytest.mark.usefixtures("logs")
@@ -1110,3 +1138,83 @@ class TestSql:
         assert message in done.stderr
         assert ("Name the labels: --gold ... --pred ..." in done.stderr) == (not options)
         assert "frame.mcc" not in done.stderr
+
+
+class TestTextsAndNames:
+    """SQL that reads text as a time, or a column that is not there, says the way out."""
+
+    @pytest.fixture(autouse=True)
+    def texts(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        days = [f"2026-03-{day:02} 12:00:00" for day in range(1, 13)]
+        others = {f"c{place}": 0 for place in range(60)}
+        rows = pl.DataFrame({"ts": days, "my ts": days}).with_columns(
+            country=pl.lit("DE"), gold=1, pred=1, **{n: pl.lit(v) for n, v in others.items()}
+        )
+        rows.write_parquet("log.parquet")
+
+    def told(self, *arguments: str) -> str:
+        done = invoke("by", "log.parquet", *arguments)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr.count("\n") == 1
+        return done.stderr
+
+    @pytest.mark.parametrize(
+        ("option", "sql"),
+        [
+            pytest.param("--by", "date_trunc('week', ts) AS week", marks=needs_date_trunc),
+            ("--by", "EXTRACT(year FROM ts)"),
+            ("--by", "year(ts)"),
+            ("--by", "strftime(ts, '%Y')"),
+            ("--by", "CASE WHEN country = 'DE' THEN month(ts) END"),
+            ("--by", "ts - INTERVAL '1 day'"),
+            ("--by", "ts > DATE '2026-03-05'"),
+            ("--filter", "ts > DATE '2026-03-05'"),
+            ("--filter", "country = 'DE' AND year(ts) = 2026"),
+        ],
+    )
+    def test_a_time_function_of_text(self, option, sql):
+        told = self.told(option, sql)
+        assert told.endswith(": 'ts' is text, not a time; convert it, as in ts::TIMESTAMP\n")
+        assert f"{option.removeprefix('--')} " in told
+        mended = re.sub(r"\bts\b", "ts::TIMESTAMP", sql)
+        assert answered("by", "log.parquet", option, mended).height
+
+    def test_a_name_that_is_no_word_is_quoted(self):
+        told = self.told("--by", 'year("my ts")')
+        assert told.endswith("""text, not a time; convert it, as in "my ts"::TIMESTAMP\n""")
+        assert answered("by", "log.parquet", "--by", 'year("my ts"::TIMESTAMP)').height == 1
+
+    def test_other_functions_of_text_are_refused_before_rows_are_read(self):
+        assert self.told("--by", "abs(ts)").endswith("not supported for dtype `str`\n")
+        assert "filter 'abs(ts) > 1' is not SQL" in self.told("--filter", "abs(ts) > 1")
+
+    def test_windows_of_text(self):
+        for name, sql in {"ts": "ts::TIMESTAMP", "'my ts'": '"my ts"::TIMESTAMP'}.items():
+            told = self.told("--by", f"trailing({name}, '7d')")
+            way_out = f"trailing('{sql}', '7d')"
+            assert told.endswith(f"but is String; parse it first, as in {way_out}\n")
+            found = answered("by", "log.parquet", "--by", way_out)
+            assert found["n"].to_list() == [7, 5]
+
+    @pytest.mark.parametrize(
+        ("option", "sql", "near"),
+        [
+            ("--by", "upper(contry)", "country"),
+            ("--by", "each('upper(contry)')", "country"),
+            pytest.param("--by", "date_trunc('week', tss)", "ts", marks=needs_date_trunc),
+            ("--pred", "pret >= 1", "pred"),
+            ("--filter", "contry = 'DE'", "country"),
+        ],
+    )
+    def test_a_wrong_name_inside_sql(self, option, sql, near):
+        told = self.told(option, sql)
+        assert f"that Polars accepts: no column '{re.search(r'contry|tss|pret', sql)[0]}'" in told
+        assert f"; did you mean '{near}'? The columns are '" in told
+        assert told.endswith(" and 55 more.\n")
+
+    def test_a_wrong_name_in_a_filter_fails_before_anything_is_kept(self):
+        done = invoke("counts", "log.parquet", "--filter", "contry = 'DE'", "--out", "store")
+        assert done.exit_code == 2
+        assert "did you mean 'country'?" in done.stderr
+        assert not pathlib.Path("store").exists()

@@ -1,0 +1,170 @@
+"""What makes every score of a log 0 or 0/0: labels that never meet, one class, no positive row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._counts.cut import cut
+from polars_mcc._counts.sliced import PRED, SlicedLog
+from polars_mcc._log.columns import as_expr, quoted
+from polars_mcc._log.described import Described
+from polars_mcc._log.keys import IntoKey
+
+_FIRST = 1000  # rows that are looked at first: in most logs they are enough
+_SHOWN = 10  # labels that a sentence shows, at most
+
+
+class PredictionLogWarning(UserWarning):
+    """Every score of a log is 0 or 0/0, whatever the model does."""
+
+    __module__ = "polars_mcc"  # where users find it
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The gold and the predicted labels of a log."""
+
+    log: Described[Any]
+    sliced: SlicedLog
+
+    @classmethod
+    def of(cls, log: Described[Any]) -> Sides:
+        of_score = log.meaning.preds is None
+        labelled = log(pred=log.meaning.gold.expr, score=None) if of_score else log
+        return cls(log, cut(labelled, [], answers=[], lists=True))
+
+    @property
+    def gold(self) -> pl.Expr:
+        """The gold labels of a row."""
+        return pl.col("gold").cast(self._dtype)
+
+    @property
+    def preds(self) -> dict[str, pl.Expr]:
+        """The predicted labels of a row, by model; empty for a log of scores."""
+        models = () if self.log.meaning.preds is None else self.sliced.models
+        return {name: pl.col(PRED + name).cast(self._dtype) for name in models}
+
+    @property
+    def _dtype(self) -> pl.DataType:
+        labels = self.sliced.label_dtype
+        return pl.List(labels) if self.sliced.is_multilabel else labels
+
+    def meet(self, pred: pl.Expr) -> pl.Expr:
+        """Whether a row has a label that is gold and predicted."""
+        if not self.sliced.is_multilabel:
+            return self.gold == pred
+        return self.gold.list.set_intersection(pred).list.drop_nulls().list.len() > 0
+
+    def has(self, side: pl.Expr, label: pl.Expr) -> pl.Expr:
+        """Whether a row has a label on one side."""
+        return side.list.contains(label) if self.sliced.is_multilabel else side == label
+
+    def labels(self, *sides: pl.Expr) -> pl.Series:
+        """The labels that occur on some sides, sorted."""
+        each = (side.explode() if self.sliced.is_multilabel else side for side in sides)
+        found = pl.concat(self.sliced.frame.select(side.alias("label")) for side in each)
+        return found.unique().drop_nulls().sort("label").collect()["label"]
+
+    def is_seen(self, condition: pl.Expr) -> bool:
+        """Whether a condition is true for some row. Rows are read up to the first one."""
+        frame = self.sliced.frame
+        if frame.head(_FIRST).select(condition.any()).collect().item():
+            return True
+        return frame.filter(condition).head(1).collect().height > 0
+
+
+def remarks(sides: Sides, *, of_two_classes: bool = True) -> Iterator[str]:
+    """Sentences on a log whose scores are all 0 or 0/0. Most logs need a look at a few rows.
+
+    `of_two_classes`: whether the scores need two gold classes, as MCC does.
+    """
+    yield from never_met(sides)
+    without = [*no_positive(sides)]
+    yield from without
+    if of_two_classes and not without:
+        yield from one_class(sides)
+
+
+def never_met(sides: Sides) -> Iterator[str]:
+    """A sentence for each model whose predicted labels are never gold labels."""
+    gold_name = sides.log.meaning.gold.name
+    if sides.sliced.label_dtype == pl.Boolean:  # It has no other spelling.
+        return
+    for name, pred in sides.preds.items():
+        if sides.is_seen(sides.meet(pred)):
+            continue
+        gold_labels, pred_labels = sides.labels(sides.gold), sides.labels(pred)
+        is_shared = pl.concat([gold_labels, pred_labels]).is_duplicated().any()
+        if is_shared or gold_labels.is_empty() or pred_labels.is_empty():
+            continue
+        yield (
+            f"no label of '{name}' is a label of '{gold_name}', so no row is a hit: '{gold_name}' "
+            f"has {_shown(gold_labels)}; '{name}' has {_shown(pred_labels)}"
+            f"{_nearest(gold_labels, pred_labels)}"
+        )
+
+
+def no_positive(sides: Sides) -> Iterator[str]:
+    """A sentence if no row has the positive label that the log was described with."""
+    meaning = sides.log.meaning
+    if meaning.positive is None:
+        return
+    present = (sides.has(one, meaning.positive) for one in (sides.gold, *sides.preds.values()))
+    if not any(map(sides.is_seen, present)):
+        label, columns = pl.select(meaning.positive).item(), quoted(meaning.label_columns)
+        labels = labels_of(sides)
+        told = f"; the labels are {labels}" if labels else ""
+        yield f"no scored row has the positive label {label!r} in {columns}{told}"
+
+
+def one_class(sides: Sides) -> Iterator[str]:
+    """A sentence if all rows have one gold label."""
+    if sides.sliced.is_multilabel:
+        return
+    preds = [pred.is_not_null() for pred in sides.preds.values()]
+    is_scored = pl.all_horizontal(sides.gold.is_not_null(), pl.any_horizontal(preds or True))
+    known = sides.sliced.frame.filter(is_scored).select(sides.gold).head(1).collect().to_series()
+    label = next(iter(known), None)
+    is_other = sides.gold != pl.lit(label, sides.sliced.label_dtype)
+    if label is None or sides.is_seen(is_scored & is_other):
+        return
+    name = sides.log.meaning.gold.name
+    yield f"all labels of '{name}' are {label!r}: with one gold class, MCC and its kin are 0/0"
+
+
+def key_is_gold(log: Described[Any], keys: Sequence[IntoKey]) -> Iterator[str]:
+    """A sentence if a key is the gold label itself. No data are read."""
+    gold = log.meaning.gold.expr
+    for key in keys:
+        if not isinstance(key, (str, pl.Expr)):
+            continue
+        if as_expr(key).meta.undo_aliases().meta.eq(gold.meta.undo_aliases()):
+            yield (
+                f"key '{log.meaning.gold.name}' is the gold label, so each slice has one gold "
+                "class, and MCC and its kin are 0/0; for the score of each class, use classes()"
+            )
+
+
+def labels_of(sides: Sides) -> str:
+    """The labels that occur in a log, for a message."""
+    return _shown(sides.labels(sides.gold, *sides.preds.values()))
+
+
+def _shown(labels: pl.Series) -> str:
+    more = ["…"] if len(labels) > _SHOWN else []
+    return ", ".join([*map(repr, labels.head(_SHOWN)), *more])
+
+
+def _nearest(gold: pl.Series, pred: pl.Series) -> str:
+    """The predicted label whose spelling is nearest to a gold label."""
+    import difflib  # noqa: PLC0415 - for an error alone
+
+    spelled = {str(label).strip().lower(): label for label in gold}
+    for label in pred.head(_SHOWN):
+        if near := difflib.get_close_matches(str(label).strip().lower(), spelled, n=1):
+            return f"; did you mean {spelled[near[0]]!r} by {label!r}?"
+    return ""

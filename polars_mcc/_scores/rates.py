@@ -1,0 +1,123 @@
+"""The scores of one class against the rest: the counts of a 2 × 2 table, and their rates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from operator import attrgetter
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+from polars_mcc._scores.metric import OF_GOLD, Metric, Range, Terms, has_both, has_rows
+
+Value: TypeAlias = Callable[[Terms], pl.Expr]
+
+RATIO = Range(0, 1)
+SIGNED = Range(-1, 1)
+_COUNT = Range(0, Terms.n, "[0, s]")
+KINK = "{} changes at random between samples, so its error is not normal"
+DAVENPORT = "Davenport and El-Sanhury 1991, Educational and Psychological Measurement 51"
+_ALTMAN = "Altman and Bland 1994, BMJ 308 and 309"
+FAWCETT = "Fawcett 2006, Pattern Recognition Letters 27"
+RIJSBERGEN = "van Rijsbergen 1979, Information Retrieval"
+
+_ERRORS = {"fp", "fn", "fdr", "fnr", "fpr", "for"}
+
+
+def _count(name: str, words: str) -> Metric:
+    peers = (f"PyCM: {name.upper()}",)
+    value: Value = attrgetter(name)
+    return Metric(name, value, words, FAWCETT, _COUNT, "", peers, is_count=True)
+
+
+def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: str) -> Metric:
+    """The rate part / (part + rest) of two counts. Without its gold rows, it is null."""
+    undefined = f"{formula.split(' / ')[1].strip('()')} = 0"
+    of_both = attrgetter(part, rest)
+    given: Literal["gold", "pred"] = "gold" if {part, rest} in OF_GOLD else "pred"
+
+    def value(terms: Terms) -> pl.Expr:
+        one, other = of_both(terms)
+        at_0 = None if given == "gold" else terms.zero_division
+        if name in _ERRORS and at_0 is not None:
+            at_0 = 1 - at_0  # as fdr is 1 - ppv
+        return replace(terms, zero_division=at_0).ratio(one, one + other)
+
+    return Metric(
+        name,
+        value,
+        formula,
+        source,
+        RATIO,
+        undefined,
+        peers,
+        given=given,
+        has_gold=has_rows(part, rest),
+    )
+
+
+_PRECISION, _RECALL = "scikit-learn: precision_score", "scikit-learn: recall_score"
+
+_METRICS = [
+    _count("tp", "gold and predicted positive"),
+    _count("fp", "predicted positive, and gold negative"),
+    _count("fn", "predicted negative, and gold positive"),
+    _count("tn", "gold and predicted negative"),
+    Metric(
+        "prevalence",
+        lambda terms: terms.ratio(terms.gold_positive, terms.s),
+        "(tp + fn) / s",
+        _ALTMAN,
+        RATIO,
+        "",
+        ("PyCM: PRE",),
+    ),
+    _rate("precision", "tp", "fp", "tp / (tp + fp)", FAWCETT, _PRECISION, "PyCM: PPV"),
+    _rate("recall", "tp", "fn", "tp / (tp + fn)", FAWCETT, _RECALL, "PyCM: TPR"),
+    _rate("specificity", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
+    Metric(
+        "f1",
+        lambda terms: terms.ratio(2 * terms.tp, 2 * terms.tp + terms.fp + terms.fn),
+        "2tp / (2tp + fp + fn)",
+        RIJSBERGEN,
+        RATIO,
+        "tp + fp + fn = 0",
+        ("scikit-learn: f1_score", "PyCM: F1"),
+        has_gold=has_rows("tp", "fp"),
+    ),
+    _rate("ppv", "tp", "fp", "tp / (tp + fp)", _ALTMAN, "PyCM: PPV"),
+    _rate("npv", "tn", "fn", "tn / (tn + fn)", _ALTMAN, "PyCM: NPV"),
+    _rate("tpr", "tp", "fn", "tp / (tp + fn)", FAWCETT, "PyCM: TPR"),
+    _rate("tnr", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
+    _rate("fdr", "fp", "tp", "fp / (tp + fp)", "1 - ppv", "PyCM: FDR"),
+    _rate("fnr", "fn", "tp", "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
+    _rate("fpr", "fp", "tn", "fp / (tn + fp)", FAWCETT, "PyCM: FPR"),
+    _rate("for", "fn", "tn", "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
+    Metric(
+        "phi",
+        lambda terms: terms.correlation(*map(terms.positive, ("cov", "var_gold", "var_pred"))),
+        "(tp·tn - fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
+        "Matthews 1975, Biochimica et Biophysica Acta 405",
+        SIGNED,
+        "the positive class is gold in all rows or in none, or predicted in all or in none",
+        ("scikit-learn: matthews_corrcoef", "PyCM: MCC"),
+        has_gold=has_both,
+    ),
+    Metric(
+        "phi_max",
+        lambda terms: terms.correlation(*map(terms.positive, ("most", "var_gold", "var_pred"))),
+        "the largest φ for these marginals: T = tp + fn and P = tp + fp, and the numerator of φ is "
+        "min(T, P)s - T·P",
+        DAVENPORT,
+        RATIO,
+        "where φ is 0/0",
+        has_gold=has_both,
+        no_interval=KINK.format("the side that limits a class"),
+    ),
+]
+
+OF_POSITIVE = [
+    replace(metric, is_of_positive=True, multilabel=True, less_is_better=metric.name in _ERRORS)
+    for metric in _METRICS
+]

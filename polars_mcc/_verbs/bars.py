@@ -1,0 +1,136 @@
+"""The thresholds of `check`: one per metric, or one per slice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+from polars_mcc._inference.intervals import ranges_of
+from polars_mcc._inference.periods import PERIODS
+from polars_mcc._log.choices import check_number
+from polars_mcc._scores import registry
+from polars_mcc._scores.metric import Metric, defined
+from polars_mcc._scores.registry import IntoMetric
+
+Thresholds: TypeAlias = float | Mapping[str, float] | pl.DataFrame
+"""A threshold for one metric, thresholds by metric, or a DataFrame with one per slice."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The least or the largest value that a slice may have, for one metric."""
+
+    metric: Metric
+    side: Literal["min", "max"]
+    at: float | pl.DataFrame
+    value: str  # the column that is compared with the threshold
+
+    @property
+    def can_judge(self) -> pl.Expr:
+        """Whether a slice has a threshold, and the gold labels that the score needs."""
+        return pl.all_horizontal(
+            self._at.is_not_null(), *(pl.col(name).is_not_null() for name in self._defined)
+        )
+
+    @property
+    def is_0(self) -> pl.Expr:
+        """Whether the score is 0/0; if it is compared, the score of the baseline is not."""
+        *before, here = map(pl.col, self._defined)
+        return pl.all_horizontal(here == 0, *(one == 1 for one in before))
+
+    @property
+    def _defined(self) -> list[str]:
+        """The marks that say whether the score is defined; the last one is of the log itself."""
+        mark = defined(self.metric).name
+        return [f"{mark}_{period}" for period in PERIODS.categories] if self._is_diff else [mark]
+
+    @property
+    def _is_diff(self) -> bool:
+        return self.value == "diff"
+
+    @property
+    def _at(self) -> pl.Expr:
+        return pl.col(self.side) if isinstance(self.at, pl.DataFrame) else pl.lit(self.at)
+
+    def fails(self, ci: float | None) -> pl.Expr:
+        """Whether the score, or with a level the whole interval, is on the wrong side, or 0/0."""
+        end = {"min": "high", "max": "low"}[self.side]
+        value = pl.col(self.value) if ci is None else pl.coalesce(f"{self.value}_{end}", self.value)
+        is_wrong = value < self._at if self.side == "min" else value > self._at
+        return is_wrong.fill_null(value=False) | self.is_0
+
+    def words(self, *, is_0: bool) -> str:
+        """The text of a failure, for the message; `is_0`: some slices fail because of 0/0."""
+        wrong = {"min": "below", "max": "above"}[self.side]
+        at = f"its {self.side}" if isinstance(self.at, pl.DataFrame) else self.at
+        at = "the baseline" if self._is_diff else at
+        return f"{self.metric.name} {wrong} {at}{' or 0/0' if is_0 else ''}"
+
+
+def bars_of(asked: IntoMetric, side: Literal["min", "max"], given: Thresholds | None) -> list[Bar]:
+    """The thresholds that a user gives: `min` or `max`."""
+    if given is None:
+        return []
+    of_metrics = [*given.items()] if isinstance(given, Mapping) else [(asked, given)]
+    bars = [
+        Bar(metric, side, at, metric.name)
+        for name, at in of_metrics
+        for metric in registry.chosen(name)
+    ]
+    for bar in bars:
+        if not isinstance(bar.at, pl.DataFrame) or isinstance(given, Mapping):
+            check_number(side, bar.at)  # type: ignore[arg-type]
+            _check_range(bar)
+        elif not bar.at.schema.get(side, pl.String()).is_numeric():
+            msg = f"{side} is a frame without a numeric column '{side}'; it has {bar.at.schema}"
+            raise ValueError(msg)
+        if side == "min" and bar.metric.less_is_better:
+            msg = f"for '{bar.metric.name}' less is better: pass a maximum, as in max={bar.at!r}"
+            raise ValueError(msg)
+    return [bar for bar in bars if bar.at is not None]
+
+
+def _check_range(bar: Bar) -> None:
+    """Raise a ValueError if no score can pass a threshold, or none can fail it: 70 for 0.7."""
+    name, limits = bar.metric.name, bar.metric.range
+    if limits is None or bar.at is None:  # None is no threshold
+        return
+    low, high = ranges_of([bar.metric])[name]
+    if not ((low is None or bar.at >= low) and (high is None or bar.at <= high)):
+        msg = f"{bar.side}={bar.at} is outside the range of {name}, {limits}"
+        raise ValueError(msg)
+
+
+def with_own_bars(found: pl.LazyFrame, bars: Sequence[Bar], keys: Sequence[str]) -> pl.LazyFrame:
+    """Join the thresholds given per slice. A slice that only has a threshold gets a row too."""
+    for bar in bars:
+        if not isinstance(bar.at, pl.DataFrame):
+            continue
+        named = [name for name in bar.at.columns if name != bar.side]
+        if {*named} != {*keys} or bar.side in keys:
+            msg = (
+                f"{bar.side} must have the keys of the slices, {', '.join(map(repr, keys))}, and a "
+                f"column '{bar.side}'; it has {', '.join(map(repr, bar.at.columns))}"
+            )
+            raise ValueError(msg)
+        if bar.at.select(named).is_duplicated().any():
+            msg = f"{bar.side} has several rows for one slice: keep one row per slice"
+            raise ValueError(msg)
+        for key, dtype in found.select(named).collect_schema().items():
+            own_dtype = bar.at.schema[key]
+            if dtype != own_dtype and not (dtype.is_integer() and own_dtype.is_integer()):
+                msg = f"'{key}' is {own_dtype} in {bar.side}, but {dtype} in the log: cast it"
+                raise ValueError(msg)
+        own = bar.at.lazy()
+        found = found.join(
+            own,
+            on=named,
+            how="full",
+            nulls_equal=True,
+            coalesce=True,
+            maintain_order="left_right",  # slices that only have a threshold come last
+        )
+    return found
