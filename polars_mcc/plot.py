@@ -11,16 +11,20 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
+from polars_mcc._log.columns import as_expr
 from polars_mcc._show import chart
 from polars_mcc._show.chart import Chart, alt
 from polars_mcc._show.explore import explore
 from polars_mcc._show.funnel import funnel
 from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of, with_texts
+from polars_mcc._show.undefined import counted, undefined
 
 __all__ = ["confusion", "curve", "differences", "explore", "funnel", "over_time", "slices"]
 
 _STEP = 16  # height of the line of one slice, in pixels
+_HEIGHT = 260  # height of a chart over time, in pixels
 _WIDTH = 400  # width of that line, in pixels
 _TEXTS = 30  # a matrix of more labels shows no numbers in its cells
 
@@ -30,7 +34,8 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
 
     Args:
         result: A result of `by`. With `ci`, the chart has intervals. With `total`, the total is a
-            line to compare with. Several models have a colour each.
+            line to compare with. Several models have a colour each. A slice whose score is 0/0,
+            as with one gold class, is marked "0/0". Without `ci`, an MCC of 0 is marked too.
         metric: The column to draw.
         sort: Draw the lowest score first. False: keep the order of the result.
 
@@ -50,17 +55,25 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
         >>> chart.save("slices.svg")  # doctest: +SKIP
     """
     chart.check(result, "by()", "n", metric)
-    rows = chart.drawn(result, "by()", metric, interval=f"{metric}_low" in result.columns)
+    rows = chart.drawn(
+        result,
+        "by()",
+        metric,
+        interval=f"{metric}_low" in result.columns,
+        undefined=undefined(result, metric),
+    )
+    note = counted(result, metric, "rows")
     total, rows = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
     layers = _forest(rows, metric, sort=sort)
-    if not total.is_empty():
+    if total["score"].count():
         line = alt.Chart(total).mark_rule(strokeDash=[4, 3], strokeWidth=1.5)
         colour = chart.colour("model", rows) if "model" in rows.columns else alt.value(GREY)
         layers = [
             line.encode(x="score", color=colour, tooltip=chart.tooltip(total, metric)),
             *layers,
         ]
-    return chart.finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
+    size = {"width": _WIDTH, "height": alt.Step(_STEP)}
+    return chart.finished(layers, labels=rows["slice"], note=note, **size)
 
 
 def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
@@ -93,7 +106,9 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
     """Draw a score over time, with its interval as a band and a colour per slice or model.
 
     Args:
-        result: A result of `by` that has a Date or Datetime key, or windows over one.
+        result: A result of `by` that has a Date or Datetime key, or windows over one. The line
+            stops where the score is 0/0, as with one gold class; a cross marks the time. Without
+            `ci`, it stops at an MCC of 0 too, which is nearly always 0/0.
         time: The name of that key. None: the only such key.
         metric: The column to draw.
 
@@ -126,16 +141,22 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         msg = f"time='{time}' is not a Date or Datetime key of the result; such keys are {times}"
         raise ValueError(msg)
     has_band = f"{metric}_low" in result.columns
-    rows = chart.drawn(result, "by()", metric, interval=has_band, at=time)
+    is_0 = undefined(result, metric)
+    rows = chart.drawn(result, "by()", metric, interval=has_band, at=time, undefined=is_0)
     base = alt.Chart(rows).encode(
-        x=alt.X("at", title=time, type="temporal"), color=chart.lines(rows)
+        x=alt.X("at", title=chart.title_of(time), type="temporal"), color=chart.lines(rows)
     )
-    y = alt.Y("score", title=metric, type="quantitative").scale(zero=False)
+    title = chart.title_of(metric)
+    y = alt.Y("score", title=title, type="quantitative").scale(zero=False)
     layers = [base.mark_line(point=True).encode(y=y, tooltip=chart.tooltip(rows, metric, at=time))]
     if has_band:
-        low = alt.Y("low", title=metric, type="quantitative").scale(zero=False)
+        low = alt.Y("low", title=title, type="quantitative").scale(zero=False)
         layers = [base.mark_area(opacity=0.2).encode(y=low, y2="high"), *layers]
-    return chart.finished(layers, width=520, height=260)
+    if rows["is_undefined"].any():
+        cross = base.transform_filter("datum.is_undefined").mark_point(shape="cross", color=GREY)
+        layers.append(cross.encode(y=alt.value(_HEIGHT), tooltip=["line", "at", "n"]))
+    note = counted(result, metric, "times" if keys == [time] else "rows")
+    return chart.finished(layers, note=note, width=520, height=_HEIGHT)
 
 
 def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
@@ -161,7 +182,7 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
     best = rows.filter(pl.col("score") == pl.col("score").max().over("line"))
     best = best.unique("line", keep="first", maintain_order=True)
     x = alt.X("at", title="threshold", type="quantitative").scale(zero=False)
-    y = alt.Y("score", title=metric, type="quantitative")
+    y = alt.Y("score", title=chart.title_of(metric), type="quantitative")
     encoding = {"x": x, "y": y, "color": chart.lines(rows)}
     tooltip = chart.tooltip(rows, metric, at="threshold")
     layers = [
@@ -196,7 +217,7 @@ def confusion(result: pl.DataFrame) -> Chart:
     """
     chart.check(result, "confusion()", "gold", "n_null")
     keys = keys_of(result)
-    if result.select(keys).unique().height > 1:
+    if result.select(map(as_expr, keys)).unique().height > 1:
         msg = f"the result has several slices, of {keys}: filter one, as in result.filter(...)"
         raise ValueError(msg)
     if "pred" in result.columns:
@@ -204,17 +225,19 @@ def confusion(result: pl.DataFrame) -> Chart:
         cells = result.select("gold", "pred", n=value)
     else:
         labels = result.columns[len(keys) + 1 : -1]
-        cells = result.unpivot(labels, index="gold", variable_name="pred", value_name="n")
+        cells = result.unpivot(
+            cs.by_name(labels), index="gold", variable_name="pred", value_name="n"
+        )
     cells = with_texts(cells, ["gold", "pred"]).with_columns(
-        pl.col("gold", "pred").fill_null("null")
+        chart.legible(pl.col("gold", "pred").fill_null("null"))
     )
     whole = pl.col("n").sum().over("gold")
     cells = cells.with_columns(share=pl.when(whole > 0).then(pl.col("n") / whole).otherwise(0.0))
     order = list(dict.fromkeys([*cells["gold"], *cells["pred"]]))
     angle = -45 if max(map(len, order)) > 3 else 0
     base = alt.Chart(cells).encode(
-        x=alt.X("pred", type="nominal", sort=order).axis(labelAngle=angle),
-        y=alt.Y("gold", type="nominal", sort=order),
+        x=alt.X("pred", type="nominal").scale(domain=order).axis(labelAngle=angle),
+        y=alt.Y("gold", type="nominal").scale(domain=order),
         tooltip=["gold", "pred", "n", "share"],
     )
     shade = alt.Color("share", type="quantitative", title="share of gold")
@@ -227,22 +250,32 @@ def confusion(result: pl.DataFrame) -> Chart:
     return chart.finished(layers, labels=order, width=size, height=size)
 
 
-def _forest(rows: pl.DataFrame, title: str, *, sort: bool) -> list[alt.Chart]:
-    """The layers of a forest plot: a line per slice, with a point and an interval per model."""
-    order = rows.sort("score") if sort else rows
+def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
+    """The layers of a forest plot: a line per slice, with a point and an interval per model.
+
+    The order of slices and models is the domain of a scale, as Vega-Lite makes code of a sort.
+    """
+    title = chart.title_of(metric)
+    order = rows.sort("score", nulls_last=True) if sort else rows
     names = order["slice"].unique(maintain_order=True).to_list()
     axis = alt.Axis(title=None, labelLimit=chart.LABEL_LIMIT, labelOverlap=False)
     encoding: dict[str, Any] = {
-        "y": alt.Y("slice", type="nominal", sort=names, axis=axis),
+        "y": alt.Y("slice", type="nominal", axis=axis).scale(domain=names),
         "color": alt.value(COLOUR),
-        "tooltip": chart.tooltip(rows, title),
+        "tooltip": chart.tooltip(rows, metric),
     }
     if "model" in rows.columns:
-        encoding |= {"color": chart.colour("model", rows), "yOffset": alt.YOffset("model")}
+        models = rows["model"].unique(maintain_order=True).to_list()
+        # Without a sort, Vega-Lite sorts by the domain of the colours.
+        offset = alt.YOffset("model", type="nominal", sort="ascending").scale(domain=models)
+        encoding |= {"color": chart.colour("model", rows), "yOffset": offset}
     base = alt.Chart(rows).encode(**encoding)
     x = alt.X("score", title=title, type="quantitative").scale(zero=False)
-    points = base.mark_point(filled=True, size=50, opacity=1).encode(x=x)
+    points = [base.mark_point(filled=True, size=50, opacity=1).encode(x=x)]
+    if rows.get_column("is_undefined", default=pl.Series([False])).any():
+        text = base.transform_filter("datum.is_undefined").mark_text(align="left", dx=3, color=GREY)
+        points.append(text.encode(x=alt.value(0), text=alt.value("0/0"), color=alt.value(GREY)))
     if "low" not in rows.columns:
-        return [points]
+        return points
     low = alt.X("low", title=title, type="quantitative").scale(zero=False)
-    return [base.mark_rule(strokeWidth=2).encode(x=low, x2="high"), points]
+    return [base.mark_rule(strokeWidth=2).encode(x=low, x2="high"), *points]

@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from polars_mcc._counts.remarks import Sides, key_is_gold, remarks
 from polars_mcc._counts.sliced import SET
+from polars_mcc._inference.asked import columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.columns import Columns, as_code
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import TOTAL, IntoKey, KeySets, each
+from polars_mcc._log.labels import as_compared
 from polars_mcc._report.once import Collect, Once, counted_once
 from polars_mcc._report.parts import Part, pairs_of
 from polars_mcc._scores.metric import Metric
@@ -80,6 +83,8 @@ class Answers:
     has_models: bool
     """Whether the answers have a column `model`."""
     total: Answer
+    remarks: Sequence[str]
+    """What makes every score 0 or 0/0."""
     unscored: pl.DataFrame
     """A row per model and reason: `pred`, `reason`, `n_null`."""
     parts: Sequence[tuple[Part, Answer]]
@@ -135,8 +140,7 @@ class _Asking:
         others = [other for other in _METRICS if other != name]
         metrics = [self.asked.given, *others]
         slices, query = self.ask("scores", by, keys, needed, metrics=metrics, ci=self.asked.ci)
-        limits = [f"{other}_{end}" for other in others for end in ("se", "low", "high")]
-        return Answer(without(slices, limits), query)
+        return Answer(without(slices, columns_of(others)), query)
 
 
 def without(frame: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
@@ -165,6 +169,10 @@ def answers(log: Described[Any], parts: Sequence[Part], collect: Collect, asked:
         models=[*preds.names],
         has_models=preds.is_several,
         total=total,
+        remarks=[
+            *remarks(Sides.of(once.counts or log)),
+            *key_is_gold(log, [part.key for part in parts]),
+        ],
         unscored=_unscored(asking, total.rows),
         parts=slices,
         worst=_worst(asking, parts, has_models=preds.is_several),
@@ -230,7 +238,9 @@ def _reason(log: Described[Any], named: Described[Any]) -> pl.Expr:
     meaning = log.meaning
     labels = [] if meaning.nulls == "label" else [meaning.gold, meaning.preds]
     parts = [
-        pl.when(column.expr.is_null()).then(pl.lit(f"{column.name} is null"))
+        pl.when(
+            as_compared(column.expr, column.name, column.dtype, meaning.label_dtype).is_null()
+        ).then(pl.lit(f"{column.name} is null"))
         for column in labels
         if column is not None
     ]

@@ -17,7 +17,7 @@ import polars as pl
 from polars_mcc import plot
 from polars_mcc._report.sections import Drawing
 from polars_mcc._report.verdict import Report, Sentence, Tile
-from polars_mcc._show.chart import COLOURS, alt
+from polars_mcc._show.chart import COLOURS, alt, legible_name
 from polars_mcc._show.explore import Explorer
 from polars_mcc._show.table import keys_of, shown
 
@@ -124,12 +124,13 @@ def _spec(drawn: Any, models: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 
     """The specification of a chart that is as wide as the page."""
     spec = _styled(drawn.to_dict(validate=False))
     spec["padding"] = 5
-    colours = {model: COLOURS[place % len(COLOURS)] for place, model in enumerate(models)}
+    names = map(legible_name, models)
+    colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
     for layer in spec["layer"]:
-        for name, channel in layer["encoding"].items():
-            if name == "y" and "labelLimit" in channel.get("axis", {}):  # This axis names slices.
-                channel["axis"] |= _labelled(channel["sort"])
-            if name == "color" and channel.get("field") in {"model", "line"}:
+        for side, channel in layer["encoding"].items():
+            if side == "y" and "labelLimit" in channel.get("axis", {}):  # This axis names slices.
+                channel["axis"] |= _labelled(channel["scale"]["domain"])
+            if side == "color" and channel.get("field") in {"model", "line"}:
                 scale = channel["scale"]  # A model has one colour in all charts.
                 scale["range"] = [
                     colours.get(one, colour)
@@ -155,7 +156,7 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
 def _lines(spec: Mapping[str, Any]) -> int:
     """Count the lines of a chart. Vega-Lite ignores a step height if the width fits the page."""
     encodings = [layer["encoding"] for layer in spec["layer"]]
-    slices = [len(one["y"]["sort"]) for one in encodings if "y" in one]
+    slices = [len(one["y"]["scale"]["domain"]) for one in encodings if "y" in one]
     models = [len(one["color"]["scale"]["domain"]) for one in encodings if "yOffset" in one]
     return max(slices) * (max(models, default=0) + 1 if models else 1)
 

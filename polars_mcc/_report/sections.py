@@ -15,6 +15,7 @@ from polars_mcc._report.answers import TOP, Answer, Answers, Asked, Worst, witho
 from polars_mcc._report.parts import Part
 from polars_mcc._search.words import said
 from polars_mcc._show.table import is_time
+from polars_mcc._show.undefined import counted
 
 LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot
 _TIMES = 1000  # times in a chart, at most; the last ones are drawn
@@ -126,17 +127,19 @@ def _of_part(part: Part, answer: Answer, answers: Answers, asked: Asked) -> Sect
     metric = asked.metric.name
     title, what = f"By {part.name}", f"{metric} by {part.name}"
     slices = answer.rows
+    unsure = [f"{one}." for one in [counted(slices, metric, "slices")] if one]
     [*_, last] = part.columns
     if len(part.columns) == 1 and is_time(slices.schema[last]):
         chosen = slices.filter(as_expr(last).rank("dense", descending=True) <= _TIMES)
         on_charts = _left_out(slices, chosen, part.columns, "last")
         drawings = _drawn(what, "over_time", chosen, metric, metric=metric)
         rows, more = _cut(_shown(slices, asked).tail(ROWS), slices.height, "last")
-        id_, query = id_of("by", part), answer.query
+        id_, query, more = id_of("by", part), answer.query, [*unsure, *more]
         return Section(id_, title, query, rows, more, on_charts, drawings, is_time=True)
     ordered = _from_the_worst(slices, part.columns, metric, highest=asked.metric.less_is_better)
     end = f"{_end(asked)} by {metric}"
-    rows, more = _cut(_shown(ordered, asked).head(ROWS), ordered.height, end)
+    rows, cut = _cut(_shown(ordered, asked).head(ROWS), ordered.height, end)
+    more = [*unsure, *cut]
     with_total = _with_total(part, ordered, answers.total.rows)
     number = ordered.select(map(as_expr, part.columns)).n_unique()
     if number <= LINES:

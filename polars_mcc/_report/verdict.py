@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -20,6 +19,7 @@ from polars_mcc._report.sections import (
 )
 from polars_mcc._search import words
 from polars_mcc._search.words import count, said
+from polars_mcc._show.undefined import undefined
 
 _WORST = 3  # slices that the verdict names, at most
 _TILES = 3  # models that have a tile, at most
@@ -29,7 +29,7 @@ class Sentence(NamedTuple):
     """A sentence of the verdict, its kind, and the section that has its numbers."""
 
     text: str
-    kind: Literal["score", "slices", "slice", "comparison", "regression", "unscored"]
+    kind: Literal["labels", "score", "slices", "slice", "comparison", "regression", "unscored"]
     about: str
     """The `id` of a section."""
 
@@ -54,6 +54,7 @@ class Report(NamedTuple):
 def verdict(answers: Answers, asked: Asked) -> list[Sentence]:
     """Say how good the models are, which slices are behind, and which rows are not scored."""
     return [
+        *(Sentence(f"{one}.".replace("?.", "?"), "labels", TOTAL_ID) for one in answers.remarks),
         *_overall(answers, asked),
         *_behind(answers, asked),
         *_better(answers, asked),
@@ -62,11 +63,12 @@ def verdict(answers: Answers, asked: Asked) -> list[Sentence]:
 
 
 def _overall(answers: Answers, asked: Asked) -> Iterator[Sentence]:
-    metric = asked.metric.name
-    for row in answers.total.rows.iter_rows(named=True):
+    metric, total = asked.metric.name, answers.total.rows
+    is_undefined = total.select(undefined(total, metric)).to_series()
+    for row, is_0 in zip(total.iter_rows(named=True), is_undefined, strict=True):
         model = f"{row['model']}: " if answers.has_models else ""
         text = "no row is scored"
-        if row["n"] and (row[metric] is None or math.isnan(row[metric])):
+        if row["n"] and is_0:
             text = f"{_named(metric)} is undefined (0/0) over {_rows(row['n'])}"
         elif row["n"]:
             low, high = row[f"{metric}_low"], row[f"{metric}_high"]

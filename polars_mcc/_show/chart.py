@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._counts.sliced import LONG, SET
+from polars_mcc._log.columns import as_expr
 from polars_mcc._log.extras import missing
 from polars_mcc._log.frames import check_collected
 from polars_mcc._log.keys import TOTAL
@@ -27,8 +28,11 @@ __all__ = [
     "colour",
     "drawn",
     "finished",
+    "legible",
+    "legible_name",
     "lines",
     "styled",
+    "title_of",
     "tooltip",
 ]
 
@@ -36,6 +40,10 @@ Chart: TypeAlias = alt.LayerChart
 
 LABEL_LIMIT = 320  # longest name of a slice, in pixels
 COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+_CONTROLS = (*range(32), *range(127, 160), 0x2028, 0x2029, 0xFFFE, 0xFFFF)
+_HIDDEN = {chr(code): f"<U+{code:04X}>" for code in _CONTROLS}
+"""Characters that end lines or have no glyph. An SVG cannot hold most of them."""
 
 
 def check(result: pl.DataFrame, source: str, *columns: str) -> None:
@@ -53,9 +61,17 @@ def check(result: pl.DataFrame, source: str, *columns: str) -> None:
 
 
 def drawn(
-    result: pl.DataFrame, source: str, score: str, *, interval: bool = False, at: str | None = None
+    result: pl.DataFrame,
+    source: str,
+    score: str,
+    *,
+    interval: bool = False,
+    at: str | None = None,
+    undefined: pl.Expr | None = None,
 ) -> pl.DataFrame:
     """The rows that have a score, with fixed column names in place of the names of the user.
+
+    Rows that are `undefined` have no score; they are kept, and marked by `is_undefined`.
 
     `slice` is the text of the slice, and `line` the text of slice and model. `is_total` marks the
     total. `score` is the value to draw, `low` and `high` its interval, and `at` its place on x.
@@ -78,15 +94,24 @@ def drawn(
         text = _text(keys[1:], pl.format(", {}, ", pl.col(SET))) if has_sets else _text(keys)
     named = text.fill_null("total" if has_sets else "all rows")
     if has_sets:  # The time of a window is a key of every set.
-        named = pl.concat_str(named, *(pl.lit(f", {key} = ") + pl.col(key) for key in windows))
+        named = pl.concat_str(named, *(pl.lit(f", {key} = ") + as_expr(key) for key in windows))
     rows = with_texts(result, keys).select(
         named.alias("slice"),
         (text.is_null() & has_sets & (not windows)).alias("is_total"),
-        **{name: pl.col(column) for name, column in columns.items()},
+        **{name: as_expr(column) for name, column in columns.items()},
+        **({} if undefined is None else {"is_undefined": undefined}),
     )
     parts = ["slice", "model"] if "model" in columns else ["slice"]
     rows = rows.with_columns(line=pl.concat_str(parts if keys else parts[-1], separator=", "))
-    return rows.drop_nulls(["score", *(["at"] if at is not None else [])])
+    rows = rows.with_columns(legible(pl.col("line", *parts)))
+    rows = rows if at is None else rows.drop_nulls("at")
+    if undefined is None:
+        return rows.drop_nulls("score")
+    drawn = ["score", *(["low", "high"] if interval else [])]
+    rows = rows.with_columns(
+        pl.when(~pl.col("is_undefined")).then(column).alias(column) for column in drawn
+    )
+    return rows.filter(pl.col("is_undefined") | pl.col("score").is_not_null())
 
 
 def _text(keys: Sequence[str], active: pl.Expr | None = None) -> pl.Expr:
@@ -97,7 +122,7 @@ def _text(keys: Sequence[str], active: pl.Expr | None = None) -> pl.Expr:
     """
     if not keys:
         return pl.lit(None, pl.String)
-    values = {key: pl.col(key).fill_null("null") for key in keys}
+    values = {key: as_expr(key).fill_null("null") for key in keys}
     if active is None and len(keys) == 1:
         return values[keys[0]]
     named = {key: pl.lit(f"{key} = ") + value for key, value in values.items()}
@@ -111,10 +136,30 @@ def _text(keys: Sequence[str], active: pl.Expr | None = None) -> pl.Expr:
     return pl.when(has_any).then(pl.concat_str(parts, separator=", ", ignore_nulls=True))
 
 
+def legible(texts: pl.Expr) -> pl.Expr:
+    """Texts of a log as a chart shows them: a line end is `<U+000A>`."""
+    return texts.str.replace_many(_HIDDEN)
+
+
+def legible_name(name: str) -> str:
+    """The name of a column as a chart shows it."""
+    return name.translate({ord(one): text for one, text in _HIDDEN.items()})
+
+
+def title_of(column: str) -> str:
+    """The name of a column as the title of an axis or a tooltip.
+
+    Vega-Lite makes code of titles, and does not escape backslashes.
+    """
+    return legible_name(column).replace("\\", r"\\")
+
+
 def tooltip(rows: pl.DataFrame, title: str, at: str | None = None) -> list[alt.Tooltip]:
-    titles = {"slice": "slice", "model": "model", "at": at, "score": title}
+    titles = {"slice": "slice", "model": "model", "at": at or "", "score": title}
     titles |= {"low": f"{title}_low", "high": f"{title}_high", "n": "n"}
-    return [alt.Tooltip(name, title=titles[name]) for name in titles if name in rows.columns]
+    return [
+        alt.Tooltip(name, title=title_of(titles[name])) for name in titles if name in rows.columns
+    ]
 
 
 def lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
@@ -132,11 +177,16 @@ def finished(
     layers: Sequence[alt.Chart],
     *,
     labels: Iterable[str] = (),
+    note: str = "",
     **size: Any,  # noqa: ANN401 - altair's own
 ) -> Chart:
     """The chart, with room on the left, as a reader's font may be wider than the measured one."""
     room = 5 + min(1.5 * max(map(len, labels), default=0), LABEL_LIMIT / 5)
     padding = {"left": room, "top": 5, "right": 5, "bottom": 5}
+    if note:
+        size["title"] = alt.TitleParams(
+            legible_name(note), fontSize=11, fontWeight="normal", color=GREY, anchor="start"
+        )
     chart = alt.LayerChart(layer=list(layers)).properties(padding=padding, **size)
     finished: Chart = styled(chart)
     return finished

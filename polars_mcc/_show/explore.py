@@ -120,7 +120,7 @@ def explore(
         )
         raise ValueError(msg)
     keys = keys_in(cells)
-    left_out = [key for key in keys_in(counts) if key not in keys]
+    left_out = [chart.legible_name(key) for key in keys_in(counts) if key not in keys]
     columns, texts = _coded(cells, keys, labels)
     chosen = alt.binding_select(options=[*metrics], name="metric ")
     of_metric = alt.param(name="metric", value=metric, bind=chosen)
@@ -219,7 +219,7 @@ def _with_hits(cells: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     ]
     none = pl.lit(0, cells.schema["n"]).alias("n")
     possible = pl.concat(sides).unique(maintain_order=True).with_columns(none)
-    on = [*cell, "gold", "pred"]
+    on = [as_expr(name) for name in (*cell, "gold", "pred")]
     return pl.concat([cells, possible.join(cells, on=on, how="anti", nulls_equal=True)])
 
 
@@ -245,7 +245,9 @@ def _coded(
         values = labels if is_label else given.unique(maintain_order=name == "model")
         values = values if is_label or name == "model" else values.sort()
         code(name, values)
-        text = values.to_frame("text").select(text=as_text(pl.col("text"), values.dtype))
+        text = values.to_frame("text").select(
+            text=chart.legible(as_text(pl.col("text"), values.dtype))
+        )
         texts["gold" if is_label else column] = text.to_series().fill_null("null").to_list()
     return columns, texts
 

@@ -94,11 +94,12 @@ def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None =
     points = _placed(slices, target, sigma)
     counts = {name: points.filter(place=name).height for name in _COLOURS}
     found = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    title = chart.title_of(metric)
     description = (
-        f"Funnel plot of {metric} against n, around {target:.3f}, with limits of 95 % and 99.8 %. "
+        f"Funnel plot of {title} against n, around {target:.3f}, with limits of 95 % and 99.8 %. "
         f"Slices: {found}."
     )
-    layers = _layers(points, limits, target, metric)
+    layers = _layers(points, limits, target, title)
     return chart.finished(layers, width=520, height=320, description=description)
 
 
@@ -212,20 +213,20 @@ def _limits(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
 
 
 def _layers(
-    points: pl.DataFrame, limits: pl.DataFrame, target: float, metric: str
+    points: pl.DataFrame, limits: pl.DataFrame, target: float, title: str
 ) -> list[alt.Chart]:
     """The overall score as a line, the limits, and the slices."""
     n = alt.X(field="n", title="n", type="quantitative")
     n = n.scale(type="log", nice=False, padding=_PIXELS)
-    y = alt.Y(field="score", title=metric, type="quantitative").scale(zero=False)
-    limit = alt.Y(field="limit", title=metric, type="quantitative").scale(zero=False)
+    y = alt.Y(field="score", title=title, type="quantitative").scale(zero=False)
+    limit = alt.Y(field="limit", title=title, type="quantitative").scale(zero=False)
     levels = alt.StrokeDash(field="level", title="limits", type="nominal")
     shown = [name for name in _COLOURS if name != _UNKNOWN or name in points["place"]]
     colours = [_COLOURS[name] for name in shown]
     place = alt.Color(field="place", title="slices", type="nominal")
     tooltip = [
         alt.Tooltip(field="slice", title="slice", type="nominal"),
-        alt.Tooltip(field="score", title=metric, type="quantitative"),
+        alt.Tooltip(field="score", title=title, type="quantitative"),
         alt.Tooltip(field="n", title="n", type="quantitative"),
     ]
     overall = alt.Chart(pl.DataFrame({"score": [target]})).mark_rule(color=GREY)

@@ -45,7 +45,7 @@ def to_numpy(matrix: pl.DataFrame) -> npt.NDArray[np.int64] | npt.NDArray[np.flo
         )
         raise ValueError(msg)
     before = names.index("gold")
-    cells = matrix.select(names[before + 1 : -1])
+    cells = matrix[names[before + 1 : -1]]
     array = cells.to_numpy()
     if before == 0:
         return array

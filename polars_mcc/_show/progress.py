@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from polars_mcc._log.columns import as_expr
 from polars_mcc._log.extras import missing
 from polars_mcc._log.frames import Frame, polars_frame
 
@@ -104,7 +105,8 @@ class _Reading:
         _: int | None,
     ) -> Iterator[pl.DataFrame]:
         # A query that only counts or numbers rows asks for no column: read one, to have its rows.
-        rows = self._log if columns is None else self._log.select(columns or pl.first())
+        read = [as_expr(name) for name in columns or ()] or pl.first()
+        rows = self._log if columns is None else self._log.select(read)
         rows = rows if n_rows is None else rows.head(n_rows)
         self._running += 1
         try:

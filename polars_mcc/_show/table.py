@@ -69,21 +69,23 @@ def table(
     elif score not in result.columns:
         msg = f"score='{score}' is not a column of the result; the columns are {result.columns}"
         raise ValueError(msg)
+    pictures = [] if score is None else _pictures(result, score)
+    place = 0 if score is None else result.columns.index(score) + 1
+    # great-tables reads some names as patterns. HTML hides the space before a name.
+    plain = {name: f" {name}" for name in result.columns if _is_pattern(name)}
+    keys = [plain.get(name, name) for name in keys_of(result)]
+    result = result.rename(plain)
     rows = with_texts(
         result, [name for name, dtype in result.schema.items() if not dtype.is_numeric()]
     )
     integers = [name for name, dtype in result.schema.items() if dtype.is_integer()]
     floats = [name for name, dtype in result.schema.items() if dtype.is_float()]
     shown = GT(rows)
-    if score is not None and result.height:
-        pictures = _pictures(result, score)
-        place = "" if "" not in result.columns else "picture"
-        rows = rows.with_columns(pl.Series(place, range(result.height)))
-        after = result.columns.index(score) + 1
-        rows = rows.select(*result.columns[:after], place, *result.columns[after:])
-        shown = GT(rows).fmt(lambda row: pictures[row], columns=place)
+    if pictures:
+        name = "" if "" not in result.columns else "picture"
+        rows = rows.insert_column(place, pl.Series(name, range(result.height)))
+        shown = GT(rows).fmt(lambda row: pictures[row], columns=name)
     # Keys get no thousands separators: a year is not a count.
-    keys = keys_of(result)
     counts = [name for name in integers if name not in keys]
     if counts:
         shown = shown.fmt_integer(counts)
@@ -121,6 +123,11 @@ def is_time(dtype: pl.DataType) -> bool:
     return isinstance(dtype, (pl.Date, pl.Datetime))
 
 
+def _is_pattern(name: str) -> bool:
+    """Whether Polars reads the name as a pattern, which may match several columns."""
+    return pl.col(name).meta.has_multiple_outputs()
+
+
 def with_texts(answer: pl.DataFrame, columns: Iterable[str]) -> pl.DataFrame:
     """Convert columns to text, even columns that Polars cannot cast to text."""
     return answer.with_columns(
@@ -146,12 +153,12 @@ def shown(name: str, value: object, *, is_key: bool) -> str:
 def _pictures(result: pl.DataFrame, score: str) -> list[str]:
     """A small picture of each score and interval, all on one scale."""
     ends = [score, *(name for name in (f"{score}_low", f"{score}_high") if name in result.columns)]
-    drawn = result.select(pl.col(ends).cast(pl.Float64).fill_nan(None))
+    drawn = result[ends].select(pl.all().cast(pl.Float64).fill_nan(None))
     least, most = (
         0.0 if end is None else end
         for end in drawn.select(
-            pl.min_horizontal(ends).min().alias("least"),
-            pl.max_horizontal(ends).max().alias("most"),
+            pl.min_horizontal(pl.all()).min().alias("least"),
+            pl.max_horizontal(pl.all()).max().alias("most"),
         ).row(0)
     )
     span = (most - least) or 1.0

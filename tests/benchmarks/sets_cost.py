@@ -1,10 +1,12 @@
 """The cost of sets of keys: `by` over each of ten keys, and `worst`, compared with one key.
 
     python tests/benchmarks/sets_cost.py LOGS [--rows 20_000_000]
+    python tests/benchmarks/sets_cost.py LOGS --memory
 
 Makes logs once, in the folder LOGS: ten text keys of 20 values, and ten text labels. Queries run in
 turn, each in a new process. The table shows the median of the ratios to `by` over one key, and the
 peak of memory of the process. The floor decodes and hashes all columns, without a group by.
+`--memory` prints the peak of `worst` on three keys, gold and pred of Int8, for more and more rows.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from polars_mcc import each
 
 KEYS = [f"key{place}" for place in range(10)]
 FILES = 8
+NARROW = "worst, three Int8 keys"
 
 
 def write_logs(folder: Path, rows: int) -> None:
@@ -41,6 +44,21 @@ def write_logs(folder: Path, rows: int) -> None:
         columns = {key: values.gather(rng.integers(0, 20, size)) for key in KEYS}
         columns |= {"gold": labels.gather(gold), "pred": labels.gather(pred)}
         pl.DataFrame(columns).write_parquet(folder / f"{file}.parquet")
+
+
+def write_narrow(folder: Path, rows: int) -> None:
+    if folder.exists():
+        return
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    for file in range(FILES):
+        size = rows // FILES
+        columns = {f"key{place}": rng.integers(0, 20, size, dtype=np.int8) for place in range(3)}
+        gold = rng.integers(0, 10, size, dtype=np.int8)
+        pred = np.where(rng.random(size) < 0.85, gold, rng.integers(0, 10, size, dtype=np.int8))
+        pl.DataFrame({**columns, "gold": gold, "pred": pred}).write_parquet(
+            folder / f"{file}.parquet"
+        )
 
 
 def of_duckdb(logs: str) -> None:
@@ -67,6 +85,7 @@ QUERIES: dict[str, Callable[[pl.LazyFrame, str], object]] = {
     "DuckDB, pairs of ten grouping sets": lambda _, logs: of_duckdb(logs),
     "worst, ten keys, depth 1": lambda log, _: log.mcc.worst(*KEYS, depth=1).collect(),
     "worst, ten keys, depth 2": lambda log, _: log.mcc.worst(*KEYS).collect(),
+    NARROW: lambda log, _: log.mcc.worst(*KEYS[:3]).collect(),
     "worst, ten keys, depth 3": lambda log, _: log.mcc.worst(*KEYS, depth=3).collect(),
 }
 
@@ -93,14 +112,23 @@ def main() -> None:
     parser.add_argument("logs", metavar="LOGS")
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", action="store_true")
     parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.query:
         run(options.query, options.logs)
         return
+    if options.memory:
+        print("| rows | seconds | peak, MB |\n| --: | --: | --: |")
+        for rows in (10_000_000, 20_000_000, 40_000_000):
+            folder = Path(options.logs) / f"narrow-{rows}"
+            write_narrow(folder, rows)
+            seconds, peak = measured(NARROW, f"{folder}/*.parquet")
+            print(f"| {rows:,} | {seconds:.2f} | {peak} |")
+        return
     folder = Path(options.logs) / f"ten-keys-{options.rows}"
     write_logs(folder, options.rows)
-    found: dict[str, list[tuple[float, int]]] = {query: [] for query in QUERIES}
+    found: dict[str, list[tuple[float, int]]] = {query: [] for query in QUERIES if query != NARROW}
     for _ in range(options.rounds):
         for query, runs in found.items():
             runs.append(measured(query, f"{folder}/*.parquet"))

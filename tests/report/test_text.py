@@ -172,10 +172,12 @@ def test_logs_without_a_score_have_a_report(zero_division):
         found = json.loads(described.report("key", format="json"))
         assert described.report("key").startswith("<!doctype html>")
         assert described.report("key", format="md")
-        text = found["verdict"][0]["text"]
+        text = next(one["text"] for one in found["verdict"] if one["kind"] == "score")
         scored = log["pred"].null_count() == 0
-        score = "0.000" if zero_division == 0.0 else "undefined (0/0)"
-        assert text == (f"MCC is {score} over 80 rows." if scored else "no row is scored.")
+        undefined = "MCC is undefined (0/0) over 80 rows."
+        assert text == (undefined if scored else "no row is scored.")
+        said = found["verdict"][0]["text"].startswith("all labels of 'gold' are 1: with one gold")
+        assert said is scored
 
 
 def test_a_metric_that_is_called_as_another_is_the_one_asked_for():

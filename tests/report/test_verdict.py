@@ -131,7 +131,11 @@ def test_rows_that_are_not_scored_have_a_reason():
 def test_little_to_say(rows):
     texts = said(log_of(rows).mcc(pred=["pred", "gold"]), "key")
     scored = bool(rows) and rows[0][1] is not None
-    assert texts[0] == ("pred: MCC is 0.000 over 1 row." if scored else "pred: no row is scored.")
+    one_class = "all labels of 'gold' are 'ant': with one gold class, MCC and its kin are 0/0."
+    undefined = "pred: MCC is undefined (0/0) over 1 row."
+    assert texts[:2] == (
+        [one_class, undefined] if scored else ["pred: no row is scored.", "gold: no row is scored."]
+    )
     assert "No slice was tested: none has enough rows and two labels." in texts
     assert (
         "gold and pred cannot be compared, because one of them has no confidence interval."

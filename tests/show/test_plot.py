@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import subprocess
 import sys
@@ -46,9 +47,9 @@ def test_slices_are_points_with_intervals_from_the_lowest_up():
     for name, column in columns.items():
         assert [row[name] for row in points["rows"]] == drawn[column].to_list()
     by_score = [name for _, name in sorted(zip(drawn["mcc"], names, strict=True))]
-    assert points["encoding"]["y"]["sort"] == by_score
+    assert points["encoding"]["y"]["scale"]["domain"] == by_score
     in_order = layer_with(plot.slices(answer, sort=False), "point")
-    assert in_order["encoding"]["y"]["sort"] == names
+    assert in_order["encoding"]["y"]["scale"]["domain"] == names
     rule = layer_with(chart, "rule")["encoding"]
     assert (rule["x"]["field"], rule["x2"]["field"]) == ("low", "high")
     without = plot.slices(LOG.mcc.by("key"))
@@ -208,6 +209,45 @@ def test_charts_are_saved_without_a_network_and_labels_are_text(tmp_path):
     chart.save(tmp_path / "chart.html", inline=True)
     page = (tmp_path / "chart.html").read_text(encoding="utf-8")
     assert not re.findall(r"<(?:script|link)[^>]*(?:src|href)=", page), "nothing is loaded"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    {
+        "\u2028\u2029\r\n": "<U+2028><U+2029><U+000D><U+000A>",
+        "\0\x01\x7f\uffff": "<U+0000><U+0001><U+007F><U+FFFF>",
+        '\\" + 1 + "': '\\" + 1 + "',
+        "\u202e</script>'": "\u202e</script>'",
+        "constructor": "constructor",  # a name that all objects of JavaScript have
+    }.items(),
+)
+def test_texts_of_a_log_are_no_code_of_a_chart(text, shown):
+    """Vega-Lite makes code of titles and of sorted values, and an SVG has no control character."""
+    import vl_convert  # noqa: PLC0415 - an optional dependency
+
+    names = {"ant": text, "x": text, "day": f"day {text}", "key": f"key {text}"}
+    log = LOG.with_columns(pl.col(pl.String).replace(names)).rename(
+        {"pred": text, **{name: names[name] for name in ("day", "key")}}
+    )
+    one, models = (log.mcc(pred=pred, positive=text) for pred in (text, [text, "other"]))
+    metric = f"least {text}"
+    least = pl.col("f1").min().alias(metric)
+    of_keys = each(names["key"], total=True)
+    charts = [
+        plot.slices(models.by(of_keys, ci=0.9)),
+        plot.slices(one.by(names["key"], metrics=least), metric=metric),
+        plot.differences(models.compare(names["key"])),
+        plot.over_time(models.by(names["day"], metrics=least), metric=metric),
+        plot.curve(log.mcc(score="score", positive=text).curve(names["key"])),
+        plot.confusion(one.confusion()),
+        plot.funnel(one.by(of_keys, ci=0.9)),
+        plot.explore(models.counts(names["key"], "device")),
+    ]
+    for place, chart in enumerate(charts):
+        svg = vl_convert.vegalite_to_svg(chart.to_dict())
+        assert svg.count("<path") > 10, place
+        assert "NaN" not in svg, place
+        assert shown in html.unescape(svg), place
 
 
 def test_200_slices_are_all_named():

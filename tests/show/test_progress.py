@@ -73,8 +73,8 @@ def test_any_function_of_a_log_will_do():
 def test_a_check_that_passes_and_one_that_fails(log):
     """`check` collects its result itself, while its rows are counted."""
     bar = Counter()
-    passed = _progress.collect(log, lambda lf: lf.mcc.check("key", min=-1), bar)
-    assert_frame_equal(passed, log.mcc.check("key", min=-1))
+    passed = _progress.collect(log, lambda lf: lf.mcc.check("key", metric="accuracy", min=0), bar)
+    assert_frame_equal(passed, log.mcc.check("key", metric="accuracy", min=0))
     assert bar.rows == 4
     with pytest.raises(polars_mcc.CheckError, match="slices fail"):
         polars_mcc.progress(log, lambda lf: lf.mcc.check("key", min=1))
