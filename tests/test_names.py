@@ -180,15 +180,8 @@ def answer(verb: str, asked: Asked):
     return (FRAMES if kind == "frame" else TEXTS)[name](asked)
 
 
-OPEN = pytest.mark.xfail(strict=False, reason="a DataFrame of thresholds is joined by key name")
-OPEN_CASES = [(names, "frame: check, thresholds") for names in ("keys", "both")]
 VERBS = [f"{kind}: {name}" for kind, of in KINDS.items() for name in of]
-CASES = [
-    pytest.param(names, verb, marks=OPEN if (names, verb) in OPEN_CASES else [])
-    for names in OTHER
-    for verb in VERBS
-    if verb not in SLOW or names == "both"
-]
+CASES = [(names, verb) for names in OTHER for verb in VERBS if verb not in SLOW or names == "both"]
 
 
 @functools.cache

@@ -157,7 +157,7 @@ def _lines(spec: Mapping[str, Any]) -> int:
     """Count the lines of a chart. Vega-Lite ignores a step height if the width fits the page."""
     encodings = [layer["encoding"] for layer in spec["layer"]]
     slices = [len(one["y"]["scale"]["domain"]) for one in encodings if "y" in one]
-    models = [len(one["color"]["scale"]["domain"]) for one in encodings if "yOffset" in one]
+    models = [len(one["yOffset"]["scale"]["domain"]) for one in encodings if "yOffset" in one]
     return max(slices) * (max(models, default=0) + 1 if models else 1)
 
 

@@ -11,6 +11,7 @@ import polars as pl
 from polars_mcc._inference.intervals import ranges_of
 from polars_mcc._inference.periods import PERIODS
 from polars_mcc._log.choices import check_number
+from polars_mcc._log.columns import as_expr
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric, defined
 from polars_mcc._scores.registry import IntoMetric
@@ -116,10 +117,10 @@ def with_own_bars(found: pl.LazyFrame, bars: Sequence[Bar], keys: Sequence[str])
                 f"column '{bar.side}'; it has {', '.join(map(repr, bar.at.columns))}"
             )
             raise ValueError(msg)
-        if bar.at.select(named).is_duplicated().any():
+        if bar.at.select(map(as_expr, named)).is_duplicated().any():
             msg = f"{bar.side} has several rows for one slice: keep one row per slice"
             raise ValueError(msg)
-        for key, dtype in found.select(named).collect_schema().items():
+        for key, dtype in found.select(map(as_expr, named)).collect_schema().items():
             own_dtype = bar.at.schema[key]
             if dtype != own_dtype and not (dtype.is_integer() and own_dtype.is_integer()):
                 msg = f"'{key}' is {own_dtype} in {bar.side}, but {dtype} in the log: cast it"
@@ -127,7 +128,7 @@ def with_own_bars(found: pl.LazyFrame, bars: Sequence[Bar], keys: Sequence[str])
         own = bar.at.lazy()
         found = found.join(
             own,
-            on=named,
+            on=[as_expr(name) for name in named],
             how="full",
             nulls_equal=True,
             coalesce=True,

@@ -40,20 +40,23 @@ def test_slices_are_points_with_intervals_from_the_lowest_up():
     answer = LOG.mcc.by("key", ci=0.9)
     chart = plot.slices(answer)
     points = layer_with(chart, "point")
-    drawn = answer.filter(pl.col("mcc").is_not_null())
+    # A 0 without an interval is 0/0: it is no point, and stands last.
+    drawn = answer.filter(pl.col("mcc").is_not_null()).with_columns(
+        mcc=pl.when(pl.col("mcc_low").is_not_null()).then("mcc")
+    )
     names = [name or "null" for name in drawn["key"]]
     assert [row["slice"] for row in points["rows"]] == names
     columns = {"score": "mcc", "low": "mcc_low", "high": "mcc_high", "n": "n"}
     for name, column in columns.items():
         assert [row[name] for row in points["rows"]] == drawn[column].to_list()
-    by_score = [name for _, name in sorted(zip(drawn["mcc"], names, strict=True))]
+    by_score = [name or "null" for name in drawn.sort("mcc", nulls_last=True)["key"]]
     assert points["encoding"]["y"]["scale"]["domain"] == by_score
     in_order = layer_with(plot.slices(answer, sort=False), "point")
     assert in_order["encoding"]["y"]["scale"]["domain"] == names
     rule = layer_with(chart, "rule")["encoding"]
     assert (rule["x"]["field"], rule["x2"]["field"]) == ("low", "high")
     without = plot.slices(LOG.mcc.by("key"))
-    assert [layer["mark"]["type"] for layer in layers_of(without)] == ["point"]
+    assert [layer["mark"]["type"] for layer in layers_of(without)] == ["point", "text"]
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -151,8 +154,9 @@ def test_over_time():
     line = layer_with(chart, "line")
     assert line["encoding"]["x"] == {"field": "at", "title": "day", "type": "temporal"}
     assert {row["line"] for row in line["rows"]} == {"null", "pc", "tv"}
-    drawn = answer.filter(pl.col("mcc").is_not_null())
-    assert sorted(row["score"] for row in line["rows"]) == sorted(drawn["mcc"])
+    drawn = answer.filter(pl.col("mcc_low").is_not_null())
+    scores = [row["score"] for row in line["rows"] if not row["is_undefined"]]
+    assert sorted(scores) == sorted(drawn["mcc"])
     band = layer_with(chart, "area")["encoding"]
     assert (band["y"]["field"], band["y2"]["field"]) == ("low", "high")
     alone = plot.over_time(LOG.mcc.by("day", metrics="accuracy"), metric="accuracy")
