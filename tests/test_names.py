@@ -98,7 +98,7 @@ FRAMES: dict[str, Callable[[Asked], pl.DataFrame]] = {
     "contrast, each": lambda asked: asked.log.contrast(*asked.keys, to="each", ratio=True),
     "contrast, one": lambda asked: asked.log.contrast(asked.one, to={asked.one: "y"}),
     "worst": lambda asked: asked.log.worst(*asked.keys, min_n=5, verdicts=True),
-    "worst, long": lambda asked: asked.users.worst(*asked.keys, min_n=5, long=True),
+    "worst, long": lambda asked: asked.models.worst(*asked.keys, min_n=5, long=True),
     "drift": lambda asked: asked.users.drift(
         each(*asked.keys, total=True), before=asked.old, after=~pl.nth(9)
     ),

@@ -420,3 +420,9 @@ def _check_gate(asked, key: str, expected: dict) -> None:
         wanted = "fails" if fails else "passes" if any(is_there.values()) else "not judged"
         assert verdicts[value] == wanted
     assert passed == (all(is_judged.values()) and "fails" not in verdicts.values())
+
+
+def test_a_model_without_a_name_is_a_model():
+    log = LOG.with_columns(pl.col("pred").alias(""))
+    compared = ask(log, "compare", pred=["", "pred"])
+    assert compared.select("model", "diff").rows() == [("pred", 0.0)]

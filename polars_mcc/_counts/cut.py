@@ -70,7 +70,9 @@ def cut(
         ],
     )
     first = model_named(baseline, models)
-    apart = None if baseline is None or first else one(meaning.schema, baseline, "baseline")
+    apart = (
+        None if baseline is None or first is not None else one(meaning.schema, baseline, "baseline")
+    )
     wanted: dict[str, Columns | None] = {
         "baseline": apart,
         "cluster": meaning.cluster if cluster else None,
@@ -109,7 +111,7 @@ def cut(
         frame = frame.with_columns(
             as_compared(pl.col(side), name, dtype, label_dtype) for side, name, dtype in sides
         )
-    if first:
+    if first is not None:
         frame = frame.rename({PRED + first: "baseline"})
     return SlicedLog(
         frame=frame,
@@ -126,7 +128,7 @@ def cut(
         zero_division=meaning.zero_division,
         has_total=index is None and (not named if found.sets is None else () in found.sets),
         is_multilabel=meaning.is_multilabel,
-        extras=(*(["baseline"] if first else []), *extras),
+        extras=(*(["baseline"] if first is not None else []), *extras),
         weight_sums=weighed.sums,
         sets=found.sets,
         always=(*window_dtypes,),

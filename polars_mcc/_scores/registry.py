@@ -154,6 +154,9 @@ def chosen(metrics: IntoMetrics) -> list[Metric]:
                 f".alias('my_{name}')"
             )
             raise ValueError(msg)
+        if pl.col(name).meta.has_multiple_outputs():
+            msg = f"Polars takes the name '{name}' for a pattern; rename it, as in .alias('mine')"
+            raise ValueError(msg)
     return found
 
 

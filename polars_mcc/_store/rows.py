@@ -36,7 +36,7 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
         )
         n = unless(n, Failure(pl.col(HAS_NONE), message))
     named = [pl.col(column).alias(name) for name, column in labels.items()]
-    return joint(sliced).select(*sliced.keys, *named, n.alias(N))
+    return joint(sliced).select(*map(as_expr, sliced.keys), *named, n.alias(N))
 
 
 def _labels(log: Described[Any]) -> dict[str, str]:

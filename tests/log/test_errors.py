@@ -177,6 +177,7 @@ RECALL = pl.col("recall").mean()
         ([RECALL, RECALL], "as in .alias('my_recall')"),
         (["mcc", "kappa", "mcc"], "two columns named 'mcc'"),
         (pl.col("n").max(), "answers use this name for another column"),
+        (RECALL.alias("^m$"), "Polars takes the name '^m$' for a pattern"),
     ],
 )
 def test_metrics_of_one_name(metrics, message):
