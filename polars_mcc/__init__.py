@@ -17,23 +17,25 @@ if sys.argv and (
     _interrupt.expect()
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from polars_mcc._counts.remarks import PredictionLogWarning
-from polars_mcc._inference.methods import Bootstrap
-from polars_mcc._log.keys import cube, each, rollup, sets, trailing
-from polars_mcc._scores.registry import metrics, register_metric
-from polars_mcc._show.matrix import to_numpy
-from polars_mcc._show.progress import progress
-from polars_mcc._show.table import table
-from polars_mcc._verbs.check import CheckError
+import polars as pl
+
 from polars_mcc._version import __version__
-from polars_mcc.namespaces import ExprMcc, SeriesMcc
-from polars_mcc.prediction_log import PredictionLog
 
 if TYPE_CHECKING:
     from polars_mcc import plot
+    from polars_mcc._counts.remarks import PredictionLogWarning
+    from polars_mcc._inference.methods import Bootstrap
+    from polars_mcc._log.keys import cube, each, rollup, sets, trailing
+    from polars_mcc._scores.registry import metrics, register_metric
     from polars_mcc._shell.keep import keep_counts
+    from polars_mcc._show.matrix import to_numpy
+    from polars_mcc._show.progress import progress
+    from polars_mcc._show.table import table
+    from polars_mcc._verbs.check import CheckError
+    from polars_mcc.namespaces import ExprMcc, SeriesMcc
+    from polars_mcc.prediction_log import PredictionLog
 
 __all__ = [
     "Bootstrap",
@@ -58,11 +60,51 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Load `plot` (and with it altair) and `keep_counts` at first use: few users need them."""
+_MODULES = {
+    "Bootstrap": "_inference.methods",
+    "CheckError": "_verbs.check",
+    "ExprMcc": "namespaces",
+    "PredictionLog": "prediction_log",
+    "PredictionLogWarning": "_counts.remarks",
+    "SeriesMcc": "namespaces",
+    **dict.fromkeys(("cube", "each", "rollup", "sets", "trailing"), "_log.keys"),
+    "keep_counts": "_shell.keep",
+    "metrics": "_scores.registry",
+    "progress": "_show.progress",
+    "register_metric": "_scores.registry",
+    "table": "_show.table",
+    "to_numpy": "_show.matrix",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a public name
+    """Load a module when one of its names is used: `import polars_mcc` takes no time."""
     if name == "plot":
         return importlib.import_module("polars_mcc.plot")
-    if name == "keep_counts":
-        return importlib.import_module("polars_mcc._shell.keep").keep_counts
-    msg = f"module 'polars_mcc' has no attribute '{name}'"
-    raise AttributeError(msg)
+    if name not in _MODULES:
+        msg = f"module 'polars_mcc' has no attribute '{name}'"
+        raise AttributeError(msg)
+    return getattr(importlib.import_module(f"polars_mcc.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__
+
+
+def _log(frame: Any) -> Any:  # noqa: ANN401 - any frame
+    return __getattr__("PredictionLog").by_default(frame)
+
+
+def _expr(pred: Any) -> Any:  # noqa: ANN401 - an expression
+    return __getattr__("ExprMcc")(pred)
+
+
+def _series(pred: Any) -> Any:  # noqa: ANN401 - a Series
+    return __getattr__("SeriesMcc")(pred)
+
+
+pl.api.register_dataframe_namespace("mcc")(_log)  # type: ignore[arg-type]
+pl.api.register_lazyframe_namespace("mcc")(_log)  # type: ignore[arg-type]
+pl.api.register_expr_namespace("mcc")(_expr)  # type: ignore[arg-type]
+pl.api.register_series_namespace("mcc")(_series)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The namespace `mcc` on DataFrame, LazyFrame, Expr and Series."""
+"""The namespace `mcc` of expressions and Series. That of frames is `PredictionLog`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ from polars_mcc._log.columns import IntoColumn, as_expr
 from polars_mcc._scores.expression import Score
 from polars_mcc.prediction_log import PredictionLog
 
-pl.api.register_dataframe_namespace("mcc")(PredictionLog.by_default)  # type: ignore[arg-type]
-pl.api.register_lazyframe_namespace("mcc")(PredictionLog.by_default)  # type: ignore[arg-type]
 
-
-@pl.api.register_expr_namespace("mcc")
 class ExprMcc:
     """`expr.mcc`: the score of a column of predictions, as a Polars expression."""
 
@@ -92,7 +88,6 @@ class ExprMcc:
         return pl.pipe_with_dtype(inputs, Score(labels, nulls, zero_division))
 
 
-@pl.api.register_series_namespace("mcc")
 class SeriesMcc:
     """`series.mcc`: the score of a Series of predictions, as a float."""
 
