@@ -28,13 +28,13 @@ assert "polars_mcc" not in sys.modules
 
 def on_a_cluster(logs: str, scores: str) -> None:
     """Workers count their files, exchange the counts, and write the answer."""
-    query = pl.scan_parquet(logs).mcc.by("country", "device", ci=0.95)
+    query = pl.scan_parquet(logs).mcc(portable=True).by("country", "device", ci=0.95)
     query.remote().distributed().sink_parquet(scores).await_result()
     print(pl.read_parquet(f"{scores}*.parquet"))
 
 
 def in_another_process() -> None:
-    query = pl.scan_parquet(DIGITS).mcc.by("ink_band", ci=0.95)
+    query = pl.scan_parquet(DIGITS).mcc(portable=True).by("ink_band", ci=0.95)
     with tempfile.TemporaryDirectory() as folder:
         plan = Path(folder, "plan.bin")
         query.serialize(plan)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import doctest
-import importlib.util
 import io
 import os
 import re
@@ -21,7 +20,6 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 GUIDE = ROOT / "examples" / "guide"
 PAGES = [README, *sorted((ROOT / "examples").glob("*.md")), *sorted(GUIDE.glob("*.md"))]
-NEEDS_PYARROW = GUIDE / "larger_than_a_machine.md"
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 KINDS = {"python", "py", "console", "bash", "sh", "sql", "text"}
@@ -105,9 +103,6 @@ def _environment() -> dict[str, str]:
 
 def main() -> None:
     for path in PAGES:
-        if path == NEEDS_PYARROW and importlib.util.find_spec("pyarrow") is None:
-            print(f"{path.relative_to(ROOT)} needs pyarrow, which is not installed")
-            continue
         page = path.read_text("utf-8")
         if (found := filled(page)) != page:
             print(f"{path.relative_to(ROOT)} shows other outputs than its blocks have")

@@ -22,8 +22,6 @@ GUIDE = {path.stem: path.read_text("utf-8") for path in pages.GUIDE.glob("*.md")
 
 @pytest.mark.parametrize("path", pages.PAGES, ids=[path.name for path in pages.PAGES])
 def test_blocks_run_and_show_what_they_print(path):
-    if path == pages.NEEDS_PYARROW:
-        pytest.importorskip("pyarrow")
     page = path.read_text("utf-8")
     assert pages.filled(page).splitlines() == page.splitlines()
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_mcc._counts import identity, label_lists
+from polars_mcc._counts.coded import coded
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
@@ -27,7 +28,9 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
     # Weights need pairs first: their unit depends on the sum of a slice. Booleans have only four
     # pairs, as many as two classes have sides (gold or pred).
     is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
-    return of_pairs(log, pairs(log)) if is_one_boolean or not is_plain else _of_rows(log)
+    if is_one_boolean or not is_plain:
+        return of_pairs(log, pairs(log))
+    return coded(log, _of_rows(log), of_classes=True)
 
 
 def _of_rows(log: SlicedLog) -> pl.LazyFrame:
@@ -60,7 +63,7 @@ def _of_rows(log: SlicedLog) -> pl.LazyFrame:
         sums[f"hit_n:{name}"] = count_where(hit)
         sums[f"missed_n:{name}"] = count_where(missed_by == place)
     sides = pl.concat([of_gold, *of_misses], how="diagonal")
-    counted = identity.grouped(sides, [*keys, "label"], **sums)
+    counted = sides.group_by(*keys, "label").agg(**sums)
     if log.has_models:
         counted = counted.cache()
 

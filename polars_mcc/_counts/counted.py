@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from polars_mcc._counts import identity
 from polars_mcc._counts.exact import weight_failures
-from polars_mcc._counts.identity import grouped
 from polars_mcc._counts.label_lists import in_order
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._log.plan_errors import Failure, told, unless
@@ -19,20 +19,32 @@ def counted(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
     label. `rows` replaces the rows of the log and has the same columns.
     """
     weight = pl.col("weight")
-    least, null, squared = weight, weight.is_null().cast(pl.Int64), weight.cast(pl.Float64).pow(2)
+    null, squared = weight.is_null().cast(pl.Int64), weight.cast(pl.Float64).pow(2)
     if log.weight_sums:  # Another engine has grouped equal rows already.
-        least, null, squared = (pl.col(name) for name in (*log.weight_sums, "weight")[:3])
+        null, squared = (pl.col(name) for name in (*log.weight_sums, "weight")[1:3])
     rows = log.rows if rows is None else rows
     if log.is_multilabel:
         rows = rows.with_columns(in_order(pl.col("gold", "pred").cast(log.pred_dtype)))
     sums = {"n": weight.sum(), "n_null": pl.lit(0, pl.Int64)}
     if log.weight_name is not None:
-        total = log.numbers.total(log.numbers.widen(weight))
-        failures = weight_failures(least.min(), total, log.weight_name)
-        sums = {"n": log.numbers.as_count(total, *failures), "n_null": null.sum()}
+        sums = {"n": weight_total(log), "n_null": null.sum()}
         sums |= {} if log.is_frequency else {"squares": squared.sum()}
-    pairs = grouped(rows, [*log.slice, "gold", "pred", *log.extras], **sums)
+    dtypes = [log.label_dtype, log.pred_dtype]
+    if dtypes == [pl.Boolean, pl.Boolean]:
+        pair = identity.of_booleans(pl.col("gold"), pl.col("pred")).alias("pair")
+        pairs = rows.group_by(*log.slice, pair, *log.extras).agg(**sums)
+        gold, pred = identity.as_booleans(pl.col("pair"))
+        return pairs.select(*log.slice, gold.alias("gold"), pred.alias("pred"), *log.extras, *sums)
+    pairs = rows.group_by(*log.slice, "gold", "pred", *log.extras).agg(**sums)
     return pairs if log.is_multilabel else labelled(log, pairs)
+
+
+def weight_total(log: SlicedLog) -> pl.Expr:
+    """The sum of weights; an error if a weight is negative or not finite, or the sum too large."""
+    total = log.numbers.total(log.numbers.widen(pl.col("weight")))
+    least = pl.col(next(iter(log.weight_sums), "weight")).min()
+    failures = weight_failures(least, total, str(log.weight_name))
+    return log.numbers.as_count(total, *failures)
 
 
 def labelled(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:

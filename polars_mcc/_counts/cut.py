@@ -128,6 +128,7 @@ def cut(
         zero_division=meaning.zero_division,
         has_total=index is None and (not named if found.sets is None else () in found.sets),
         is_multilabel=meaning.is_multilabel,
+        is_portable=meaning.portable,
         extras=(*(["baseline"] if first is not None else []), *extras),
         weight_sums=weighed.sums,
         sets=found.sets,

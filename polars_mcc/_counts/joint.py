@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts.exact import weight_failures
+from polars_mcc._counts.counted import weight_total
 from polars_mcc._counts.label_lists import in_order
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 
@@ -32,9 +32,6 @@ def joint(log: SlicedLog) -> pl.LazyFrame:
     ]
     if log.weight_name is None:
         return log.frame.group_by(alike).agg(pl.len().cast(pl.Int64).alias(N))
-    weight = pl.col("weight")
-    total = log.numbers.total(log.numbers.widen(weight))
-    failures = weight_failures(weight.min(), total, log.weight_name)
-    return log.frame.group_by(*alike, weight.is_null().alias(HAS_NONE)).agg(
-        log.numbers.as_count(total, *failures).alias(N), pl.len().alias(TIMES)
+    return log.frame.group_by(*alike, pl.col("weight").is_null().alias(HAS_NONE)).agg(
+        weight_total(log).alias(N), pl.len().alias(TIMES)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from polars_mcc._counts.coded import coded
 from polars_mcc._counts.sets import counted_by_sets
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._counts.windows import counted_by_windows
@@ -11,4 +12,4 @@ from polars_mcc._counts.windows import counted_by_windows
 
 def pairs(log: SlicedLog) -> pl.LazyFrame:
     """Count the rows of each slice and (gold, pred), in one scan: see `counted`."""
-    return counted_by_sets(log) if log.windows is None else counted_by_windows(log)
+    return coded(log, counted_by_sets(log)) if log.windows is None else counted_by_windows(log)

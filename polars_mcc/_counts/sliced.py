@@ -24,7 +24,7 @@ LONG = ("slice", "value")  # the columns of a slice in the long form
 
 KEY = "key:"
 PRED = "pred:"
-_MODEL = "model:"
+MODEL = "model:"
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,10 @@ class SlicedLog:
     has_total: bool
     """Whether there is a total slice. It is in the answer even if the log has no rows."""
     is_multilabel: bool = False
+    hashed: tuple[pl.LazyFrame, pl.LazyFrame] | None = None
+    """The frame with hashes of text labels, and the same frame with the labels."""
+    is_portable: bool = False
+    """Whether the plan has only expressions of Polars, and no source of our own."""
     extras: tuple[str, ...] = ()
     """Further columns to group pairs by: `baseline`, `cluster`, periods."""
     weight_sums: tuple[str, ...] = ()
@@ -75,7 +79,7 @@ class SlicedLog:
         names = {name: name for name in (*sets, *self.apart)}
         names |= {KEY + key: key for key in self.keys}
         names |= {} if self.windows is None else {COMPLETE: COMPLETE}
-        return names | ({_MODEL: "model"} if self.has_models else {})
+        return names | ({MODEL: "model"} if self.has_models else {})
 
     @property
     def parents(self) -> dict[KeySet, KeySet | None]:
@@ -90,6 +94,13 @@ class SlicedLog:
     def set_names(self) -> pl.Enum:
         """The dtype of the set of keys: an Enum, in the order that the user gave."""
         return pl.Enum(map(name_of, self.sets or ()))
+
+    @property
+    def with_labels(self) -> pl.LazyFrame:
+        """The frame, with labels in place of their hashes."""
+        if self.hashed is not None and self.hashed[0] is self.frame:
+            return self.hashed[1]
+        return self.frame
 
     @property
     def has_clusters(self) -> bool:
@@ -116,7 +127,7 @@ class SlicedLog:
         """For each model, its name and the columns of its slice."""
         keys = [pl.col(KEY + key) for key in self.keys]
         for name in self.models:
-            model = [pl.lit(name, self.model_dtype).alias(_MODEL)] if self.has_models else []
+            model = [pl.lit(name, self.model_dtype).alias(MODEL)] if self.has_models else []
             yield name, [*keys, *model]
 
     @property
@@ -155,14 +166,14 @@ class SlicedLog:
 
     @property
     def _models(self) -> pl.LazyFrame:
-        return pl.LazyFrame({_MODEL: self.models}, schema={_MODEL: self.model_dtype})
+        return pl.LazyFrame({MODEL: self.models}, schema={MODEL: self.model_dtype})
 
     def with_total(self, classes: pl.LazyFrame) -> pl.LazyFrame:
         """Add an empty class to the total slice, so that the slice exists without rows."""
         if not self.has_total or not self.slice:
             return classes
         total = [] if self.sets is None else [pl.lit(name_of(()), self.set_names).alias(SET)]
-        nothing = self._models.select(*total, *([_MODEL] if self.has_models else []))
+        nothing = self._models.select(*total, *([MODEL] if self.has_models else []))
         return pl.concat([classes, nothing], how="diagonal")
 
     def answer(self, slices: pl.LazyFrame, *order: str) -> pl.LazyFrame:
@@ -172,7 +183,7 @@ class SlicedLog:
 
     def named(self, slices: pl.LazyFrame) -> pl.LazyFrame:
         """Rename the slice columns to their names in an answer."""
-        texts = (pl.col(name).cast(pl.String) for name in (SET, _MODEL) if name in self.names)
+        texts = (pl.col(name).cast(pl.String) for name in (SET, MODEL) if name in self.names)
         names, long = self.names, {}
         if self.is_long:
             long = {LONG[0]: pl.col(SET), LONG[1]: self._value}

@@ -74,6 +74,7 @@ class Described(Generic[FrameT]):
         cluster: IntoColumn | None = None,
         nulls: Nulls = defaults.NULLS,
         zero_division: float | None = defaults.ZERO_DIVISION,
+        portable: bool = False,
     ) -> None:
         """Describe a log once, for every question.
 
@@ -106,6 +107,10 @@ class Described(Generic[FrameT]):
             zero_division: The score of a slice with one gold class or one predicted class, where
                 R_K is 0/0: 0.0, NaN, or None for null. So are precision and F1 at 0/0; fdr and for
                 are 1 minus it. Rates of gold rows, such as "tpr" and "fpr", are null without them.
+            portable: Whether a lazy plan must consist of Polars' own expressions, so that it can be
+                serialised, or sent to a cluster. Otherwise text in local Parquet files is counted
+                by the codes of the files, which is faster: an IO source in the plan does that. The
+                answers are the same.
 
         Raises:
             polars.exceptions.ColumnNotFoundError: A named column is missing.
@@ -207,6 +212,7 @@ class Meaning:
     cluster: Columns | None
     nulls: Nulls
     zero_division: float | None
+    portable: bool
     label_dtype: pl.DataType  # the dtype in which labels are compared
     is_multilabel: bool  # whether labels are in lists
 
@@ -299,6 +305,7 @@ def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
         cluster=found.get("cluster"),
         nulls=said.nulls,
         zero_division=said.zero_division,
+        portable=said.portable,
         label_dtype=labels,
         is_multilabel=any(is_list(dtype) for _, dtype in labelled),
     )

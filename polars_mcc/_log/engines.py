@@ -8,7 +8,6 @@ merges labels that Polars would keep apart.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,6 @@ import narwhals.stable.v2 as nw
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from polars_mcc._log.extras import missing
 from polars_mcc._log.labels import LabelsDiffer
 from polars_mcc._log.plan_errors import Failure, unless
 
@@ -209,8 +207,6 @@ def _wrapped(weight: str, total: pl.Expr) -> Failure:
 
 
 def _collected(query: Query, dtypes: pl.Schema) -> pl.DataFrame:
-    if importlib.util.find_spec("pyarrow") is None:
-        raise missing(subject="a frame of another engine", package="pyarrow", extra="engines")
     eager = query.collect("pyarrow") if isinstance(query, nw.LazyFrame) else query
     found = cast("pl.DataFrame", pl.from_arrow(eager.to_arrow()))
     return found.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())

@@ -48,7 +48,8 @@ def by(
     The query replaces text labels by 64-bit hashes. The probability that any two of K labels
     collide, and count as one class, is below K² / 2⁶⁴ (6·10⁻¹⁰ for 10⁵ labels), for any number of
     rows and slices. With `ci`, or with metrics of pairs, the query hashes labels of all dtypes.
-    `counts` and `classes` show labels, so they use no hashes.
+    `counts` and `classes` show labels, so they use no hashes. Text in local Parquet files of 8 MB
+    or more is counted by the codes of the files; the answer is the same (see `portable`).
 
     Args:
         *keys: The keys to group by: columns; `each`, `rollup`, `cube` or `sets` of columns;

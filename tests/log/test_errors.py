@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 
 import polars as pl
@@ -278,14 +277,6 @@ def test_messages_on_a_frame_of_another_engine_have_no_call_of_polars():
 def test_other_frames_are_refused():
     with pytest.raises(TypeError, match=r"or a frame that narwhals takes, got builtins\.dict$"):
         PredictionLog({"gold": [1], "pred": [1]})
-
-
-def test_a_frame_of_another_engine_needs_pyarrow(monkeypatch):
-    duckdb, _ = pytest.importorskip("duckdb"), pytest.importorskip("narwhals")
-    log = PredictionLog(duckdb.sql("SELECT 1 AS gold, 1 AS pred"))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(ModuleNotFoundError, match=r"needs pyarrow.*'polars-mcc\[engines\]'"):
-        log.score().collect()
 
 
 @pytest.mark.parametrize("verb", ["counts", "classes", "confusion"])

@@ -1,0 +1,107 @@
+"""Rows → pairs or classes, by the codes that local Parquet files have: an IO source in the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from polars_mcc._counts import identity
+from polars_mcc._counts.parquet import TEXTS, Scan, Unsuited, scan_of
+from polars_mcc._counts.sliced import KEY, MODEL, PRED, SET, SlicedLog
+from polars_mcc._log.keys import name_of
+
+_WORTH, _WORTH_ONE = 2**23, 2**16
+"""The least bytes of all files, and of one on average. The first use loads NumPy and PyArrow, which
+takes as long as codes save on about 16 million rows of short text."""
+
+
+def scan_with_codes(log: SlicedLog) -> Scan | None:
+    """The files of a log that are worth counting by codes, or None.
+
+    Text costs a plan of Polars more than codes do; integers do not, and Booleans cost less.
+    """
+    if log.is_multilabel or log.windows is not None or log.apart:
+        return None
+    columns = [*(KEY + key for key in log.keys), "gold", *(PRED + name for name in log.models)]
+    scan = scan_worth_reading(log, [*columns, *log.extras])
+    if scan is None:
+        return None
+    kinds = [*scan.dtypes.values()]
+    n_text, n_boolean = (sum(kind in of for kind in kinds) for of in (TEXTS, (pl.Boolean,)))
+    return scan if n_text > n_boolean else None
+
+
+def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
+    """The files behind these columns, if they are large enough, or None."""
+    if log.is_portable or log.weight_name is not None:
+        return None
+    scan = scan_of(log.with_labels, columns)
+    is_worth_it = scan and scan.size >= _WORTH and _WORTH_ONE * len(scan.paths) <= scan.size
+    return scan if is_worth_it else None
+
+
+def coded(log: SlicedLog, plain: pl.LazyFrame, *, of_classes: bool = False) -> pl.LazyFrame:
+    """The pairs or classes of a plain plan; counted by codes where the rows are in local files."""
+    scan = scan_with_codes(log)
+    if scan is None:
+        return plain
+    schema = plain.collect_schema()
+
+    def batches(
+        with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _: int | None
+    ) -> Iterator[pl.DataFrame]:
+        wanted = [*schema] if with_columns is None else with_columns
+        is_wanted = [] if predicate is None else [predicate]
+        try:
+            frame = _counted(log, scan, of_classes=of_classes).select(
+                pl.col(name).cast(dtype) for name, dtype in schema.items()
+            )
+        except (Unsuited, OSError, UnicodeError, pl.exceptions.PolarsError):
+            # The plain plan has its own errors.
+            counts = plain.filter(*is_wanted).select(wanted).slice(0, n_rows)
+            yield from counts.collect_batches(maintain_order=False)
+        else:
+            yield frame.filter(*is_wanted).select(wanted).slice(0, n_rows)
+
+    # Cached: Polars would run a source again for each use.
+    return register_io_source(batches, schema=schema, is_pure=True).cache()
+
+
+def _counted(log: SlicedLog, scan: Scan, *, of_classes: bool) -> pl.DataFrame:
+    import pyarrow as pa  # noqa: PLC0415 - only if files are read
+
+    from polars_mcc._counts.codes import Counter, Job, Values  # noqa: PLC0415 - NumPy, as above
+
+    are_hashed = scan.dtypes["gold"] in TEXTS and log.label_dtype == pl.UInt64
+    sides = ("gold", "baseline", "label", *(PRED + name for name in log.models))
+    dtypes = dict.fromkeys(sides, pl.String() if are_hashed else log.label_dtype)
+    labels, columns = Values(), {**scan.dtypes, **dtypes}
+    values = {name: labels if name in dtypes else Values() for name in columns}
+    slices = [(keys, model) for keys in log.sets or (log.keys,) for model in log.models]
+    jobs = [
+        Job(tuple(KEY + key for key in keys), PRED + model, log.extras) for keys, model in slices
+    ]
+    counter = Counter(scan, jobs, of_classes, log.nulls == "label", values)
+    try:
+        tally = counter.counted()
+    except pa.ArrowException as error:
+        raise Unsuited(str(error)) from error
+    series = {name: values[name].series(dtype) for name, dtype in columns.items()}
+    if are_hashed:
+        series |= dict.fromkeys(sides, identity.hashed(series["gold"]))
+    frames = []
+    for place, (keys, model) in enumerate(slices):
+        names, codes, counts = (counter.classes if of_classes else counter.pairs)(tally, place)
+        found = {name: series[name].gather(at) for name, at in zip(names, codes, strict=True)}
+        if not of_classes:
+            found["pred"] = found.pop(PRED + model)
+        apart = [KEY + key for key in log.keys if key not in keys]
+        missing = {name: pl.lit(None, scan.dtypes[name]) for name in apart}
+        missing |= {SET: pl.lit(name_of(keys), log.set_names)} if log.sets else {}
+        missing |= {MODEL: pl.lit(model, log.model_dtype)} if log.has_models else {}
+        frames.append(pl.DataFrame({**found, **counts}).with_columns(**missing))
+    # Rows have no weight, so none is null, and counts are in units of 1.
+    given = {"unit": pl.lit(1.0)} if of_classes else {"n_null": pl.lit(0, pl.Int64)}
+    return pl.concat(frames, how="diagonal").with_columns(**given)

@@ -1,0 +1,278 @@
+"""Local Parquet files behind a plan: which they are, and their columns as codes.
+
+A Parquet file holds text as a dictionary and small integers. pyarrow hands these out, Polars does
+not. So the text of a row group costs no more than its integers: nothing is hashed.
+
+A plan is recognised by its optimised form, which Polars shows to its own GPU engine. A plan of an
+unknown kind, or of an unknown version of that interface, goes the plain way.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import polars as pl
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+Codes: TypeAlias = "npt.NDArray[np.integer[Any]]"
+
+_VERSIONS = {15, 16}  # of the interface to optimised plans: Polars 2.0 and 2.1
+_ROWS = 2**12  # least rows of a row group, on average
+_SPAN = 2**12  # most values of a column of integers in a row group
+_SHARE = 16  # a dictionary has at most one value for so many rows: else names cost more than rows
+TEXTS = (pl.String, pl.Categorical, pl.Enum)
+_PLAIN_OPTIONS: Mapping[str, object] = {
+    "row_index": None,
+    "n_rows": None,
+    "deletion_files": None,
+    "column_mapping": None,
+    "default_values": None,
+    "missing_columns_policy": "raise",
+    "extra_columns_policy": "raise",
+}
+
+
+class Unsuited(Exception):  # noqa: N818 - no error: the plain way counts the log
+    """The files are not as this module reads them."""
+
+
+class Found(NamedTuple):
+    """A column of a row group: the code of each row, and the value of each code."""
+
+    codes: Codes
+    values: Any
+    """A sequence: an array of pyarrow, a range or a list."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Columns of local Parquet files, as a plan reads them."""
+
+    paths: Sequence[str]
+    columns: Mapping[str, str]
+    """The column of the files for each column of the plan."""
+    dtypes: pl.Schema
+    """The dtypes of the columns of the plan."""
+    partitions: pl.DataFrame | None
+    """Columns of hive partitions: a row per file."""
+    where: pl.Expr | None
+    """The condition of the rows that are read."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(Path(path).stat().st_size for path in self.paths)
+
+    def row_groups(self) -> Iterator[RowGroup]:
+        """The row groups of all files, not yet read."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 - only if files are read
+
+        apart = [] if self.partitions is None else self.partitions.columns
+        texts = [self.columns[name] for name, dtype in self.dtypes.items() if dtype in TEXTS]
+        texts = [name for name in texts if name not in apart]
+        options = {"read_dictionary": texts, "memory_map": True, "pre_buffer": False}
+        first: pa.Schema | None = None
+        of_thread = threading.local()
+        for place, path in enumerate(self.paths):
+            try:
+                with pq.ParquetFile(path, **options) as file:
+                    schema, known = file.schema_arrow, file.metadata
+            except KeyError as error:  # The file has no such column.
+                raise Unsuited(path) from error
+            first, group_start = first or schema, 0
+            if known.num_row_groups > 1 and known.num_rows < _ROWS * known.num_row_groups:
+                raise Unsuited(path)
+            given = {} if self.partitions is None else self.partitions.row(place, named=True)
+            _check(schema, first, {self.columns[name]: d for name, d in self.dtypes.items()}, given)
+            for group in range(known.num_row_groups):
+                rows = known.row_group(group).num_rows
+                if not rows:
+                    continue
+                opened = partial(pq.ParquetFile, path, metadata=known, **options)
+                yield RowGroup(self, opened, of_thread, path, given, group, group_start, rows)
+                group_start += rows
+
+
+class RowGroup(NamedTuple):
+    """One row group."""
+
+    scan: Scan
+    opened: Callable[[], Any]
+    of_thread: Any
+    """The last file that the thread has opened: a reader is not made for several threads."""
+    path: str
+    given: Mapping[str, object]
+    group: int
+    start: int
+    rows: int
+
+    def read(self) -> tuple[int, Mapping[str, Found]]:
+        """The number of rows, and the columns of the plan."""
+        import numpy as np  # noqa: PLC0415 - only if files are read
+
+        columns = [name for name in {*self.scan.columns.values()} if name not in self.given]
+        if vars(self.of_thread).get("path") != self.path:
+            self.of_thread.path, self.of_thread.file = self.path, self.opened()
+        file = self.of_thread.file
+        table = file.read_row_group(self.group, columns=columns, use_threads=False)
+        found = {name: _found(table.column(name)) for name in columns}
+        rows = self.rows
+        if self.scan.where is not None:
+            frame = pl.scan_parquet(self.path, hive_partitioning=False).slice(self.start, self.rows)
+            given = [pl.lit(value).alias(name) for name, value in self.given.items()]
+            mask = frame.with_columns(given).select(self.scan.where).collect().to_series()
+            kept = np.flatnonzero(mask.fill_null(value=False).to_numpy())
+            rows = len(kept)
+            found = {name: Found(one.codes[kept], one.values) for name, one in found.items()}
+        for name in {*self.scan.columns.values()} & {*self.given}:
+            values = pl.Series([self.given[name]]).to_physical().to_list()
+            found[name] = Found(np.zeros(rows, np.int8), values)
+        return rows, {name: found[column] for name, column in self.scan.columns.items()}
+
+
+def _check(
+    schema: pa.Schema, first: pa.Schema, dtypes: Mapping[str, pl.DataType], given: Mapping[str, Any]
+) -> None:
+    """Raise unless the columns of a file have the dtypes that Polars reads them as."""
+    for name, dtype in dtypes.items():
+        if name in given:
+            continue
+        places = schema.get_all_field_indices(name)
+        if len(places) != 1:
+            raise Unsuited(name)
+        field = schema.field(places[0])
+        like = first.field(name)
+        is_text = str(field.type).startswith("dictionary<values=") and "string" in str(field.type)
+        is_known = is_text if dtype in TEXTS else str(field.type) == _ARROW.get(dtype)
+        # The metadata have the categories of an Enum.
+        if not is_known or field.metadata != like.metadata:
+            raise Unsuited(name)
+
+
+_ARROW: Mapping[pl.DataType, str] = {
+    **{getattr(pl, name)(): name.lower() for name in ("Int8", "Int16", "Int32", "Int64")},
+    **{getattr(pl, name)(): name.lower() for name in ("UInt8", "UInt16", "UInt32", "UInt64")},
+    pl.Boolean(): "bool",
+    pl.Date(): "date32[day]",
+}
+
+
+def _found(column: pa.ChunkedArray) -> Found:
+    """The codes of a column: those of its dictionary, or the distance from the least integer."""
+    import numpy as np  # noqa: PLC0415 - only if files are read
+
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    kind, rows = str(array.type), slice(array.offset, array.offset + len(array))
+
+    # Not `to_numpy`: it imports pandas, and other methods a module of functions.
+    def bits(buffer: pa.Buffer) -> Codes:
+        return np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")[rows]
+
+    is_null = bits(array.buffers()[0]) == 0 if array.null_count else None
+    if kind.startswith("dictionary"):
+        if len(array.dictionary) * _SHARE > max(len(array), 2**12):
+            raise Unsuited(kind)
+        indices, values = array.indices, array.dictionary
+        rows = slice(indices.offset, indices.offset + len(indices))
+        codes = np.frombuffer(indices.buffers()[1], str(indices.type))[rows]
+        if is_null is None:
+            return Found(codes, values)
+        return Found(np.where(is_null, len(values), codes), [*values.to_pylist(), None])
+    data = array.buffers()[1]
+    kind = {"date32[day]": "int32"}.get(kind, kind)
+    numbers = bits(data) if kind == "bool" else np.frombuffer(data, kind)[rows]
+    known = numbers if is_null is None else numbers[~is_null]
+    if not len(known):
+        return Found(np.zeros(len(array), np.int8), [None])
+    least, most = int(known.min()), int(known.max())
+    if most - least >= _SPAN:
+        raise Unsuited(kind)
+    codes = np.empty(len(numbers), np.int16)
+    wide_enough = np.uint64 if kind == "uint64" else np.int64
+    np.subtract(numbers, least, out=codes, dtype=wide_enough, casting="unsafe")
+    if is_null is None:
+        return Found(codes, range(least, most + 1))
+    codes[is_null] = most - least + 1
+    return Found(codes, [*range(least, most + 1), None])
+
+
+def scan_of(frame: pl.LazyFrame, names: Sequence[str]) -> Scan | None:
+    """The files and columns behind these columns of a plan; None if it reads anything else."""
+    try:
+        plan = frame._ldf.visit()  # noqa: SLF001 - there is no public way; see the docstring above
+        return _scan_of(plan, frame.collect_schema(), names)
+    except (AttributeError, KeyError, NotImplementedError, Unsuited):
+        return None
+
+
+def _scan_of(plan: Any, dtypes: pl.Schema, names: Sequence[str]) -> Scan:  # noqa: ANN401
+    _need(plan.version()[0] in _VERSIONS)
+    columns = {name: name for name in names}
+    while type(node := plan.view_current_node()).__name__ != "Scan":
+        _need(type(node).__name__ in {"Select", "HStack", "SimpleProjection"})
+        made: Any = getattr(node, "expr", None) or getattr(node, "exprs", ())
+        nodes = {one.output_name: plan.view_expression(one.node) for one in made}
+        for name, column in columns.items():
+            if (found := nodes.get(column)) is not None:
+                _need(type(found).__name__ == "Column")
+                columns[name] = found.name
+        plan.set_node(node.input)
+    kind, options, *_ = node.scan_type
+    _need(kind == "parquet" and json.loads(options)["schema"] is None)
+    for name, value in _PLAIN_OPTIONS.items():
+        _need(getattr(node.file_options, name) == value)
+    _need(node.file_options.include_file_paths not in columns.values())
+    _need(node.paths and not any("://" in path for path in node.paths))
+    partitions = None
+    if node.hive_parts is not None:
+        partitions = pl.DataFrame._from_pydf(node.hive_parts)  # noqa: SLF001 - as above
+        _need(partitions.height == len(node.paths))
+    given = {} if partitions is None else partitions.schema
+    for name, column in columns.items():
+        _need(column in given or isinstance(dtypes[name], TEXTS) or dtypes[name] in _ARROW)
+    where = None if node.predicate is None else _rebuilt(plan, node.predicate.node)
+    of_columns = pl.Schema({name: dtypes[name] for name in names})
+    return Scan(tuple(node.paths), columns, of_columns, partitions, where)
+
+
+def _need(holds: object) -> None:
+    if not holds:
+        raise Unsuited
+
+
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "Operator.Eq": operator.eq,
+    "Operator.NotEq": operator.ne,
+    "Operator.Lt": operator.lt,
+    "Operator.LtEq": operator.le,
+    "Operator.Gt": operator.gt,
+    "Operator.GtEq": operator.ge,
+    "Operator.And": operator.and_,
+    "Operator.Or": operator.or_,
+}
+
+
+def _rebuilt(plan: Any, place: int) -> pl.Expr:  # noqa: ANN401
+    """A condition as an expression: comparisons of columns with constants, and, or."""
+    node = plan.view_expression(place)
+    match type(node).__name__:
+        case "Column":
+            return pl.col(node.name)
+        case "Literal":
+            return pl.lit(node.value, dtype=node.dtype)
+        case "BinaryExpr":
+            sides = (_rebuilt(plan, side) for side in (node.left, node.right))
+            compared: pl.Expr = _OPERATORS[str(node.op)](*sides)
+            return compared
+    raise Unsuited(type(node).__name__)
