@@ -11,8 +11,9 @@ import polars as pl
 
 from polars_mcc._inference.periods import PERIODS, changes
 from polars_mcc._search.codes import Coded
+from polars_mcc._search.counting import SLICE
 from polars_mcc._search.overlaps import Overlaps
-from polars_mcc._search.slices import SLICE, Sought, with_labels
+from polars_mcc._search.slices import Sought, with_labels
 
 CONFUSION = ["confused_gold", "confused_pred", "confused", "confused_rest"]
 """The confusion `gold → pred` that costs a slice the most, and its share of the rows of that gold

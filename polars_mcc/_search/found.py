@@ -13,11 +13,11 @@ from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.methods import two_sided
 from polars_mcc._log.choices import Correction, Rank
 from polars_mcc._scores.metric import Metric
-from polars_mcc._search.blocks import kept
 from polars_mcc._search.codes import Coded, coded, is_ordered
+from polars_mcc._search.counting import SLICE
 from polars_mcc._search.described import CONFUSION, described
 from polars_mcc._search.listed import Bar, Listed, listed
-from polars_mcc._search.slices import SLICE, Looked, Sought, looked_at
+from polars_mcc._search.slices import Looked, Sought, looked_at
 
 VERDICTS = pl.Enum(
     ["listed", "beyond the list", "not behind", "explained by those listed", "no interval"]
@@ -75,7 +75,7 @@ class Search:
     def found(self, log: SlicedLog) -> pl.DataFrame:
         """The result: the slices of all models, sorted, at most `top`."""
         schema = self.schema(log)
-        every = kept(coded(log, bins=self.bins, least=self.min_n))
+        every = coded(log, bins=self.bins, least=self.min_n)
         found = [self._of_model(every, model, schema) for model in log.models]
         by = [f"{_BY}verdict", f"{_BY}order"]
         ranked = pl.concat(found).sort(by, maintain_order=True, nulls_last=True).drop(by)

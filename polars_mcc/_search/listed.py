@@ -24,9 +24,10 @@ import polars as pl
 from polars_mcc._inference.methods import two_sided
 from polars_mcc._log.choices import Correction
 from polars_mcc._search.codes import Key
+from polars_mcc._search.counting import SLICE
 from polars_mcc._search.evidence import evidence_of
 from polars_mcc._search.overlaps import Overlaps, Parts
-from polars_mcc._search.slices import SLICE, Sought
+from polars_mcc._search.slices import Sought
 
 _AT_ONCE = 60  # slices whose overlaps are counted at once
 MOST = 100  # most slices that are listed, unless `top` is larger

@@ -9,19 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import polars.selectors as cs
 
 from polars_mcc._counts.classes import is_scored
-from polars_mcc._counts.counted import count_columns, counted
-from polars_mcc._counts.sliced import KEY
+from polars_mcc._counts.counted import count_columns, counted, merged
+from polars_mcc._counts.sliced import KEY, PRED
 from polars_mcc._inference.intervals import estimate
 from polars_mcc._inference.tables import Pool
 from polars_mcc._search.codes import Coded
-from polars_mcc._search.slices import SLICE, Sought
+from polars_mcc._search.counting import SLICE
+from polars_mcc._search.slices import Sought
 
 SIDE = "where"
 IN, OUT = "in", "out"
@@ -58,15 +61,24 @@ class Overlaps:
     def of(cls, sought: Sought, slices: pl.DataFrame) -> Overlaps:
         """Count the rows of the log by kind, for these slices."""
         coded = sought.coded
-        log = coded.log
         words = [slices[first : first + _WORD] for first in range(0, slices.height, _WORD)]
         names = tuple(f"word:{place}" for place in range(len(words)))
-        bits = {KEY + name: _bits(coded, word) for name, word in zip(names, words, strict=True)}
-        extras = [name for name in log.frame.collect_schema() if not name.startswith(KEY)]
-        of_words = replace(
-            log, frame=log.frame.select(*extras, **bits), keys=names, key_dtypes=pl.Schema()
-        )
-        cells = counted(of_words).filter(is_scored(log)).collect()
+        log = replace(coded.log, keys=names, key_dtypes=pl.Schema(), has_models=False)
+        bits = [_bits(coded, word) for word in words]
+        pieces = []
+        for piece in coded.pieces():
+            known = {
+                KEY + name: _of_rows(piece, of_word)
+                for name, of_word in zip(names, bits, strict=True)
+            }
+            rows = piece.select(~cs.starts_with(KEY)).with_columns(**known)
+            null = len(coded.labels)
+            labels = pl.col("gold", *(PRED + name for name in log.models)).cast(pl.UInt32)
+            rows = rows.with_columns(pl.when(labels < null).then(labels))
+            if log.weight_name is None:
+                rows = rows.with_columns(weight=pl.lit(1, pl.Int64))
+            pieces.append(counted(replace(log, frame=rows.lazy())).filter(is_scored(log)).collect())
+        cells = merged(log, pl.concat(pieces).lazy()).collect()
         kinds = cells.select(KEY + name for name in names).unique(maintain_order=True)
         kinds = kinds.with_row_index("kind")
         pairs = cells.select("gold", "pred").unique(maintain_order=True).with_row_index("pair")
@@ -199,18 +211,25 @@ class _Clustered(NamedTuple):
         return (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
 
 
-def _bits(coded: Coded, slices: pl.DataFrame) -> pl.Expr:
+def _bits(coded: Coded, slices: pl.DataFrame) -> dict[str, npt.NDArray[np.uint64]]:
+    """For each key, the bits of the slices that a row may be in, by the code of the key."""
+    bits = {}
+    for key in coded.keys.values():
+        places = slices[key.column]
+        if places.null_count() == slices.height:
+            continue
+        may_be_in = np.ones((slices.height, key.size + 1), dtype=bool)
+        for slice_, place in enumerate(places):
+            if place is not None:
+                first, last = key.values["first"][place], key.values["last"][place]
+                may_be_in[slice_] = False
+                may_be_in[slice_, first : last + 1] = True
+        weights = np.left_shift(np.uint64(1), np.arange(slices.height, dtype=np.uint64))
+        bits[key.column] = np.where(may_be_in, weights[:, None], np.uint64(0)).sum(0, np.uint64)
+    return bits
+
+
+def _of_rows(rows: pl.DataFrame, bits: Mapping[str, npt.NDArray[np.uint64]]) -> pl.Series:
     """An integer per row, with a bit per slice: whether the row is in it."""
-    bits = []
-    for place, row in enumerate(slices.iter_rows(named=True)):
-        conditions = []
-        for key in coded.keys.values():
-            if (value := row[key.column]) is not None:
-                first, last = key.values["first"][value], key.values["last"][value]
-                code = pl.col(key.column).to_physical()
-                conditions.append(code == first if first == last else code.is_between(first, last))
-        is_in = pl.all_horizontal(conditions).fill_null(value=False)
-        bits.append(
-            pl.when(is_in).then(pl.lit(1 << place, pl.UInt64)).otherwise(pl.lit(0, pl.UInt64))
-        )
-    return pl.sum_horizontal(bits)
+    found = [of_key[rows[column].to_numpy()] for column, of_key in bits.items()]
+    return pl.Series(reduce(np.bitwise_and, found))

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import polars as pl
 
-from polars_mcc._counts.classes import is_scored, not_scored, of_pairs
-from polars_mcc._counts.counted import count_columns, counted
+from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked, columns_of
 from polars_mcc._inference.intervals import Estimate, estimate, has_classes
 from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest
-from polars_mcc._log.keys import KeySet
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.metrics import MCC
-from polars_mcc._search.blocks import Block, blocks, counted_blocks, of_set
 from polars_mcc._search.codes import Coded
+from polars_mcc._search.counting import SLICE, Batch, Counting
 from polars_mcc._search.evidence import LEVEL, Scale
 
-SLICE = "slice"
 _SAME = 100  # most slices, on average, that have the same rows because keys determine each other
 
 
@@ -67,9 +63,11 @@ class Sought:
     def _is_named(self) -> bool:
         return self.metric.needs_labels
 
-    def named(self, pairs: pl.LazyFrame) -> pl.LazyFrame:
-        """The pairs with labels in place of codes, if the metric needs labels."""
-        return with_labels(pairs, self.coded.labels, "gold", "pred") if self._is_named else pairs
+    def named(self, counts: pl.LazyFrame, *columns: str) -> pl.LazyFrame:
+        """Pairs, or other counts, with labels in place of codes, if the metric needs labels."""
+        if not self._is_named:
+            return counts
+        return with_labels(counts, self.coded.labels, *(columns or ("gold", "pred")))
 
     def limits(self, found: Estimate) -> pl.LazyFrame:
         """The `score` of each slice, its sign such that more is better, and its precision.
@@ -102,10 +100,7 @@ def with_labels(pairs: pl.LazyFrame, labels: pl.Series, *columns: str) -> pl.Laz
     """The pairs with labels in place of their codes."""
     codes = pl.Series(range(len(labels)), dtype=pl.UInt32)
     return pairs.with_columns(
-        pl.col(column)
-        .to_physical()
-        .cast(pl.UInt32)
-        .replace_strict(codes, labels, default=None, return_dtype=labels.dtype)
+        pl.col(column).replace_strict(codes, labels, default=None, return_dtype=labels.dtype)
         for column in columns
     )
 
@@ -130,26 +125,17 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
     cannot reach it, whatever its limits, gets evidence 0, and its limits are not computed.
     """
     coded = sought.coded
-    sizes = {name: key.size for name, key in coded.keys.items() if key.size}
+    counting = Counting(coded, sought.min_n)
     n_small = sum(key.n_small for key in coded.keys.values())
-    log = replace(sought.whole, label_dtype=coded.log.label_dtype)
-    all_rows = _AllRows.of(sought, sought.named(counted(log, log.rows)).collect())
+    all_rows = _AllRows.of(sought, sought.named(counting.whole().lazy()).collect())
     found: list[pl.DataFrame] = []
     n_tested = 0
-    cut = [name for name, key in coded.keys.items() if key.is_cut]
-    chosen = blocks(sizes, sought.depth, len(coded.labels), cut)
-    for block, cells in counted_blocks(coded, chosen):
-        numbering = _Numbering(coded, block)
-        pairs = numbering.pairs(cells)
-        of_slices = _sizes_of(sought, pairs)
-        large = of_slices.filter(pl.col("rows") >= sought.min_n).drop("rows").sort(SLICE)
-        if large.height < of_slices.height:
-            n_small += of_slices.height - large.height
-            pairs = pairs.join(large, on=SLICE, how="semi")
-        n_tested += large.height
+    for batch in counting.batches(sought.depth):
+        n_small += batch.n_small
+        n_tested += batch.slices.height
         # Some slices have the same rows, which lowers the number of tests and the needed evidence.
-        beside = all_rows.compared(pairs, needed(n_tested // _SAME))
-        found.append(numbering.decoded(large.join(beside, on=SLICE, maintain_order="left")))
+        beside = all_rows.compared(batch, needed(n_tested // _SAME))
+        found.append(batch.slices.join(beside, on=SLICE, maintain_order="left").drop(SLICE))
     slices = pl.concat([_none(coded), *found], how="diagonal").with_row_index(SLICE)
     return Looked(_distinct(coded, slices), all_rows.overall, n_small)
 
@@ -160,69 +146,6 @@ def _none(coded: Coded) -> pl.DataFrame:
     columns |= {"n": coded.log.numbers.count, "n_null": coded.log.numbers.count}
     scores = ("score", "rest", "spread", "evidence")
     return pl.DataFrame(schema=columns | dict.fromkeys(scores, pl.Float64()))
-
-
-@dataclass(frozen=True)
-class _Numbering:
-    """Numbers for the slices of all sets of a block. The sets follow one another."""
-
-    coded: Coded
-    block: Block
-
-    def _sets(self) -> Iterator[tuple[KeySet, int, int]]:
-        """Each set of keys, the number of its first slice, and its number of possible slices."""
-        first = 0
-        for keys in self.block.sets:
-            size = math.prod(self._size(key) for key in keys)
-            yield keys, first, size
-            first += size
-
-    def _size(self, key: str) -> int:
-        return self.coded.keys[key].values.height
-
-    @property
-    def _dtype(self) -> pl.DataType:
-        most = sum(size for _, _, size in self._sets())
-        return pl.Int64() if most < 2**63 else pl.Int128()
-
-    def pairs(self, cells: pl.DataFrame) -> pl.DataFrame:
-        """The pairs of all slices, with the number of the slice."""
-        dtype = self._dtype
-        frames = []
-        for keys, first, _ in self._sets():
-            number = pl.lit(0, dtype)
-            for key in keys:
-                number = number * self._size(key) + pl.col(self.coded.keys[key].column).cast(dtype)
-            pairs = of_set(self.coded, self.block.keys, keys, cells.lazy())
-            columns = ["gold", "pred", *count_columns(self.coded.log)]
-            frames.append(pairs.select(*columns, (number + first).alias(SLICE)))
-        return pl.concat(pl.collect_all(frames))
-
-    def decoded(self, slices: pl.DataFrame) -> pl.DataFrame:
-        """The slices, with a column per key in place of the number of the slice."""
-        found = []
-        for keys, first, size in self._sets():
-            left, values = pl.col(SLICE) - first, {}
-            for key in reversed(keys):
-                values[self.coded.keys[key].column] = (left % self._size(key)).cast(pl.UInt32)
-                left //= self._size(key)
-            of_set_ = slices.filter(pl.col(SLICE).is_between(first, first + size - 1))
-            found.append(of_set_.with_columns(**values).drop(SLICE))
-        return pl.concat(found, how="diagonal")
-
-
-def _sizes_of(sought: Sought, pairs: pl.DataFrame) -> pl.DataFrame:
-    """For each slice, the number of scored rows, `n`, and of other rows, `n_null`.
-
-    `rows` are the effective rows: with sample weights, so many rows of equal weight are as good.
-    """
-    log = sought.whole
-    scored = pl.when(is_scored(log)).then("n").otherwise(0)
-    rows = scored.sum().cast(pl.Float64)
-    if not log.is_frequency:
-        rows = rows.pow(2) / pl.when(is_scored(log)).then("squares").otherwise(0.0).sum()
-    not_scored_n = log.numbers.as_count(not_scored(log).sum())
-    return pairs.group_by(SLICE).agg(n=scored.sum(), rows=rows, n_null=not_scored_n)
 
 
 @dataclass(frozen=True)
@@ -251,15 +174,17 @@ class _AllRows:
         n_classes = classes.select(count_where(pl.col("gold_n", "pred_n") > 0)).collect().row(0)
         return cls(sought, classes, n, overall, rows, n_classes)
 
-    def compared(self, pairs: pl.DataFrame, needed: float) -> pl.DataFrame:
+    def compared(self, batch: Batch, needed: float) -> pl.DataFrame:
         """The `score` of each slice, the score of the `rest` of the log, and the `evidence`.
 
         The evidence is how many standard errors the slice is behind; 0 if it is not behind.
         `spread` is the distance from the score to its upper limit.
         """
         sought, log = self.sought, self.sought.numbered
-        named = sought.named(pairs.lazy())
-        classes = of_pairs(log, named).collect().lazy()
+        if batch.classes is None:
+            classes = of_pairs(log, sought.named(batch.pairs(None).lazy())).collect().lazy()
+        else:
+            classes = sought.named(batch.classes, "label")
         scores = measure(log, classes, [sought.metric], positive=sought.positive)
         n_classes = {side: count_where(pl.col(f"{side}_n") > 0) for side in ("gold", "pred")}
         of_slices = log.per_slice(classes, **n_classes).with_columns(
@@ -280,8 +205,8 @@ class _AllRows:
         may_be_listed = (pl.col("score") < pl.col("rest")) & (at_most >= needed)
         compared = compared.with_columns(may_be_listed=pl.when("is_comparable").then(may_be_listed))
         behind = compared.filter("may_be_listed").select(SLICE)
-        of_behind = pairs.join(behind, on=SLICE, how="semi").lazy()
-        limits = sought.sure(log, sought.named(of_behind))
+        of_behind = batch.pairs(behind.to_series())
+        limits = sought.sure(log, sought.named(of_behind.lazy()))
         sure = (limits.clear() if behind.is_empty() else limits).collect()
         evidence = scale.evidence(pl.col("place"), pl.col("rows_up"), *rest).fill_nan(None)
         return compared.join(sure.drop("score"), on=SLICE, how="left").select(
