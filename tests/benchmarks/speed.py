@@ -154,6 +154,15 @@ def polars_mcc(workload: Workload, folder: Path):
     return polars_mcc.PredictionLog(scan(workload, folder), pred=pred).by(*workload.keys).collect()
 
 
+def portable(workload: Workload, folder: Path):
+    """The same scores by a plan of Polars' own expressions, without the codes of the files."""
+    import polars_mcc
+
+    pred = workload.preds if workload.models > 1 else workload.preds[0]
+    log = polars_mcc.PredictionLog(scan(workload, folder), pred=pred, portable=True)
+    return log.by(*workload.keys).collect()
+
+
 def interval(workload: Workload, folder: Path):
     """The same scores, with intervals."""
     import polars_mcc
@@ -302,6 +311,7 @@ def polars_ds(workload: Workload, folder: Path):
 
 QUERIES: dict[str, Callable] = {
     "polars_mcc": polars_mcc,
+    "the plain plan": portable,
     "with intervals": interval,
     "floor": floor,
     "DuckDB, from pairs": duckdb_pairs,
@@ -423,10 +433,10 @@ def peers(workload: Workload) -> Iterator[str]:
 
 def engines(workload: Workload) -> Iterator[str]:
     """The peers that warm calls are compared with."""
-    yield from ["DuckDB, from pairs", "DuckDB, from marginals"]
+    yield from ["DuckDB, from pairs", "DuckDB, from marginals", "the plain plan"]
     if workload.models > 1:
         yield "DuckDB, from joint pairs"
-    elif workload.labels == "integer":
+    elif workload.classes < 100:
         yield "with intervals"
     yield "floor"
 
@@ -448,7 +458,7 @@ def growth(rows: int) -> Iterator[tuple[Workload, int]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("logs", type=Path, help="a folder for the logs")
-    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--rows", type=int, default=8_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--patience", type=float, default=30, help="seconds that a peer may take")
     parser.add_argument("--only", default="", help="only workloads with this in their name")
