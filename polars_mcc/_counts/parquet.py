@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ _ROWS = 2**12  # least rows of a row group, on average
 _SPAN = 2**12  # most values of a column of integers in a row group
 _SHARE = 16  # a dictionary has at most one value for so many rows: else names cost more than rows
 TEXTS = (pl.String, pl.Categorical, pl.Enum)
+_SOURCE = re.compile(r"^\s*(\w+ SCAN .*)$", re.MULTILINE)
 _PLAIN_OPTIONS: Mapping[str, object] = {
     "row_index": None,
     "n_rows": None,
@@ -209,6 +211,11 @@ def _found(column: pa.ChunkedArray) -> Found:
 
 def scan_of(frame: pl.LazyFrame, names: Sequence[str]) -> Scan | None:
     """The files and columns behind these columns of a plan; None if it reads anything else."""
+    # `visit` holds the lock of Python, which tables of Delta and Iceberg and the credentials of a URL
+    # may need: it would hang.
+    sources = _SOURCE.findall(frame.explain(optimized=False))
+    if len(sources) != 1 or not sources[0].startswith("Parquet") or "://" in sources[0]:
+        return None
     try:
         plan = frame._ldf.visit()  # noqa: SLF001 - there is no public way; see the docstring above
         return _scan_of(plan, frame.collect_schema(), names)
