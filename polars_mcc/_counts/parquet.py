@@ -211,8 +211,8 @@ def _found(column: pa.ChunkedArray) -> Found:
 
 def scan_of(frame: pl.LazyFrame, names: Sequence[str]) -> Scan | None:
     """The files and columns behind these columns of a plan; None if it reads anything else."""
-    # `visit` holds the lock of Python, which tables of Delta and Iceberg and the credentials of a URL
-    # may need: it would hang.
+    # `visit` holds the lock of Python. Tables of Delta and Iceberg, and credentials of URLs, may
+    # need the lock: it would hang.
     sources = _SOURCE.findall(frame.explain(optimized=False))
     if len(sources) != 1 or not sources[0].startswith("Parquet") or "://" in sources[0]:
         return None
