@@ -352,4 +352,6 @@ def test_a_key_is_shown_as_it_was_said():
         sets(("a", "b"), "c", ()),
         trailing("day", "7d", every="1d", align="calendar"),
     ):
-        assert eval(repr(key), vars(polars_mcc)) == key  # noqa: S307 - our own
+        assert (
+            eval(repr(key), {name: getattr(polars_mcc, name) for name in polars_mcc.__all__}) == key
+        )  # noqa: S307 - our own
