@@ -354,4 +354,4 @@ def test_a_key_is_shown_as_it_was_said():
     ):
         assert (
             eval(repr(key), {name: getattr(polars_mcc, name) for name in polars_mcc.__all__}) == key
-        )  # noqa: S307 - our own
+        )
