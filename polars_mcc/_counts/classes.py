@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_mcc._counts import identity, label_lists
-from polars_mcc._counts.coded import coded
+from polars_mcc._counts.coded import coded, pairs_and_classes
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.parquet import Scan
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.labels import are_scored
 
@@ -30,7 +31,15 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
     is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
     if is_one_boolean or not is_plain:
         return of_pairs(log, pairs(log))
-    return coded(log, _of_rows(log), of_classes=True)
+    return coded(log, _of_rows(log), _of_codes)
+
+
+def _of_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
+    """Add the classes of rows with few pairs to those of rows with many."""
+    few, many = pairs_and_classes(log, scan, are_classes=True)
+    both = [of_pairs(log, few.lazy()), many.lazy()]
+    sides = pl.concat(both, how="diagonal_relaxed").group_by(*log.slice, "label")
+    return sides.agg(pl.col("unit").max(), pl.col("^.*_n$").sum()).collect()
 
 
 def _of_rows(log: SlicedLog) -> pl.LazyFrame:

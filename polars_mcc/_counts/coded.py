@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -10,7 +10,7 @@ from polars.io.plugins import register_io_source
 from polars_mcc._counts import identity
 from polars_mcc._counts.parquet import TEXTS, Scan, Unsuited, scan_of
 from polars_mcc._counts.sliced import KEY, MODEL, PRED, SET, SlicedLog
-from polars_mcc._log.keys import name_of
+from polars_mcc._log.keys import KeySet, name_of
 
 _WORTH, _WORTH_ONE = 2**23, 2**16
 """The least bytes of all files, and of one on average. The first use loads NumPy and PyArrow, which
@@ -42,8 +42,10 @@ def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
     return scan if is_worth_it else None
 
 
-def coded(log: SlicedLog, plain: pl.LazyFrame, *, of_classes: bool = False) -> pl.LazyFrame:
-    """The pairs or classes of a plain plan; counted by codes where the rows are in local files."""
+def coded(
+    log: SlicedLog, plain: pl.LazyFrame, count: Callable[[SlicedLog, Scan], pl.DataFrame]
+) -> pl.LazyFrame:
+    """The counts of a plain plan; counted by codes where the rows are in local files."""
     scan = scan_with_codes(log)
     if scan is None:
         return plain
@@ -55,7 +57,7 @@ def coded(log: SlicedLog, plain: pl.LazyFrame, *, of_classes: bool = False) -> p
         wanted = [*schema] if with_columns is None else with_columns
         is_wanted = [] if predicate is None else [predicate]
         try:
-            frame = _counted(log, scan, of_classes=of_classes).select(
+            frame = count(log, scan).select(
                 pl.col(name).cast(dtype) for name, dtype in schema.items()
             )
         except (Unsuited, OSError, UnicodeError, pl.exceptions.PolarsError):
@@ -69,7 +71,37 @@ def coded(log: SlicedLog, plain: pl.LazyFrame, *, of_classes: bool = False) -> p
     return register_io_source(batches, schema=schema, is_pure=True).cache()
 
 
-def _counted(log: SlicedLog, scan: Scan, *, of_classes: bool) -> pl.DataFrame:
+def equal_rows(log: SlicedLog, scan: Scan) -> pl.DataFrame:
+    """Count rows with the same keys and labels of all models: the labels keep their columns."""
+    sides = ("gold", *(PRED + name for name in log.models))
+    [(counts, _)] = _counted(log, scan, [(log.keys, sides)], are_classes=False)
+    return counts
+
+
+def pairs_and_classes(
+    log: SlicedLog, scan: Scan, *, are_classes: bool
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Count the pairs of each slice. If classes are enough: the classes, where pairs are many."""
+    slices = [(keys, model) for keys in log.sets or (log.keys,) for model in log.models]
+    jobs = [(keys, ("gold", PRED + model, *log.extras)) for keys, model in slices]
+    counts = _counted(log, scan, jobs, are_classes=are_classes)
+    found: tuple[list[pl.DataFrame], ...] = ([], [])
+    for (keys, model), frames in zip(slices, counts, strict=True):
+        apart = [KEY + key for key in log.keys if key not in keys]
+        given = {name: pl.lit(None, scan.dtypes[name]) for name in apart}
+        given |= {SET: pl.lit(name_of(keys), log.set_names)} if log.sets else {}
+        given |= {MODEL: pl.lit(model, log.model_dtype)} if log.has_models else {}
+        for many, frame in zip(found, frames, strict=True):
+            many.append(frame.rename({PRED + model: "pred"}, strict=False).with_columns(**given))
+    pairs, classes = (pl.concat(many, how="diagonal") for many in found)
+    # Rows have no weight, so none is null, and counts are in units of 1.
+    return pairs.with_columns(n_null=pl.lit(0, pl.Int64)), classes.with_columns(unit=pl.lit(1.0))
+
+
+def _counted(
+    log: SlicedLog, scan: Scan, jobs: Sequence[tuple[KeySet, tuple[str, ...]]], *, are_classes: bool
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """The counts of each job, with values in place of codes."""
     import pyarrow as pa  # noqa: PLC0415 - only if files are read
 
     from polars_mcc._counts.codes import Counter, Job, Values  # noqa: PLC0415 - NumPy, as above
@@ -79,29 +111,22 @@ def _counted(log: SlicedLog, scan: Scan, *, of_classes: bool) -> pl.DataFrame:
     dtypes = dict.fromkeys(sides, pl.String() if are_hashed else log.label_dtype)
     labels, columns = Values(), {**scan.dtypes, **dtypes}
     values = {name: labels if name in dtypes else Values() for name in columns}
-    slices = [(keys, model) for keys in log.sets or (log.keys,) for model in log.models]
-    jobs = [
-        Job(tuple(KEY + key for key in keys), PRED + model, log.extras) for keys, model in slices
-    ]
-    counter = Counter(scan, jobs, of_classes, log.nulls == "label", values)
+    of_keys = [Job(tuple(KEY + key for key in keys), columns) for keys, columns in jobs]
+    counter = Counter(scan, of_keys, are_classes, log.nulls == "label", values)
     try:
-        tally = counter.counted()
+        counts = [*counter.counted()]
     except pa.ArrowException as error:
         raise Unsuited(str(error)) from error
     series = {name: values[name].series(dtype) for name, dtype in columns.items()}
     if are_hashed:
         series |= dict.fromkeys(sides, identity.hashed(series["gold"]))
-    frames = []
-    for place, (keys, model) in enumerate(slices):
-        names, codes, counts = (counter.classes if of_classes else counter.pairs)(tally, place)
-        found = {name: series[name].gather(at) for name, at in zip(names, codes, strict=True)}
-        if not of_classes:
-            found["pred"] = found.pop(PRED + model)
-        apart = [KEY + key for key in log.keys if key not in keys]
-        missing = {name: pl.lit(None, scan.dtypes[name]) for name in apart}
-        missing |= {SET: pl.lit(name_of(keys), log.set_names)} if log.sets else {}
-        missing |= {MODEL: pl.lit(model, log.model_dtype)} if log.has_models else {}
-        frames.append(pl.DataFrame({**found, **counts}).with_columns(**missing))
-    # Rows have no weight, so none is null, and counts are in units of 1.
-    given = {"unit": pl.lit(1.0)} if of_classes else {"n_null": pl.lit(0, pl.Int64)}
-    return pl.concat(frames, how="diagonal").with_columns(**given)
+    for frames in counts:
+        pairs, classes = (
+            frame.with_columns(
+                series[name].gather(frame[name]).alias(name)
+                for name in frame.columns
+                if name in series
+            )
+            for frame in frames
+        )
+        yield pairs, classes

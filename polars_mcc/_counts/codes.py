@@ -8,6 +8,7 @@ column. A log whose table would be too large is counted the plain way.
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections import deque
@@ -138,39 +139,17 @@ class Job(NamedTuple):
     """The columns of one table of counts."""
 
     keys: tuple[str, ...]
-    pred: str
-    extras: tuple[str, ...] = ()
+    sides: tuple[str, ...]
+    """Gold, a prediction, and further columns."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns, in the order of the axes."""
-        return (*self.keys, "gold", self.pred, *self.extras)
+        return (*self.keys, *self.sides)
 
 
-class Tally:
-    """The counts of one thread: for each job its pairs, and its classes where pairs are many."""
-
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self.pairs = [Cells(len(job.columns)) for job in jobs]
-        self.classes = [[Cells(len(job.keys) + 1) for _ in range(4)] for job in jobs]
-        """By label: gold, predicted, both; and the rows that are not scored, by null."""
-
-    def add(self, other: Tally) -> None:
-        """Add the counts of another thread."""
-        for mine, theirs in zip(self.pairs, other.pairs, strict=True):
-            mine.add(theirs.table)
-        for classes, their_classes in zip(self.classes, other.classes, strict=True):
-            for one, its in zip(classes, their_classes, strict=True):
-                one.add(its.table)
-
-
-class Counts(NamedTuple):
-    """A table of counts, without the combinations that do not occur."""
-
-    names: Sequence[str]
-    codes: Sequence[Codes]
-    """The code of each combination, by column."""
-    counts: Mapping[str, Table]
+_SIDES = ("gold_n", "pred_n", "hit_n", "null_n")
+"""The counts of a class: how often it is gold, predicted and both, and the rows not scored."""
 
 
 @dataclass(frozen=True)
@@ -185,23 +164,37 @@ class Counter:
     values: Mapping[str, Values]
     """The values of each column. Gold and predictions share theirs."""
 
-    def counted(self) -> Tally:
-        """Count all rows, in as many threads as Polars has."""
-        tallies: dict[int, Tally] = {}
+    def counted(self) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+        """For each job: the pairs that were counted, and the classes of rows with too many pairs.
+
+        A frame has a row per combination that occurs, with a code per column.
+        """
+        tallies: dict[int, list[list[Cells]]] = {}
 
         def count(group: RowGroup) -> None:
             name = threading.get_ident()
-            tally = tallies[name] = tallies.get(name) or Tally(self.jobs)
+            tally = tallies[name] = tallies.get(name) or self._nothing()
             self._count(group, tally)
 
         for _ in in_threads(count, self.scan):
             pass
-        whole = Tally(self.jobs)
+        whole = self._nothing()
         for tally in tallies.values():
-            whole.add(tally)
-        return whole
+            for mine, theirs in zip(itertools.chain(*whole), itertools.chain(*tally), strict=True):
+                mine.add(theirs.table)
+        for job, (pairs, *sides) in zip(self.jobs, whole, strict=True):
+            classes = dict(zip(_SIDES, sides, strict=True))
+            yield _frame(job.columns, {"n": pairs}), _frame((*job.keys, "label"), classes)
 
-    def _count(self, group: RowGroup, tally: Tally) -> None:
+    def _nothing(self) -> list[list[Cells]]:
+        """No counts: for each job its pairs, and the four counts of its classes."""
+        of_classes = [[Cells(len(job.keys) + 1) for _ in _SIDES] for job in self.jobs]
+        return [
+            [Cells(len(job.columns)), *sides]
+            for job, sides in zip(self.jobs, of_classes, strict=True)
+        ]
+
+    def _count(self, group: RowGroup, tally: Sequence[Sequence[Cells]]) -> None:
         n_rows, found = group.read()
         if not n_rows:
             return
@@ -214,9 +207,8 @@ class Counter:
                     known[name] = maps[name][found[name].codes]
             return [known[name] for name in names]
 
-        for job, pairs, classes in zip(self.jobs, tally.pairs, tally.classes, strict=True):
-            sizes = [len(maps[name]) for name in job.columns]
-            cells = math.prod(sizes)
+        for job, (pairs, *classes) in zip(self.jobs, tally, strict=True):
+            cells = math.prod(len(maps[name]) for name in job.columns)
             if cells <= (_FEW if self.has_classes else n_rows):
                 rows = [found[name].codes for name in job.columns]
                 pairs.count_cells(rows, [maps[name] for name in job.columns])
@@ -241,36 +233,15 @@ class Counter:
             cells.count_rows([*keys, side], shape)
         classes[2].count_rows([codes[is_hit] for codes in (*keys, gold)], shape)
 
-    def pairs(self, tally: Tally, place: int) -> Counts:
-        """The number of rows of each combination of a job that occurs."""
-        table = tally.pairs[place].table
-        where = np.nonzero(table)
-        return Counts(self.jobs[place].columns, where, {"n": table[where]})
 
-    def classes(self, tally: Tally, place: int) -> Counts:
-        """The four counts of each slice and label of a job that occurs."""
-        *_, n_gold, n_pred = tally.pairs[place].table.shape
-        labels, classes = max(n_gold, n_pred), tally.classes[place]
-        pairs = np.zeros((*tally.pairs[place].table.shape[:-2], labels, labels), np.int64)
-        pairs[..., :n_gold, :n_pred] = tally.pairs[place].table
-        none = self.values["gold"].of_null
-        left_out = np.zeros(pairs.shape[:-1], np.int64)
-        if 0 <= none < labels and not self.nulls_are_labels:
-            left_out[..., none] += pairs[..., none, :].sum(-1) + pairs[..., :, none].sum(-1)
-            left_out[..., none] -= pairs[..., none, none]
-            pairs[..., none, :] = pairs[..., :, none] = 0
-        hits = np.diagonal(pairs, axis1=-2, axis2=-1)
-        sides = pairs.sum(-1), pairs.sum(-2), hits, left_out
-        for cells, table in zip(classes, sides, strict=True):
-            cells.add(table)
-        shape = [*map(max, *(cells.table.shape for cells in classes))]
-        for cells in classes:
-            cells.grow(shape)
-        gold, pred, both, left = (cells.table for cells in classes)
-        where = np.nonzero(gold + pred + left)
-        counts = {"gold_n": gold, "pred_n": pred, "hit_n": both, "null_n": left}
-        named = {name: side[where] for name, side in counts.items()}
-        return Counts((*self.jobs[place].keys, "label"), where, named)
+def _frame(names: Sequence[str], cells: Mapping[str, Cells]) -> pl.DataFrame:
+    """The combinations of codes that occur, and their counts."""
+    shape = np.max([one.table.shape for one in cells.values()], axis=0).tolist()
+    for one in cells.values():
+        one.grow(shape)
+    where = np.nonzero(np.sum([one.table for one in cells.values()], axis=0))
+    counts = {name: one.table[where] for name, one in cells.items()}
+    return pl.DataFrame(dict(zip(names, where, strict=True)) | counts)
 
 
 def codes_of_log(scan: Scan, values: Mapping[str, Values]) -> list[Mapping[str, Codes]]:

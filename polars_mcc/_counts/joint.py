@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from polars_mcc._counts.coded import coded, equal_rows
 from polars_mcc._counts.counted import weight_total
 from polars_mcc._counts.label_lists import in_order
+from polars_mcc._counts.parquet import Scan
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 
 GOLD, N = "polars_mcc:gold", "polars_mcc:n"
@@ -31,7 +33,13 @@ def joint(log: SlicedLog) -> pl.LazyFrame:
         *(label.alias(name) for name, label in labels.items()),
     ]
     if log.weight_name is None:
-        return log.frame.group_by(alike).agg(pl.len().cast(pl.Int64).alias(N))
+        counts = log.frame.group_by(alike).agg(pl.len().cast(pl.Int64).alias(N))
+        return coded(log, counts, _of_codes)
     return log.frame.group_by(*alike, pl.col("weight").is_null().alias(HAS_NONE)).agg(
         weight_total(log).alias(N), pl.len().alias(TIMES)
     )
+
+
+def _of_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
+    keys = {KEY + name: name for name in log.keys}
+    return equal_rows(log, scan).rename({**keys, "gold": GOLD, "n": N})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts.coded import coded
+from polars_mcc._counts.coded import coded, pairs_and_classes
+from polars_mcc._counts.parquet import Scan
 from polars_mcc._counts.sets import counted_by_sets
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._counts.windows import counted_by_windows
@@ -12,4 +13,11 @@ from polars_mcc._counts.windows import counted_by_windows
 
 def pairs(log: SlicedLog) -> pl.LazyFrame:
     """Count the rows of each slice and (gold, pred), in one scan: see `counted`."""
-    return coded(log, counted_by_sets(log)) if log.windows is None else counted_by_windows(log)
+    if log.windows is not None:
+        return counted_by_windows(log)
+    return coded(log, counted_by_sets(log), _of_codes)
+
+
+def _of_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
+    found, _ = pairs_and_classes(log, scan, are_classes=False)
+    return found

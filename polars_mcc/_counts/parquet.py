@@ -67,7 +67,7 @@ class Scan:
     dtypes: pl.Schema
     """The dtypes of the columns of the plan."""
     partitions: pl.DataFrame | None
-    """Columns of hive partitions: a row per file."""
+    """Columns of hive partitions, and the paths: a row per file."""
     where: pl.Expr | None
     """The condition of the rows that are read."""
 
@@ -239,12 +239,14 @@ def _scan_of(plan: Any, dtypes: pl.Schema, names: Sequence[str]) -> Scan:  # noq
     _need(kind == "parquet" and json.loads(options)["schema"] is None)
     for name, value in _PLAIN_OPTIONS.items():
         _need(getattr(node.file_options, name) == value)
-    _need(node.file_options.include_file_paths not in columns.values())
     _need(node.paths and not any("://" in path for path in node.paths))
     partitions = None
     if node.hive_parts is not None:
         partitions = pl.DataFrame._from_pydf(node.hive_parts)  # noqa: SLF001 - as above
         _need(partitions.height == len(node.paths))
+    if (of_paths := node.file_options.include_file_paths) in columns.values():
+        named = pl.Series(of_paths, node.paths, pl.String)
+        partitions = named.to_frame() if partitions is None else partitions.with_columns(named)
     given = {} if partitions is None else partitions.schema
     for name, column in columns.items():
         _need(column in given or isinstance(dtypes[name], TEXTS) or dtypes[name] in _ARROW)

@@ -17,6 +17,7 @@ from polars.testing import assert_frame_equal
 
 from polars_mcc import PredictionLog, cube, each, trailing
 from polars_mcc._counts import coded, codes, parquet
+from polars_mcc._store.rows import counts_to_keep
 
 TEXTS = ["", "a", "b", "A", "ä", "b ", "null"]
 DTYPES: dict[str, tuple[pl.DataType, list]] = {
@@ -84,13 +85,14 @@ def scanned(folder: Path, files: list[pl.DataFrame], rows: int = 7) -> pl.LazyFr
         day = folder / f"day=2026-01-{place % 2 + 1:02}" / f"city={'abä'[place]}"
         day.mkdir(parents=True, exist_ok=True)
         file.write_parquet(day / f"{place}.parquet", row_group_size=rows)
-    return pl.scan_parquet(folder, hive_partitioning=True)
+    return pl.scan_parquet(folder, hive_partitioning=True, include_file_paths="file")
 
 
 VERBS = {
     "by": lambda log: log.by("a", "b"),
     "whole": lambda log: log.score(),
     "by day": lambda log: log.by("day", "a"),
+    "by file": lambda log: log.by("file", "b"),
     "by city": lambda log: log.by("city", ci=0.9),
     "interval": lambda log: log.by("a", ci=0.95),
     "null is a label": lambda log: log(nulls="label").by("b"),
@@ -104,6 +106,7 @@ VERBS = {
     "confusion": lambda log: log.confusion("a", long=True),
     "clusters": lambda log: log(cluster="b").by("a", ci=0.9),
     "windows": lambda log: log.by(trailing("day", "2d")),
+    "store": lambda log: counts_to_keep(log(pred=["pred", "other"]), ["b", "a"]).sort(pl.all()),
 }
 FILTERS = {
     "all": lambda log: log,
