@@ -86,19 +86,12 @@ class Counting:
         sides = ("gold", PRED + self.coded.log.models[0])
         return max(1, *(self.coded.most[side] for side in sides))
 
-    @cached_property
-    def _scored(self) -> npt.NDArray[np.bool_]:
-        """Whether a pair of labels is scored."""
-        codes = np.arange(self._n_labels)
-        is_label = (codes < len(self.coded.labels)) | (self.coded.log.nulls == "label")
-        return np.outer(is_label, is_label)
-
-    @cached_property
-    def _sides(self) -> Numbers:
-        """Which pairs are of each class: as gold, as predicted, and as both."""
-        label = np.eye(self._n_labels)
-        gold, pred = np.repeat(label, self._n_labels, 0), np.tile(label, (self._n_labels, 1))
-        return np.hstack([gold, pred, gold * pred]) * self._scored.reshape(-1, 1)
+    def _parts(self, pairs: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """The pairs of each slice as tables: scored, with null as gold, and as predicted alone."""
+        every = pairs.reshape(-1, self._n_labels, self._n_labels)
+        n_scored = None if self.coded.log.nulls == "label" else len(self.coded.labels)
+        null = slice(0, 0) if n_scored is None else slice(n_scored, None)
+        return every[:, :n_scored, :n_scored], every[:, null], every[:, :n_scored, null]
 
     def whole(self) -> pl.DataFrame:
         """The pairs of the whole log."""
@@ -192,18 +185,16 @@ class Counting:
     def _batch(self, sets: Sequence[KeySet]) -> Batch:
         """Slices from tables."""
         log = self.coded.log
-        scored = self._scored.ravel()
         frames, tables, n_small = [], [], 0
         for keys, counted in zip(sets, self._counted(sets), strict=True):
             of_slices = {name: self._of_values(keys, one) for name, one in counted.items()}
-            n = of_slices["n"].sum(1)
-            left_out = of_slices["n"][:, ~scored].sum(1)
-            n -= left_out
+            n, *null = (one.sum((1, 2)) for one in self._parts(of_slices["n"]))
+            left_out = sum(null)
             if "n_null" in of_slices:
                 left_out = left_out + of_slices["n_null"].sum(1)
             rows = n
             if "squares" in of_slices:
-                squares = of_slices["squares"][:, scored].sum(1)
+                squares = self._parts(of_slices["squares"])[0].sum((1, 2))
                 rows = np.divide(n**2.0, squares, out=np.zeros(len(n)), where=squares > 0)
             large = np.flatnonzero(rows >= self.min_n)
             n_small += int(np.count_nonzero((n > 0) | (left_out > 0))) - len(large)
@@ -226,22 +217,27 @@ class Counting:
         for axis, name in enumerate(keys):
             key = self._keys[name]
             table = np.moveaxis(table, axis, 0)
+            first = key.values["first"].to_numpy()
             if key.is_cut:
-                spans = key.values.select("first", "last").iter_rows()
-                table = np.stack([table[first : last + 1].sum(0) for first, last in spans])
+                spans = zip(first, key.values["last"].to_numpy(), strict=True)
+                table = np.stack([table[start : end + 1].sum(0) for start, end in spans])
+            elif np.array_equal(first, np.arange(len(first))):
+                table = table[: len(first)]  # not copied
             else:
-                table = table[key.values["first"].to_numpy()]
+                table = table[first]
             table = np.moveaxis(table, 0, axis)
         return table.reshape(-1, table.shape[-1])
 
     def _classes(self, n: Numbers) -> pl.LazyFrame:
         """The classes of slices, from their pairs."""
-        sides = np.hsplit(n @ self._sides, 3)  # Floats are exact up to 2^53 rows, and faster.
-        where = np.nonzero(sides[0] + sides[1])
-        counts = zip(("gold_n", "pred_n", "hit_n"), sides, strict=True)
-        found = {SLICE: where[0], "label": where[1]} | {name: one[where] for name, one in counts}
-        return pl.LazyFrame(found).select(
-            pl.col(SLICE).cast(pl.UInt32),
+        scored, *_ = self._parts(n)
+        hits = np.diagonal(scored, axis1=1, axis2=2)
+        counts = {"gold_n": scored.sum(2), "pred_n": scored.sum(1), "hit_n": hits}
+        place, n_labels = pl.int_range(pl.len(), dtype=pl.UInt32), scored.shape[1]
+        found = pl.LazyFrame({name: one.ravel() for name, one in counts.items()})
+        found = found.with_columns((place // n_labels).alias(SLICE), label=place % n_labels)
+        return found.filter(pl.col("gold_n") + pl.col("pred_n") > 0).select(
+            SLICE,
             self._label("label"),
             pl.col("gold_n", "pred_n", "hit_n").cast(pl.Int128),
             null_n=pl.lit(0, pl.Int128),
