@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -96,7 +96,8 @@ class Counting:
     def whole(self) -> pl.DataFrame:
         """The pairs of the whole log."""
         tables = self._counted([()])[0]
-        return self._frame({name: one[None] for name, one in tables.items()}, None).drop(SLICE)
+        tables = {name: one[None] for name, one in tables.items()}
+        return self._frame(tables, np.zeros(1, int)).drop(SLICE)
 
     def batches(self, depth: int) -> Iterator[Batch]:
         """Count every set of up to `depth` keys."""
@@ -185,7 +186,7 @@ class Counting:
     def _batch(self, sets: Sequence[KeySet]) -> Batch:
         """Slices from tables."""
         log = self.coded.log
-        frames, tables, n_small = [], [], 0
+        frames, kept, n_small = [], [], 0
         for keys, counted in zip(sets, self._counted(sets), strict=True):
             of_slices = {name: self._of_values(keys, one) for name, one in counted.items()}
             n, *null = (one.sum((1, 2)) for one in self._parts(of_slices["n"]))
@@ -205,12 +206,26 @@ class Counting:
             }
             counts = {"n": n[large], "n_null": left_out[large]}
             frames.append(pl.DataFrame({**columns, **counts}))
-            tables.append({name: one[large] for name, one in of_slices.items()})
+            kept.append((of_slices, large))
         slices = pl.concat(frames, how="diagonal").with_row_index(SLICE)
         slices = slices.with_columns(pl.col("n", "n_null").cast(log.numbers.count))
-        whole = {name: np.concatenate([one[name] for one in tables]) for name in tables[0]}
-        classes = self._classes(whole["n"]) if log.weight_name is None else None
-        return Batch(slices, n_small, lambda chosen: self._frame(whole, chosen), classes)
+        classes = None
+        if log.weight_name is None:
+            classes = self._classes(self._parts(one["n"][large])[0] for one, large in kept)
+
+        def pairs(chosen: pl.Series | None) -> pl.DataFrame:
+            wanted = np.ones(slices.height, bool)
+            if chosen is not None:
+                wanted[:] = False
+                wanted[chosen.to_numpy()] = True
+            of_sets = np.split(wanted, np.cumsum([len(large) for _, large in kept])[:-1])
+            found = [(one, large[here]) for (one, large), here in zip(kept, of_sets, strict=True)]
+            tables = {
+                name: np.concatenate([one[name][at] for one, at in found]) for name in kept[0][0]
+            }
+            return self._frame(tables, np.flatnonzero(wanted))
+
+        return Batch(slices, n_small, pairs, classes)
 
     def _of_values(self, keys: KeySet, table: Numbers) -> Numbers:
         """The table of slices: a slice of a key that is cut may have several codes."""
@@ -228,13 +243,15 @@ class Counting:
             table = np.moveaxis(table, 0, axis)
         return table.reshape(-1, table.shape[-1])
 
-    def _classes(self, n: Numbers) -> pl.LazyFrame:
-        """The classes of slices, from their pairs."""
-        scored, *_ = self._parts(n)
-        hits = np.diagonal(scored, axis1=1, axis2=2)
-        counts = {"gold_n": scored.sum(2), "pred_n": scored.sum(1), "hit_n": hits}
-        place, n_labels = pl.int_range(pl.len(), dtype=pl.UInt32), scored.shape[1]
-        found = pl.LazyFrame({name: one.ravel() for name, one in counts.items()})
+    def _classes(self, scored: Iterable[Numbers]) -> pl.LazyFrame:
+        """The classes of slices, from the pairs of each set of keys."""
+        sides = [
+            (pairs.sum(2), pairs.sum(1), np.diagonal(pairs, axis1=1, axis2=2)) for pairs in scored
+        ]
+        names, n_labels = ("gold_n", "pred_n", "hit_n"), sides[0][0].shape[1]
+        counts = zip(names, map(np.concatenate, zip(*sides, strict=True)), strict=True)
+        place = pl.int_range(pl.len(), dtype=pl.UInt32)
+        found = pl.LazyFrame({name: one.ravel() for name, one in counts})
         found = found.with_columns((place // n_labels).alias(SLICE), label=place % n_labels)
         return found.filter(pl.col("gold_n") + pl.col("pred_n") > 0).select(
             SLICE,
@@ -249,13 +266,15 @@ class Counting:
         code = pl.col(column).cast(pl.UInt32)
         return pl.when(code < len(self.coded.labels)).then(code).alias(column)
 
-    def _frame(self, tables: Tables, chosen: pl.Series | None) -> pl.DataFrame:
-        """The pairs of some slices, or of all, from their tables."""
-        rows = np.arange(len(tables["n"])) if chosen is None else chosen.to_numpy()
-        tables = {name: one[rows] for name, one in tables.items()}
+    def _frame(self, tables: Tables, numbers: Codes) -> pl.DataFrame:
+        """The pairs of slices with these numbers, from their tables."""
         where = np.nonzero(sum(one != 0 for one in tables.values()))
         counts = {name: one[where] for name, one in tables.items()}
-        found = {SLICE: rows[where[0]], "pair": where[1], "n_null": np.zeros(len(where[0]), "i8")}
+        found = {
+            SLICE: numbers[where[0]],
+            "pair": where[1],
+            "n_null": np.zeros(len(where[0]), "i8"),
+        }
         return self._named(pl.DataFrame(found | counts).lazy(), pl.col(SLICE).cast(pl.UInt32))
 
     def _named(self, counts: pl.LazyFrame, *columns: pl.Expr) -> pl.DataFrame:

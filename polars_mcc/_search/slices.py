@@ -190,22 +190,18 @@ class _AllRows:
         of_slices = log.per_slice(classes, **n_classes).with_columns(
             all_gold=pl.lit(self.n_classes[0]), all_pred=pl.lit(self.n_classes[1])
         )
-        here, elsewhere, known = pl.collect_all(
-            [
-                scores.select(SLICE, "n", score=sought.score),
-                self._rest(classes),
-                of_slices.select(SLICE, is_comparable=has_classes(sought.metric.classes_needed)),
-            ],
-            # Its sums are in any order, which floats would show; it is faster.
-            engine="auto" if batch.classes is None else "streaming",
-        )
-        compared = here.join(elsewhere, on=SLICE, how="left").join(known, on=SLICE, how="left")
+        here = scores.select(SLICE, "n", score=sought.score)
+        is_comparable = has_classes(sought.metric.classes_needed)
+        known = of_slices.select(SLICE, is_comparable=is_comparable)
+        every = here.join(self._rest(classes), on=SLICE, how="left")
+        every = every.join(known, on=SLICE, how="left")
         scale = sought.scale
         of_rest = (1 - pl.col("n") / self.n) * (0.0 if self.rows is None else self.rows)
         rest = scale.place(pl.col("rest")), of_rest
         at_most = scale.at_most(pl.col("score"), pl.col("n").cast(pl.Float64), *rest)
         may_be_listed = (pl.col("score") < pl.col("rest")) & (at_most >= needed)
-        compared = compared.with_columns(may_be_listed=pl.when("is_comparable").then(may_be_listed))
+        every = every.with_columns(may_be_listed=pl.when("is_comparable").then(may_be_listed))
+        compared = every.collect()
         behind = compared.filter("may_be_listed").select(SLICE)
         of_behind = batch.pairs(behind.to_series())
         limits = sought.sure(log, sought.named(of_behind.lazy()))
