@@ -219,7 +219,7 @@ def scan_of(frame: pl.LazyFrame, names: Sequence[str]) -> Scan | None:
     try:
         plan = frame._ldf.visit()  # noqa: SLF001 - there is no public way; see the docstring above
         return _scan_of(plan, frame.collect_schema(), names)
-    except (AttributeError, KeyError, NotImplementedError, Unsuited):
+    except Exception:  # noqa: BLE001 - what is not recognised goes the plain way
         return None
 
 
@@ -260,7 +260,7 @@ def _need(holds: object) -> None:
         raise Unsuited
 
 
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+_OPERATORS: Mapping[str, Callable[..., pl.Expr]] = {
     "Operator.Eq": operator.eq,
     "Operator.NotEq": operator.ne,
     "Operator.Lt": operator.lt,
@@ -269,19 +269,32 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "Operator.GtEq": operator.ge,
     "Operator.And": operator.and_,
     "Operator.Or": operator.or_,
+    "BooleanFunction.Not": operator.invert,
+    "BooleanFunction.IsNull": pl.Expr.is_null,
+    "BooleanFunction.IsNotNull": pl.Expr.is_not_null,
+    "BooleanFunction.IsBetween": pl.Expr.is_between,
+    "BooleanFunction.IsIn": lambda value, some, nulls_equal: value.is_in(
+        some, nulls_equal=nulls_equal
+    ),
 }
 
 
 def _rebuilt(plan: Any, place: int) -> pl.Expr:  # noqa: ANN401
-    """A condition as an expression: comparisons of columns with constants, and, or."""
+    """A condition as an expression: comparisons of columns with constants, and, or, not."""
     node = plan.view_expression(place)
     match type(node).__name__:
         case "Column":
             return pl.col(node.name)
         case "Literal":
-            return pl.lit(node.value, dtype=node.dtype)
+            # Others come as objects of Python, which may have fewer digits: nanoseconds, decimals.
+            dtype = node.dtype.inner if isinstance(node.dtype, pl.List) else node.dtype
+            _need(dtype in _ARROW or isinstance(dtype, (pl.String, pl.Enum, pl.Float64)))
+            return pl.lit(pl.Series([node.value], dtype=node.dtype)).first()
         case "BinaryExpr":
             sides = (_rebuilt(plan, side) for side in (node.left, node.right))
-            compared: pl.Expr = _OPERATORS[str(node.op)](*sides)
-            return compared
+            return _OPERATORS[str(node.op)](*sides)
+        case "Function":
+            function, *options = node.function_data
+            columns = (_rebuilt(plan, column) for column in node.input)
+            return _OPERATORS[str(function)](*columns, *options)
     raise Unsuited(type(node).__name__)

@@ -116,6 +116,13 @@ FILTERS = {
         (pl.col("other") == pl.col("gold")) | (pl.col("day") <= dt.date(2026, 1, 1))
     ),
     "null": lambda log: log.filter(pl.col("a").is_not_null()),
+    "between": lambda log: log.filter(
+        pl.col("day").is_between(dt.date(2026, 1, 1), dt.date(2026, 1, 2), closed="right")
+        | ~pl.col("other").is_null()
+    ),
+    "some": lambda log: log.filter(
+        pl.col("a").is_in(log.head(9).collect()["a"].implode(), nulls_equal=True)
+    ),
     "renamed": lambda log: log.rename({"a": "b", "b": "a"}),
     "first": lambda log: log.head(11),
     "key": lambda log: log.with_columns(a=pl.col("a").cast(pl.String) + "x"),
@@ -203,7 +210,13 @@ def test_what_is_no_local_file_of_text_goes_the_plain_way(log, tmp_path):
     frame.write_csv(tmp_path / "log.csv")
     numbers = pl.col("gold", "pred").str.slice(5).cast(pl.Int64)
     assert is_coded(log.mcc.by("key"))
-    assert is_coded(log.filter(pl.col("number") > 3).mcc.by("key"))
+    number = pl.col("number")
+    for kept in (
+        number > 3,
+        number.is_between(2, 9) & ~number.is_in([3, 4]),
+        pl.col("key").is_in(["name-1", "name-2"]) | number.is_null(),
+    ):
+        assert is_coded(log.filter(kept).mcc.by("key"))
     for plain in (
         log.mcc(portable=True),
         log.with_columns(w=2.0).mcc(weight="w"),
@@ -220,6 +233,35 @@ def test_what_is_no_local_file_of_text_goes_the_plain_way(log, tmp_path):
         pl.concat([log, log]).mcc,
     ):
         assert not is_coded(plain.by("key"))
+
+
+CONSTANTS = {
+    "nanoseconds": pl.Series([2**60 + 1, 2**60 + 2]).cast(pl.Datetime("ns")),
+    "zone": pl.Series([2**50, 2**50 + 1]).cast(pl.Datetime("us", "Europe/Berlin")),
+    "duration": pl.Series([1, 2]).cast(pl.Duration("ns")),
+    "decimal": pl.Series(["1.10", "1.20"]).cast(pl.Decimal(38, 20)),
+    "float": pl.Series([0.1, 0.1 + 2**-56]),
+    "single": pl.Series([0.1, 0.2], dtype=pl.Float32),
+    "wide": pl.Series([2**64 - 1, 2**64 - 2], dtype=pl.UInt64),
+    "bytes": pl.Series([b"a", b"b"]),
+    "enum": pl.Series(["b", "a"], dtype=pl.Enum(["b", "a"])),
+    "category": pl.Series(["b", "a"], dtype=pl.Categorical),
+}
+
+
+@pytest.mark.parametrize("values", CONSTANTS.values(), ids=CONSTANTS)
+def test_a_constant_of_a_filter_keeps_its_digits(log, tmp_path, values):
+    one = pl.concat([values] * 1950).rename("one")
+    log.collect().with_columns(one).write_parquet(tmp_path / "0.parquet")
+    frame = pl.scan_parquet(tmp_path / "0.parquet")
+    constant = pl.lit(values[0], dtype=values.dtype)
+    if values.dtype.is_temporal():  # Python's times have no nanoseconds.
+        constant = pl.lit(values.to_physical()[0]).cast(values.dtype)
+    for kept in (pl.col("one") <= constant, pl.col("one").is_in([values[0]])):
+        found = frame.filter(kept)
+        assert_frame_equal(
+            found.mcc.by("key").collect(), found.mcc(portable=True).by("key").collect()
+        )
 
 
 def test_a_file_that_is_gone_or_changed_is_an_error_of_polars(log, tmp_path):
