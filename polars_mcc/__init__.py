@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from polars_mcc import plot
     from polars_mcc._counts.remarks import PredictionLogWarning
     from polars_mcc._inference.methods import Bootstrap
+    from polars_mcc._log.bins import bins
     from polars_mcc._log.keys import cube, each, rollup, sets, trailing
     from polars_mcc._scores.registry import metrics, register_metric
     from polars_mcc._shell.keep import keep_counts
@@ -45,6 +46,7 @@ __all__ = [
     "PredictionLogWarning",
     "SeriesMcc",
     "__version__",
+    "bins",
     "cube",
     "each",
     "keep_counts",
@@ -67,6 +69,7 @@ _MODULES = {
     "PredictionLog": "prediction_log",
     "PredictionLogWarning": "_counts.remarks",
     "SeriesMcc": "namespaces",
+    "bins": "_log.bins",
     **dict.fromkeys(("cube", "each", "rollup", "sets", "trailing"), "_log.keys"),
     "keep_counts": "_shell.keep",
     "metrics": "_scores.registry",

@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import polars as pl
 
 from polars_mcc._counts.remarks import PredictionLogWarning, Sides, key_is_gold, remarks
+from polars_mcc._log.bins import lazily, settled
 from polars_mcc._log.columns import MissingColumn, as_code, did_you_mean
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import KeySets, Trailing
+from polars_mcc._log.keys import Bins, KeySets, Trailing
 from polars_mcc._report.report import report as _report
 from polars_mcc._scores.registry import needs_two_classes
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
@@ -40,15 +41,21 @@ def _asked(verb: VerbT) -> VerbT:
     known = _options_of(verb)
 
     @wraps(verb)
-    def method(log: Described[Any], *keys: object, **options: object) -> Any:  # noqa: ANN401
+    def method(log: Described[Any], *given: Any, **options: object) -> Any:  # noqa: ANN401
         for name in options:
             if name not in known:
                 raise TypeError(_no_option(name, verb.__name__, known))
+        ask = partial(verb, **options)
         try:
-            answer = verb(log, *keys, **options)
+            is_now = verb in (_check, _report)  # They read the log anyway.
+            keys: Sequence[Any] = given
+            answer = None if is_now else lazily(log, given, ask)
+            if answer is None:
+                keys = settled(log, given)
+                answer = ask(log, *keys)
         except MissingColumn as error:
             named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
-            error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, keys), *named])})"
+            error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, given), *named])})"
             raise
         for sentence in _told(log, verb, keys, options):
             warnings.warn(sentence, PredictionLogWarning, stacklevel=2)
@@ -100,7 +107,7 @@ def _as_pasted(value: object) -> str:
         return as_code(value) if str(value).startswith("col(") else "..."
     if isinstance(value, list):
         return f"[{', '.join(map(_as_pasted, value))}]"
-    is_short = value is None or isinstance(value, (str, int, float, KeySets, Trailing))
+    is_short = value is None or isinstance(value, (str, int, float, Bins, KeySets, Trailing))
     return as_code(value) if is_short else "..."
 
 

@@ -116,7 +116,7 @@ def pooled_pairs(log: SlicedLog, classes: pl.LazyFrame, pool: Pool) -> pl.LazyFr
     """
     of_gold = classes.filter(pl.col(TABLE) == POOLED, pl.col("support") > 0)
     rows = of_gold.select(*log.slice, "support", "more", gold="label").join(
-        _rates(pool), on=[*pool.log.slice, "gold"], nulls_equal=True
+        rates(pool), on=[*pool.log.slice, "gold"], nulls_equal=True
     )
     return rows.select(
         *log.slice,
@@ -243,12 +243,13 @@ def _with_changes(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) ->
     )
 
 
-def _rates(pool: Pool) -> pl.LazyFrame:
-    """The share of each prediction among the rows of its gold label in the pool."""
+def rates(pool: Pool) -> pl.LazyFrame:
+    """The share of each prediction among the rows of its gold label in the pool, and these rows."""
     log, n = pool.log, pl.col("n").cast(pl.Float64)
     of_gold = n.sum().over([*log.slice, "gold"])
     scored = pool.pairs.filter(is_scored(log))
-    return scored.select(*log.slice, "gold", "pred", rate=pl.when(of_gold > 0).then(n / of_gold))
+    rate = pl.when(of_gold > 0).then(n / of_gold)
+    return scored.select(*log.slice, "gold", "pred", rate=rate, of_gold=of_gold)
 
 
 def _pooled(log: SlicedLog, classes: pl.LazyFrame, pool: Pool) -> pl.LazyFrame:
@@ -273,7 +274,7 @@ def _pooled(log: SlicedLog, classes: pl.LazyFrame, pool: Pool) -> pl.LazyFrame:
     arrived = (
         beside.filter(support > 0)
         .select(*log.slice, "s", kept=support * (1 - more), gold="label")
-        .join(_rates(pool), on=[*whole.slice, "gold"], nulls_equal=True)
+        .join(rates(pool), on=[*whole.slice, "gold"], nulls_equal=True)
         .filter(_IS_MISS)
         .group_by(*log.slice, "pred")
         .agg(arrived=sum_in_any_order(pl.col("kept") * pl.col("rate"), unit))

@@ -12,6 +12,7 @@ Correction: TypeAlias = Literal["bh", "by", "holm", "bonferroni"]
 Normalize: TypeAlias = Literal["gold", "pred", "all"]
 ReportFormat: TypeAlias = Literal["html", "md", "json"]
 Rank: TypeAlias = Literal["loss", "gap"]
+Reference: TypeAlias = Literal["rest", "expected"]
 Align: TypeAlias = Literal["data", "calendar"]
 
 

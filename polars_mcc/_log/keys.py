@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -36,12 +36,32 @@ _UNITS |= {"d": 86_400 * _SECOND, "w": 7 * 86_400 * _SECOND}
 _MONTHS = {"mo": 1, "q": 3, "y": 12}
 
 
+Number: TypeAlias = float | int
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A column that is cut into bins: the result of `bins`."""
+
+    column: IntoColumn
+    cuts: int | tuple[Number, ...] | str
+
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        cuts = [*self.cuts] if isinstance(self.cuts, tuple) else self.cuts
+        return f"bins({as_code(self.column)}, {as_code(cuts)})"
+
+
+InSet: TypeAlias = str | pl.Expr | Bins
+"""What a set of keys holds: columns and bins."""
+
+
 @dataclass(frozen=True)
 class KeySets:
     """Several sets of keys: the result of `each`, `rollup`, `cube` and `sets`."""
 
     word: Literal["each", "rollup", "cube", "sets"]
-    columns: tuple[IntoColumn | tuple[IntoColumn, ...], ...]
+    columns: tuple[Any, ...]  # columns, and for `sets` also tuples of them
     total: bool
 
     def __repr__(self) -> str:
@@ -65,15 +85,15 @@ class Trailing:
         return f"trailing({as_code(self.index)}, {as_code(self.window)}, {options})"
 
 
-IntoKey: TypeAlias = str | pl.Expr | KeySets | Trailing
-"""What a user groups by: a column, several sets of columns, or windows of time."""
+IntoKey: TypeAlias = str | pl.Expr | Bins | KeySets | Trailing
+"""What a user groups by: a column, bins, several sets of columns, or windows of time."""
 
 
-def each(*columns: IntoColumn, total: bool = False) -> KeySets:
+def each(*columns: InSet, total: bool = False) -> KeySets:
     """Slice by each column alone: by country, and separately by device.
 
     Args:
-        *columns: Names, expressions, selectors.
+        *columns: Names, expressions, selectors, `bins`.
         total: Add the total: all rows as one slice.
 
     Returns:
@@ -102,11 +122,11 @@ def each(*columns: IntoColumn, total: bool = False) -> KeySets:
     return KeySets("each", columns, total)
 
 
-def rollup(*columns: IntoColumn, total: bool = True) -> KeySets:
+def rollup(*columns: InSet, total: bool = True) -> KeySets:
     """Slice by all columns, by all except the last, and so on, as SQL's ROLLUP does.
 
     Args:
-        *columns: Names, expressions, selectors, the coarsest first.
+        *columns: Names, expressions, selectors, `bins`, the coarsest first.
         total: Add the total: all rows as one slice.
 
     Returns:
@@ -122,11 +142,11 @@ def rollup(*columns: IntoColumn, total: bool = True) -> KeySets:
     return KeySets("rollup", columns, total)
 
 
-def cube(*columns: IntoColumn, total: bool = True) -> KeySets:
+def cube(*columns: InSet, total: bool = True) -> KeySets:
     """Slice by every set of the columns, as SQL's CUBE does.
 
     Args:
-        *columns: Names, expressions, selectors.
+        *columns: Names, expressions, selectors, `bins`.
         total: Add the total: all rows as one slice.
 
     Returns:
@@ -142,11 +162,11 @@ def cube(*columns: IntoColumn, total: bool = True) -> KeySets:
     return KeySets("cube", columns, total)
 
 
-def sets(*columns: IntoColumn | Sequence[IntoColumn], total: bool = False) -> KeySets:
+def sets(*columns: InSet | Sequence[InSet], total: bool = False) -> KeySets:
     """Slice by a list of sets of columns, as SQL's GROUPING SETS does.
 
     Args:
-        *columns: A tuple for each set of columns: names, expressions, selectors. A single column
+        *columns: A tuple for each set of columns: names, expressions, selectors, `bins`. A column
             is a set of one. `()` is the total.
         total: Add the total: all rows as one slice.
 
@@ -160,7 +180,10 @@ def sets(*columns: IntoColumn | Sequence[IntoColumn], total: bool = False) -> Ke
         >>> log.mcc.by(sets(("a", "b"), "b", ()))["keys"].to_list()
         ['a, b', 'b', '']
     """
-    listed = (one if isinstance(one, (str, pl.Expr)) else tuple(one) for one in columns)
+    listed = (
+        tuple(one) if isinstance(one, Sequence) and not isinstance(one, str) else one
+        for one in columns
+    )
     return KeySets("sets", tuple(listed), total)
 
 
@@ -265,7 +288,7 @@ def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
         elif isinstance(key, KeySets):
             groups.append(_sets(schema, key))
             plain += _flat(schema, key.columns)
-        else:
+        elif not isinstance(key, Bins):  # `bins.settled` has replaced them
             groups.append([(*resolved(schema, [key], "key"),)])
             plain += _flat(schema, [key])
     columns = Columns(*_distinct(schema, plain))
@@ -343,7 +366,7 @@ def _sets(schema: pl.Schema, key: KeySets) -> list[KeySet]:
             msg = f"sets(...) has {by_content[twice]!r} twice"
             raise ValueError(msg)
     else:
-        names = (*resolved(schema, key.columns, "key"),)  # type: ignore[arg-type]
+        names = (*resolved(schema, key.columns, "key"),)
         depth = 1 if key.word == "each" else len(names)
         sizes = range(depth if names else 0, 0, -1)
         listed = [one for size in sizes for one in itertools.combinations(names, size)]

@@ -13,7 +13,8 @@ from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
 from polars_mcc._report.answers import TOP, Answer, Answers, Asked, Worst, without
 from polars_mcc._report.parts import Part
-from polars_mcc._search.words import said
+from polars_mcc._search.described import CONFUSION
+from polars_mcc._search.words import SAID
 from polars_mcc._show.table import is_time
 from polars_mcc._show.undefined import counted
 
@@ -83,7 +84,7 @@ def sections(answers: Answers, asked: Asked) -> Iterator[Section]:
 
 
 _OF_COMPARED = ("diff_se", "p_value", "n_null")
-_OF_WORST = ("p_value", "n_tested", "n_untested", "n_null")
+_OF_WORST = ("p_value", *CONFUSION, "n_tested", "n_untested", "n_null")
 
 
 def _shown(slices: pl.DataFrame, asked: Asked) -> pl.DataFrame:
@@ -107,14 +108,13 @@ def _worst(worst: Worst, asked: Asked, *, has_models: bool) -> Section:
     slices = worst.listed.head(TOP)
     rate = f"{100 * (1 - asked.ci):.3g} %"
     what = (
-        f"Slices of up to {asked.depth} keys and at least {asked.min_n} rows that score worse than "
-        f"the rest of the log (false discovery rate {rate}). The slice with the largest loss is "
-        "first. loss: how much better the log would score without the slice."
+        f"Slices of up to {asked.depth} keys, with at least {asked.min_n} rows and at most half of "
+        f"the log, that score worse than the rest of the log (false discovery rate {rate}). The "
+        "slice with the largest loss is first. loss: how much better the log would score without "
+        "the slice."
     )
     drawings = _drawn("Worst slices", "differences", slices, "diff", sort=False)
-    texts = pl.Series("slice", [said(row) for row in slices.iter_rows(named=True)], pl.String)
-    kept = slices.columns[slices.columns.index("n") - has_models :]
-    rows = slices[kept].insert_column(0, texts)
+    rows = slices[[SAID, *slices.columns[slices.columns.index("n") - has_models :]]]
     cut = [f"The table shows the first {TOP}."] if worst.listed.height > TOP else []
     notes = [what, " ".join([worst.looked, *cut])]
     return Section(

@@ -88,17 +88,11 @@ def _behind(answers: Answers, asked: Asked) -> Iterator[Sentence]:
         model = f" ({row['model']})" if answers.has_models else ""
         here, rest = _score(row[metric]), _score(row[f"{metric}_rest"])
         interval = _interval(asked, row["diff_low"], row["diff_high"])
-        confused = ""
-        if row["confused"] is not None:
-            gold, pred = (words.text(row[f"confused_{side}"]) for side in ("gold", "pred"))
-            share, of_rest = _percent(row["confused"]), _percent(row["confused_rest"])
-            confused = (
-                f" {share} of the rows with true label {gold} are predicted as {pred}; in the rest "
-                f"of the log, {of_rest}."
-            )
+        confusion = "" if row["confusion"] is None else f" {row['confusion']}."
         text = (
-            f"{said(row)}{model}: {_named(metric)} is {here} over {_rows(row['n'])}, and {rest} in "
-            f"the rest of the log (difference {_signed(row['diff'])}; {interval}).{confused}"
+            f"{row[words.SAID]}{model}: {_named(metric)} is {here} over {_rows(row['n'])}, and "
+            f"{rest} in the rest of the log (difference {_signed(row['diff'])}; "
+            f"{interval}).{confusion}"
         )
         yield Sentence(text, "slice", WORST_ID)
 
@@ -211,14 +205,6 @@ def _interval(asked: Asked, low: float | None, high: float | None) -> str:
     return f"{100 * asked.ci:.10g}\u00a0% confidence interval {_to(low, high)}"
 
 
-def _percent(share: float | None) -> str:
-    """A share in percent, with one decimal below 10 %. The space does not break the line."""
-    if share is None:
-        return "–"
-    digits = 0 if share >= 0.1 or share == 0 else 1
-    return f"{100 * share:.{digits}f}\u00a0%"
-
-
 def _p_value(p: float) -> str:
     return "p\u00a0<\u00a00.001" if p < 0.001 else f"p\u00a0=\u00a0{p:.2g}"
 
@@ -260,11 +246,9 @@ def picture(answers: Answers, asked: Asked) -> list[Drawing]:
     rows = [total.select(pl.lit("all rows").alias("slice"), *models, "n", metric, *ends)]
     if answers.worst is not None:
         worst = answers.worst.listed.head(_WORST)
-        texts = [said(row) for row in worst.iter_rows(named=True)]
         rest = pl.col(f"{metric}_rest")
         rows.append(
             worst.with_columns(
-                pl.Series("slice", texts, pl.String),
                 (rest + pl.col("diff_low")).alias(ends[0]),
                 (rest + pl.col("diff_high")).alias(ends[1]),
             ).select(columns)

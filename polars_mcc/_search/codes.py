@@ -12,8 +12,6 @@ for each pass.
 from __future__ import annotations
 
 import datetime as dt
-import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,9 +25,9 @@ from polars_mcc._counts.coded import scan_worth_reading
 from polars_mcc._counts.counted import weight_total
 from polars_mcc._counts.parquet import TEXTS, Codes, Unsuited
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
+from polars_mcc._log.bins import FORMATS, Cuts, ends_of, said, sampled
 from polars_mcc._log.text import as_text
 
-_SAMPLED = 100_000  # rows of the sample for quantiles, about
 _FEW = 3  # numbers of at most _FEW · bins different values are not cut
 _KEPT = 2**29  # most bytes of codes that are kept in memory between passes
 _INTEGERS = {
@@ -56,8 +54,8 @@ class Key:
     size: int
     """How many codes there are."""
     values: pl.DataFrame
-    """A row per value: `value` in the dtype of the result, `text`, and the `first` and `last` of
-    the codes that the value covers."""
+    """A row per value: `value` in the dtype of the result, how the slice is `said`, such as
+    `age ≤ 25`, and the `first` and `last` of the codes that the value covers."""
     n_small: int = 0
     """How many values have too few rows for a slice."""
     is_cut: bool = False
@@ -135,7 +133,7 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
         labels = [log.frame.select(label=pl.col(side).cast(log.label_dtype)) for side in sides]
         known = pl.concat([side.unique() for side in labels]).unique().drop_nulls().sort("label")
         found_labels = known.collect().to_series()
-    breaks = _breaks(log, numbers, rows, bins or 0)
+    cuts = _cuts(log, numbers, rows, bins or 0)
     units = {key: _unit(whole[f"span:{key}"].item()) for key in times}
     columns |= {key: columns[key].dt.truncate(unit) for key, unit in units.items()}
     found = {
@@ -143,12 +141,12 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
         if KEY + key in read.values
         else _sizes(log, columns[key])
         for key in log.keys
-        if key not in breaks
+        if key not in cuts
     }
 
     def of(name: str) -> Key:
-        if name in breaks:
-            return _of_numbers(name, columns[name], log.key_dtypes[name], breaks[name])
+        if name in cuts:
+            return _of_numbers(name, columns[name], cuts[name])
         if name in units:
             return _of_times(name, columns[name], found[name], units[name])
         return _of_values(name, columns[name], found[name], least, as_words=name in ordered)
@@ -321,56 +319,74 @@ def _of_values(
     texts = sizes.with_columns(text=as_text(pl.col("value"), sizes.schema["value"]))
     kept = texts.filter(pl.col("n") >= least).sort("text", "n", nulls_last=True)
     code, codes, size = _coder(kept["value"], sizes["value"])
-    values = kept.select(pl.col("text").alias("value") if as_words else "value", "text")
+    text = pl.col("text").fill_null("null")
+    is_bins = isinstance(sizes.schema["value"], pl.Enum)
+    in_words = said(name, text) if is_bins else pl.format("{} = {}", pl.lit(name), text)
+    values = kept.select(
+        pl.col("text").alias("value") if as_words else "value", in_words.alias("said")
+    )
     place = pl.Series(codes, dtype=pl.UInt32)
     values = values.with_columns(first=place, last=place)
     return Key(name, code(column), size, values, sizes.height - kept.height)
 
 
-def _of_numbers(
-    name: str, column: pl.Expr, dtype: pl.DataType, breaks: Sequence[float | int]
-) -> Key:
-    """A key of numbers, cut at `breaks`."""
-    ends = [repr(end).removesuffix(".0") for end in breaks]
-    between = [f"above {low} up to {high}" for low, high in itertools.pairwise(ends)]
-    parts = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
-    to = [f"up to {end}" for end in ends]
-    after = ["", *(f"above {end}" for end in ends)]
-    others = ["NaN", None] if dtype.is_float() else [None]
-    wide = pl.Int128() if dtype.is_integer() else pl.Float64()
-    is_above = [column.cast(wide) > pl.lit(end, wide) for end in breaks]
-    part = pl.sum_horizontal(above.cast(pl.UInt32) for above in is_above)
-    part = pl.when(column.is_null()).then(len(parts) + len(others) - 1).otherwise(part)
-    if dtype.is_float():
-        part = pl.when(column.is_nan().fill_null(value=False)).then(len(parts)).otherwise(part)
-    values = _parts(parts, to, after, others)
-    return Key(name, part, len(parts) + len(others), values, is_cut=True)
+def _of_numbers(name: str, column: pl.Expr, cuts: Cuts) -> Key:
+    """A key of numbers, cut into bins."""
+    n_bins = len(cuts.ends) + 1
+    others = ["NaN", None] if cuts.dtype.is_float() else [None]
+    values = _ranges(
+        n_bins,
+        others,
+        cuts.name,
+        lambda first, last: cuts.said(name, first, last),
+        key=name,
+    )
+    size = n_bins + len(others)
+    return Key(name, cuts.place(column).fill_null(size - 1), size, values, is_cut=True)
 
 
 def _of_times(name: str, column: pl.Expr, sizes: pl.DataFrame, unit: str) -> Key:
     """A key of times, cut by a calendar unit."""
     sizes = sizes.sort("value", nulls_last=True)
-    days = sizes["value"].drop_nulls().dt.to_string("%Y-%m" if unit == "1mo" else "%Y-%m-%d")
-    parts = [f"week of {day}" if unit == "1w" else day for day in days]
-    to = [*(f"before {day}" for day in days[1:]), ""]
-    after = [f"from {day} on" for day in days]
+    days = sizes["value"].drop_nulls().dt.to_string(FORMATS[unit])
+    week = "week of " if unit == "1w" else ""
+
+    def named(first: int, last: int) -> str:
+        if first == last:
+            return f"{week}{days[first]}"
+        return f"before {days[last + 1]}" if first == 0 else f"from {days[first]} on"
+
+    def told(first: int, last: int) -> str:
+        is_one = first == last
+        return (
+            f"{name} {'in the ' if week and is_one else '= ' if is_one else ''}{named(first, last)}"
+        )
+
     # Codes are in the order of time, which text is not.
     code, _, size = _coder(sizes["value"].cast(pl.String))
     others = [None] if sizes["value"].has_nulls() else []
-    values = _parts(parts, to, after, others)
+    values = _ranges(len(days), others, named, told, key=name)
     return Key(name, code(column.cast(pl.String)), size, values, is_cut=True)
 
 
-def _parts(
-    parts: Sequence[str], to: Sequence[str], after: Sequence[str], others: Sequence[str | None]
+def _ranges(
+    number: int,
+    others: Sequence[str | None],
+    named: Callable[[int, int], str],
+    told: Callable[[int, int], str],
+    *,
+    key: str,
 ) -> pl.DataFrame:
-    """The values of a cut key: each part, and the ranges of two or more parts from either end."""
-    last = len(parts) - 1
-    found = [(text, place, place) for place, text in enumerate([*parts, *others])]
-    found += [(to[place], 0, place) for place in range(1, last)]
-    found += [(after[place], place, last) for place in range(1, last)]
-    schema = {"value": pl.String, "first": pl.UInt32, "last": pl.UInt32}
-    return pl.DataFrame(found, schema=schema, orient="row").with_columns(text="value")
+    """The values of a cut key: each bin, and the ranges of two or more bins from either end."""
+    last = number - 1
+    spans = [(place, place) for place in range(number)]
+    spans += [(0, place) for place in range(1, last)]
+    spans += [(place, last) for place in range(1, last)]
+    alone = [(one, f"{key} = {one or 'null'}", at, at) for at, one in enumerate(others, number)]
+    ranges = [(named(*span), told(*span), *span) for span in spans]
+    found = [*ranges[:number], *alone, *ranges[number:]]
+    schema = {"value": pl.String, "said": pl.String, "first": pl.UInt32, "last": pl.UInt32}
+    return pl.DataFrame(found, schema=schema, orient="row")
 
 
 def _unit(span: dt.timedelta | None) -> str:
@@ -379,50 +395,14 @@ def _unit(span: dt.timedelta | None) -> str:
     return "1d" if days < 14 else "1w" if days < 26 * 7 else "1mo"
 
 
-def _breaks(
-    log: SlicedLog, names: Sequence[str], rows: int, bins: int
-) -> dict[str, list[float | int]]:
-    """Where to cut keys of many different numbers: at round numbers near their quantiles."""
+def _cuts(log: SlicedLog, names: Sequence[str], rows: int, bins: int) -> dict[str, Cuts]:
+    """Where to cut keys of many different numbers."""
     if not names or not rows:
         return {}
-    every = math.ceil(rows / _SAMPLED)
-    # A sample by hash, not every k-th row: a log may be periodic.
-    is_sampled = pl.int_range(pl.len(), dtype=pl.UInt64).hash(1) % every == 0
-    frame = log.frame.select(*(KEY + name for name in names), "weight")
-    sampled = (frame.filter(is_sampled) if every > 1 else frame).collect()
-    found = {}
-    for name in names:
-        column, is_integer = pl.col(KEY + name), log.key_dtypes[name].is_integer()
-        column = column if is_integer else column.cast(pl.Float64)
-        is_number = column.is_not_null() if is_integer else column.is_finite()
-        values = sampled.filter(is_number & (pl.col("weight") > 0)).select(
-            value=column, weight=pl.col("weight").cast(pl.Float64)
-        )
-        if values["value"].n_unique() > _FEW * bins:
-            found[name] = _rounded(_quantiles(values.sort("value"), bins))
-    return {name: ends for name, ends in found.items() if ends}
-
-
-def _quantiles(values: pl.DataFrame, bins: int) -> list[float | int]:
-    """The quantiles by weight that cut the values into `bins` parts, below the largest value."""
-    upto = values["weight"].cum_sum()
-    places = [int(upto.search_sorted(upto[-1] * part / bins)) for part in range(1, bins)]
-    ends = sorted({values["value"][min(place, len(upto) - 1)] for place in places})
-    return [end for end in ends if end < values["value"][-1]]
-
-
-def _rounded(ends: list[float | int]) -> list[float | int]:
-    """Numbers rounded to about a tenth of their distance, if they stay distinct."""
-    gaps = [high - low for low, high in itertools.pairwise(ends)]
-    rounded: list[float | int] = []
-    for at, end in enumerate(ends):
-        gap = min(gaps[max(at - 1, 0) : at + 1], default=abs(end) or 1)
-        digits = 1 - math.floor(math.log10(gap)) if 0 < gap < math.inf else None
-        if digits is None:
-            rounded.append(end)
-        elif isinstance(end, int):
-            step = 10 ** max(-digits, 0)
-            rounded.append(end // step * step)
-        else:
-            rounded.append(round(end, min(digits, 300)))
-    return sorted({*rounded}) if len({*rounded}) == len(ends) else ends
+    sample = sampled(log.frame.select(*(KEY + name for name in names), "weight"), rows)
+    dtypes = {name: log.key_dtypes[name] for name in names}
+    ends = {
+        name: ends_of(sample, KEY + name, dtype, bins, few=_FEW * bins)
+        for name, dtype in dtypes.items()
+    }
+    return {name: Cuts((*of_key,), dtypes[name]) for name, of_key in ends.items() if of_key}

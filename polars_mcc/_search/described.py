@@ -9,7 +9,12 @@ from dataclasses import replace
 
 import polars as pl
 
+from polars_mcc._counts.counted import merged
+from polars_mcc._inference.asked import Asked
+from polars_mcc._inference.given_labels import given_labels
+from polars_mcc._inference.methods import normal_critical
 from polars_mcc._inference.periods import PERIODS, changes
+from polars_mcc._inference.tables import Pool
 from polars_mcc._search.codes import Coded
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.overlaps import Overlaps
@@ -18,11 +23,12 @@ from polars_mcc._search.slices import Sought, with_labels
 CONFUSION = ["confused_gold", "confused_pred", "confused", "confused_rest"]
 """The confusion `gold → pred` that costs a slice the most, and its share of the rows of that gold
 label: in the slice, and in the rest."""
+EXPECTED = ["expected", "expected_se"]
 SCORES = ["score_b", "score_a", "diff", "diff_low", "diff_high"]
 
 
 def described(sought: Sought, slices: pl.DataFrame, ci: float) -> pl.DataFrame:
-    """The `SCORES` and the `CONFUSION` of each slice, by its number.
+    """The `SCORES`, the `EXPECTED` score and the `CONFUSION` of each slice, by its number.
 
     Side b is the slice, side a the rest of the log.
     """
@@ -39,13 +45,26 @@ def described(sought: Sought, slices: pl.DataFrame, ci: float) -> pl.DataFrame:
         for part in parts
     ]
     confusions = _confusions(sought.coded, cells)
-    return pl.concat(compared).join(confusions, on=SLICE, how="left").select(*_schema(sought))
+    found = pl.concat(compared).join(_expected(sought, cells, asked), on=SLICE, how="left")
+    if sought.given_labels:
+        diff = pl.col("score_b") - pl.col("expected")
+        reach = normal_critical(ci) * pl.col("expected_se")
+        found = found.with_columns(diff=diff, diff_low=diff - reach, diff_high=diff + reach)
+    return found.join(confusions, on=SLICE, how="left").select(*_schema(sought))
 
 
 def _schema(sought: Sought) -> dict[str, pl.DataType]:
     labels = dict.fromkeys(CONFUSION[:2], sought.coded.labels.dtype)
-    numbers = dict.fromkeys([*SCORES, *CONFUSION[2:]], pl.Float64())
+    numbers = dict.fromkeys([*SCORES, *EXPECTED, *CONFUSION[2:]], pl.Float64())
     return {SLICE: pl.UInt32(), **numbers, **labels}
+
+
+def _expected(sought: Sought, cells: pl.DataFrame, asked: Asked) -> pl.DataFrame:
+    """The score of each slice given its labels."""
+    log = replace(sought.whole, apart=(SLICE,))
+    pairs = sought.named(merged(log, cells.lazy())).collect().lazy()
+    here = merged(log, sought.named(cells.filter(pl.col("period") == "after").lazy()))
+    return given_labels(log, here, Pool(log, pairs), asked).collect()
 
 
 def _cells(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:

@@ -8,21 +8,25 @@ from typing import TypeAlias
 
 import polars as pl
 
-from polars_mcc._counts.sliced import LONG, SET, SlicedLog
+from polars_mcc._counts.sliced import SET, SlicedLog
 from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.methods import two_sided
-from polars_mcc._log.choices import Correction, Rank
+from polars_mcc._log.choices import Correction, Rank, Reference
 from polars_mcc._scores.metric import Metric
 from polars_mcc._search.codes import Coded, coded, is_ordered
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.described import CONFUSION, described
 from polars_mcc._search.listed import Bar, Listed, listed
 from polars_mcc._search.slices import Looked, Sought, looked_at
+from polars_mcc._search.words import SAID, confused
 
 VERDICTS = pl.Enum(
-    ["listed", "beyond the list", "not behind", "explained by those listed", "no interval"]
+    [
+        *("listed", "the rest is better", "beyond the list", "not behind"),
+        *("explained by those listed", "no interval"),
+    ]
 )
-LISTED, BEYOND, NOT_BEHIND, EXPLAINED, NO_INTERVAL = (
+LISTED, MOST_ROWS, BEYOND, NOT_BEHIND, EXPLAINED, NO_INTERVAL = (
     pl.lit(name, VERDICTS) for name in VERDICTS.categories
 )
 
@@ -39,21 +43,23 @@ class Search:
     positive: pl.Expr | None
     depth: int
     min_n: int
+    max_share: float
     bins: int | None
     top: int | None
     rank: Rank
     ci: float
     correction: Correction
     verdicts: bool
+    long: bool
+    to: Reference
 
     def columns(self) -> list[str]:
         """The columns of the result after the keys and the model."""
         name = self.metric.name
         return [
-            *("n", name, f"{name}_rest", "diff", "diff_low", "diff_high"),
-            *("p_value", "p_adjusted", "loss", *CONFUSION),
-            *(["verdict"] if self.verdicts else []),
-            *("n_tested", "n_untested", "n_null"),
+            *("n", name, f"{name}_rest", f"{name}_expected", "diff", "diff_low", "diff_high"),
+            *("p_value", "p_adjusted", "loss", "confusion", *CONFUSION),
+            *("verdict", "n_tested", "n_untested", "n_null"),
         ]
 
     def key_dtype(self, dtype: pl.DataType) -> pl.DataType:
@@ -62,12 +68,17 @@ class Search:
 
     def schema(self, log: SlicedLog) -> _Schema:
         """The columns of the result, with their dtypes."""
-        slices: dict[str, pl.DataType] = dict.fromkeys(LONG, pl.String())
-        if not log.is_long:
-            slices = {SET: pl.String()}
+        slices: dict[str, pl.DataType] = {SAID: pl.String()}
+        if not self.long:
+            slices |= {SET: pl.String()}
             slices |= {key: self.key_dtype(log.key_dtypes[key]) for key in log.keys}
         known: dict[str, pl.DataType] = dict.fromkeys(CONFUSION[:2], log.label_dtype)
-        known |= {"verdict": VERDICTS, "n": log.numbers.count, "n_null": log.numbers.count}
+        known |= {
+            "confusion": pl.String(),
+            "verdict": VERDICTS,
+            "n": log.numbers.count,
+            "n_null": log.numbers.count,
+        }
         known |= dict.fromkeys(("n_tested", "n_untested"), pl.Int64())
         columns = {name: known.get(name, pl.Float64()) for name in self.columns()}
         return slices | ({"model": pl.String()} if log.has_models else {}) | columns
@@ -85,15 +96,19 @@ class Search:
         """The slices of one model, compared with the rest of the log for the same model."""
         log = replace(every.log, models=(model,), has_models=False)
         one = replace(every, log=log)
-        sought = Sought(one, self.metric, self.positive, self.depth, self.min_n)
+        given_labels = self.to == "expected"
+        sought = Sought(one, self.metric, self.positive, self.depth, self.min_n, given_labels)
         looked = looked_at(sought, self._needed(one))
         n_tested = looked.slices["evidence"].drop_nulls().len()
         bar = Bar(self.correction, 1 - self.ci, n_tested)
         chosen = listed(sought, looked.slices, bar, self.top or 0)
         rows = self._listed(sought, chosen.slices, looked, bar)
-        if self.verdicts:
-            others = self._others(sought, looked.slices, chosen, bar)
-            rows = pl.concat([rows, others], how="diagonal_relaxed")
+        others = self._others(sought, looked.slices, chosen, bar)
+        rows = pl.concat([rows, others], how="diagonal_relaxed")
+        rows = rows.sort("verdict", "order", nulls_last=True, maintain_order=True)
+        if not self.verdicts:
+            is_listed = pl.col("verdict") == LISTED
+            rows = rows.filter(is_listed | (pl.int_range(pl.len()) < 1))
         rows = rows.with_columns(
             n_tested=pl.lit(n_tested, pl.Int64),
             n_untested=pl.lit(looked.n_small + looked.slices.height - n_tested, pl.Int64),
@@ -122,7 +137,12 @@ class Search:
         scale, end = sought.scale, "diff_low" if sought.scale.turn < 0 else "diff_high"
         loss = scale.turned(pl.col("score_a")) - pl.lit(looked.overall, pl.Float64)
         order = -loss if self.rank == "loss" else scale.turned(pl.col(end))
-        return rows.with_columns(rest=scale.turned(pl.col("score_a")), order=order, verdict=LISTED)
+        is_most = pl.col("n") > self.max_share * looked.n
+        return rows.with_columns(
+            rest=scale.turned(pl.col("score_a")),
+            order=order,
+            verdict=pl.when(is_most).then(MOST_ROWS).otherwise(LISTED),
+        )
 
     def _others(
         self, sought: Sought, slices: pl.DataFrame, chosen: Listed, bar: Bar
@@ -156,7 +176,7 @@ class Search:
         zero_division = sought.coded.log.zero_division
         score = scale.turned(pl.col("score"))
         score = score if zero_division is None else score.fill_null(zero_division)
-        rest = scale.turned(pl.col("rest"))
+        rest, reference = (scale.turned(pl.col(name)) for name in ("rest", "reference"))
         return others.with_columns(
             p_value=shown,
             p_adjusted=pl.when(verdict == NOT_BEHIND).then(
@@ -164,7 +184,8 @@ class Search:
             ),
             score_b=score,
             score_a=rest,
-            diff=score - rest,
+            diff=score - reference,
+            expected=reference if sought.given_labels else pl.lit(None, pl.Float64),
             order=p,
             verdict=verdict,
         )
@@ -173,23 +194,19 @@ class Search:
         """The named columns of the result, and the columns that sort its rows."""
         keys = coded.keys.values()
         is_of = [pl.col(key.column).is_not_null() for key in keys]
-        has_one = pl.sum_horizontal(is_of) == 1
-        sets = [
-            pl.when(is_here).then(pl.lit(key.name))
-            for key, is_here in zip(keys, is_of, strict=True)
-        ]
-        texts = [
-            pl.when(is_here).then(pl.coalesce(key.known("text"), pl.lit("null")))
-            for key, is_here in zip(keys, is_of, strict=True)
-        ]
-        set_, value = (pl.concat_str(of, separator=", ", ignore_nulls=True) for of in (sets, texts))
-        first = pl.coalesce(key.known("text") for key in keys)
+        names, said = (
+            [pl.when(is_here).then(text) for is_here, text in zip(is_of, texts, strict=True)]
+            for texts in ([pl.lit(key.name) for key in keys], [key.known("said") for key in keys])
+        )
         metric = self.metric.name
         values = {metric: pl.col("score_b"), f"{metric}_rest": pl.col("score_a")}
-        if SET in schema:
-            values |= {SET: set_, **{key.name: key.known("value") for key in keys}}
-        else:
-            values |= {LONG[0]: set_, LONG[1]: pl.when(has_one).then(first).otherwise(value)}
+        values |= {f"{metric}_expected": pl.col("expected")}
+        values |= {SAID: pl.concat_str(said, separator=" and ", ignore_nulls=True)}
+        values |= {SET: pl.concat_str(names, separator=", ", ignore_nulls=True)}
+        values |= {key.name: key.known("value") for key in keys}
+        confusions = rows.select(CONFUSION).rows()
+        said_of = pl.Series("confusion", [confused(*one) for one in confusions], pl.String)
+        rows = rows.with_columns(said_of)
         return rows.select(
             *(
                 values.get(name, pl.col(name)).cast(dtype).alias(name)

@@ -1,9 +1,11 @@
 """Which slices are listed: each by its own reason, and few that are not behind.
 
-Slices are ordered by evidence, the largest first. A slice is listed if it passes two tests. It is
+Slices are ordered by evidence, the largest first. A slice is listed if it passes three tests. It is
 behind the rest of the log. It is also behind after the rows of slices listed before are removed
-from it and from the rest. A part of a listed slice must be behind the rest of that slice. A slice
-is removed again if it is not behind without its listed parts.
+from it and from the rest; a part of a listed slice must be behind the rest of that slice. And it is
+behind the rest of each slice with fewer keys that contains it and is behind too: so a slice is
+named by its cause, and not by a key that happens to go with it. A slice is removed again if it is
+not behind without its listed parts.
 
 Thousands of slices may be behind, and few are listed. The false discovery rate must hold for the
 listed slices. Focused Benjamini-Hochberg (Katsevich, Sabatti and Bogomolov 2023) takes the largest
@@ -12,9 +14,10 @@ bar t, a p-value, for which m·t / |the list at t| is at most the rate. m is the
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -81,7 +84,8 @@ class Listed:
 def listed(sought: Sought, slices: pl.DataFrame, bar: Bar, most: int) -> Listed:
     """List the slices with the most evidence: at most `most`, or `MOST` if that is more."""
     most = max(most, MOST)
-    rest, beyond = _worth_a_look(sought, candidates(sought, slices, bar), 10 * most)
+    ranked = candidates(sought, slices, bar)
+    rest, beyond = _worth_a_look(sought, ranked, bar, 10 * most)
     columns, chosen = rest.columns, rest[:0].with_columns(p_value=pl.lit(1.0))
     exact = [rest[:0].select(SLICE, "evidence")]
     while rest.height and chosen.height < most:
@@ -108,18 +112,20 @@ def candidates(sought: Sought, slices: pl.DataFrame, bar: Bar) -> pl.DataFrame:
 
 
 def _worth_a_look(
-    sought: Sought, ranked: pl.DataFrame, most: int
+    sought: Sought, ranked: pl.DataFrame, bar: Bar, most: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The slices without those that a surer slice seems to explain, and the slices beyond `most`.
 
     A part of a surer slice is left out unless it is behind the other rows of that slice by `_LEFT`
     standard errors. A slice that contains a surer slice is left out unless its other rows are
-    behind the rest of the log. The scores of other rows are computed as if scores were means. This
-    is rough; the slices that are kept are counted exactly later.
+    behind the rest of the log. If the slice has fewer keys, it is kept, and the surer part is left
+    out unless it is behind the other rows of the slice. The scores of other rows are computed as if
+    scores were means. This is rough; the slices that are kept are counted exactly later.
     """
+    needed = evidence_of(bar.at(MOST))
     first, last = _spans(sought.coded.keys, ranked)
     n, score, rest, spread = (
-        ranked[name].cast(pl.Float64).to_numpy() for name in ("n", "score", "rest", "spread")
+        ranked[name].cast(pl.Float64).to_numpy() for name in ("n", "score", "reference", "spread")
     )
     variance = (spread / 2) ** 2
     per_row = n * variance
@@ -130,7 +136,6 @@ def _worth_a_look(
             continue
         if len(kept) == most:
             break
-        kept.append(one)
         is_left[one] = False
         is_part = is_left & (first >= first[one]).all(axis=1) & (last <= last[one]).all(axis=1)
         is_whole = is_left & (first <= first[one]).all(axis=1) & (last >= last[one]).all(axis=1)
@@ -139,6 +144,13 @@ def _worth_a_look(
             left = (n * score - n[one] * score[one]) / (n - n[one])
             behind_rest_of_one = (left - score) / np.sqrt(variance + per_row[one] / n_left)
             behind_all = (rest - left) / np.sqrt(per_row / n_left)
+            behind_whole = (left - score[one]) / np.sqrt(variance[one] + per_row / n_left)
+        is_same = (first == first[one]) & (last == last[one])
+        is_coarser = is_whole & (is_same | (first < 0)).all(axis=1)
+        if np.any(is_coarser & (behind_whole < needed - _LEFT)):
+            continue
+        kept.append(one)
+        is_whole &= ~is_coarser
         is_left &= ~(is_part & ~(behind_rest_of_one >= _LEFT))
         is_left &= ~(is_whole & ~(behind_all >= _LEFT))
     return ranked[kept], ranked.filter(is_left)
@@ -180,18 +192,15 @@ class _Pool:
     def listed(self) -> pl.DataFrame:
         """The listed slices, at the largest bar that holds for the list."""
         number = self.slices.height
-        while number:
-            p = self._at(self.bar.at(number))
-            if not p or max(p.values()) <= self.bar.at(len(p)):
-                break
-            number = len(p) if len(p) < number else number - 1
-        else:
-            p = {}
+        p = self._at(self.bar.at(number))
+        while len(p) < number:
+            number = len(p)
+            p = self._at(self.bar.at(number)) if number else {}
         rows = self.slices[[*p]]
         return rows.with_columns(p_value=pl.Series([*p.values()], dtype=pl.Float64))
 
     def _at(self, bar: float) -> dict[int, float]:
-        """The slices listed at a bar, each with the larger p-value of its two tests."""
+        """The slices listed at a bar, each with the larger p-value of its first two tests."""
         taken_off: frozenset[int] = frozenset()
         while True:
             p = self._forward(bar, taken_off)
@@ -205,13 +214,49 @@ class _Pool:
         every = [place for place in range(self.slices.height) if place not in taken_off]
         alone = self._p({place: Parts() for place in every})
         listed = [place for place in every if alone[place] <= bar]
+        wholes = {
+            place: [whole for whole in self._wholes[place] if alone.get(whole, 1.0) <= bar]
+            for place in listed
+        }
         while True:
             left = self._p({place: self._parts(place, listed) for place in every})
             p = {place: max(alone[place], left[place]) for place in every}
-            now = [place for place in every if p[place] <= bar]
+            explained = self._explained_by(wholes, listed, bar)
+            now = [place for place in every if p[place] <= bar and place not in explained]
             if now == listed:
                 return {place: p[place] for place in now}
             listed = now
+
+    def _explained_by(
+        self, wholes: Mapping[int, Sequence[int]], listed: Sequence[int], bar: float
+    ) -> set[int]:
+        """The slices that are not behind the rest of each of their wholes."""
+        explained: set[int] = set()
+        for number in range(max(map(len, wholes.values()), default=0)):
+            asked = {}
+            for place, of_place in wholes.items():
+                if len(of_place) > number:
+                    rows = self._parts(place, listed)
+                    asked[place] = replace(rows, within=rows.within | {of_place[number]})
+            explained |= {place for place, p in self._p(asked).items() if p > bar}
+        return explained
+
+    @cached_property
+    def _wholes(self) -> list[list[int]]:
+        """For each slice, the slices with fewer keys that contain it: its keys, but for some."""
+        columns = [key.column for key in self.overlaps.sought.coded.keys.values()]
+        values = self.slices.select(columns).rows()
+        places = {value: place for place, value in enumerate(values)}
+        found = []
+        for value in values:
+            used = [at for at, one in enumerate(value) if one is not None]
+            coarser = (
+                tuple(one if at in kept else None for at, one in enumerate(value))
+                for size in range(1, len(used))
+                for kept in itertools.combinations(used, size)
+            )
+            found.append([places[one] for one in coarser if one in places])
+        return found
 
     def _parts(
         self, place: int, listed: Sequence[int], parts: frozenset[int] = frozenset()

@@ -120,6 +120,11 @@ class Overlaps:
         log = replace(self.sought.whole, apart=(SLICE, SIDE))
         pairs = self._pairs(sides).lazy()
         pool = Pool.of(replace(log, apart=(SLICE,)), pairs)
+        if self.sought.given_labels:
+            here = replace(log, apart=(SLICE,))
+            slices = pairs.filter(pl.col(SIDE) == IN).drop(SIDE)
+            below = self.sought.below_expected(here, slices, pool).select(SLICE, "evidence")
+            return dict.fromkeys(asked, 0.0) | dict(below.fill_null(0.0).collect().rows())
         found = estimate(log, pairs, replace(self.sought.asked, pool=pool))
         has_clusters = self.sought.coded.log.has_clusters
         influences = [found.influences[self.sought.metric.name]] if has_clusters else []

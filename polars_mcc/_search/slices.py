@@ -11,8 +11,10 @@ from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked, columns_of
+from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.intervals import Estimate, estimate, has_classes
 from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest
+from polars_mcc._inference.tables import Pool
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.metrics import MCC
@@ -32,6 +34,8 @@ class Sought:
     positive: pl.Expr | None
     depth: int
     min_n: int
+    given_labels: bool = False
+    """Whether a slice is compared with its score given its labels, and not with the rest."""
 
     @property
     def scale(self) -> Scale:
@@ -91,6 +95,22 @@ class Sought:
             spread=high_end - score,
         )
 
+    def below_expected(self, log: SlicedLog, pairs: pl.LazyFrame, pool: Pool) -> pl.LazyFrame:
+        """The score of each slice given its labels, as `reference`, and the `evidence` below it.
+
+        `spread` is twice the standard error. `pairs` and `pool` have labels, if the metric does.
+        """
+        name, scale = self.metric.name, self.scale
+        scores = measure(log, of_pairs(log, pairs), [self.metric], positive=self.positive)
+        expected = given_labels(log, pairs, pool, self.asked)
+        n, here = pl.col("n").cast(pl.Float64), scale.turned(pl.col(name).fill_nan(None))
+        there, se = scale.turned(pl.col("expected").fill_nan(None)), pl.col("expected_se")
+        apart = pl.when(here < there).then(scale.apart(here, there, se, n)).otherwise(0.0)
+        evidence = pl.when(se > 0).then(apart.fill_nan(None))
+        return log.beside(scores, expected).select(
+            *log.slice, reference=there, spread=2 * se, evidence=evidence
+        )
+
     def sure(self, log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
         """The `limits` of the slices of these pairs."""
         return self.limits(estimate(log, pairs, self.asked))
@@ -111,10 +131,12 @@ class Looked:
 
     slices: pl.DataFrame
     """A row per slice: for each key, the place of its value in `Key.values`, null if the key is not
-    in the set of the slice; `n`, `n_null`, `score` and `rest` (more is better), `evidence`,
-    `spread`."""
+    in the set of the slice; `n`, `n_null`; `score`, `rest` and `reference` (more is better):
+    what it is compared with; `evidence`, `spread`."""
     overall: float | None
     """The score of the log."""
+    n: float
+    """The scored rows of the log."""
     n_small: int
 
 
@@ -137,14 +159,14 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
         beside = all_rows.compared(batch, needed(n_tested // _SAME))
         found.append(batch.slices.join(beside, on=SLICE, maintain_order="left").drop(SLICE))
     slices = pl.concat([_none(coded), *found], how="diagonal").with_row_index(SLICE)
-    return Looked(_distinct(coded, slices), all_rows.overall, n_small)
+    return Looked(_distinct(coded, slices), all_rows.overall, all_rows.n, n_small)
 
 
 def _none(coded: Coded) -> pl.DataFrame:
     """An empty frame with the columns of slices."""
     columns: dict[str, pl.DataType] = {key.column: pl.UInt32() for key in coded.keys.values()}
     columns |= {"n": coded.log.numbers.count, "n_null": coded.log.numbers.count}
-    scores = ("score", "rest", "spread", "evidence")
+    scores = ("score", "rest", "reference", "spread", "evidence")
     return pl.DataFrame(schema=columns | dict.fromkeys(scores, pl.Float64()))
 
 
@@ -153,6 +175,7 @@ class _AllRows:
     """All rows of the log. The rest of a slice is all rows minus the slice."""
 
     sought: Sought
+    pairs: pl.DataFrame
     classes: pl.LazyFrame
     n: float
     overall: float | None
@@ -172,7 +195,7 @@ class _AllRows:
             frame.row(0) for frame in pl.collect_all([scores.select("n", sought.score), sure])
         )
         n_classes = classes.select(count_where(pl.col("gold_n", "pred_n") > 0)).collect().row(0)
-        return cls(sought, classes, n, overall, rows, n_classes)
+        return cls(sought, pairs, classes, n, overall, rows, n_classes)
 
     def compared(self, batch: Batch, needed: float) -> pl.DataFrame:
         """The `score` of each slice, the score of the `rest` of the log, and the `evidence`.
@@ -195,6 +218,15 @@ class _AllRows:
         known = of_slices.select(SLICE, is_comparable=is_comparable)
         every = here.join(self._rest(classes), on=SLICE, how="left")
         every = every.join(known, on=SLICE, how="left")
+        if sought.given_labels:
+            pool = Pool(sought.whole, self.pairs.lazy())
+            below = sought.below_expected(log, sought.named(batch.pairs(None).lazy()), pool)
+            return (
+                every.join(below, on=SLICE, how="left")
+                .with_columns(evidence=pl.when("is_comparable").then("evidence"))
+                .select(SLICE, "score", "rest", "reference", "spread", "evidence")
+                .collect()
+            )
         scale = sought.scale
         of_rest = (1 - pl.col("n") / self.n) * (0.0 if self.rows is None else self.rows)
         rest = scale.place(pl.col("rest")), of_rest
@@ -212,6 +244,7 @@ class _AllRows:
             "score",
             "rest",
             "spread",
+            reference="rest",
             evidence=pl.when("may_be_listed")
             .then(evidence)
             .when(~pl.col("may_be_listed"))

@@ -1,10 +1,13 @@
-"""One sentence on the slices that a search has tested, also if no slice is behind."""
+"""A search in words: its slices, their confusions, and what was tested."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts.sliced import LONG, SET
+from polars_mcc._counts.sliced import SET
+
+SAID = "slice"
+"""The column that names a slice in words, such as `age ≤ 46 and country = DE`."""
 
 
 def summed_up(answer: pl.DataFrame, metric: str, *, has_models: bool) -> tuple[pl.DataFrame, str]:
@@ -29,26 +32,46 @@ def summed_up(answer: pl.DataFrame, metric: str, *, has_models: bool) -> tuple[p
     if explained := (answer["verdict"] == "explained by those listed").sum():
         these = "it" if listed.height == 1 else "these"
         worse += f"; {explained:,} more only because they share rows with {these}"
-    looked = f"{number} tested{small}: {worse}"
+    sentences = [f"{number} tested{small}: {worse}."]
+    most = answer.filter(pl.col("verdict") == "the rest is better").head(1)
+    for row in most.iter_rows(named=True):
+        model = f" ({row['model']})" if has_models else ""
+        here, rest = (f"{row[name]:.3f}" for name in (metric, f"{metric}_rest"))
+        sentences.append(
+            f"The rest of the log stands out, as most rows are in {row[SAID]}{model}: {metric} is "
+            f"{rest} outside, {here} inside (n {count(row['n'])})."
+        )
     nearest = answer.filter(pl.col("verdict") == "not behind").head(1)
-    if listed.height or nearest.is_empty():
-        return listed, f"{looked}."
-    row = nearest.row(0, named=True)
-    scores = f"{metric} {row[metric]:.3f}, rest of the log {row[f'{metric}_rest']:.3f}"
-    p = row["p_adjusted"]  # None: with clusters it is not computed for all slices.
-    sure = "" if p is None else f", p_adjusted {p:.2g}"
-    model = f" ({row['model']})" if has_models else ""
-    return listed, f"{looked}. Nearest: {said(row)}{model} (n {count(row['n'])}, {scores}{sure})."
+    if not listed.height and not most.height and nearest.height:
+        row = nearest.row(0, named=True)
+        scores = f"{metric} {row[metric]:.3f}, rest of the log {row[f'{metric}_rest']:.3f}"
+        p = row["p_adjusted"]  # None: with clusters it is not computed for all slices.
+        sure = "" if p is None else f", p_adjusted {p:.2g}"
+        model = f" ({row['model']})" if has_models else ""
+        sentences.append(f"Nearest: {row[SAID]}{model} (n {count(row['n'])}, {scores}{sure}).")
+    return listed, " ".join(sentences)
+
+
+def confused(gold: object, pred: object, share: float | None, rest: float | None) -> str | None:
+    """A confusion in words, such as `40 % of gold 0 predicted 1, 28 % elsewhere`."""
+    if share is None:
+        return None
+    elsewhere = "none elsewhere" if rest is None else f"{percent(rest)} elsewhere"
+    return f"{percent(share)} of gold {text(gold)} predicted {text(pred)}, {elsewhere}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, with one decimal below 10 %. The space does not break the line."""
+    digits = 0 if share >= 0.1 or share == 0 else 1
+    return f"{100 * share:.{digits}f}\u00a0%"
 
 
 def said(row: dict[str, object]) -> str:
-    """The name of a slice, such as `device = pc`, from a row of the result."""
-    if LONG[0] in row and SET not in row:
-        return f"{text(row[LONG[0]])} = {text(row[LONG[1]])}"
+    """The name of a slice of several sets of keys, such as `device = pc`, from a row."""
     set_ = f", {row[SET]}, "
     after = [*row][[*row].index(SET) + 1 : [*row].index("n")]
     keys = [name for name in after if f", {name}, " in set_]
-    return ", ".join(f"{key} = {text(row[key])}" for key in keys)
+    return " and ".join(f"{key} = {text(row[key])}" for key in keys)
 
 
 def text(value: object) -> str:

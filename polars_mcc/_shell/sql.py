@@ -11,12 +11,13 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from polars_mcc._log.bins import bins
 from polars_mcc._log.columns import IntoColumn, as_expr, no_column
 from polars_mcc._log.keys import IntoKey, cube, each, rollup, sets, trailing
 from polars_mcc._log.plan_errors import reason
 
 _WORDS: Mapping[str, Callable[..., Any]] = {
-    word.__name__: word for word in (each, rollup, cube, sets, trailing)
+    word.__name__: word for word in (bins, each, rollup, cube, sets, trailing)
 }
 Query: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
 
@@ -57,15 +58,15 @@ class Typed:
         return text
 
     def key(self, option: str, text: str) -> IntoKey:
-        """A column, or a call of `each`, `rollup`, `cube`, `sets` or `trailing`."""
+        """A column, or a call of `bins`, `each`, `rollup`, `cube`, `sets` or `trailing`."""
         word = text.split("(", 1)[0].strip()
         if text in self.log.collect_schema() or word not in _WORDS or "(" not in text:
             return self.column(option, text)
         try:
             match ast.parse(text.strip(), mode="eval").body:
                 case ast.Call(func=ast.Name(), args=given, keywords=keywords):
-                    # All arguments are columns, but of trailing only the first one.
-                    columns = given[:1] if word == "trailing" else given
+                    # All arguments are columns, but of bins and trailing only the first one.
+                    columns = given[:1] if word in {"bins", "trailing"} else given
                     lengths = given[len(columns) :]
                     named = {one.arg or "": _literal(one.value) for one in keywords}
                     of_log = (self._argument(option, word, one) for one in columns)
@@ -82,6 +83,8 @@ class Typed:
     def _argument(self, option: str, word: str, node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
         if isinstance(node, ast.Name):
             return self.column(option, node.id)
+        if isinstance(node, ast.Call):
+            return self.key(option, ast.unparse(node))
         if isinstance(node, (ast.Tuple, ast.List)) and word == "sets":
             return tuple(self._argument(option, word, one) for one in node.elts)
         if not isinstance(value := _literal(node), str):
@@ -107,6 +110,7 @@ def _literal(node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
 
 
 _EXAMPLES = {
+    "bins": "bins(age, 5)",
     "each": "each(country, \"date_trunc('week', ts)\")",
     "rollup": "rollup(country, city)",
     "cube": "cube(country, device)",

@@ -23,7 +23,8 @@ _DETAILS: Mapping[str, Sequence[str]] = {
     "drift": _OF_DIFFERENCES,
     "worst": (
         *("diff", "diff_low", "diff_high", "p_value"),
-        *("confused", "confused_rest", "n_tested", "n_untested"),
+        *("confused_gold", "confused_pred", "confused", "confused_rest"),
+        *("n_tested", "n_untested"),
     ),
 }
 

@@ -89,6 +89,8 @@ def drawn(
         text: pl.Expr = pl.when(is_slice).then(
             pl.concat_str("slice", pl.lit(" = "), pl.col("value").fill_null("null"))
         )
+    elif keys[:2] == ["slice", SET]:  # of `worst`
+        has_sets, text = True, pl.col("slice")
     else:
         has_sets = keys[:1] == [SET] and len(keys) > 1
         text = _text(keys[1:], pl.format(", {}, ", pl.col(SET))) if has_sets else _text(keys)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import polars as pl
 
+from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import unnamed
@@ -25,8 +26,9 @@ from polars_mcc._inference.differences import (
     side,
     with_limits,
 )
+from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.intervals import Estimate, estimate
-from polars_mcc._inference.methods import normal_critical
+from polars_mcc._inference.methods import normal_critical, two_sided
 from polars_mcc._inference.rest_of_log import pairs_of_rest
 from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import NOTHING
@@ -40,11 +42,12 @@ from polars_mcc._log.plan_errors import Failure, unless
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
+from polars_mcc._search.evidence import Scale
 
 To: TypeAlias = str | Mapping[str, object]
-"""The reference of a slice: "rest", "total", "best", "each", or the keys of one slice."""
+"""The reference of a slice: one of `_WORDS`, or the keys of one slice."""
 
-_WORDS = ("rest", "total", "best", "each")
+_WORDS = ("rest", "total", "expected", "best", "each")
 _TO = "_to"
 _ROUNDING = 1e-12  # a smaller share of a variance is 0
 
@@ -65,7 +68,9 @@ def contrast(
     Args:
         *keys: The columns to slice by. In Python also expressions and selectors.
         to: The reference of each slice. "rest": all rows outside the slice. "total": all rows,
-            those of the slice included. "best": the best slice that can be compared. "each": every
+            those of the slice included. "expected": what the slice would score given its labels,
+            which is `mcc_expected`; so it errs more than its mix of gold labels explains if it
+            scores less. "best": the best slice that can be compared. "each": every
             other slice, each pair once. Or the keys of one slice, as `{"country": "US"}`.
         within: Compare slices only within each value of these columns, such as countries within
             each device. The rest, the total and the best slice are then of the same device.
@@ -86,6 +91,8 @@ def contrast(
         - `n`, `n_to` (Int64; Float64 for float weights): the rows scored, of the slice and of the
           reference;
         - `mcc`, `mcc_to` (Float64; with the name of the metric): both scores;
+        - `mcc_expected` (Float64): of the slice given its labels: if its rows were predicted at the
+          rates of all rows with their gold label;
         - `diff`, the slice minus the reference, with `diff_low`, `diff_high`, `diff_se`, its
           interval and standard error; or with `ratio`: `ratio`, `ratio_low`, `ratio_high`;
         - `p_value`, that both scores are equal, and `p_adjusted`, after correction (Float64);
@@ -106,12 +113,16 @@ def contrast(
         With "best", the row with the lowest `diff` is the gap between the best and the worst slice.
         The interval ignores that these two were picked as best and worst: with many slices it shows
         a gap even if there is none.
+        With "expected", the test is whether the rates given the gold labels are equal. The variance
+        is that of draws without replacement from all rows (multivariate hypergeometric), and the
+        interval is as wide.
 
     Raises:
         TypeError: `to` is neither text nor a mapping.
         ValueError: There are no keys; a key is also in `within`; `to` is an unknown word, does not
             name exactly the keys, or has a value that a key cannot have; an option has an unknown
-            value; the log has clusters; the metric has no derivative.
+            value; the log has clusters, or sample weights if `to` is "expected", which has no
+            ratio; the metric has no derivative.
         polars.exceptions.InvalidOperationError: On `collect`: the log has no row of the slice `to`.
 
     The errors of `by` are raised too.
@@ -160,6 +171,12 @@ def contrast(
         msg = f"'{name}' is a key and also in within: remove it from one of them"
         raise ValueError(msg)
     _check_to(to, names)
+    if to == "expected":
+        reason = "rows must be of equal weight"
+        log.meaning.check_without("contrast(to='expected')", reason, "sample_weight")
+        if ratio:
+            msg = "ratio=True does not support to='expected': leave one of them out"
+            raise ValueError(msg)
     chosen = registry.tested(metric)
     columns = _columns_for(chosen.name, ratio=ratio)
     to_keys = [f"{name}{_TO}" for name in names] if _is_slice(to) else []
@@ -171,6 +188,7 @@ def contrast(
     sides = _Sides(sliced, whole, cells, asked, chosen)
     found = adjusted(sides.compared(to, ratio=ratio), correction)
     scores = {chosen.name: "own_b", f"{chosen.name}{_TO}": "own_a"}
+    scores |= {f"{chosen.name}_expected": "expected"}
     renamed = {KEY + name + _TO: f"{name}{_TO}" for name in names} if to_keys else {}
     # A metric may have any name. Renaming last avoids clashes with the columns above.
     shown = (pl.col(scores.get(name, name)).alias(name) for name in columns)
@@ -185,7 +203,7 @@ def _is_slice(to: To) -> bool:
 def _columns_for(metric: str, *, ratio: bool) -> list[str]:
     effect = ["ratio", "ratio_low", "ratio_high"]
     effect = effect if ratio else ["diff", "diff_low", "diff_high", "diff_se"]
-    scores = ["n", f"n{_TO}", metric, f"{metric}{_TO}"]
+    scores = ["n", f"n{_TO}", metric, f"{metric}{_TO}", f"{metric}_expected"]
     return [*scores, *effect, "p_value", "p_adjusted", "n_null"]
 
 
@@ -216,13 +234,18 @@ class _Sides:
     def compared(self, what: To, *, ratio: bool) -> pl.LazyFrame:
         """Join each slice with its reference, and add their difference or ratio."""
         slices = estimate(self.log, self.cells, self.asked)
+        assert self.asked.pool is not None  # noqa: S101 - for the type checker
+        expected = given_labels(self.log, self.cells, self.asked.pool, self.asked)
+        if what == "expected":
+            return self._to_expected(slices, expected)
         if what == "total":
-            return self._to_total(slices, *self._rest(slices), ratio=ratio)
-        if what == "rest":
-            both, _ = self._rest(slices)
+            found = self._to_total(slices, *self._rest(slices), ratio=ratio)
+        elif what == "rest":
+            found = _compared(self._rest(slices)[0], self.asked.ci, ratio=ratio)
         else:
             both = self._to_slices(slices, what).with_columns(own_a="score_a", own_b="score_b")
-        return _compared(both, self.asked.ci, ratio=ratio)
+            found = _compared(both, self.asked.ci, ratio=ratio)
+        return self.log.beside(found, expected)
 
     def _b(self, slices: Estimate) -> pl.LazyFrame:
         return side(slices, self.metric.name, "b")
@@ -249,6 +272,26 @@ class _Sides:
     def _of(self) -> dict[str, str]:
         """The columns that say whose rest a row is of, with the key of each."""
         return {f"of {name}": name for name in self.log.slice if name not in self.whole.slice}
+
+    def _to_expected(self, slices: Estimate, expected: pl.LazyFrame) -> pl.LazyFrame:
+        """The difference to the score given the labels."""
+        assert self.asked.pool is not None  # noqa: S101 - for the type checker
+        n = pl.col("n").filter(is_scored(self.whole)).sum()
+        of_all = self.whole.per_slice(self.asked.pool.pairs, **{f"n{_TO}": n})
+        both = self.whole.beside(self.log.beside(self._b(slices), expected), of_all)
+        score, known, se = (pl.col(name) for name in ("score_b", "expected", "expected_se"))
+        is_known = pl.col("low_b").is_not_null() & (se > 0)
+        apart = Scale.of(self.metric).apart(score, known, se, pl.col("n").cast(pl.Float64))
+        diff, reach = score - known, normal_critical(self.asked.ci) * se
+        return both.with_columns(
+            own_b=score,
+            own_a=known,
+            diff=diff,
+            diff_se=pl.when(is_known).then(se),
+            diff_low=pl.when(is_known).then(diff - reach),
+            diff_high=pl.when(is_known).then(diff + reach),
+            p_value=pl.when(is_known).then(two_sided(apart)),
+        )
 
     def _to_total(
         self, slices: Estimate, rest: pl.LazyFrame, rests: Estimate, *, ratio: bool

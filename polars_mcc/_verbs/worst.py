@@ -12,6 +12,7 @@ from polars_mcc._log import defaults
 from polars_mcc._log.choices import (
     Correction,
     Rank,
+    Reference,
     check_at_least,
     check_choice,
     check_level,
@@ -22,14 +23,17 @@ from polars_mcc._log.frames import Frame, FrameT
 from polars_mcc._log.keys import KeySets, check_plain
 from polars_mcc._scores import registry
 from polars_mcc._scores.registry import IntoMetric
+from polars_mcc._search.words import SAID
 
 
 def worst(
     log: Described[FrameT],
     *keys: IntoColumn,
     metric: IntoMetric = defaults.METRIC,
+    to: Reference = defaults.TO,
     depth: int = defaults.DEPTH,
     min_n: int = defaults.MIN_N,
+    max_share: float = defaults.MAX_SHARE,
     bins: int | None = defaults.BINS,
     top: int | None = None,
     rank: Rank = defaults.RANK,
@@ -47,8 +51,9 @@ def worst(
     - Take the rows of all slices listed before out of the log. The remaining rows of the slice
       must be behind the remaining log. If phones in BR are bad, all phones are behind; without
       BR they are not, so they are not listed.
-    - A part of a listed slice must be behind the rest of that slice. If all of DE is bad, phones
-      in DE are listed only if they are worse.
+    - A part of a slice with fewer keys that is behind too must be behind the rest of that slice,
+      whichever is listed first. If all of DE is bad, phones in DE are listed only if they are
+      worse than DE on other devices. So a slice is named by its cause.
     - Take the listed parts out of a slice. If its remaining rows are not behind, the slice is
       removed from the list.
 
@@ -61,11 +66,17 @@ def worst(
         metric: The metric that is compared: a name of `metrics()`, where the column `from` is not
             "pairs". If less is better, as for "fnr", slices with a higher value are listed. In
             Python also an expression over the columns of `classes`, as in `by`.
+        to: What a slice is compared with. "rest": the score of all other rows. "expected": what the
+            slice would score given its labels, which is `mcc_expected`. Then slices are listed
+            that err more than their mix of gold labels explains.
         depth: The largest number of keys that are crossed. All slices are counted: at depth 2, ten
             keys of 20 values each make about 18,000 slices.
         min_n: The least number of rows, or sum of weights, of a slice. Smaller slices are not
             tested. With sample weights w, the rows are (Σ w)² / Σ w²: so many rows of equal weight
             would be as good.
+        max_share: The largest share of the rows, or of the sum of weights, of a listed slice. If a
+            larger slice is behind, the rest of the log stands out: its verdict is "the rest is
+            better".
         bins: The number of bins. A numeric key with more than three times as many values is cut at
             round numbers near its quantiles. Its slices are the bins, all numbers up to a cut, and
             all numbers above a cut. Dates and times are cut by day, week or month, whichever gives
@@ -82,46 +93,56 @@ def worst(
             below 1 - ci if tests are independent or positively dependent. "by" (Benjamini and
             Yekutieli) does so for any overlap of slices. "holm" and "bonferroni" limit the
             probability of a single false slice.
-        verdicts: Return every slice that was tested, with its verdict: the listed slices first,
-            then those "not behind", the nearest to the list first. Columns that are known only for
-            listed slices are null elsewhere: limits, confusions, and with clusters some p-values.
-        long: Name the slice in two columns, `slice` (the names of the keys) and `value` (their
-            values as text), instead of one column per key.
+        verdicts: Return every slice that was tested: the listed slices first, then by verdict, the
+            nearest to the list first. Columns that are known only for listed slices are null
+            elsewhere: limits, confusions, and with clusters some p-values.
+        long: Leave out `keys` and the keys: `slice` says them.
 
     Returns:
         A DataFrame, or a LazyFrame if the log is lazy, with one row per listed slice, the worst
-        first:
+        first. If no slice is listed, the one row is the nearest slice: see its `verdict`.
 
+        - `slice` (String): the slice in words, such as "age ≤ 46 and country = DE";
         - `keys` (String): the names of the keys of the slice;
-        - the keys, with their dtypes; numbers and times are String, in words, unless `bins` is
-          None. A key that `keys` does not name is null; in a key that it names, null is a value;
+        - the keys, with their dtypes; numbers and times are String, named as in `bins`, unless
+          `bins` is None. A key that `keys` does not name is null; in a key that it names, null is
+          a value;
         - `model` (String), if the log has several models. Each model is compared only with itself,
           and has a list of its own;
         - `n`, `mcc` (with the name of the metric): of the slice;
-        - `mcc_rest` (Float64): of all other rows; `diff`, `diff_low`, `diff_high`: the
-          slice minus the rest, and its interval;
+        - `mcc_rest` (Float64): of all other rows;
+        - `mcc_expected` (Float64): of the slice given its labels: if its rows were predicted at the
+          rates of all rows with their gold label. A slice with `mcc` below `mcc_rest`, but not
+          below `mcc_expected`, has a mix of labels that is harder;
+        - `diff`, `diff_low`, `diff_high` (Float64): the slice minus the rest, or minus
+          `mcc_expected`, and its interval;
         - `p_value` (Float64): that both scores are equal, two-sided, from the likelihood ratio of
-          two proportions with Yates' correction; 1 if the slice is not below the rest;
+          two proportions with Yates' correction; 1 if the slice is not below the rest. With
+          to="expected": that the rates given the gold labels are equal; the variance of the score
+          is that of draws without replacement (multivariate hypergeometric);
         - `p_adjusted` (Float64): the least 1 - ci at which the list down to this slice holds. It
           uses the larger of `p_value` and the p-value of the remaining rows of the slice, and
           `n_tested`, which includes slices that are better than the rest. With `verdicts`, for a
           slice that is not behind: its value if it were listed next;
         - `loss` (Float64): how much better the log would score without the slice;
+        - `confusion` (String): the confusion with the largest excess of rows, in words, such as
+          "40 % of gold 0 predicted 1, 28 % elsewhere";
         - `confused_gold`, `confused_pred` (dtype of the labels): the confusion with the largest
           excess of rows over the rate of the rest; `confused` and `confused_rest` (Float64): its
           share of the rows of that gold label, in the slice and in the rest;
-        - `verdict` (Enum), with `verdicts`: "listed"; "beyond the list" (behind, and the list is
-          full); "not behind"; "explained by those listed" (behind, but not without the listed
-          slices); "no interval";
+        - `verdict` (Enum): "listed"; "the rest is better" (it passes the tests of the list, but has
+          more than `max_share` of the rows); "beyond the list" (behind, and the list is full);
+          "not behind"; "explained by those listed" (behind, but not without the listed slices, or
+          not worse than the rest of a coarser slice); "no interval";
         - `n_tested`, `n_untested` (Int64; the same in all rows of a model): the slices tested, and
           the slices counted that have too few rows or no interval. A slice with the same scored
           rows as a coarser slice counts as the coarser one, once;
         - `n_null`: the rows of the slice not scored.
 
-        If no slice is behind, there are no rows; `verdicts=True` shows what was tested. A slice
-        with a single gold or predicted label has no interval of MCC, so it is not listed:
-        `metric="accuracy"` finds it. For a mean over classes, such as "f1_macro", a slice without
-        one of the gold classes is not tested: its score is the mean of other classes.
+        There are no rows only if no slice is large enough. A slice with a single gold or predicted
+        label has no interval of MCC, so it is not listed: `metric="accuracy"` finds it. For a mean
+        over classes, such as "f1_macro", a slice without one of the gold classes is not tested: its
+        score is the mean of other classes.
 
     For how many planted slices are found, and how many false ones, see the guide, *Find the slices
     that fail*. Memory: 1 or 2 bytes per row, key and label, at most 512 MB; for more rows, the log
@@ -148,7 +169,7 @@ def worst(
         >>> import polars_mcc
         >>> log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes")
         >>> found = log.worst("ink", "day", "fold", long=True)
-        >>> found.select("slice", "value", "n", "mcc", "mcc_rest")
+        >>> found.select("slice", "n", "mcc", "mcc_rest")
         shape: (1, 5)
         ┌──────────┬───────────────────────────────┬─────┬──────────┬──────────┐
         │ slice    ┆ value                         ┆ n   ┆ mcc      ┆ mcc_rest │
@@ -157,7 +178,7 @@ def worst(
         ╞══════════╪═══════════════════════════════╪═════╪══════════╪══════════╡
         │ ink, day ┆ up to 4.73, before 2026-03-16 ┆ 321 ┆ 0.747107 ┆ 0.856127 │
         └──────────┴───────────────────────────────┴─────┴──────────┴──────────┘
-        >>> found.select("^confused.*$", "p_adjusted", "n_tested")
+        >>> found.select("confusion", "p_adjusted", "verdict", "n_tested")
         shape: (1, 6)
         ┌───────────────┬───────────────┬──────────┬───────────────┬────────────┬──────────┐
         │ confused_gold ┆ confused_pred ┆ confused ┆ confused_rest ┆ p_adjusted ┆ n_tested │
@@ -170,11 +191,15 @@ def worst(
     Command line:
         polars-mcc worst logs/ --by country --by device --by browser --top 10
     """
+    check_choice("to", to, Reference)
     check_choice("rank", rank, Rank)
     check_choice("correction", correction, Correction)
     check_level(ci)
     check_at_least("depth", depth, 1)
     check_at_least("min_n", min_n, 1)
+    if not 0 < max_share <= 1:
+        msg = f"max_share is the largest share of rows of a slice, between 0 and 1, got {max_share}"
+        raise ValueError(msg)
     if top is not None:
         check_at_least("top", top, 1)
     if bins is not None:
@@ -197,6 +222,9 @@ def worst(
     if chosen.pairs:
         msg = f"worst needs a metric of classes, and '{chosen.name}' is of pairs: pass another"
         raise ValueError(msg)
+    if to == "expected":
+        needs = "rows must be independent and of equal weight"
+        log.meaning.check_without("worst(to='expected')", needs, "cluster", "sample_weight")
     from polars_mcc._search.found import Search  # noqa: PLC0415 - NumPy is loaded for it alone
 
     search = Search(
@@ -204,16 +232,18 @@ def worst(
         positive=None,
         depth=depth,
         min_n=min_n,
+        max_share=max_share,
         bins=bins,
         top=top,
         rank=rank,
         ci=ci,
         correction=correction,
         verdicts=verdicts,
+        long=long,
+        to=to,
     )
-    sliced = cut(
-        log, [KeySets("each", keys, total=False)], answers=search.columns(), cluster=True, long=long
-    )
+    answers = [SAID, *search.columns()]
+    sliced = cut(log, [KeySets("each", keys, total=False)], answers=answers, cluster=True)
     positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
     search = replace(search, positive=positive)
     is_of_polars = isinstance(log.meaning.source, Frame)

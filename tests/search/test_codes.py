@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from polars_mcc._counts.cut import cut
-from polars_mcc._search import codes as codes_module
+from polars_mcc._log import bins as bins_module
 from polars_mcc._search.codes import Key, coded
 
 ROWS = 3000
@@ -38,12 +38,24 @@ def is_in(number: float | None, words: str) -> bool:
     """Whether a number is in the range that the words name."""
     if number is None or math.isnan(number):
         return words == "NaN" and number is not None
-    above, up_to = (re.search(rf"{word} (\S+)", words) for word in ("above", "up to"))
-    return (
-        words != "NaN"
-        and (above is None or number > float(above[1]))
-        and (up_to is None or number <= float(up_to[1]))
-    )
+    if words == "NaN":
+        return False
+    low, high = ends_in(words)
+    return low < number <= high
+
+
+def ends_in(words: str) -> tuple[float, float]:
+    """The ends of a range that the words name: the first is not in it."""
+    if words[0] in "≤>":
+        end = float(words[2:])
+        return (-math.inf, end) if words[0] == "≤" else (end, math.inf)
+    if " to " in words:
+        first, last = map(int, words.split(" to "))
+        return first - 1, last
+    if " < x ≤ " in words:
+        low, high = map(float, words.split(" < x ≤ "))
+        return low, high
+    return int(words) - 1, int(words)
 
 
 @pytest.mark.parametrize("kind", ["integers", "floats", "few at once", "decimals"])
@@ -142,9 +154,12 @@ def test_large_integers_are_cut(numbers):
     assert key.size == 11
     for number, code in zip(numbers, codes, strict=True):
         for words in values_of(key, code):
-            above, up_to = (re.search(rf"{word} (-?\d+)", words) for word in ("above", "up to"))
-            assert above is None or number > int(above[1])
-            assert up_to is None or number <= int(up_to[1])
+            first, last = (re.search(form, words) for form in (r"(-?\d+) to", r"(?:≤|to) (-?\d+)"))
+            after = re.search(r"> (-?\d+)", words)
+            assert first or last or after
+            assert after is None or number > int(after[1])
+            assert first is None or number >= int(first[1])
+            assert last is None or number <= int(last[1])
 
 
 def test_parts_have_about_as_many_rows_whatever_the_spread():
@@ -158,6 +173,6 @@ def test_parts_have_about_as_many_rows_whatever_the_spread():
 
 
 def test_a_log_that_repeats_itself_is_sampled_fairly(monkeypatch):
-    monkeypatch.setattr(codes_module, "_SAMPLED", ROWS // 50)
+    monkeypatch.setattr(bins_module, "_SAMPLED", ROWS // 50)
     key, _ = codes_of(pl.Series([float(place % 50) for place in range(ROWS)]))
     assert key.size >= 8

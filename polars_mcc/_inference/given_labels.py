@@ -1,0 +1,70 @@
+"""What a slice would score given its labels: its gold labels, and the prediction rates of all rows.
+
+Each gold label of the slice is predicted as often right, and as often as each other label, as it is
+in all rows that the slice is compared with. A slice that scores less errs more than its mix of
+labels explains.
+
+If the rates of the slice are the same, its row of the confusion matrix for a gold label i is a
+draw without replacement: n_i of the N_i rows with this label. The draws are independent. With the
+influence φ_ij of a row on the score, and the rates r_ij, the variance of the score is about
+
+    1/n² · Σ_i n_i · (1 - n_i/N_i) · N_i/(N_i - 1) · (Σ_j r_ij φ_ij² - (Σ_j r_ij φ_ij)²)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from polars_mcc._counts.classes import is_scored
+from polars_mcc._counts.exact import numbers
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.asked import Asked
+from polars_mcc._inference.intervals import estimate
+from polars_mcc._inference.tables import Pool, rates
+
+
+def given_labels(log: SlicedLog, pairs: pl.LazyFrame, pool: Pool, asked: Asked) -> pl.LazyFrame:
+    """The `expected` score of each slice given its labels, and its `expected_se`.
+
+    `pool` has the pairs of all rows. The first metric of `asked` is scored.
+    """
+    metric, n = asked.metrics[0], pl.col("n").cast(pl.Float64)
+    on = [*pool.log.slice, "gold"]
+    of_gold = pairs.filter(is_scored(log)).group_by(*log.slice, "gold").agg(rows=n.sum())
+    at_rates = of_gold.join(rates(pool), on=on, nulls_equal=True).select(
+        *log.slice,
+        "gold",
+        "pred",
+        "rate",
+        "of_gold",
+        "rows",
+        n=pl.col("rows") * pl.col("rate"),
+        n_null=pl.lit(0.0),
+    )
+    at_rates = at_rates.cache()
+    in_floats = replace(
+        log, numbers=numbers(pl.Float64()), extras=(), weight_name="n", is_frequency=True
+    )
+    pairs = at_rates.select(*log.slice, "gold", "pred", "n", "n_null")
+    found = estimate(in_floats, pairs, replace(asked, pool=None))
+    scores = found.scores.select(*log.slice, expected=metric.name)
+    if metric.no_interval:
+        return scores.with_columns(expected_se=pl.lit(None, pl.Float64))
+    moved = found.influences[metric.name].select(
+        *log.slice, "gold", "pred", phi=f"phi:{metric.name}"
+    )
+    rows, of_all, rate, phi = map(pl.col, ("rows", "of_gold", "rate", "phi"))
+    by_gold = (
+        at_rates.join(moved, on=[*log.slice, "gold", "pred"], nulls_equal=True)
+        .group_by(*log.slice, "gold")
+        .agg(
+            rows.first(),
+            of_all.first(),
+            spread=(rate * phi.pow(2)).sum() - (rate * phi).sum().pow(2),
+        )
+    )
+    left = pl.when(of_all > 1).then((of_all - rows) / (of_all - 1)).otherwise(0.0)
+    variance = (rows * left * pl.col("spread").clip(0)).sum() / rows.sum().pow(2)
+    return log.beside(scores, log.per_slice(by_gold, expected_se=variance.sqrt()))
