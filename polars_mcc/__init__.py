@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from polars_mcc._counts.remarks import PredictionLogWarning
     from polars_mcc._inference.methods import Bootstrap
     from polars_mcc._log.bins import bins
-    from polars_mcc._log.keys import cube, each, rollup, sets, trailing
+    from polars_mcc._log.key_sets import cube, each, rollup, sets
+    from polars_mcc._log.trailing import trailing
     from polars_mcc._scores.registry import metrics, register_metric
     from polars_mcc._shell.keep import keep_counts
     from polars_mcc._show.matrix import to_numpy
@@ -70,13 +71,14 @@ _MODULES = {
     "PredictionLogWarning": "_counts.remarks",
     "SeriesMcc": "namespaces",
     "bins": "_log.bins",
-    **dict.fromkeys(("cube", "each", "rollup", "sets", "trailing"), "_log.keys"),
+    **dict.fromkeys(("cube", "each", "rollup", "sets"), "_log.key_sets"),
     "keep_counts": "_shell.keep",
     "metrics": "_scores.registry",
     "progress": "_show.progress",
     "register_metric": "_scores.registry",
     "table": "_show.table",
     "to_numpy": "_show.matrix",
+    "trailing": "_log.trailing",
 }
 
 

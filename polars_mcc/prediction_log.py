@@ -5,18 +5,17 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import polars as pl
 
 from polars_mcc._counts.remarks import PredictionLogWarning, Sides, key_is_gold, remarks
-from polars_mcc._log.bins import lazily, settled
 from polars_mcc._log.columns import MissingColumn, as_code, did_you_mean
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import Bins, KeySets, Trailing
+from polars_mcc._log.keys import IntoKey, Key, planned, settled
 from polars_mcc._report.report import report as _report
 from polars_mcc._scores.registry import needs_two_classes
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
@@ -45,14 +44,9 @@ def _asked(verb: VerbT) -> VerbT:
         for name in options:
             if name not in known:
                 raise TypeError(_no_option(name, verb.__name__, known))
-        ask = partial(verb, **options)
         try:
             is_now = verb in (_check, _report)  # They read the log anyway.
-            keys: Sequence[Any] = given
-            answer = None if is_now else lazily(log, given, ask)
-            if answer is None:
-                keys = settled(log, given)
-                answer = ask(log, *keys)
+            keys, answer = _answered(log, verb, given, options, is_now=is_now)
         except MissingColumn as error:
             named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
             error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, given), *named])})"
@@ -64,6 +58,38 @@ def _asked(verb: VerbT) -> VerbT:
     # Where pickle finds it.
     method.__module__, method.__qualname__ = __name__, f"PredictionLog.{verb.__name__}"
     return cast("VerbT", method)
+
+
+def _answered(
+    log: Described[Any],
+    verb: Callable[..., Any],
+    keys: Sequence[IntoKey],
+    options: Mapping[str, Any],
+    *,
+    is_now: bool,
+) -> tuple[Sequence[IntoKey], Any]:
+    """Settle the keys, and ask. If that reads a lazy log, both are done on `collect`."""
+    within = options.get("within")
+    inside = [within] if isinstance(within, (str, pl.Expr, Key)) else within or []
+
+    def ask(every: Sequence[IntoKey]) -> Any:  # noqa: ANN401 - of any verb
+        others = {"within": every[len(keys) :]} if inside else {}
+        return verb(log, *every[: len(keys)], **{**options, **others})
+
+    def settled_now() -> Sequence[IntoKey]:
+        return settled(log, [*keys, *inside])
+
+    before = planned(log, [*keys, *inside]) if log.meaning.is_lazy and not is_now else None
+    if before is None:
+        every = settled_now()
+        return every[: len(keys)], ask(every)
+    schema = ask(before).collect_schema()
+
+    def answer() -> pl.DataFrame:
+        found: pl.DataFrame = ask(settled_now()).collect()
+        return found.cast(dict(schema))
+
+    return keys, pl.defer(answer, schema=schema)
 
 
 def _told(
@@ -107,7 +133,7 @@ def _as_pasted(value: object) -> str:
         return as_code(value) if str(value).startswith("col(") else "..."
     if isinstance(value, list):
         return f"[{', '.join(map(_as_pasted, value))}]"
-    is_short = value is None or isinstance(value, (str, int, float, Bins, KeySets, Trailing))
+    is_short = value is None or isinstance(value, (str, int, float, Key))
     return as_code(value) if is_short else "..."
 
 

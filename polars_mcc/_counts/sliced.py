@@ -15,8 +15,9 @@ import polars.selectors as cs
 
 from polars_mcc._counts.exact import Numbers
 from polars_mcc._log.choices import Nulls
-from polars_mcc._log.keys import KeySet, Windows, name_of
+from polars_mcc._log.keys import KeySet, name_of
 from polars_mcc._log.text import as_text
+from polars_mcc._log.windows import Windows
 
 SET = "keys"  # names the set of keys of a slice, if there are several sets
 COMPLETE = "complete"  # whether the log covers the whole window

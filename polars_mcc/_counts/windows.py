@@ -9,7 +9,7 @@ import polars as pl
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.sets import counted_by_sets
 from polars_mcc._counts.sliced import COMPLETE, KEY, SlicedLog
-from polars_mcc._log.keys import Windows
+from polars_mcc._log.windows import Windows
 
 _BEGINS, _ORIGIN, _ENDS, _PLACE = "begins:", "origin:", "ends:", "place:"
 _LAST, _END = "last:", "end:"

@@ -1,19 +1,21 @@
-"""Cut numbers and times into bins with names: the key `bins`, and how every verb cuts."""
+"""The key `bins`: numbers and times cut into ranges with names. Every verb cuts by this code."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import polars as pl
 
-from polars_mcc._log.columns import IntoColumn, one
+from polars_mcc._log.columns import Columns, IntoColumn, as_code, one
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame
-from polars_mcc._log.keys import Bins, IntoKey, KeySets, Number
+from polars_mcc._log.keys import Key, Made, word
+
+Number: TypeAlias = float | int
 
 FORMATS: Mapping[str, str] = {
     "1h": "%Y-%m-%d %H:00",
@@ -27,50 +29,7 @@ FORMATS: Mapping[str, str] = {
 _SAMPLED = 100_000  # rows of the sample for quantiles, about
 
 
-@dataclass(frozen=True)
-class Cuts:
-    """Where numbers are cut. Bin 0 is up to the first end, bin 1 up to the second, and so on."""
-
-    ends: tuple[Number, ...]
-    dtype: pl.DataType
-
-    def name(self, first: int, last: int, x: str = "x") -> str:
-        """The name of the bins from `first` to `last`: `≤ 25`, `26 to 45`, `25 < x ≤ 45.5`."""
-        low = self.ends[first - 1] if first else None
-        high = self.ends[last] if last < len(self.ends) else None
-        if low is None or high is None:
-            return f"≤ {_text(high)}" if low is None else f"> {_text(low)}"
-        if not self.dtype.is_integer():
-            return f"{_text(low)} < {x} ≤ {_text(high)}"
-        return f"{low + 1}" if low + 1 == high else f"{low + 1} to {high}"
-
-    def said(self, key: str, first: int, last: int) -> str:
-        """The same in a sentence: `age ≤ 25`, `age 26 to 45`, `25 < age ≤ 45.5`."""
-        name = self.name(first, last, key)
-        if name[0] not in "≤>" and not self.dtype.is_integer():
-            return name
-        return f"{key} {name}" if name[0] in "≤>" or " to " in name else f"{key} = {name}"
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all bins, in order. NaN is the last bin of floats."""
-        names = [self.name(place, place) for place in range(len(self.ends) + 1)]
-        return [*names, "NaN"] if self.dtype.is_float() else names
-
-    def place(self, column: pl.Expr) -> pl.Expr:
-        """The bin of each number; null for null."""
-        wide = pl.Int128() if self.dtype.is_integer() else pl.Float64()
-        above = (column.cast(wide) > pl.lit(end, wide) for end in self.ends)
-        place = pl.sum_horizontal(one.cast(pl.UInt32) for one in above)
-        if self.dtype.is_float():
-            place = pl.when(column.is_nan()).then(len(self.ends) + 1).otherwise(place)
-        return pl.when(column.is_not_null()).then(place.cast(pl.UInt32))
-
-
-def _text(end: Number | None) -> str:
-    return repr(end).removesuffix(".0")
-
-
+@word("bins(age, 5)", of_one=True)
 def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
     """Slice by ranges of numbers or of times, with names that people use.
 
@@ -91,7 +50,7 @@ def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
         The quantiles are read from the log, by weight; of a log of more than 100,000 rows, from a
         sample. A lazy log is read for them when the answer is collected. So the names are not known
         before, and the key is String, with rows in the order of the bins. With numbers in `cuts`,
-        it is an Enum.
+        it is an Enum. A store and frames of other engines need numbers in `cuts`.
 
     Raises:
         ValueError: The cuts do not rise, are not finite, or are none of the above.
@@ -133,118 +92,113 @@ def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
     return Bins(column, ends)
 
 
-def settled(log: Described[Any], keys: Sequence[IntoKey]) -> list[IntoKey]:
-    """The keys, with an expression in place of each `bins`. Quantiles are read from the log."""
-    return _each(keys, lambda key: _as_expr(log, key))
+@dataclass(frozen=True)
+class Bins(Key):
+    """A column that is cut into bins: the result of `bins`."""
 
+    column: IntoColumn
+    cuts: int | tuple[Number, ...] | str
+    """A number of bins, where to cut, or a unit of the calendar."""
+    stands_for: ClassVar[Literal["column"]] = "column"
 
-def lazily(
-    log: Described[Any], keys: Sequence[IntoKey], verb: Callable[..., Any]
-) -> pl.LazyFrame | None:
-    """The answer of a verb that must first read a lazy log for quantiles; None if it need not.
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        cuts = [*self.cuts] if isinstance(self.cuts, tuple) else self.cuts
+        return f"bins({as_code(self.column)}, {as_code(cuts)})"
 
-    The bins have no names before the log is read, so their keys are String.
-    """
-    waiting: list[str] = []
-
-    def as_text(key: Bins) -> pl.Expr:
-        if not isinstance(key.cuts, int):
-            return _as_expr(log, key)
-        column = one(log.meaning.schema, key.column, "bins")
-        _check(column.name, column.dtype, key.cuts)
-        waiting.append(column.name)
-        return column.expr.cast(pl.String)
-
-    if not log.meaning.is_lazy:
-        return None
-    planned = _each(keys, as_text)
-    if not waiting:
-        return None
-    schema = verb(log, *planned).collect_schema()
-
-    def answer() -> pl.DataFrame:
-        found: pl.DataFrame = verb(log, *settled(log, keys)).collect()
-        return found.cast(dict(schema))
-
-    return pl.defer(answer, schema=schema)
-
-
-def said(key: str, text: pl.Expr) -> pl.Expr:
-    """Values of `bins` in a sentence: `age ≤ 25`, `25 < age ≤ 45.5`, and else `age = 26`."""
-    name = pl.lit(key)
-    is_open, is_between = text.str.contains("^[≤>] "), text.str.contains(" < x ≤ ", literal=True)
-    between = pl.format(
-        "{}{}{}",
-        text.str.split(" x ").list.first(),
-        pl.lit(f" {key} "),
-        text.str.split(" x ").list.last(),
-    )
-    return (
-        pl.when(is_open)
-        .then(pl.format("{} {}", name, text))
-        .when(is_between)
-        .then(between)
-        .otherwise(pl.format("{} = {}", name, text))
-    )
-
-
-def _each(keys: Sequence[Any], settle: Callable[[Bins], pl.Expr]) -> list[Any]:
-    """Replace each `bins`, also inside sets of keys."""
-    found: list[Any] = []
-    for key in keys:
-        if isinstance(key, Bins):
-            found.append(settle(key))
-        elif isinstance(key, KeySets):
-            found.append(replace(key, columns=tuple(_each(key.columns, settle))))
+    def made(self, schema: pl.Schema) -> Made:
+        """The column with the names of the bins."""
+        column, cuts = self._checked(schema), self.cuts
+        if isinstance(cuts, int):
+            msg = f"{self} would read the log for its cuts: name them, as in {self._example}"
+            raise ValueError(msg)  # noqa: TRY004 - of a verb that cannot read it
+        if isinstance(cuts, str):
+            named = _in_calendar(column.expr, cuts)
         else:
-            found.append(tuple(_each(key, settle)) if isinstance(key, tuple) else key)
-    return found
+            is_integer = column.dtype.is_integer()
+            ends = sorted({math.floor(end) for end in cuts}) if is_integer else map(float, cuts)
+            named = Cuts((*ends,), column.dtype).named(column.expr)
+        return Made([named.alias(column.name)], [(column.name,)])
+
+    def settled(self, log: Described[Any]) -> Bins:
+        """The bins with their cuts: near the quantiles of the log, if there is a number of bins."""
+        column = self._checked(log.meaning.schema)
+        if not isinstance(self.cuts, int) or not isinstance(log.meaning.source, Frame):
+            return self
+        weight = log.meaning.weight
+        weights = pl.lit(1) if weight is None else weight.expr
+        rows = log.meaning.source.lazy().select(value=column.expr, weight=weights)
+        n = rows.select(pl.len()).collect().item()
+        ends = ends_of(sampled(rows, n), "value", column.dtype, self.cuts)
+        return replace(self, cuts=(*ends,))
+
+    def planned(self, log: Described[Any]) -> pl.Expr | None:
+        """Text, if the names of the bins depend on the quantiles of the log."""
+        column = self._checked(log.meaning.schema)
+        return column.expr.cast(pl.String) if isinstance(self.cuts, int) else None
+
+    @property
+    def _example(self) -> str:
+        return repr(replace(self, cuts=(18, 25, 45)))
+
+    def _checked(self, schema: pl.Schema) -> Columns:
+        """The column, or an error if it does not fit the cuts."""
+        column = one(schema, self.column, "bins")
+        dtype, cuts = column.dtype, self.cuts
+        is_time = isinstance(dtype, pl.Datetime) or (dtype == pl.Date and cuts != "1h")
+        if not (is_time if isinstance(cuts, str) else dtype.is_numeric()):
+            what = "times" if isinstance(cuts, str) else "numbers"
+            hint = ", such as bins(…, '1mo')" if dtype.is_temporal() else "; cast it first"
+            msg = f"bins of {what} need a column of {what}, but '{column.name}' is {dtype}{hint}"
+            raise pl.exceptions.SchemaError(msg)
+        return column
 
 
-def _check(name: str, dtype: pl.DataType, cuts: int | Sequence[Number] | str) -> None:
-    is_time = isinstance(dtype, pl.Datetime) or (dtype == pl.Date and cuts != "1h")
-    if not (is_time if isinstance(cuts, str) else dtype.is_numeric()):
-        what = "times" if isinstance(cuts, str) else "numbers"
-        hint = ", such as bins(…, '1mo')" if dtype.is_temporal() else "; cast it first"
-        msg = f"bins of {what} need a column of {what}, but '{name}' is {dtype}{hint}"
-        raise pl.exceptions.SchemaError(msg)
+@dataclass(frozen=True)
+class Cuts:
+    """Where numbers are cut. Bin 0 is up to the first end, bin 1 up to the second, and so on."""
+
+    ends: tuple[Number, ...]
+    dtype: pl.DataType
+
+    def name(self, first: int, last: int) -> str:
+        """The name of the bins from `first` to `last`: `≤ 25`, `26 to 45`, `25 < x ≤ 45.5`."""
+        low = self.ends[first - 1] if first else None
+        high = self.ends[last] if last < len(self.ends) else None
+        if low is None:
+            return "all" if high is None else f"≤ {_text(high)}"
+        if high is None:
+            return f"> {_text(low)}"
+        if not self.dtype.is_integer():
+            return f"{_text(low)} < x ≤ {_text(high)}"
+        return f"{low + 1}" if low + 1 == high else f"{low + 1} to {high}"
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all bins, in order. NaN is the last bin of floats."""
+        names = [self.name(place, place) for place in range(len(self.ends) + 1)]
+        return [*names, "NaN"] if self.dtype.is_float() else names
+
+    def place(self, column: pl.Expr) -> pl.Expr:
+        """The bin of each number; null for null."""
+        wide = pl.Int128() if self.dtype.is_integer() else pl.Float64()
+        above = (column.cast(wide) > pl.lit(end, wide) for end in self.ends)
+        place = pl.sum_horizontal(pl.lit(0, pl.UInt32), *(one.cast(pl.UInt32) for one in above))
+        if self.dtype.is_float():
+            place = pl.when(column.is_nan()).then(len(self.ends) + 1).otherwise(place)
+        return pl.when(column.is_not_null()).then(place.cast(pl.UInt32))
+
+    def named(self, column: pl.Expr) -> pl.Expr:
+        """The name of the bin of each number, as an Enum in the order of the bins."""
+        codes, names = range(len(self.names)), self.names
+        return self.place(column).replace_strict(codes, names, return_dtype=pl.Enum(names))
 
 
-def _as_expr(log: Described[Any], key: Bins) -> pl.Expr:
-    column = one(log.meaning.schema, key.column, "bins")
-    _check(column.name, column.dtype, key.cuts)
-    if isinstance(key.cuts, str):
-        return in_calendar(column.expr, key.cuts).alias(column.name)
-    if isinstance(key.cuts, int):
-        ends = _of_log(log, column.expr, column.dtype, key.cuts)
-    elif column.dtype.is_integer():
-        ends = sorted({math.floor(end) for end in key.cuts})
-    else:
-        ends = [float(end) for end in key.cuts]
-    cuts = Cuts((*ends,), column.dtype)
-    names = cuts.names if ends else ["all", *(["NaN"] if column.dtype.is_float() else [])]
-    place = cuts.place(column.expr)
-    return place.replace_strict(range(len(names)), names, return_dtype=pl.Enum(names)).alias(
-        column.name
-    )
+def _text(end: Number) -> str:
+    return repr(end).removesuffix(".0")
 
 
-def _of_log(log: Described[Any], column: pl.Expr, dtype: pl.DataType, number: int) -> list[Number]:
-    """The cuts near the quantiles of a log."""
-    if not isinstance(log.meaning.source, Frame):
-        msg = (
-            "bins of a number of parts read the log, which must be a Polars frame: name the cuts, "
-            "as in bins('age', [18, 25, 45])"
-        )
-        raise TypeError(msg)
-    weight = log.meaning.weight
-    weights = pl.lit(1) if weight is None else weight.expr
-    rows = log.meaning.source.lazy().select(column.alias("value"), weights.alias("weight"))
-    n = rows.select(pl.len()).collect().item()
-    return ends_of(sampled(rows, n), "value", dtype, number)
-
-
-def in_calendar(column: pl.Expr, unit: str) -> pl.Expr:
+def _in_calendar(column: pl.Expr, unit: str) -> pl.Expr:
     """The text of the calendar unit of a time, in the order of time."""
     if unit == "1q":
         return pl.format("{}-Q{}", column.dt.to_string("%Y"), column.dt.quarter())

@@ -16,7 +16,8 @@ from polars_mcc._inference.asked import columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.columns import Columns, as_code
 from polars_mcc._log.described import Described
-from polars_mcc._log.keys import TOTAL, IntoKey, KeySets, each
+from polars_mcc._log.key_sets import KeySets, each
+from polars_mcc._log.keys import TOTAL, IntoKey
 from polars_mcc._log.labels import as_compared
 from polars_mcc._report.once import Collect, Once, counted_once
 from polars_mcc._report.parts import Part, pairs_of
@@ -190,7 +191,7 @@ def _slices(asking: _Asking, parts: Sequence[Part]) -> tuple[Answer, list[tuple[
     columns = [part for part in parts if part.is_column]
     names = [part.name for part in columns]
     if columns:
-        of_rows = each(*(part.key for part in columns), total=True)  # type: ignore[arg-type]
+        of_rows = each(*(part.key for part in columns), total=True)
         of_counts = KeySets("each", (*names,), total=True)
         rows, query = asking.scores([AskedKey(of_rows, of_counts)], names)
     else:

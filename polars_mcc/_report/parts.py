@@ -13,7 +13,9 @@ from polars_mcc._counts.sliced import SET
 from polars_mcc._log import keys as keys_of_question
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
-from polars_mcc._log.keys import IntoKey, KeySets, Trailing, is_same, sets
+from polars_mcc._log.key_sets import KeySets, sets
+from polars_mcc._log.keys import IntoKey, is_same
+from polars_mcc._log.trailing import Trailing
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
         elif isinstance(key, KeySets):
             listed = found.sets or ()
             by_name = KeySets("sets", listed, total=() in listed)
-            name = f"{key.word}({', '.join(columns)})"
+            name = f"{key.kind}({', '.join(columns)})"
             parts.append(Part(key, by_name, name, [SET, *columns], columns, columns))
         else:
             parts += [

@@ -25,8 +25,9 @@ from polars_mcc._counts.coded import scan_worth_reading
 from polars_mcc._counts.counted import weight_total
 from polars_mcc._counts.parquet import TEXTS, Codes, Unsuited
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
-from polars_mcc._log.bins import FORMATS, Cuts, ends_of, said, sampled
+from polars_mcc._log.bins import FORMATS, Cuts, ends_of, sampled
 from polars_mcc._log.text import as_text
+from polars_mcc._log.words import clause
 
 _FEW = 3  # numbers of at most _FEW · bins different values are not cut
 _KEPT = 2**29  # most bytes of codes that are kept in memory between passes
@@ -319,12 +320,8 @@ def _of_values(
     texts = sizes.with_columns(text=as_text(pl.col("value"), sizes.schema["value"]))
     kept = texts.filter(pl.col("n") >= least).sort("text", "n", nulls_last=True)
     code, codes, size = _coder(kept["value"], sizes["value"])
-    text = pl.col("text").fill_null("null")
-    is_bins = isinstance(sizes.schema["value"], pl.Enum)
-    in_words = said(name, text) if is_bins else pl.format("{} = {}", pl.lit(name), text)
-    values = kept.select(
-        pl.col("text").alias("value") if as_words else "value", in_words.alias("said")
-    )
+    text = pl.col("text")
+    values = kept.select(text.alias("value") if as_words else "value", said=clause(name, text))
     place = pl.Series(codes, dtype=pl.UInt32)
     values = values.with_columns(first=place, last=place)
     return Key(name, code(column), size, values, sizes.height - kept.height)
@@ -334,13 +331,7 @@ def _of_numbers(name: str, column: pl.Expr, cuts: Cuts) -> Key:
     """A key of numbers, cut into bins."""
     n_bins = len(cuts.ends) + 1
     others = ["NaN", None] if cuts.dtype.is_float() else [None]
-    values = _ranges(
-        n_bins,
-        others,
-        cuts.name,
-        lambda first, last: cuts.said(name, first, last),
-        key=name,
-    )
+    values = _ranges(n_bins, others, cuts.name, key=name)
     size = n_bins + len(others)
     return Key(name, cuts.place(column).fill_null(size - 1), size, values, is_cut=True)
 
@@ -349,44 +340,34 @@ def _of_times(name: str, column: pl.Expr, sizes: pl.DataFrame, unit: str) -> Key
     """A key of times, cut by a calendar unit."""
     sizes = sizes.sort("value", nulls_last=True)
     days = sizes["value"].drop_nulls().dt.to_string(FORMATS[unit])
-    week = "week of " if unit == "1w" else ""
+    week = "in the week of " if unit == "1w" else ""
 
     def named(first: int, last: int) -> str:
         if first == last:
             return f"{week}{days[first]}"
         return f"before {days[last + 1]}" if first == 0 else f"from {days[first]} on"
 
-    def told(first: int, last: int) -> str:
-        is_one = first == last
-        return (
-            f"{name} {'in the ' if week and is_one else '= ' if is_one else ''}{named(first, last)}"
-        )
-
     # Codes are in the order of time, which text is not.
     code, _, size = _coder(sizes["value"].cast(pl.String))
     others = [None] if sizes["value"].has_nulls() else []
-    values = _ranges(len(days), others, named, told, key=name)
+    values = _ranges(len(days), others, named, key=name)
     return Key(name, code(column.cast(pl.String)), size, values, is_cut=True)
 
 
 def _ranges(
-    number: int,
-    others: Sequence[str | None],
-    named: Callable[[int, int], str],
-    told: Callable[[int, int], str],
-    *,
-    key: str,
+    number: int, others: Sequence[str | None], named: Callable[[int, int], str], *, key: str
 ) -> pl.DataFrame:
     """The values of a cut key: each bin, and the ranges of two or more bins from either end."""
     last = number - 1
     spans = [(place, place) for place in range(number)]
     spans += [(0, place) for place in range(1, last)]
     spans += [(place, last) for place in range(1, last)]
-    alone = [(one, f"{key} = {one or 'null'}", at, at) for at, one in enumerate(others, number)]
-    ranges = [(named(*span), told(*span), *span) for span in spans]
+    alone = [(one, at, at) for at, one in enumerate(others, number)]
+    ranges = [(named(*span), *span) for span in spans]
     found = [*ranges[:number], *alone, *ranges[number:]]
-    schema = {"value": pl.String, "said": pl.String, "first": pl.UInt32, "last": pl.UInt32}
-    return pl.DataFrame(found, schema=schema, orient="row")
+    schema = {"value": pl.String, "first": pl.UInt32, "last": pl.UInt32}
+    values = pl.DataFrame(found, schema=schema, orient="row")
+    return values.with_columns(said=clause(key, pl.col("value")))
 
 
 def _unit(span: dt.timedelta | None) -> str:

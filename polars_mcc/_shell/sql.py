@@ -11,14 +11,10 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._log.bins import bins
 from polars_mcc._log.columns import IntoColumn, as_expr, no_column
-from polars_mcc._log.keys import IntoKey, cube, each, rollup, sets, trailing
+from polars_mcc._log.keys import WORDS, IntoKey
 from polars_mcc._log.plan_errors import reason
 
-_WORDS: Mapping[str, Callable[..., Any]] = {
-    word.__name__: word for word in (bins, each, rollup, cube, sets, trailing)
-}
 Query: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
 
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -58,25 +54,24 @@ class Typed:
         return text
 
     def key(self, option: str, text: str) -> IntoKey:
-        """A column, or a call of `bins`, `each`, `rollup`, `cube`, `sets` or `trailing`."""
+        """A column, or a call of a function that makes a key, such as `each(a, b)`."""
         word = text.split("(", 1)[0].strip()
-        if text in self.log.collect_schema() or word not in _WORDS or "(" not in text:
+        if text in self.log.collect_schema() or word not in WORDS or "(" not in text:
             return self.column(option, text)
         try:
             match ast.parse(text.strip(), mode="eval").body:
                 case ast.Call(func=ast.Name(), args=given, keywords=keywords):
-                    # All arguments are columns, but of bins and trailing only the first one.
-                    columns = given[:1] if word in {"bins", "trailing"} else given
+                    columns = given[:1] if WORDS[word].of_one else given
                     lengths = given[len(columns) :]
                     named = {one.arg or "": _literal(one.value) for one in keywords}
                     of_log = (self._argument(option, word, one) for one in columns)
-                    return _WORDS[word](*of_log, *map(_literal, lengths), **named)  # type: ignore[no-any-return]
+                    return WORDS[word].make(*of_log, *map(_literal, lengths), **named)  # type: ignore[no-any-return]
                 case _:
                     raise SyntaxError  # noqa: TRY301 - handled like text that cannot be parsed
         except (SyntaxError, TypeError) as error:
             msg = (
                 f"{option} {text!r} is not valid: write it as in Python, with quotes around SQL "
-                f"and names that are not plain words, such as {_EXAMPLES[word]}"
+                f"and names that are not plain words, such as {WORDS[word].example}"
             )
             raise ValueError(msg) from error
 
@@ -107,16 +102,6 @@ def _literal(node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
         return ast.literal_eval(node)
     except ValueError as error:
         raise SyntaxError from error
-
-
-_EXAMPLES = {
-    "bins": "bins(age, 5)",
-    "each": "each(country, \"date_trunc('week', ts)\")",
-    "rollup": "rollup(country, city)",
-    "cube": "cube(country, device)",
-    "sets": "sets((country, device), country, ())",
-    "trailing": "trailing(day, '7d', every='1d')",
-}
 
 
 def columns_in(sql: str, schema: pl.Schema) -> list[str]:

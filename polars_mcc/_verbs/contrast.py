@@ -34,10 +34,10 @@ from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import NOTHING
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method, check_choice, check_level
-from polars_mcc._log.columns import IntoColumn, as_expr, resolved
+from polars_mcc._log.columns import as_expr, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import check_plain
+from polars_mcc._log.keys import IntoKey, check_plain, columns_of
 from polars_mcc._log.plan_errors import Failure, unless
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
@@ -54,9 +54,9 @@ _ROUNDING = 1e-12  # a smaller share of a variance is 0
 
 def contrast(
     log: Described[FrameT],
-    *keys: IntoColumn,
+    *keys: IntoKey,
     to: To = defaults.TO,
-    within: IntoColumn | Sequence[IntoColumn] | None = None,
+    within: IntoKey | Sequence[IntoKey] | None = None,
     ratio: bool = False,
     metric: IntoMetric = defaults.METRIC,
     ci: float = defaults.LEVEL,
@@ -155,14 +155,16 @@ def contrast(
     check_choice("method", method, Method)
     check_choice("correction", correction, Correction)
     check_level(ci)
-    inside: list[IntoColumn] = []
+    inside: list[IntoKey] = []
     if within is not None:
         is_several = isinstance(within, Sequence) and not isinstance(within, str)
         inside = [*within] if is_several else [within]  # type: ignore[misc, list-item]
     check_plain([*keys, *inside], "contrast", "it slices by plain columns; pass only these")
     log.meaning.check_without("contrast", "it assumes independent rows", "cluster")
+    schema = log.meaning.schema
     names, of_whole = (
-        resolved(log.meaning.schema, columns, "key").names() for columns in (keys, inside)
+        resolved(schema, [*columns_of(schema, of_side)], "key").names()
+        for of_side in (keys, inside)
     )
     if not names:
         msg = "contrast compares slices: name the keys to slice by, as in contrast('country')"

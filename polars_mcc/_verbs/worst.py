@@ -17,10 +17,11 @@ from polars_mcc._log.choices import (
     check_choice,
     check_level,
 )
-from polars_mcc._log.columns import IntoColumn, quoted, resolved
+from polars_mcc._log.columns import quoted, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame, FrameT
-from polars_mcc._log.keys import KeySets, check_plain
+from polars_mcc._log.key_sets import KeySets
+from polars_mcc._log.keys import IntoKey, check_plain, columns_of
 from polars_mcc._scores import registry
 from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._search.words import SAID
@@ -28,7 +29,7 @@ from polars_mcc._search.words import SAID
 
 def worst(
     log: Described[FrameT],
-    *keys: IntoColumn,
+    *keys: IntoKey,
     metric: IntoMetric = defaults.METRIC,
     to: Reference = defaults.TO,
     depth: int = defaults.DEPTH,
@@ -205,7 +206,7 @@ def worst(
     if bins is not None:
         check_at_least("bins", bins, 2)
     check_plain(keys, "worst", "it crosses columns itself, up to depth; pass plain columns")
-    if not resolved(log.meaning.schema, keys, "key"):
+    if not resolved(log.meaning.schema, [*columns_of(log.meaning.schema, keys)], "key"):
         labels = log.meaning.label_columns
         columns = [name for name in log.meaning.schema if name not in labels]
         msg = (

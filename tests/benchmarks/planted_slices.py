@@ -4,7 +4,9 @@ A log has eight keys of six values. Four slices of one to three keys are planted
 are more frequent; or none. So it is known which slices are behind the rest: the slices with a
 larger expected rate of misses. SliceLine searches the same logs for slices with errors.
 
-    python tests/benchmarks/planted_slices.py [--logs 100] [--only TEXT] [--peers 2]
+Last, one slice is planted beside keys of numbers that do not matter: is it named by its cause?
+
+    python tests/benchmarks/planted_slices.py [--logs 100] [--only TEXT|beside] [--peers 2]
 """
 
 from __future__ import annotations
@@ -145,6 +147,7 @@ def log_of(setting: Setting, planted: dict[Slice, float], rng: np.random.Generat
 
 def ours(log: pl.DataFrame, setting: Setting) -> list[Slice]:
     found = log.mcc.worst(*KEYS, depth=setting.depth, correction=setting.correction)
+    found = found.filter(pl.col("verdict").is_in(["listed", "the rest is better"]))
     return [
         tuple((key, int(row[key])) for key in row["keys"].split(", "))
         for row in found.rows(named=True)
@@ -214,6 +217,41 @@ def row_of(setting: Setting, finder: str, found: Sequence[Found]) -> str:
     )
 
 
+def beside_numbers(rows: int, rate: float, keys: int, seed: int) -> str:
+    """How one slice is named beside keys of numbers that do not matter.
+
+    The rate of misses in DE is `rate`, or of phones in DE for two `keys`, and 10 % elsewhere.
+    """
+    rng = np.random.default_rng([seed, rows])
+    country = rng.choice(["DE", "FR", "US", "GB", "IT", "ES", "BR", "IN"], rows)
+    device = rng.choice(["pc", "phone", "tv"], rows)
+    numbers = {f"x{place}": rng.normal(size=rows) for place in range(5)}
+    is_bad = (country == "DE") & ((device == "phone") | (keys == 1))
+    gold = rng.integers(0, 3, rows)
+    is_wrong = rng.random(rows) < np.where(is_bad, rate, USUAL)
+    pred = np.where(is_wrong, (gold + rng.integers(1, 3, rows)) % 3, gold)
+    columns = {"country": country, "device": device, **numbers, "age": rng.integers(18, 90, rows)}
+    log = pl.DataFrame({**columns, "gold": gold, "pred": pred})
+    named = log.mcc.worst(*columns).filter(verdict="listed")["slice"].to_list()
+    wanted = "country = DE and device = phone" if keys == 2 else "country = DE"
+    if named == [wanted]:
+        return "exact"
+    return "with others" if wanted in named else "other" if named else "none"
+
+
+def print_beside_numbers(logs: int) -> None:
+    names = ("exact", "with others", "other", "none")
+    print(f"\n| beside numbers: rows | keys | misses | {' | '.join(names)} |")
+    print("| --: | --: | --: | --: | --: | --: | --: |")
+    settings = itertools.product(
+        (10_000, 20_000, 50_000), ((1, 0.13), (1, 0.15), (1, 0.2), (2, 0.25))
+    )
+    for rows, (keys, rate) in settings:
+        found = [beside_numbers(rows, rate, keys, seed) for seed in range(logs)]
+        counts = " | ".join(str(found.count(name)) for name in names)
+        print(f"| {rows:,} | {keys} | {rate:.0%} | {counts} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--logs", type=int, default=100)
@@ -236,6 +274,8 @@ def main() -> None:
                     seeds = range(logs)
                     found = pool.map(look, [setting] * logs, seeds, [finder] * logs)
                     print(row_of(setting, finder, [*found]), flush=True)
+    if not options.only or options.only == "beside":
+        print_beside_numbers(options.logs)
 
 
 if __name__ == "__main__":

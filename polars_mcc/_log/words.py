@@ -1,0 +1,50 @@
+"""Slices in words, such as `age ≤ 25 and country = DE`: one wording for tables, charts and text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+ALL_ROWS = "all rows"
+"""The slice of no keys."""
+
+
+def clause(key: str, text: pl.Expr) -> pl.Expr:
+    """The part of a name about one key, from the text of its value: `country = DE`.
+
+    Ranges are recognised by how `bins` and the search name them: `age ≤ 25`, `25 < x ≤ 45.5` with
+    the key in place of x, `age 26 to 45`, `day before 2026-03-16`.
+    """
+    text = text.fill_null("null")
+    name = pl.lit(key)
+    is_range = text.str.contains(r"^(?:[≤>] |before \d|from \d.* on$|in the week |-?\d+ to -?\d+$)")
+    is_between = text.str.contains(" < x ≤ ", literal=True)
+    between = text.str.replace(" x ", pl.lit(f" {key} "), literal=True)
+    return (
+        pl.when(is_range)
+        .then(pl.format("{} {}", name, text))
+        .when(is_between)
+        .then(between)
+        .otherwise(pl.format("{} = {}", name, text))
+    )
+
+
+def in_words(keys: Mapping[str, pl.Expr], active: pl.Expr | None = None) -> pl.Expr:
+    """The name of a slice, from the text of each key.
+
+    `active` is the set of keys of the slice, as in the column `keys`; None: all keys.
+    """
+    parts = []
+    listed = None if active is None else pl.format(", {}, ", active)
+    for key, text in keys.items():
+        is_here = True if listed is None else listed.str.contains(f", {key}, ", literal=True)
+        parts.append(pl.when(is_here).then(clause(key, text)))
+    if not parts:
+        return pl.lit(ALL_ROWS)
+    named = pl.concat_str(parts, separator=" and ", ignore_nulls=True)
+    return (
+        pl.when(pl.any_horizontal(part.is_not_null() for part in parts))
+        .then(named)
+        .otherwise(pl.lit(ALL_ROWS))
+    )
