@@ -210,7 +210,7 @@ def test_a_search_is_several_queries_of_native_nodes(log, monkeypatch):
 
     query = log.mcc.worst("key", "w", "ms", min_n=1)
     monkeypatch.setattr(pl.LazyFrame, "collect", noted)
-    assert query.collect().is_empty()
+    assert query.collect()["verdict"].to_list() == ["no interval"]
     asked, *plans = plans
     assert "PYTHON SCAN" in asked
     of_log = [plan for plan in plans if "Parquet SCAN" in plan]
@@ -280,7 +280,7 @@ def test_importing_loads_polars_and_little_else():
     loaded = modules_loaded("import polars_mcc; polars.DataFrame().mcc")
     small = {"base64", "binascii", "bisect", "_bisect"}  # newer versions of Polars load them too
     assert {module for module in loaded if not module.startswith("polars")} <= small
-    assert len([module for module in loaded if module.startswith("polars_mcc")]) <= 66
+    assert len([module for module in loaded if module.startswith("polars_mcc")]) <= 70
 
 
 def test_a_plain_score_loads_nothing_more(tmp_path):

@@ -18,10 +18,12 @@ from polars_mcc._log.choices import Nulls
 from polars_mcc._log.keys import KeySet, name_of
 from polars_mcc._log.text import as_text
 from polars_mcc._log.windows import Windows
+from polars_mcc._log.words import in_words
 
 SET = "keys"  # names the set of keys of a slice, if there are several sets
 COMPLETE = "complete"  # whether the log covers the whole window
-LONG = ("slice", "value")  # the columns of a slice in the long form
+SAID = "slice"  # names a slice in words, such as `age ≤ 25 and country = DE`
+LONG = (SAID, SET)  # the columns of a slice in the long form
 
 KEY = "key:"
 PRED = "pred:"
@@ -62,7 +64,7 @@ class SlicedLog:
     apart: tuple[str, ...] = ()
     """Further columns of a slice besides its keys: a period, a number."""
     is_long: bool = False
-    """Whether the answer shows a slice in two columns: the names of its keys, and their values."""
+    """Whether the answer names a slice in words, without a column per key."""
 
     @property
     def slice(self) -> list[str]:
@@ -187,7 +189,7 @@ class SlicedLog:
         texts = (pl.col(name).cast(pl.String) for name in (SET, MODEL) if name in self.names)
         names, long = self.names, {}
         if self.is_long:
-            long = {LONG[0]: pl.col(SET), LONG[1]: self._value}
+            long = {SAID: self._in_words, SET: pl.col(SET)}
             hidden = {SET, *(KEY + key for key in {*self.keys} - {*self.always})}
             names = {column: name for column, name in names.items() if column not in hidden}
         return slices.with_columns(texts).select(
@@ -197,20 +199,11 @@ class SlicedLog:
         )
 
     @property
-    def _value(self) -> pl.Expr:
-        """The values of the keys of a slice, as text; null for the total."""
-        sets = self.sets or ()
-        is_one = pl.col(SET).is_in([name_of(keys) for keys in sets if len(keys) == 1])
-
-        def text(key: str) -> pl.Expr:
-            is_active = pl.col(SET).is_in([name_of(keys) for keys in sets if key in keys])
-            missing = pl.when(~is_one).then(pl.lit("null"))
-            value = as_text(pl.col(KEY + key), self.key_dtypes[key])
-            return pl.when(is_active).then(pl.coalesce(value, missing))
-
-        values = [text(key) for key in self.keys if key not in self.always]
-        has_value = pl.any_horizontal(value.is_not_null() for value in values)
-        return pl.when(has_value).then(pl.concat_str(values, separator=", ", ignore_nulls=True))
+    def _in_words(self) -> pl.Expr:
+        """The name of a slice in words."""
+        keys = [key for key in self.keys if key not in self.always]
+        texts = {key: as_text(pl.col(KEY + key), self.key_dtypes[key]) for key in keys}
+        return in_words(texts, pl.col(SET))
 
     def distinct_labels(self) -> pl.LazyFrame:
         """The sorted labels that occur as gold or as predicted, without null: one column."""

@@ -8,7 +8,7 @@ If the rates of the slice are the same, its row of the confusion matrix for a go
 draw without replacement: n_i of the N_i rows with this label. The draws are independent. With the
 influence φ_ij of a row on the score, and the rates r_ij, the variance of the score is about
 
-    1/n² · Σ_i n_i · (1 - n_i/N_i) · N_i/(N_i - 1) · (Σ_j r_ij φ_ij² - (Σ_j r_ij φ_ij)²)
+    1/n² · Σ_i n_i · (1 - n_i/N_i) · N_i/(N_i - 1) · Σ_j r_ij (φ_ij - Σ_j r_ij φ_ij)²
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored
-from polars_mcc._counts.exact import numbers
+from polars_mcc._counts.exact import numbers, sum_in_any_order
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.intervals import estimate
@@ -53,18 +53,17 @@ def given_labels(log: SlicedLog, pairs: pl.LazyFrame, pool: Pool, asked: Asked) 
     if metric.no_interval:
         return scores.with_columns(expected_se=pl.lit(None, pl.Float64))
     moved = found.influences[metric.name].select(
-        *log.slice, "gold", "pred", phi=f"phi:{metric.name}"
+        *log.slice, "gold", "pred", phi=f"phi:{metric.name}", unit=f"unit:{metric.name}"
     )
-    rows, of_all, rate, phi = map(pl.col, ("rows", "of_gold", "rate", "phi"))
-    by_gold = (
-        at_rates.join(moved, on=[*log.slice, "gold", "pred"], nulls_equal=True)
-        .group_by(*log.slice, "gold")
-        .agg(
-            rows.first(),
-            of_all.first(),
-            spread=(rate * phi.pow(2)).sum() - (rate * phi).sum().pow(2),
-        )
-    )
+    rows, of_all, rate, phi, unit = map(pl.col, ("rows", "of_gold", "rate", "phi", "unit"))
     left = pl.when(of_all > 1).then((of_all - rows) / (of_all - 1)).otherwise(0.0)
-    variance = (rows * left * pl.col("spread").clip(0)).sum() / rows.sum().pow(2)
-    return log.beside(scores, log.per_slice(by_gold, expected_se=variance.sqrt()))
+    mean = sum_in_any_order(rate * phi, unit).over([*log.slice, "gold"])
+    square = rows * left * rate * (phi - mean).pow(2)
+    moves = at_rates.join(moved, on=[*log.slice, "gold", "pred"], nulls_equal=True)
+    variances = log.per_slice(
+        moves.with_columns(square=square),
+        variance=sum_in_any_order(pl.col("square"), 4 * unit.pow(2)),
+    )
+    sizes = log.per_slice(of_gold, size=rows.sum())
+    spread = (pl.col("variance") / pl.col("size").pow(2)).sqrt()
+    return log.beside(scores, log.beside(variances, sizes).select(*log.slice, expected_se=spread))

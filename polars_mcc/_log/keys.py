@@ -127,7 +127,7 @@ def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
     if not long and not has_sets:
         return Keys(columns, None, windows)
     if long and not columns.names:
-        msg = "long=True shows the names and values of keys: name at least one, as in by('country')"
+        msg = "long=True names slices by their keys: name at least one, as in by('country')"
         raise ValueError(msg)
     crossed = [tuple(dict.fromkeys(itertools.chain(*one))) for one in itertools.product(*groups)]
     by_content = {frozenset(one): one for one in reversed(crossed)}

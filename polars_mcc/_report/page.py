@@ -147,10 +147,10 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
     """Axis labels of slices: omit a key that all share, or else put each key on its own line."""
     name, equals, _ = slices[0].partition(" = ")
     key = f"{name}{equals}"
-    has_one_key = all(name.startswith(key) and ", " not in name for name in slices)
+    has_one_key = all(name.startswith(key) and " and " not in name for name in slices)
     if equals and has_one_key and len(slices) > 1:
         return {"labelExpr": f"substring(datum.label, {len(key)}, length(datum.label))"}
-    return {"labelExpr": "split(datum.label, ', ')", "labelLimit": 180}
+    return {"labelExpr": "split(datum.label, ' and ')", "labelLimit": 180}
 
 
 def _lines(spec: Mapping[str, Any]) -> int:

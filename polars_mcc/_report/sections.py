@@ -8,13 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._counts.sliced import SET
+from polars_mcc._counts.sliced import SAID, SET
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
 from polars_mcc._report.answers import TOP, Answer, Answers, Asked, Worst, without
 from polars_mcc._report.parts import Part
 from polars_mcc._search.described import CONFUSION
-from polars_mcc._search.words import SAID
 from polars_mcc._show.table import is_time
 from polars_mcc._show.undefined import counted
 

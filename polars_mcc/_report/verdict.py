@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import polars as pl
 
+from polars_mcc._counts.sliced import SAID
 from polars_mcc._report.answers import Answers, Asked
 from polars_mcc._report.sections import (
     COMPARED_ID,
@@ -17,8 +18,8 @@ from polars_mcc._report.sections import (
     Section,
     id_of,
 )
-from polars_mcc._search import words
-from polars_mcc._search.words import count, said
+from polars_mcc._search.words import count
+from polars_mcc._show.table import slices_in_words
 from polars_mcc._show.undefined import undefined
 
 _WORST = 3  # slices that the verdict names, at most
@@ -90,7 +91,7 @@ def _behind(answers: Answers, asked: Asked) -> Iterator[Sentence]:
         interval = _interval(asked, row["diff_low"], row["diff_high"])
         confusion = "" if row["confusion"] is None else f" {row['confusion']}."
         text = (
-            f"{row[words.SAID]}{model}: {_named(metric)} is {here} over {_rows(row['n'])}, and "
+            f"{row[SAID]}{model}: {_named(metric)} is {here} over {_rows(row['n'])}, and "
             f"{rest} in the rest of the log (difference {_signed(row['diff'])}; "
             f"{interval}).{confusion}"
         )
@@ -143,9 +144,9 @@ def _where(
             if there.is_empty():
                 continue
             most = there.sort(moved, descending=True, maintain_order=True).head(_WORST)
+            most = most.with_columns(slices_in_words(most, part.columns).alias(SAID))
             named = ", ".join(
-                f"{_slice(row, part.columns)} "
-                f"(difference {_signed(row['diff'])}, {_p_value(row['p_adjusted'])})"
+                f"{row[SAID]} (difference {_signed(row['diff'])}, {_p_value(row['p_adjusted'])})"
                 for row in most.iter_rows(named=True)
             )
             number = f"{there.height:,} of {rows.height:,} slices by {part.name}"
@@ -161,13 +162,6 @@ def _where(
         )
         found = [Sentence(text, "regression", COMPARED_ID)]
     yield from found
-
-
-def _slice(row: dict[str, Any], columns: Sequence[str]) -> str:
-    if len(columns) > 1:
-        return said(row)
-    [name] = columns
-    return words.text(row[name])
 
 
 def _unscored(answers: Answers) -> Iterator[Sentence]:

@@ -23,7 +23,7 @@ _OF_CLASS = frozenset(CLASS_RANGES)
 _BUILT_IN = frozenset(_REGISTRY)
 _RESERVED = {
     *("n", "n_null", "n_clusters", "diff", "period"),
-    *("model", "keys", "slice", "value", "complete"),
+    *("model", "keys", "slice", "complete"),
 }
 """Columns that an answer may have besides its metrics."""
 

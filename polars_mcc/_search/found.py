@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from polars_mcc._counts.sliced import SET, SlicedLog
+from polars_mcc._counts.sliced import SAID, SET, SlicedLog
 from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.methods import two_sided
 from polars_mcc._log.choices import Correction, Rank, Reference
@@ -18,7 +18,7 @@ from polars_mcc._search.counting import SLICE
 from polars_mcc._search.described import CONFUSION, described
 from polars_mcc._search.listed import Bar, Listed, listed
 from polars_mcc._search.slices import Looked, Sought, looked_at
-from polars_mcc._search.words import SAID, confused
+from polars_mcc._search.words import confused
 
 VERDICTS = pl.Enum(
     [
@@ -68,9 +68,8 @@ class Search:
 
     def schema(self, log: SlicedLog) -> _Schema:
         """The columns of the result, with their dtypes."""
-        slices: dict[str, pl.DataType] = {SAID: pl.String()}
+        slices: dict[str, pl.DataType] = {SAID: pl.String(), SET: pl.String()}
         if not self.long:
-            slices |= {SET: pl.String()}
             slices |= {key: self.key_dtype(log.key_dtypes[key]) for key in log.keys}
         known: dict[str, pl.DataType] = dict.fromkeys(CONFUSION[:2], log.label_dtype)
         known |= {
@@ -199,11 +198,11 @@ class Search:
             for texts in ([pl.lit(key.name) for key in keys], [key.known("said") for key in keys])
         )
         metric = self.metric.name
-        values = {metric: pl.col("score_b"), f"{metric}_rest": pl.col("score_a")}
+        values = {} if self.long else {key.name: key.known("value") for key in keys}
+        values |= {metric: pl.col("score_b"), f"{metric}_rest": pl.col("score_a")}
         values |= {f"{metric}_expected": pl.col("expected")}
         values |= {SAID: pl.concat_str(said, separator=" and ", ignore_nulls=True)}
         values |= {SET: pl.concat_str(names, separator=", ", ignore_nulls=True)}
-        values |= {key.name: key.known("value") for key in keys}
         confusions = rows.select(CONFUSION).rows()
         said_of = pl.Series("confusion", [confused(*one) for one in confusions], pl.String)
         rows = rows.with_columns(said_of)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts.sliced import SET
-
-SAID = "slice"
-"""The column that names a slice in words, such as `age ≤ 46 and country = DE`."""
+from polars_mcc._counts.sliced import SAID
 
 
 def summed_up(answer: pl.DataFrame, metric: str, *, has_models: bool) -> tuple[pl.DataFrame, str]:
@@ -64,14 +61,6 @@ def percent(share: float) -> str:
     """A share in percent, with one decimal below 10 %. The space does not break the line."""
     digits = 0 if share >= 0.1 or share == 0 else 1
     return f"{100 * share:.{digits}f}\u00a0%"
-
-
-def said(row: dict[str, object]) -> str:
-    """The name of a slice of several sets of keys, such as `device = pc`, from a row."""
-    set_ = f", {row[SET]}, "
-    after = [*row][[*row].index(SET) + 1 : [*row].index("n")]
-    keys = [name for name in after if f", {name}, " in set_]
-    return " and ".join(f"{key} = {text(row[key])}" for key in keys)
 
 
 def text(value: object) -> str:

@@ -7,12 +7,13 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._counts.sliced import LONG, SET
+from polars_mcc._counts.sliced import SET
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.extras import missing
 from polars_mcc._log.frames import check_collected
 from polars_mcc._log.keys import TOTAL
-from polars_mcc._show.table import COLOUR, GREY, keys_of, windows_of, with_texts
+from polars_mcc._log.text import as_text
+from polars_mcc._show.table import COLOUR, GREY, keys_of, slices_in_words, windows_of
 
 try:
     import altair as alt
@@ -83,23 +84,22 @@ def drawn(
     check(result, source, *columns.values())
     keys = [name for name in keys_of(result) if name not in {"model", at}]
     windows = [name for name in windows_of(result) if name != at]
-    if keys[:2] == [*LONG]:
-        has_sets = True
-        is_slice = pl.col("slice") != TOTAL
-        text: pl.Expr = pl.when(is_slice).then(
-            pl.concat_str("slice", pl.lit(" = "), pl.col("value").fill_null("null"))
-        )
-    elif keys[:2] == ["slice", SET]:  # of `worst`
-        has_sets, text = True, pl.col("slice")
-    else:
-        has_sets = keys[:1] == [SET] and len(keys) > 1
-        text = _text(keys[1:], pl.format(", {}, ", pl.col(SET))) if has_sets else _text(keys)
-    named = text.fill_null("total" if has_sets else "all rows")
+    has_sets = SET in keys[:2] and len(keys) > 1
+    text = slices_in_words(result, keys)
+    if len(keys) == 1:  # Its name is said elsewhere.
+        text = as_text(as_expr(keys[0]), result.schema[keys[0]]).fill_null("null")
+    named, is_total = text, (pl.col(SET) == TOTAL) if has_sets else pl.lit(value=False)
     if has_sets:  # The time of a window is a key of every set.
-        named = pl.concat_str(named, *(pl.lit(f", {key} = ") + as_expr(key) for key in windows))
-    rows = with_texts(result, keys).select(
+        named = pl.concat_str(
+            text,
+            *(
+                pl.lit(f" and {key} = ") + as_text(as_expr(key), result.schema[key])
+                for key in windows
+            ),
+        )
+    rows = result.select(
         named.alias("slice"),
-        (text.is_null() & has_sets & (not windows)).alias("is_total"),
+        (is_total & (not windows)).alias("is_total"),
         **{name: as_expr(column) for name, column in columns.items()},
         **({} if undefined is None else {"is_undefined": undefined}),
     )
@@ -114,28 +114,6 @@ def drawn(
         pl.when(~pl.col("is_undefined")).then(column).alias(column) for column in drawn
     )
     return rows.filter(pl.col("is_undefined") | pl.col("score").is_not_null())
-
-
-def _text(keys: Sequence[str], active: pl.Expr | None = None) -> pl.Expr:
-    """The values of the keys as text, with the names of the keys if there are several keys.
-
-    `active` lists the keys of the set of a slice: each name between commas. The text leaves out
-    the other keys, and is null for the total.
-    """
-    if not keys:
-        return pl.lit(None, pl.String)
-    values = {key: as_expr(key).fill_null("null") for key in keys}
-    if active is None and len(keys) == 1:
-        return values[keys[0]]
-    named = {key: pl.lit(f"{key} = ") + value for key, value in values.items()}
-    parts = [
-        part
-        if active is None
-        else pl.when(active.str.contains(f", {key}, ", literal=True)).then(part)
-        for key, part in named.items()
-    ]
-    has_any = pl.any_horizontal(part.is_not_null() for part in parts)
-    return pl.when(has_any).then(pl.concat_str(parts, separator=", ", ignore_nulls=True))
 
 
 def legible(texts: pl.Expr) -> pl.Expr:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from polars_mcc._counts.sliced import COMPLETE
+from polars_mcc._counts.sliced import COMPLETE, SAID, SET
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.extras import missing
 from polars_mcc._log.frames import check_collected
 from polars_mcc._log.labels import label_names
 from polars_mcc._log.text import as_text
+from polars_mcc._log.words import in_words
 
 if TYPE_CHECKING:
     from great_tables import GT
@@ -133,6 +134,14 @@ def with_texts(answer: pl.DataFrame, columns: Iterable[str]) -> pl.DataFrame:
     return answer.with_columns(
         as_text(as_expr(name), answer.schema[name]).alias(name) for name in columns
     )
+
+
+def slices_in_words(answer: pl.DataFrame, keys: Sequence[str]) -> pl.Expr:
+    """The name of each slice of a result in words, from its keys."""
+    if SAID in keys:
+        return pl.col(SAID)
+    texts = {key: as_text(as_expr(key), answer.schema[key]) for key in keys if key != SET}
+    return in_words(texts, pl.col(SET) if SET in keys else None)
 
 
 def shown(name: str, value: object, *, is_key: bool) -> str:

@@ -64,8 +64,8 @@ def by(
         method: The kind of interval. "score" has the best coverage. "fisher" and "wald" are the
             textbook intervals. In Python also a `Bootstrap`, which resamples the rows, or
             clusters, of a DataFrame.
-        long: Name the slice in two columns, `slice` (the names of the keys) and `value` (their
-            values as text), instead of one column per key. In Python, charts need this form.
+        long: Name the slice in words, in the column `slice`, such as "country = DE and device =
+            pc", and its keys in `keys`, instead of one column per key.
 
     Returns:
         A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys (nulls first, as in

@@ -8,6 +8,7 @@ from typing import cast
 import polars as pl
 
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.sliced import SAID
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import (
     Correction,
@@ -24,7 +25,6 @@ from polars_mcc._log.key_sets import KeySets
 from polars_mcc._log.keys import IntoKey, check_plain, columns_of
 from polars_mcc._scores import registry
 from polars_mcc._scores.registry import IntoMetric
-from polars_mcc._search.words import SAID
 
 
 def worst(
@@ -97,7 +97,7 @@ def worst(
         verdicts: Return every slice that was tested: the listed slices first, then by verdict, the
             nearest to the list first. Columns that are known only for listed slices are null
             elsewhere: limits, confusions, and with clusters some p-values.
-        long: Leave out `keys` and the keys: `slice` says them.
+        long: Leave out the columns of the keys: `slice` says their values.
 
     Returns:
         A DataFrame, or a LazyFrame if the log is lazy, with one row per listed slice, the worst
@@ -243,8 +243,9 @@ def worst(
         long=long,
         to=to,
     )
-    answers = [SAID, *search.columns()]
-    sliced = cut(log, [KeySets("each", keys, total=False)], answers=answers, cluster=True)
+    answers = [*([] if long else [SAID]), *search.columns()]
+    each_key = KeySets("each", keys, total=False)
+    sliced = cut(log, [each_key], answers=answers, cluster=True, long=long)
     positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
     search = replace(search, positive=positive)
     is_of_polars = isinstance(log.meaning.source, Frame)

@@ -165,17 +165,17 @@ def test_labels_and_keys_of_any_dtype_come_back(run):
     assert answer["n"].to_list() == [1, 2, 1, 1, 2, 1, 1, 2, 1]
 
 
-def test_the_long_form_has_one_column_of_values(run):
+def test_the_long_form_names_slices_in_words(run):
     log = frame_of([(None, "y", 1, 0, 0), ("x", "y", 1, 0, 1)])
     answer = run(log, lambda log: log.mcc.by(cube("a", "c"), long=True))
-    assert answer.columns == ["slice", "value", "n", "mcc", "n_null"]
-    assert answer.select("slice", "value", "n").rows() == [
-        ("a, c", "null, 1", 1),
-        ("a, c", "x, 1", 1),
-        ("a", None, 1),
-        ("a", "x", 1),
-        ("c", "1", 2),
-        ("", None, 2),
+    assert answer.columns == ["slice", "keys", "n", "mcc", "n_null"]
+    assert answer.select("slice", "keys", "n").rows() == [
+        ("a = null and c = 1", "a, c", 1),
+        ("a = x and c = 1", "a, c", 1),
+        ("a = null", "a", 1),
+        ("a = x", "a", 1),
+        ("c = 1", "c", 2),
+        ("all rows", "", 2),
     ]
 
 
@@ -184,7 +184,10 @@ def test_a_key_of_any_name_can_be_long(run, name):
     """The long form has no column of this name, so there is no clash."""
     log = frame_of([("x", "y", 1, 0, 0), ("x", "y", 1, 0, 1)]).rename({"a": name})
     answer = run(log, lambda log: log.mcc.by(each(name, "b"), long=True))
-    assert answer.select("slice", "value", "n").rows() == [(name, "x", 2), ("b", "y", 2)]
+    rows = [(f"{name} = x", name, 2), ("b = y", "b", 2)]
+    assert answer.select("slice", "keys", "n").rows() == rows
+    found = run(log, lambda log: log.mcc.worst(name, "b", min_n=1, long=True))
+    assert found.columns[:2] == ["slice", "keys"]
 
 
 @pytest.mark.parametrize(
@@ -206,11 +209,12 @@ def test_a_key_of_any_dtype_can_be_long(run, dtype, values, texts):
     key = pl.Series("key", values, dtype=dtype)
     log = pl.DataFrame({"key": key, "one": [1, 1, 1], "gold": [1, 0, 1], "pred": [1, 0, 0]})
     answer = run(log, lambda log: log.mcc.by("key", long=True))
-    assert {*answer["value"]} == {*texts}
+    named = {f"key = {'null' if text is None else text}" for text in texts}
+    assert {*answer["slice"]} == named
     crossed = run(log, lambda log: log.mcc.by("key", "one", long=True))
-    assert {*crossed["value"]} == {f"{'null' if text is None else text}, 1" for text in texts}
+    assert {*crossed["slice"]} == {f"{name} and one = 1" for name in named}
     found = run(log, lambda log: log.mcc.worst("key", "one", min_n=1, ci=0.01, long=True))
-    assert found.columns[:2] == ["slice", "value"]
+    assert {*found["slice"]} <= {*answer["slice"], *crossed["slice"], "one = 1"}
 
 
 def test_weights_are_added_up_once():
@@ -323,7 +327,7 @@ def test_the_total_alone_is_a_set(run):
 
 
 def test_the_long_form_needs_keys():
-    with pytest.raises(ValueError, match="long=True shows the names and values of keys"):
+    with pytest.raises(ValueError, match="long=True names slices by their keys"):
         frame_of([]).mcc.by(long=True)
 
 

@@ -185,15 +185,15 @@ def test_windows_of_sets(run):
     log = frame_of([("x", 1, 0, 0), ("y", 2, 0, 1), ("x", 30, 1, 1)])
     keys = [each("key", total=True), trailing("ts", "2d", every="1d")]
     answer = run(log, lambda log: log.mcc.by(*keys, long=True))
-    assert answer.columns == ["slice", "value", "ts", "complete", "n", "mcc", "n_null"]
+    assert answer.columns == ["slice", "keys", "ts", "complete", "n", "mcc", "n_null"]
     first, second = dt.datetime(2026, 1, 28), dt.datetime(2026, 1, 29)
-    assert answer.select("slice", "value", "ts", "complete", "n").rows() == [
-        ("key", "x", first, False, 1),
-        ("key", "x", second, True, 2),
-        ("key", "y", first, False, 1),
-        ("key", "y", second, True, 1),
-        ("", None, first, False, 2),
-        ("", None, second, True, 3),
+    assert answer.select("slice", "keys", "ts", "complete", "n").rows() == [
+        ("key = x", "key", first, False, 1),
+        ("key = x", "key", second, True, 2),
+        ("key = y", "key", first, False, 1),
+        ("key = y", "key", second, True, 1),
+        ("all rows", "", first, False, 2),
+        ("all rows", "", second, True, 3),
     ]
 
 

@@ -293,7 +293,8 @@ def test_the_last_bit_does_not_depend_on_the_order(users, seed):
         "compare clusters": lambda lf: lf.mcc(cluster="user", pred="other").compare(
             baseline="pred"
         ),
-        "worst": lambda lf: lf.mcc.worst("slice", "user", min_n=2),
+        "worst": lambda lf: lf.mcc.worst("slice", "user", min_n=2, long=True),
+        "expected": lambda lf: lf.mcc.contrast("slice", to="expected"),
     }
     shuffled = weighed.sample(fraction=1.0, shuffle=True, seed=seed)
     for query in asked.values():

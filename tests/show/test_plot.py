@@ -63,7 +63,7 @@ def test_slices_are_points_with_intervals_from_the_lowest_up():
 def test_a_window_of_a_set_is_named(long):
     weeks = LOG.mcc.by(each("key", total=True), trailing("day", "7d"), long=long)
     drawn = layer_with(plot.slices(weeks), "point")["rows"]
-    assert {"key = x, day = 2026-03-07", "total, day = 2026-03-07"} <= {
+    assert {"key = x and day = 2026-03-07", "all rows and day = 2026-03-07"} <= {
         row["slice"] for row in drawn
     }
     assert len({row["slice"] for row in drawn}) == len(drawn) == weeks["mcc"].count()
@@ -88,7 +88,7 @@ def test_a_key_of_any_name_is_a_key(name):
 def test_sets_of_keys_are_named_and_the_total_is_a_line(long):
     answer = LOG.mcc.by(each("key", "device", total=True), ci=0.9, long=long)
     total, *others = layers_of(plot.slices(answer))
-    assert [row["slice"] for row in total["rows"]] == ["total"]
+    assert [row["slice"] for row in total["rows"]] == ["all rows"]
     assert total["mark"]["type"] == "rule"
     assert total["rows"][0]["score"] == LOG.mcc.score()["mcc"].item()
     names = ["null", "x", "y"]
@@ -99,7 +99,7 @@ def test_sets_of_keys_are_named_and_the_total_is_a_line(long):
 def test_crossed_keys_and_no_keys():
     both = plot.slices(LOG.filter(pl.col("key") == "y").mcc.by("key", "device"))
     names = [row["slice"] for row in layer_with(both, "point")["rows"]]
-    assert names == [f"key = y, device = {device}" for device in ("null", "pc", "tv")]
+    assert names == [f"key = y and device = {device}" for device in ("null", "pc", "tv")]
     one = layer_with(plot.slices(LOG.mcc.score(metrics="kappa"), metric="kappa"), "point")
     assert [row["slice"] for row in one["rows"]] == ["all rows"]
     assert one["encoding"]["x"]["title"] == "kappa"

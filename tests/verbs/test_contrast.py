@@ -174,7 +174,11 @@ def test_no_difference_is_found_at_its_rate():
     ("keys", "options", "message"),
     [
         ([], {}, "name the keys to slice by"),
-        (["country"], {"to": "nothing"}, "to must be one of 'rest', 'total', 'best', 'each', or a"),
+        (
+            ["country"],
+            {"to": "nothing"},
+            "to must be one of 'rest', 'total', 'expected', 'best', 'each', or a",
+        ),
         (["country"], {"to": {"device": "x"}}, "not a slice of the keys 'country'"),
         (["country"], {"metric": pl.col("recall").median()}, "has no derivative"),
         (["country"], {"cluster": "w"}, "contrast does not support cluster"),
