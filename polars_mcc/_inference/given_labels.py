@@ -28,7 +28,8 @@ from polars_mcc._inference.tables import Pool, rates
 def given_labels(log: SlicedLog, pairs: pl.LazyFrame, pool: Pool, asked: Asked) -> pl.LazyFrame:
     """The `expected` score of each slice given its labels, and its `expected_se`.
 
-    `pool` has the pairs of all rows. The first metric of `asked` is scored.
+    `expected_step` is how far the prediction of one row moves the score, at most. `pool` has the
+    pairs of all rows. The first metric of `asked` is scored.
     """
     metric, n = asked.metrics[0], pl.col("n").cast(pl.Float64)
     on = [*pool.log.slice, "gold"]
@@ -51,7 +52,8 @@ def given_labels(log: SlicedLog, pairs: pl.LazyFrame, pool: Pool, asked: Asked) 
     found = estimate(in_floats, pairs, replace(asked, pool=None))
     scores = found.scores.select(*log.slice, expected=metric.name)
     if metric.no_interval:
-        return scores.with_columns(expected_se=pl.lit(None, pl.Float64))
+        none = pl.lit(None, pl.Float64)
+        return scores.with_columns(expected_se=none, expected_step=none)
     moved = found.influences[metric.name].select(
         *log.slice, "gold", "pred", phi=f"phi:{metric.name}", unit=f"unit:{metric.name}"
     )
@@ -59,11 +61,17 @@ def given_labels(log: SlicedLog, pairs: pl.LazyFrame, pool: Pool, asked: Asked) 
     left = pl.when(of_all > 1).then((of_all - rows) / (of_all - 1)).otherwise(0.0)
     mean = sum_in_any_order(rate * phi, unit).over([*log.slice, "gold"])
     square = rows * left * rate * (phi - mean).pow(2)
+    reach = (phi.max() - phi.min()).over([*log.slice, "gold"])
     moves = at_rates.join(moved, on=[*log.slice, "gold", "pred"], nulls_equal=True)
-    variances = log.per_slice(
-        moves.with_columns(square=square),
+    spreads = log.per_slice(
+        moves.with_columns(square=square, reach=reach),
         variance=sum_in_any_order(pl.col("square"), 4 * unit.pow(2)),
+        reach=pl.col("reach").max(),
     )
-    sizes = log.per_slice(of_gold, size=rows.sum())
-    spread = (pl.col("variance") / pl.col("size").pow(2)).sqrt()
-    return log.beside(scores, log.beside(variances, sizes).select(*log.slice, expected_se=spread))
+    size = pl.col("size")
+    spreads = log.beside(spreads, log.per_slice(of_gold, size=rows.sum())).select(
+        *log.slice,
+        expected_se=(pl.col("variance") / size.pow(2)).sqrt(),
+        expected_step=pl.col("reach") / size,
+    )
+    return log.beside(scores, spreads)

@@ -93,18 +93,22 @@ class Scale:
         errors = (2 * (rows_b * far(v_b) + rows_a * far(v_a))).clip(0).sqrt()
         return pl.when(v_b < v_a).then(errors).otherwise(0.0)
 
-    def apart(self, score: pl.Expr, expected: pl.Expr, se: pl.Expr, n: pl.Expr) -> pl.Expr:
-        """How many standard errors a score is from what is expected, on either side.
+    def apart(self, score: pl.Expr, n: pl.Expr) -> pl.Expr:
+        """How many standard errors a score is from the score given its labels, on either side.
 
-        The standard error is of the expected score, which is a proportion of m rows with it. The
-        score is moved by half a row towards the expected score.
+        The columns are those of `given_labels`. The expected score is a proportion, of m rows that
+        give it its standard error. The score is moved towards it by half of what one row can move
+        it: with few rows of a gold label, a score takes few values, and the largest are far apart.
         """
+        expected, se, step = (pl.col(f"expected{part}") for part in ("", "_se", "_step"))
+        expected = self.turned(expected.fill_nan(None))
         if self.low is None or self.high is None:
-            return ((expected - score) / se).abs()
+            return ((expected - score).abs() - step / 2).clip(0) / se
+        span = self.high - self.low
         v, known = self.place(score), self.place(expected)
-        rows = known * (1 - known) / (se / (self.high - self.low)).pow(2)
-        rows = rows.clip(upper_bound=MOST * n)
-        v = known + (v - known).sign() * ((v - known).abs() - 0.5 / rows).clip(0)
+        rows = (known * (1 - known) / (se / span).pow(2)).clip(upper_bound=MOST * n)
+        half = pl.max_horizontal(0.5 / rows, step / span / 2)
+        v = known + (v - known).sign() * ((v - known).abs() - half).clip(0)
         hit = pl.when(v > 0).then(v * (v / known).log()).otherwise(0.0)
         miss = pl.when(v < 1).then((1 - v) * ((1 - v) / (1 - known)).log()).otherwise(0.0)
         return (2 * rows * (hit + miss)).clip(0).sqrt()

@@ -105,7 +105,7 @@ class Sought:
         expected = given_labels(log, pairs, pool, self.asked)
         n, here = pl.col("n").cast(pl.Float64), scale.turned(pl.col(name).fill_nan(None))
         there, se = scale.turned(pl.col("expected").fill_nan(None)), pl.col("expected_se")
-        apart = pl.when(here < there).then(scale.apart(here, there, se, n)).otherwise(0.0)
+        apart = pl.when(here < there).then(scale.apart(here, n)).otherwise(0.0)
         evidence = pl.when(se > 0).then(apart.fill_nan(None))
         return log.beside(scores, expected).select(
             *log.slice, reference=there, spread=2 * se, evidence=evidence

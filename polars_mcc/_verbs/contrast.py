@@ -283,7 +283,8 @@ class _Sides:
         both = self.whole.beside(self.log.beside(self._b(slices), expected), of_all)
         score, known, se = (pl.col(name) for name in ("score_b", "expected", "expected_se"))
         is_known = pl.col("low_b").is_not_null() & (se > 0)
-        apart = Scale.of(self.metric).apart(score, known, se, pl.col("n").cast(pl.Float64))
+        scale = Scale.of(self.metric)
+        apart = scale.apart(scale.turned(score), pl.col("n").cast(pl.Float64))
         diff, reach = score - known, normal_critical(self.asked.ci) * se
         return both.with_columns(
             own_b=score,

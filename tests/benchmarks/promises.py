@@ -7,12 +7,14 @@ from a known table. Claims:
 
 - coverage: how often the 95 % interval of `by` contains the true score.
 - gate: how often `check(min=the true score, ci=0.95)` fails; 0.025 is right.
-- rest, total, within, drift: how often p < 0.05, 0.01 and 0.001 of `contrast` and `drift` where
-  nothing differs, over the level. The rest of a slice has 7/3 of its rows. "Other mix" compares
-  slices with equal scores and other class shares.
+- rest, total, expected, within, drift: how often p < 0.05, 0.01 and 0.001 of `contrast` and `drift`
+  where nothing differs, over the level. The rest of a slice has 7/3 of its rows. "Other mix"
+  compares slices with equal scores and other class shares; for "expected", with equal rates of
+  misses given the gold labels.
 - compare: the same for two models with equal rates; the second copies half of the first.
 - worst: the share of logs without a bad slice in which something is listed. A log has 3000 rows
-  and five keys of eight values that do not matter.
+  and five keys of eight values that do not matter. "Worst, expected" has one key more, on which
+  the class shares depend, and compares with the score given the labels.
 
 Weights: "none"; "mild" sample weights are exponential; "heavy" ones its squares; "clusters" have
 five rows each: half of them have up to twice the misses, and the others as many fewer.
@@ -80,7 +82,10 @@ class Limits:
 
 LIMITS: Mapping[str, tuple[Limits, ...]] = {
     "coverage": (Limits(30, coverage=0.92), Limits(8, coverage=0.85)),
-    **dict.fromkeys(("rest", "within", "drift", "compare", "total"), (Limits(0, ratio=1.5),)),
+    **dict.fromkeys(
+        ("rest", "within", "drift", "compare", "total", "expected", "expected, other mix"),
+        (Limits(0, ratio=1.5),),
+    ),
 }
 
 
@@ -242,7 +247,7 @@ def differences(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[
         ),
     }
     if cell.weights != "clusters":
-        for to in ("rest", "total"):
+        for to in ("rest", "total", *(["expected"] if cell.weights == "none" else [])):
             calls[to] = lambda metric, to=to: described.contrast(
                 "part", within="sample", to=to, metric=metric
             ).filter("part")
@@ -285,6 +290,25 @@ def other_mixes(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[
             p = log.contrast("part", within="sample", to=to, metric=name).filter("part")["p_value"]
             about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": samples}
             yield {"claim": f"{to}, other mix", **about, **rejected(p)}
+    yield from other_labels(cell, samples, rng)
+
+
+def other_labels(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[dict]:
+    """P-values given the labels: of slices with equal rates of misses and other class shares."""
+    mix, rest = MIXES[OTHER_MIX[cell.mix]], round(cell.rows * 7 / 3)
+    frames = []
+    for shares, rows, part in ((mix, cell.rows, True), (MIXES[cell.mix], rest, False)):
+        table = shares[:, None] * cell.given
+        draws = rng.multinomial(rows, table.ravel(), samples)
+        sample, pair = np.nonzero(draws)
+        columns = {"sample": sample, "gold": pair // len(mix), "pred": pair % len(mix)}
+        frames.append(pl.DataFrame({**columns, "n": draws[sample, pair]}).with_columns(part=part))
+    log = pl.concat(frames).mcc(weight="n", positive=len(mix) - 1)
+    for name in COMPARED:
+        asked = OWN.get(name, name)
+        found = log.contrast("part", within="sample", to="expected", metric=asked).filter("part")
+        about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": samples}
+        yield {"claim": "expected, other mix", **about, **rejected(found["p_value"])}
 
 
 SEARCHED = (
@@ -296,7 +320,10 @@ SEARCHED = (
 def searches(cell: Cell, logs: int, rng: np.random.Generator) -> Iterator[dict]:
     """The share of logs without a bad slice in which `worst` lists something."""
     keys = [f"key{place}" for place in range(5)]
-    listed = dict.fromkeys(SEARCHED, 0)
+    given = cell.weights == "none"  # Only then can the score given the labels be compared.
+    claims = [(name, "rest") for name in SEARCHED]
+    claims += [(name, "expected") for name in ("mcc", "f1_macro", "accuracy", "tpr") if given]
+    listed = dict.fromkeys(claims, 0)
     for _ in range(logs):
         log = drawn(cell, 1, cell.rows, rng)
         shape = log.height if cell.weights != "clusters" else log["user"].max() + 1
@@ -305,11 +332,19 @@ def searches(cell: Cell, logs: int, rng: np.random.Generator) -> Iterator[dict]:
         log = log.with_columns(
             **{key: pl.Series(values[:, place]).cast(pl.String) for place, key in enumerate(keys)}
         )
-        for name in SEARCHED:
-            listed[name] += log.mcc(**options(cell)).worst(*keys, metric=name).height > 0
-    for name, number in listed.items():
+        # On average, half of the rows of a slice have labels of this slice's own mix.
+        is_own = rng.random(log.height) < 0.5
+        mixed = np.where(is_own, log["gold"].to_numpy() % 8, rng.integers(0, 8, log.height))
+        log = log.with_columns(mixed=pl.Series(mixed).cast(pl.String))
+        for name, to in claims:
+            others = ["mixed"] if to == "expected" else []
+            found = log.mcc(**options(cell)).worst(*keys, *others, metric=name, to=to)
+            behind = pl.col("verdict").is_in(["listed", "the rest is better"])
+            listed[name, to] += not found.filter(behind).is_empty()
+    for (name, to), number in listed.items():
+        claim = "worst" if to == "rest" else "worst, expected"
         about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": logs}
-        yield {"claim": "worst", **about, "value": number / logs}
+        yield {"claim": claim, **about, "value": number / logs}
 
 
 def found_in(job: tuple[Callable[..., Iterator[dict]], Cell, int, int]) -> list[dict]:
@@ -349,7 +384,7 @@ def outside(found: pl.DataFrame) -> pl.DataFrame:
             else:
                 noise = Z * (0.01 * limit.ratio / n).sqrt() / 0.01
                 parts.append(here.filter(pl.col("p0.01") > limit.ratio + noise))
-    worst = found.filter(pl.col("claim") == "worst")
+    worst = found.filter(pl.col("claim").is_in(["worst", "worst, expected"]))
     parts.append(worst.filter(value > 0.05 + 2 * (0.05 * 0.95 / n).sqrt() + 1e-9))
     return pl.concat(parts).unique(maintain_order=True)
 
