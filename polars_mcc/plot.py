@@ -21,7 +21,16 @@ from polars_mcc._show.funnel import funnel
 from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of, with_texts
 from polars_mcc._show.undefined import counted, undefined
 
-__all__ = ["confusion", "curve", "differences", "explore", "funnel", "over_time", "slices"]
+__all__ = [
+    "confusion",
+    "curve",
+    "differences",
+    "explore",
+    "funnel",
+    "over_time",
+    "slices",
+    "waterfall",
+]
 
 _STEP = 16  # height of the line of one slice, in pixels
 _HEIGHT = 260  # height of a chart over time, in pixels
@@ -248,6 +257,70 @@ def confusion(result: pl.DataFrame) -> Chart:
         layers.append(base.mark_text(fontSize=10).encode(text=text, color=contrast))
     size = alt.Step(28 if len(order) <= _TEXTS else 12)
     return chart.finished(layers, labels=order, width=size, height=size)
+
+
+def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Chart:
+    """Draw what each key of a slice adds: from the score of all rows to the score of the slice.
+
+    Args:
+        result: A result of `worst`.
+        row: Which row of the result. Its slice has two or more keys.
+        metric: The metric of the search.
+
+    Returns:
+        A layered altair chart: a bar per key, as long as its Shapley value (see `worst`), and a
+        tick for the score of the part of this key alone.
+
+    Raises:
+        TypeError: The result is not a DataFrame.
+        ValueError: The result has no such row or column; or the slice has one key, or a part whose
+            score is undefined.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes")
+        >>> chart = polars_mcc.plot.waterfall(log.worst("ink", "day"))
+        >>> chart.save("waterfall.svg")  # doctest: +SKIP
+    """
+    chart.check(result, "worst()", "slice", "parts", metric)
+    if not -result.height <= row < result.height:
+        msg = f"row={row} is not a row of the result, which has {result.height}"
+        raise ValueError(msg)
+    name, parts, end = result.select("slice", "parts", metric).row(row)
+    adds = [part["adds"] for part in parts or ()]
+    if None in adds or not adds:
+        why = "a part of it has no score" if adds else "it has no parts, as it has one key"
+        msg = f"there is nothing to draw of the slice {name}: {why}"
+        raise ValueError(msg)
+    steps = [end - sum(adds[place:]) for place in range(len(adds) + 1)]
+    bars = [("all rows", 0.0, steps[0], None, f"{steps[0]:.3f}")]
+    bars += [
+        (part["slice"], steps[place], steps[place + 1], part[metric], f"{part['adds']:+.3f}")
+        for place, part in enumerate(parts)
+    ]
+    columns = ["slice", "start", "end", "alone", "text"]
+    rows = pl.DataFrame([*bars, (name, 0.0, end, None, f"{end:.3f}")], columns, orient="row")
+    is_part = pl.int_range(pl.len()).is_between(1, len(parts))
+    rows = rows.with_columns(chart.legible(pl.col("slice")), is_part=is_part)
+    title = chart.title_of(metric)
+    axis = alt.Axis(title=None, labelLimit=chart.LABEL_LIMIT, labelOverlap=False)
+    tooltip = [alt.Tooltip("slice"), alt.Tooltip("text", title=title)]
+    tooltip += [alt.Tooltip("alone", title=f"{title} of this part alone", format=".3f")]
+    base = alt.Chart(rows).encode(
+        y=alt.Y("slice", type="nominal", axis=axis).scale(domain=rows["slice"].to_list()),
+        tooltip=tooltip,
+    )
+    start = alt.X("start", type="quantitative", title=title)
+    colours = alt.condition("datum.is_part", alt.value(chart.COLOURS[1]), alt.value(COLOUR))
+    layers = [
+        base.mark_bar(height=10).encode(x=start, x2="end", color=colours),
+        base.mark_tick(color=GREY, thickness=2).encode(x=alt.X("alone", type="quantitative")),
+        base.mark_text(align="left", dx=6, color=GREY)
+        .encode(x=alt.X("right", type="quantitative"), text="text")
+        .transform_calculate(right="max(datum.start, datum.end)"),
+    ]
+    return chart.finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP + 6))
 
 
 def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:

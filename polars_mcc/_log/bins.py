@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import polars as pl
 
-from polars_mcc._log.columns import Columns, IntoColumn, as_code, one
+from polars_mcc._log.columns import Columns, IntoColumn, as_code, as_expr, one, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame
 from polars_mcc._log.keys import Key, Made, word
@@ -26,6 +26,8 @@ FORMATS: Mapping[str, str] = {
 }
 """The units of the calendar, and how the start of one is written. A week begins on Monday."""
 
+FEW = 3
+"""Numbers of at most `FEW` times as many values as bins are not cut, unless a user asks for it."""
 _SAMPLED = 100_000  # rows of the sample for quantiles, about
 
 
@@ -125,12 +127,8 @@ class Bins(Key):
         column = self._checked(log.meaning.schema)
         if not isinstance(self.cuts, int) or not isinstance(log.meaning.source, Frame):
             return self
-        weight = log.meaning.weight
-        weights = pl.lit(1) if weight is None else weight.expr
-        rows = log.meaning.source.lazy().select(value=column.expr, weight=weights)
-        n = rows.select(pl.len()).collect().item()
-        ends = ends_of(sampled(rows, n), "value", column.dtype, self.cuts)
-        return replace(self, cuts=(*ends,))
+        [cuts] = cuts_of(_rows_of(log, [column.expr]), [column.dtype], self.cuts)
+        return replace(self, cuts=cuts.ends)
 
     def planned(self, log: Described[Any]) -> pl.Expr | None:
         """Text, if the names of the bins depend on the quantiles of the log."""
@@ -205,26 +203,56 @@ def _in_calendar(column: pl.Expr, unit: str) -> pl.Expr:
     return column.dt.truncate(unit).dt.to_string(FORMATS[unit])
 
 
-def sampled(rows: pl.LazyFrame, n: int) -> pl.DataFrame:
-    """About `_SAMPLED` of `n` rows: a sample by hash, as every k-th row may be periodic."""
-    every = math.ceil(n / _SAMPLED)
+def cut_if_many(
+    log: Described[Any], columns: Mapping[str, IntoColumn], number: int
+) -> dict[str, Bins]:
+    """Bins of the columns of numbers with many values, as the search cuts them."""
+    schema = resolved(log.meaning.schema, [*columns.values()], "key")
+    numeric = [name for name, dtype in schema.items() if dtype.is_numeric()]
+    if not numeric or not isinstance(log.meaning.source, Frame):
+        return {}
+    rows = _rows_of(log, [as_expr(columns[name]) for name in numeric])
+    found = cuts_of(rows, [schema[name] for name in numeric], number, few=FEW * number)
+    cuts = zip(numeric, found, strict=True)
+    return {name: Bins(columns[name], of_key.ends) for name, of_key in cuts if of_key.ends}
+
+
+def _rows_of(log: Described[Any], columns: Sequence[pl.Expr]) -> pl.LazyFrame:
+    """Columns of a Polars log, with the weight of each row as the last column."""
+    weight = log.meaning.weight
+    named = {str(place): column for place, column in enumerate(columns)}
+    weights = pl.lit(1) if weight is None else weight.expr
+    assert isinstance(log.meaning.source, Frame)  # noqa: S101 - for the type checker
+    return log.meaning.source.lazy().select(**named, weight=weights)
+
+
+def cuts_of(
+    rows: pl.LazyFrame, dtypes: Sequence[pl.DataType], number: int, few: int = 0
+) -> list[Cuts]:
+    """Where to cut columns of numbers: round numbers near their quantiles by weight.
+
+    The last column of the rows is the weight. There are no cuts if a column has `few` values.
+    """
+    *names, weight = rows.collect_schema().names()
+    sample = _sampled(rows)
+    found = []
+    for name, dtype in zip(names, dtypes, strict=True):
+        column = pl.col(name) if dtype.is_integer() else pl.col(name).cast(pl.Float64)
+        is_number = column.is_not_null() if dtype.is_integer() else column.is_finite()
+        values = sample.filter(is_number & (pl.col(weight) > 0)).select(
+            value=column, weight=pl.col(weight).cast(pl.Float64)
+        )
+        is_few = values["value"].n_unique() <= few
+        ends = [] if is_few else _rounded(_quantiles(values.sort("value"), number))
+        found.append(Cuts((*ends,), dtype))
+    return found
+
+
+def _sampled(rows: pl.LazyFrame) -> pl.DataFrame:
+    """About `_SAMPLED` rows: a sample by hash, as every k-th row may be periodic."""
+    every = math.ceil(rows.select(pl.len()).collect().item() / _SAMPLED)
     is_sampled = pl.int_range(pl.len(), dtype=pl.UInt64).hash(1) % every == 0
     return (rows.filter(is_sampled) if every > 1 else rows).collect()
-
-
-def ends_of(
-    rows: pl.DataFrame, name: str, dtype: pl.DataType, number: int, few: int = 0
-) -> list[Number]:
-    """Where to cut a column: round numbers near its quantiles by `weight`; none if it has `few`."""
-    is_integer = dtype.is_integer()
-    column = pl.col(name) if is_integer else pl.col(name).cast(pl.Float64)
-    is_number = column.is_not_null() if is_integer else column.is_finite()
-    values = rows.filter(is_number & (pl.col("weight") > 0)).select(
-        value=column, weight=pl.col("weight").cast(pl.Float64)
-    )
-    if values["value"].n_unique() <= few:
-        return []
-    return _rounded(_quantiles(values.sort("value"), number))
 
 
 def _quantiles(values: pl.DataFrame, number: int) -> list[Number]:

@@ -25,11 +25,11 @@ from polars_mcc._counts.coded import scan_worth_reading
 from polars_mcc._counts.counted import weight_total
 from polars_mcc._counts.parquet import TEXTS, Codes, Unsuited
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
-from polars_mcc._log.bins import FORMATS, Cuts, ends_of, sampled
+from polars_mcc._log.bins import FEW, FORMATS, Cuts, cuts_of
 from polars_mcc._log.text import as_text
 from polars_mcc._log.words import clause
 
-_FEW = 3  # numbers of at most _FEW · bins different values are not cut
+_SPARSE = 3  # integers are codes if their range has at most so many times as many numbers
 _KEPT = 2**29  # most bytes of codes that are kept in memory between passes
 _INTEGERS = {
     pl.Boolean,
@@ -134,7 +134,12 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
         labels = [log.frame.select(label=pl.col(side).cast(log.label_dtype)) for side in sides]
         known = pl.concat([side.unique() for side in labels]).unique().drop_nulls().sort("label")
         found_labels = known.collect().to_series()
-    cuts = _cuts(log, numbers, rows, bins or 0)
+    cuts = {}
+    if numbers and rows and bins is not None:
+        dtypes = [log.key_dtypes[key] for key in numbers]
+        of_numbers = log.frame.select(*(KEY + key for key in numbers), "weight")
+        found_cuts = cuts_of(of_numbers, dtypes, bins, few=FEW * bins)
+        cuts = {key: one for key, one in zip(numbers, found_cuts, strict=True) if one.ends}
     units = {key: _unit(whole[f"span:{key}"].item()) for key in times}
     columns |= {key: columns[key].dt.truncate(unit) for key, unit in units.items()}
     found = {
@@ -300,7 +305,7 @@ def _of_integers(values: pl.Series) -> _Coder:
     known = numbers.drop_nulls().to_list()
     least, most = min(known), max(known)
     size = most - least + 1
-    if size > _FEW * len(values):
+    if size > _SPARSE * len(values):
         return _coder(values.cast(pl.String))
 
     def of_integer(column: pl.Expr) -> pl.Expr:
@@ -374,16 +379,3 @@ def _unit(span: dt.timedelta | None) -> str:
     """The calendar unit for times that span this long."""
     days = 0 if span is None else span.days
     return "1d" if days < 14 else "1w" if days < 26 * 7 else "1mo"
-
-
-def _cuts(log: SlicedLog, names: Sequence[str], rows: int, bins: int) -> dict[str, Cuts]:
-    """Where to cut keys of many different numbers."""
-    if not names or not rows:
-        return {}
-    sample = sampled(log.frame.select(*(KEY + name for name in names), "weight"), rows)
-    dtypes = {name: log.key_dtypes[name] for name in names}
-    ends = {
-        name: ends_of(sample, KEY + name, dtype, bins, few=_FEW * bins)
-        for name, dtype in dtypes.items()
-    }
-    return {name: Cuts((*of_key,), dtypes[name]) for name, of_key in ends.items() if of_key}

@@ -17,6 +17,7 @@ from polars_mcc._search.codes import Coded, coded, is_ordered
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.described import CONFUSION, described
 from polars_mcc._search.listed import Bar, Listed, listed
+from polars_mcc._search.parts import dtype_of, parts
 from polars_mcc._search.slices import Looked, Sought, looked_at
 from polars_mcc._search.words import confused
 
@@ -58,7 +59,7 @@ class Search:
         name = self.metric.name
         return [
             *("n", name, f"{name}_rest", f"{name}_expected", "diff", "diff_low", "diff_high"),
-            *("p_value", "p_adjusted", "loss", "confusion", *CONFUSION),
+            *("p_value", "p_adjusted", "loss", "confusion", *CONFUSION, "parts"),
             *("verdict", "n_tested", "n_untested", "n_null"),
         ]
 
@@ -75,6 +76,7 @@ class Search:
         known |= {
             "confusion": pl.String(),
             "verdict": VERDICTS,
+            "parts": dtype_of(self.metric.name, log.numbers.count),
             "n": log.numbers.count,
             "n_null": log.numbers.count,
         }
@@ -138,6 +140,7 @@ class Search:
         order = -loss if self.rank == "loss" else scale.turned(pl.col(end))
         is_most = pl.col("n") > self.max_share * looked.n
         return rows.with_columns(
+            parts(sought, looked, rows),
             rest=scale.turned(pl.col("score_a")),
             order=order,
             verdict=pl.when(is_most).then(MOST_ROWS).otherwise(LISTED),

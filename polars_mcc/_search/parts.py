@@ -1,0 +1,101 @@
+"""A listed slice of several keys → the slice of each key alone, and what each key adds.
+
+What a key adds is its Shapley value: the mean, over all orders of the keys, of how far the score
+moves when this key is added to the keys before it. It starts at the score of all rows, and what the
+keys add sums up to the score of the slice. This is the divergence of an item in E. Pastor, L. de
+Alfaro and E. Baralis, Looking for Trouble: Analyzing Classifier Behavior via Pattern Divergence,
+SIGMOD 2021.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import polars as pl
+
+from polars_mcc._search.slices import Looked, Sought
+
+Places: TypeAlias = tuple[int | None, ...]
+"""For each key, the place of the value of a slice; None if its set lacks the key."""
+
+
+class _Known(NamedTuple):
+    """The rows and the score of a slice."""
+
+    n: float
+    score: float | None
+
+
+def dtype_of(metric: str, count: pl.DataType) -> pl.List:
+    """A row per key of a slice: the slice of this key alone, and what the key adds."""
+    numbers = {"n": count, metric: pl.Float64(), "adds": pl.Float64()}
+    return pl.List(pl.Struct({"key": pl.String(), "slice": pl.String(), **numbers}))
+
+
+def parts(sought: Sought, looked: Looked, chosen: pl.DataFrame) -> pl.Series:
+    """The parts of each chosen slice of two or more keys; null for a slice of one key."""
+    keys = [*sought.coded.keys.values()]
+    columns = [key.column for key in keys]
+    slices: list[Places] = chosen.select(columns).rows()
+    wanted = {subset for one in slices for subset in _subsets(one)}
+    schema = dict.fromkeys(columns, pl.UInt32())
+    found = pl.DataFrame([*wanted], schema, orient="row").join(
+        looked.slices, on=columns, nulls_equal=True
+    )
+    rows = zip(found.select(columns).rows(), found.select("n", "score").rows(), strict=True)
+    known = {places: _Known(*numbers) for places, numbers in rows}
+    known[(None,) * len(keys)] = _Known(looked.n, looked.overall)
+    turn, metric = sought.scale.turn, sought.metric.name
+
+    def of_slice(slice_: Places) -> list[dict[str, Any]] | None:
+        used = {at: place for at, place in enumerate(slice_) if place is not None}
+        if len(used) < 2:
+            return None
+        listed = []
+        for at, place in used.items():
+            alone = known[_only(slice_, [at])]
+            adds = _shapley(known, slice_, at, [other for other in used if other != at])
+            listed.append(
+                {
+                    "key": keys[at].name,
+                    "slice": keys[at].values["said"][place],
+                    "n": alone.n,
+                    metric: None if alone.score is None else turn * alone.score,
+                    "adds": None if adds is None else turn * adds,
+                }
+            )
+        return listed
+
+    dtype = dtype_of(metric, sought.coded.log.numbers.count)
+    return pl.Series("parts", [of_slice(one) for one in slices], dtype=dtype)
+
+
+def _only(slice_: Places, kept: Sequence[int]) -> Places:
+    return tuple(place if at in kept else None for at, place in enumerate(slice_))
+
+
+def _subsets(slice_: Places) -> Iterator[Places]:
+    used = [at for at, place in enumerate(slice_) if place is not None]
+    for size in range(1, len(used) + 1):
+        for kept in itertools.combinations(used, size):
+            yield _only(slice_, kept)
+
+
+def _shapley(
+    known: dict[Places, _Known], slice_: Places, at: int, others: Sequence[int]
+) -> float | None:
+    """What a key adds to the other keys of a slice; None if a score on the way is undefined."""
+    orders = math.factorial(len(others) + 1)
+    total = 0.0
+    for size in range(len(others) + 1):
+        share = math.factorial(size) * math.factorial(len(others) - size) / orders
+        for kept in itertools.combinations(others, size):
+            before = known[_only(slice_, kept)].score
+            after = known[_only(slice_, [*kept, at])].score
+            if before is None or after is None:
+                return None
+            total += share * (after - before)
+    return total
