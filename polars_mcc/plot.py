@@ -35,6 +35,7 @@ __all__ = [
 _STEP = 16  # height of the line of one slice, in pixels
 _HEIGHT = 260  # height of a chart over time, in pixels
 _WIDTH = 400  # width of that line, in pixels
+_AREAS = [12, 110]  # of the points of a slice without rows, and of the largest slice, in pixels
 _TEXTS = 30  # a matrix of more labels shows no numbers in its cells
 
 
@@ -43,8 +44,9 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
 
     Args:
         result: A result of `by`. With `ci`, the chart has intervals. With `total`, the total is a
-            line to compare with. Several models have a colour each. A slice whose score is 0/0,
-            as with one gold class, is marked "0/0". Without `ci`, an MCC of 0 is marked too.
+            line to compare with. The area of a point grows with the rows of the slice. Several
+            models have a colour each. A slice whose score is 0/0, as with one gold class, is marked
+            "0/0". Without `ci`, an MCC of 0 is marked too.
         metric: The column to draw.
         sort: Draw the lowest score first. False: keep the order of the result.
 
@@ -344,7 +346,12 @@ def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
         encoding |= {"color": chart.colour("model", rows), "yOffset": offset}
     base = alt.Chart(rows).encode(**encoding)
     x = alt.X("score", title=title, type="quantitative").scale(zero=False)
-    points = [base.mark_point(filled=True, size=50, opacity=1).encode(x=x)]
+    dots = base.mark_point(filled=True, size=50, opacity=1).encode(x=x)
+    if "n" in rows.columns:
+        most: Any = rows["n"].max() or 1
+        size = alt.Size("n", type="quantitative", legend=None)
+        dots = dots.encode(size=size.scale(domain=[0, most], range=_AREAS))
+    points = [dots]
     if rows.get_column("is_undefined", default=pl.Series([False])).any():
         text = base.transform_filter("datum.is_undefined").mark_text(align="left", dx=3, color=GREY)
         points.append(text.encode(x=alt.value(0), text=alt.value("0/0"), color=alt.value(GREY)))

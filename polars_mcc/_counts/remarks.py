@@ -19,7 +19,7 @@ _SHOWN = 10  # labels that a sentence shows, at most
 
 
 class PredictionLogWarning(UserWarning):
-    """Every score of a log is 0 or 0/0, whatever the model does."""
+    """Every score of a log is 0 or 0/0, or a key makes no useful slices."""
 
     __module__ = "polars_mcc"  # where users find it
 

@@ -234,7 +234,7 @@ def cuts_of(
     The last column of the rows is the weight. There are no cuts if a column has `few` values.
     """
     *names, weight = rows.collect_schema().names()
-    sample = _sampled(rows)
+    sample = sampled(rows)
     found = []
     for name, dtype in zip(names, dtypes, strict=True):
         column = pl.col(name) if dtype.is_integer() else pl.col(name).cast(pl.Float64)
@@ -248,7 +248,7 @@ def cuts_of(
     return found
 
 
-def _sampled(rows: pl.LazyFrame) -> pl.DataFrame:
+def sampled(rows: pl.LazyFrame) -> pl.DataFrame:
     """About `_SAMPLED` rows: a sample by hash, as every k-th row may be periodic."""
     every = math.ceil(rows.select(pl.len()).collect().item() / _SAMPLED)
     is_sampled = pl.int_range(pl.len(), dtype=pl.UInt64).hash(1) % every == 0

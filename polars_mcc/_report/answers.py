@@ -261,8 +261,10 @@ def _worst(asking: _Asking, parts: Sequence[Part], *, has_models: bool) -> Worst
     options: dict[str, Any] = {"depth": asked.depth, "min_n": asked.min_n}
     options |= {"ci": asked.ci, **asked.of_metric}
     keys = [AskedKey(as_key, name) for name, as_key in crossed.items()]
+    options["long"] = True
     found, _ = asking.ask("worst slices", worst, keys, [*crossed], verdicts=True, **options)
-    listed, looked = summed_up(found, asked.metric.name, has_models=has_models)
+    looked = summed_up(found, asked.metric.name, has_models=has_models)
+    listed = found.filter(pl.col("verdict") == "listed").drop("verdict")
     query = called(asking.once.log, worst, *crossed.values(), top=TOP, **options)
     return Worst(listed, looked, query)
 

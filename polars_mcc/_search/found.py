@@ -19,7 +19,7 @@ from polars_mcc._search.described import CONFUSION, described
 from polars_mcc._search.listed import Bar, Listed, listed
 from polars_mcc._search.parts import dtype_of, parts
 from polars_mcc._search.slices import Looked, Sought, looked_at
-from polars_mcc._search.words import confused
+from polars_mcc._search.words import confused, shortened
 
 VERDICTS = pl.Enum(
     [
@@ -91,6 +91,7 @@ class Search:
         found = [self._of_model(every, model, schema) for model in log.models]
         by = [f"{_BY}verdict", f"{_BY}order"]
         ranked = pl.concat(found).sort(by, maintain_order=True, nulls_last=True).drop(by)
+        ranked = ranked if self.verdicts else shortened(ranked, has_models=log.has_models)
         return ranked if self.top is None else ranked.head(self.top)
 
     def _of_model(self, every: Coded, model: str, schema: _Schema) -> pl.DataFrame:
@@ -107,9 +108,8 @@ class Search:
         others = self._others(sought, looked.slices, chosen, bar)
         rows = pl.concat([rows, others], how="diagonal_relaxed")
         rows = rows.sort("verdict", "order", nulls_last=True, maintain_order=True)
-        if not self.verdicts:
-            is_listed = pl.col("verdict") == LISTED
-            rows = rows.filter(is_listed | (pl.int_range(pl.len()) < 1))
+        if chosen.slices.is_empty():  # The answer shows the nearest slice.
+            rows = rows.update(described(sought, rows.head(1), self.ci), on=SLICE)
         rows = rows.with_columns(
             n_tested=pl.lit(n_tested, pl.Int64),
             n_untested=pl.lit(looked.n_small + looked.slices.height - n_tested, pl.Int64),

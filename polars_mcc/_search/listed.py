@@ -29,7 +29,7 @@ from polars_mcc._log.choices import Correction
 from polars_mcc._search.codes import Key
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.evidence import evidence_of
-from polars_mcc._search.overlaps import Overlaps, Parts
+from polars_mcc._search.overlaps import Overlaps, Question
 from polars_mcc._search.slices import Sought
 
 _AT_ONCE = 60  # slices whose overlaps are counted at once
@@ -177,69 +177,71 @@ class _Pool:
     slices: pl.DataFrame
     overlaps: Overlaps
     bar: Bar
-    known: dict[tuple[int, Parts], float] = field(default_factory=dict)
+    known: dict[Question, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, sought: Sought, slices: pl.DataFrame, bar: Bar) -> _Pool:
         """Count the slices, and sort them by exact evidence."""
         found = Overlaps.of(sought, slices)
-        alone = found.evidence({place: Parts() for place in range(slices.height)})
+        alone = found.evidence([Question(place) for place in range(slices.height)])
         order = sorted(range(slices.height), key=lambda place: (-alone[place], place))
         exact = pl.Series("evidence", [alone[place] for place in order], dtype=pl.Float64)
-        known = {(place, Parts()): alone[at] for place, at in enumerate(order)}
+        known = {Question(place): alone[at] for place, at in enumerate(order)}
         return cls(slices[order].with_columns(exact), found.in_order(order), bar, known)
 
     def listed(self) -> pl.DataFrame:
         """The listed slices, at the largest bar that holds for the list."""
         number = self.slices.height
-        p = self._at(self.bar.at(number))
+        p = self._at(self.bar.at(number), range(number))
         while len(p) < number:
             number = len(p)
-            p = self._at(self.bar.at(number)) if number else {}
+            p = self._at(self.bar.at(number), [*p]) if number else {}
         rows = self.slices[[*p]]
         return rows.with_columns(p_value=pl.Series([*p.values()], dtype=pl.Float64))
 
-    def _at(self, bar: float) -> dict[int, float]:
+    def _at(self, bar: float, guess: Sequence[int]) -> dict[int, float]:
         """The slices listed at a bar, each with the larger p-value of its first two tests."""
         taken_off: frozenset[int] = frozenset()
         while True:
-            p = self._forward(bar, taken_off)
+            p = self._forward(bar, taken_off, guess)
             whole = self._explained_by_its_parts([*p], bar)
             if whole is None:
                 return p
             taken_off |= {whole}
+            guess = [*p]
 
-    def _forward(self, bar: float, taken_off: frozenset[int]) -> dict[int, float]:
-        """The slices behind without the slices listed before. Repeat until the list is stable."""
+    def _forward(
+        self, bar: float, taken_off: frozenset[int], guess: Sequence[int]
+    ) -> dict[int, float]:
+        """The slices that pass the first two tests, each after the slices listed before it.
+
+        A slice depends only on the slices before it. So each round is right for one slice more than
+        the round before, whatever the guess, and the list is found when it no longer changes.
+        """
         every = [place for place in range(self.slices.height) if place not in taken_off]
-        alone = self._p({place: Parts() for place in every})
-        listed = [place for place in every if alone[place] <= bar]
-        wholes = {
-            place: [whole for whole in self._wholes[place] if alone.get(whole, 1.0) <= bar]
-            for place in listed
-        }
+        alone = self._p([Question(place) for place in every])
+        behind = {place for place in every if alone[Question(place)] <= bar}
+        listed = [place for place in guess if place in behind]
         while True:
-            left = self._p({place: self._parts(place, listed) for place in every})
-            p = {place: max(alone[place], left[place]) for place in every}
-            explained = self._explained_by(wholes, listed, bar)
-            now = [place for place in every if p[place] <= bar and place not in explained]
+            left = {place: self._left(place, listed) for place in every}
+            by_cause = {
+                place: [
+                    replace(left[place], within=left[place].within | {whole})
+                    for whole in self._wholes[place]
+                    if whole in behind
+                ]
+                for place in behind
+            }
+            found = self._p([*left.values(), *itertools.chain(*by_cause.values())])
+            p = {place: max(alone[Question(place)], found[left[place]]) for place in every}
+            now = [
+                place
+                for place in every
+                if p[place] <= bar and all(found[one] <= bar for one in by_cause[place])
+            ]
             if now == listed:
                 return {place: p[place] for place in now}
             listed = now
-
-    def _explained_by(
-        self, wholes: Mapping[int, Sequence[int]], listed: Sequence[int], bar: float
-    ) -> set[int]:
-        """The slices that are not behind the rest of each of their wholes."""
-        explained: set[int] = set()
-        for number in range(max(map(len, wholes.values()), default=0)):
-            asked = {}
-            for place, of_place in wholes.items():
-                if len(of_place) > number:
-                    rows = self._parts(place, listed)
-                    asked[place] = replace(rows, within=rows.within | {of_place[number]})
-            explained |= {place for place, p in self._p(asked).items() if p > bar}
-        return explained
 
     @cached_property
     def _wholes(self) -> list[list[int]]:
@@ -258,33 +260,29 @@ class _Pool:
             found.append([places[one] for one in coarser if one in places])
         return found
 
-    def _parts(
+    def _left(
         self, place: int, listed: Sequence[int], parts: frozenset[int] = frozenset()
-    ) -> Parts:
-        """Which rows to compare for a slice, given the slices listed before it."""
+    ) -> Question:
+        """Whether a slice is behind, without the slices listed before it."""
         before = frozenset(other for other in listed if other < place)
         within = frozenset(other for other in before if self.overlaps.has(other, place))
-        return Parts(without=(before - within) | parts, within=within)
+        return Question(place, without=(before - within) | parts, within=within)
 
     def _explained_by_its_parts(self, listed: Sequence[int], bar: float) -> int | None:
         """The listed slice that is least behind without its listed parts, if it fails the bar."""
-        asked = {}
+        asked = []
         for place in listed:
             parts = frozenset(
                 other for other in listed if other > place and self.overlaps.has(place, other)
             )
             if parts:
-                asked[place] = self._parts(place, listed, parts)
+                asked.append(self._left(place, listed, parts))
         p = self._p(asked)
-        weakest = max(p, key=lambda place: p[place], default=None)
-        return weakest if weakest is not None and p[weakest] > bar else None
+        weakest = max(p, key=lambda question: p[question], default=None)
+        return weakest.slice if weakest is not None and p[weakest] > bar else None
 
-    def _p(self, asked: Mapping[int, Parts]) -> dict[int, float]:
+    def _p(self, asked: Sequence[Question]) -> dict[Question, float]:
         """The p-value of each comparison; 1 if the slice is not behind."""
-        new = {place: parts for place, parts in asked.items() if (place, parts) not in self.known}
-        for place, evidence in self.overlaps.evidence(new).items():
-            self.known[place, new[place]] = evidence
-        return {
-            place: math.erfc(self.known[place, parts] / math.sqrt(2))
-            for place, parts in asked.items()
-        }
+        new = [one for one in dict.fromkeys(asked) if one not in self.known]
+        self.known.update(zip(new, self.overlaps.evidence(new), strict=True))
+        return {one: math.erfc(self.known[one] / math.sqrt(2)) for one in asked}

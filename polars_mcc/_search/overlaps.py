@@ -36,9 +36,10 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Which rows to compare: of these rows, the rows in a slice with the rows outside it."""
+class Question:
+    """Is a slice behind? Of some rows, compare the rows in the slice with the rows outside it."""
 
+    slice: int
     without: frozenset[int] = frozenset()
     """Slices whose rows are removed from both sides."""
     within: frozenset[int] = frozenset()
@@ -106,17 +107,18 @@ class Overlaps:
         """Whether slice `one` contains all rows of slice `other`."""
         return not np.any(self.is_in[other] & ~self.is_in[one])
 
-    def _sides(self, slice_: int, parts: Parts) -> dict[str, Mask]:
+    def _sides(self, asked: Question) -> dict[str, Mask]:
         """The kinds of rows on each side of a comparison."""
-        here = self.is_in[slice_]
-        rows = ~self.is_in[[*parts.without]].any(axis=0) & self.is_in[[*parts.within]].all(axis=0)
+        here = self.is_in[asked.slice]
+        is_out = self.is_in[[*asked.without]].any(axis=0)
+        rows = ~is_out & self.is_in[[*asked.within]].all(axis=0)
         return {IN: here & rows, OUT: ~here & rows}
 
-    def evidence(self, asked: Mapping[int, Parts]) -> dict[int, float]:
+    def evidence(self, asked: Sequence[Question]) -> list[float]:
         """How many standard errors each slice is behind; 0 if not behind, or without rows."""
         if not asked:
-            return {}
-        sides = {slice_: self._sides(slice_, parts) for slice_, parts in asked.items()}
+            return []
+        sides = [self._sides(one) for one in asked]
         log = replace(self.sought.whole, apart=(SLICE, SIDE))
         pairs = self._pairs(sides).lazy()
         pool = Pool.of(replace(log, apart=(SLICE,)), pairs)
@@ -124,7 +126,8 @@ class Overlaps:
             here = replace(log, apart=(SLICE,))
             slices = pairs.filter(pl.col(SIDE) == IN).drop(SIDE)
             below = self.sought.below_expected(here, slices, pool).select(SLICE, "evidence")
-            return dict.fromkeys(asked, 0.0) | dict(below.fill_null(0.0).collect().rows())
+            known = dict(below.fill_null(0.0).collect().rows())
+            return [known.get(place, 0.0) for place in range(len(asked))]
         found = estimate(log, pairs, replace(self.sought.asked, pool=pool))
         has_clusters = self.sought.coded.log.has_clusters
         influences = [found.influences[self.sought.metric.name]] if has_clusters else []
@@ -135,22 +138,21 @@ class Overlaps:
         evidence = self.sought.scale.evidence(
             pl.col("place"), pl.col("rows_up"), pl.col("place_out"), pl.col("rows_down_out")
         )
-        numbers = both.select(SLICE, evidence.fill_nan(None).fill_null(0.0).clip(0)).rows()
-        evidence_of = dict.fromkeys(asked, 0.0) | dict(numbers)
+        known = dict(both.select(SLICE, evidence.fill_nan(None).fill_null(0.0).clip(0)).rows())
         if not has_clusters:
-            return evidence_of
+            return [known.get(place, 0.0) for place in range(len(asked))]
         clustered = self._clustered(sides, *moved)
-        return {
-            slice_: clustered[slice_].normal(value) if slice_ in clustered else 0.0
-            for slice_, value in evidence_of.items()
-        }
+        return [
+            clustered[place].normal(known[place]) if place in clustered and place in known else 0.0
+            for place in range(len(asked))
+        ]
 
-    def _pairs(self, sides: Mapping[int, Mapping[str, Mask]]) -> pl.DataFrame:
-        """The pairs of each side of each slice."""
+    def _pairs(self, sides: Sequence[Mapping[str, Mask]]) -> pl.DataFrame:
+        """The pairs of both sides of each comparison."""
         counts = [name for name in count_columns(self.sought.whole) if name != "n_null"]
         kind, pair = self.cells["kind"].to_numpy(), self.cells["pair"].to_numpy()
         weights = [self.cells[name].cast(pl.Float64).to_numpy() for name in counts]
-        where = [(slice_, side, mask) for slice_, of in sides.items() for side, mask in of.items()]
+        where = [(place, side, mask) for place, of in enumerate(sides) for side, mask in of.items()]
         sums = np.zeros((len(counts), len(where), len(self.pairs)))
         for place, (_, _, mask) in enumerate(where):
             cells = mask[kind]
@@ -173,16 +175,16 @@ class Overlaps:
         )
 
     def _clustered(
-        self, sides: Mapping[int, Mapping[str, Mask]], moved: pl.DataFrame
+        self, sides: Sequence[Mapping[str, Mask]], moved: pl.DataFrame
     ) -> dict[int, _Clustered]:
-        """The effect of clusters, for slices with two or more clusters on each side."""
+        """The effect of clusters, for comparisons with two or more clusters on each side."""
         phi = f"phi:{self.sought.metric.name}"
         of_pair = moved.join(self.pairs, on=["gold", "pred"], nulls_equal=True)
         kind, pair, cluster = (self.cells[name].to_numpy() for name in ("kind", "pair", "cluster"))
         n = self.cells["n"].cast(pl.Float64).to_numpy()
         rows = n if self.sought.whole.is_frequency else self.cells["squares"].to_numpy()
         found = {}
-        for slice_, masks in sides.items():
+        for slice_, masks in enumerate(sides):
             of_clusters, of_rows, fewest = np.zeros(int(cluster.max()) + 1), 0.0, len(cluster)
             for side, mask in masks.items():
                 known = of_pair.filter((pl.col(SLICE) == slice_) & (pl.col(SIDE) == side))

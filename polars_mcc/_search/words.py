@@ -7,12 +7,19 @@ import polars as pl
 from polars_mcc._counts.sliced import SAID
 
 
-def summed_up(answer: pl.DataFrame, metric: str, *, has_models: bool) -> tuple[pl.DataFrame, str]:
-    """Take the listed slices from a result with all verdicts, and sum up the search in words."""
-    listed = answer.filter(pl.col("verdict") == "listed").drop("verdict")
+def shortened(answer: pl.DataFrame, *, has_models: bool) -> pl.DataFrame:
+    """The listed slices of each model of a result with all verdicts; without any, the nearest."""
+    place = pl.int_range(pl.len())
+    place = place.over("model") if has_models else place
+    return answer.filter((pl.col("verdict") == "listed") | (place == 0))
+
+
+def summed_up(answer: pl.DataFrame, metric: str, *, has_models: bool) -> str:
+    """Sum up a search in words, from a result with all verdicts."""
+    listed = answer.filter(pl.col("verdict") == "listed")
     models = answer.unique("model") if has_models else answer.head(1)
     if models.is_empty():
-        return listed, "No slice was tested: none has enough rows and two labels."
+        return "No slice was tested: none has enough rows and two labels."
     tested = models["n_tested"].to_list()
     number = f"{tested[0]:,} slices of each of {len(tested)} models"
     if len(tested) == 1:
@@ -46,7 +53,7 @@ def summed_up(answer: pl.DataFrame, metric: str, *, has_models: bool) -> tuple[p
         sure = "" if p is None else f", p_adjusted {p:.2g}"
         model = f" ({row['model']})" if has_models else ""
         sentences.append(f"Nearest: {row[SAID]}{model} (n {count(row['n'])}, {scores}{sure}).")
-    return listed, " ".join(sentences)
+    return " ".join(sentences)
 
 
 def confused(gold: object, pred: object, share: float | None, rest: float | None) -> str | None:

@@ -5,25 +5,25 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, get_args
 
 import polars as pl
-import polars.selectors as cs
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.remarks import PredictionLogWarning, Sides, key_is_gold, labels_of, remarks
 from polars_mcc._log import defaults
-from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import known_labels
 from polars_mcc._scores.registry import NoPositiveError, needs_two_classes
 from polars_mcc._shell import inputs
 from polars_mcc._shell.kinds import STORE
 from polars_mcc._shell.options import NONE, Option, options_of
+from polars_mcc._shell.spoken import in_shell
 from polars_mcc._shell.sql import Typed, check_row_by_row, columns_in, where
+from polars_mcc._shell.terminal import say
 from polars_mcc._show.progress import Bar, collect
 from polars_mcc._store.kept import opened
 from polars_mcc._store.places import Options
@@ -175,32 +175,6 @@ class Asked:
             yield from key_is_gold(self.log, self.keys) if needs_two else ()
             yield from remarks(Sides.of(self.log), of_two_classes=needs_two)
 
-    def told_of_texts(self, answer: pl.DataFrame) -> Iterator[str]:
-        """Sentences on keys of text with too many values: ids, and times of a CSV file.
-
-        They are looked for if `worst` has tested few of the slices of `answer`, or none.
-        """
-        tested, untested = answer.select(pl.max("n_tested", "n_untested")).row(0)
-        if tested is not None and untested < 10 * tested:
-            return
-        names = self.rows.select(self.keys).select(cs.string()).collect_schema().names()
-        if not names:
-            return
-        keys = [as_expr(key) for key in self.keys if isinstance(key, (str, pl.Expr))]
-        texts = [key.approx_n_unique() for key in keys if key.meta.output_name() in names]
-        weight = self.log.meaning.weight
-        n_rows = pl.len() if weight is None else weight.expr.sum()
-        *found, n = self.rows.select(*texts, n_rows.alias("the number of rows")).collect().row(0)
-        for name, values in zip(names, found, strict=True):
-            if n < values * self.options["min_n"]:
-                about = float(f"{min(values, n):.2g}")  # It is an estimate.
-                example = name if name in self.typed["keys"] and name.isidentifier() else "time"
-                yield (
-                    f"key '{name}' is text with about {about:,.0f} values, so most of its slices "
-                    f"are below --min-n. Is it a time? Convert it, as in --by "
-                    f"'{example}::DATETIME AS {example}'. Is it an id? Leave it out."
-                )
-
     @cached_property
     def read(self) -> list[str]:
         """The columns that the command reads from the files."""
@@ -218,7 +192,7 @@ class Asked:
     def collect(self, about: str, query: Callable[[pl.LazyFrame], Any]) -> pl.DataFrame:
         """Run a query; on a terminal, show a progress bar."""
         inputs.check_same(self.found, self.read)
-        with inputs.named_if_corrupt(self.found, self.read):
+        with inputs.named_if_corrupt(self.found, self.read), self._saying():
             if not sys.stderr.isatty():
                 return query(self.rows).lazy().collect()  # type: ignore[no-any-return]
             from rich.console import Console  # noqa: PLC0415 - it is optional
@@ -226,6 +200,17 @@ class Asked:
             bar = Bar(self._rows_of_files, title=about, console=Console(stderr=True))
             with closing(bar):
                 return collect(self.rows, query, bar)
+
+    @contextmanager
+    def _saying(self) -> Iterator[None]:
+        """Say the warnings of a verb in the words of a shell."""
+        with warnings.catch_warnings(record=True) as caught:
+            yield
+        for one in caught:
+            if isinstance(one.message, PredictionLogWarning):
+                say(in_shell(str(one.message), typed=self.texts))
+            else:
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
     @cached_property
     def _rows_of_files(self) -> list[int | None]:

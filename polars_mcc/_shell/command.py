@@ -23,7 +23,7 @@ from polars_mcc._log.plan_errors import reason
 from polars_mcc._report.written import written
 from polars_mcc._scores import registry
 from polars_mcc._search.listed import MOST
-from polars_mcc._search.words import summed_up
+from polars_mcc._search.words import shortened, summed_up
 from polars_mcc._shell import inputs, outputs
 from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.keep import kept
@@ -184,11 +184,8 @@ def _worst(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
         preds = asked.log.meaning.preds
         has_models = preds is not None and preds.is_several
         metric = registry.one(asked.options["metric"]).name
-        found, looked = summed_up(answer, metric, has_models=has_models)
-        say(looked)
-        for sentence in asked.told_of_texts(answer):
-            say(sentence)
-        shown = answer if has_verdicts else found
+        say(summed_up(answer, metric, has_models=has_models))
+        shown = answer if has_verdicts else shortened(answer, has_models=has_models)
         return shown if top is None else shown.head(top)
 
     top = asked.options["top"]

@@ -93,6 +93,10 @@ _RULES: list[Rule] = [
         lambda it: f"{_operand(it[1][1:-1])}::{_SQL_TYPES[it[2]]}",
     ),
     (
+        re.compile(rf"(?<!\()pl\.col\(({_TEXT})\)\.str\.to_datetime\(\)"),
+        lambda it: f"--by '{as_sql(it[1][1:-1])}::DATETIME AS {as_sql(it[1][1:-1])}'",
+    ),
+    (
         re.compile(
             rf"in Polars as trailing\(pl\.col\(({_TEXT})\)\.str\.to_datetime\(\), ({_TEXT})\)"
         ),

@@ -22,8 +22,8 @@ _DETAILS: Mapping[str, Sequence[str]] = {
     "contrast": _OF_DIFFERENCES,
     "drift": _OF_DIFFERENCES,
     "worst": (
-        *("diff", "diff_low", "diff_high", "p_value"),
-        *("confused_gold", "confused_pred", "confused", "confused_rest"),
+        *("keys", "diff", "diff_low", "diff_high", "p_value"),
+        *("confused_gold", "confused_pred", "confused", "confused_rest", "parts", "verdict"),
         *("n_tested", "n_untested"),
     ),
 }
@@ -51,9 +51,16 @@ def show(text: str) -> None:
 
 
 def details(answer: pl.DataFrame, verb: str) -> list[str]:
-    """The columns that the table of a verb leaves out, but no key: keys come before `n`."""
+    """The columns that the table of a verb leaves out, but no key: keys come before `n`.
+
+    The verdict stays if it says more than "listed".
+    """
     first = next((it for it, name in enumerate(answer.columns) if name in {"n", "n_before"}), 0)
-    return [name for name in answer.columns[first:] if name in _DETAILS.get(verb, ())]
+    after = answer.columns[first:] if verb != "worst" else answer.columns
+    left_out = [name for name in after if name in _DETAILS.get(verb, ())]
+    if "verdict" in left_out and (answer["verdict"] != "listed").any():
+        left_out.remove("verdict")
+    return left_out
 
 
 def table(answer: pl.DataFrame) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import cast
 
 import polars as pl
 
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.odd_keys import odd_keys
+from polars_mcc._counts.remarks import PredictionLogWarning
 from polars_mcc._counts.sliced import SAID
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import (
@@ -24,6 +27,7 @@ from polars_mcc._log.frames import Frame, FrameT
 from polars_mcc._log.key_sets import KeySets
 from polars_mcc._log.keys import IntoKey, check_plain, columns_of
 from polars_mcc._scores import registry
+from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
 
 
@@ -213,16 +217,7 @@ def worst(
             f"worst looks for slices: name the keys to slice by; the columns are {quoted(columns)}"
         )
         raise ValueError(msg)
-    chosen = registry.tested(metric)
-    if chosen.is_count:
-        msg = (
-            f"worst compares rates, and '{chosen.name}' is a count, which is smaller in any slice: "
-            "pass a metric that is a rate"
-        )
-        raise ValueError(msg)
-    if chosen.pairs:
-        msg = f"worst needs a metric of classes, and '{chosen.name}' is of pairs: pass another"
-        raise ValueError(msg)
+    chosen = _rate(metric)
     if to == "expected":
         needs = "rows must be independent and of equal weight"
         log.meaning.check_without("worst(to='expected')", needs, "cluster", "sample_weight")
@@ -253,8 +248,25 @@ def worst(
     def found() -> pl.DataFrame:
         # Several queries follow, so another engine counts its rows once, here.
         once = sliced if is_of_polars else replace(sliced, frame=sliced.frame.collect().lazy())
+        for sentence in odd_keys(once, log.meaning.gold.name, min_n):
+            warnings.warn(sentence, PredictionLogWarning, stacklevel=2)
         return search.found(once)
 
     if not log.meaning.is_lazy:
         return cast("FrameT", found())
     return cast("FrameT", pl.defer(found, schema=search.schema(sliced)))
+
+
+def _rate(metric: IntoMetric) -> Metric:
+    """The metric, which must be a rate of classes, or an error."""
+    chosen = registry.tested(metric)
+    if chosen.is_count:
+        msg = (
+            f"worst compares rates, and '{chosen.name}' is a count, which is smaller in any slice: "
+            "pass a metric that is a rate"
+        )
+        raise ValueError(msg)
+    if chosen.pairs:
+        msg = f"worst needs a metric of classes, and '{chosen.name}' is of pairs: pass another"
+        raise ValueError(msg)
+    return chosen

@@ -1,0 +1,173 @@
+"""Keys that make no useful slices: ids of rows, labels, predictions and scores of a model.
+
+A sample of the rows is enough to see it. Slices of such a key differ by construction: a slice
+"where the score is high" says nothing about where the model fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
+from polars_mcc._log.bins import Cuts, cuts_of, sampled
+
+_BINS = 20  # bins of numbers: at most one of them holds the threshold of a score
+_SMALL = 50_000  # rows of a sample that is the whole log
+_LEAST = 10  # rows of a value, to say that all have one label
+_PURE = 0.9  # share of the rows whose value has one label; the rest is noise, or that one bin
+_OF_MODEL = 0.5  # kappa of a key with gold, as a share of the kappa of the model
+_RANKS = 0.5  # Gini coefficient from which a number between 0 and 1 is called a score
+_TEXTS = (pl.String, pl.Categorical, pl.Enum)
+
+
+def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
+    """A sentence for each key that is probably an id, a label, a prediction or a score.
+
+    `gold` is the name of the gold label. A slice needs `min_n` rows.
+    """
+    names = {"gold": gold, **{PRED + name: name for name in log.models}}
+    rows = sampled(log.frame.select(*(KEY + key for key in log.keys), *names, "weight"))
+    rows = rows.with_columns(pl.col(side).cast(log.label_dtype) for side in names)
+    sizes = _sizes(log, is_small=rows.height < _SMALL)
+    for key in log.keys:
+        dtype, column = log.key_dtypes[key], pl.col(KEY + key)
+        if dtype.is_nested() or rows.is_empty():
+            continue
+        n, values = sizes["rows"], sizes[key]
+        if isinstance(dtype, _TEXTS) and n < values * min_n:
+            yield (
+                f"key '{key}' is text with about {float(f'{min(values, n):.2g}'):,.0f} values, so "
+                "most of its slices have too few rows. Is it a time? Convert it, as in "
+                f"pl.col('{key}').str.to_datetime(). Is it an id? Leave it out."
+            )
+        elif dtype.is_integer() and values >= 0.9 * n and n >= 100:
+            yield (
+                f"key '{key}' has a value of its own in nearly every row. Is it the id of a row? "
+                "Leave it out."
+            )
+        elif told := _tells(rows, column, dtype, names):
+            what = "label" if told == gold else "prediction or the score"
+            yield (
+                f"nearly every value of key '{key}' has one label of '{told}'. Is it a {what}? "
+                "Leave it out: its slices differ by construction."
+            )
+        elif (model := _predicts(rows, column, dtype, log)) is not None:
+            yield (
+                f"key '{key}' has labels for values, and meets '{gold}' nearly as often as "
+                f"'{model}' does. Is it a prediction of another model? Leave it out."
+            )
+        elif _ranks(rows, column, dtype, log):
+            yield (
+                f"key '{key}' is between 0 and 1, and sorts the rows by '{gold}' as well as the "
+                "model. Is it a score? Leave it out."
+            )
+
+
+def _sizes(log: SlicedLog, *, is_small: bool) -> dict[str, float]:
+    """The rows of the log, and how many values each key has that may be an id.
+
+    In a large log, the number of values is an estimate.
+    """
+    may_be_ids = [
+        key
+        for key, dtype in log.key_dtypes.items()
+        if dtype.is_integer() or isinstance(dtype, _TEXTS)
+    ]
+    values = (
+        (pl.col(KEY + key).n_unique() if is_small else pl.col(KEY + key).approx_n_unique())
+        .cast(pl.Float64)
+        .alias(key)
+        for key in may_be_ids
+    )
+    n = pl.col("weight").sum().cast(pl.Float64).alias("rows")
+    found = log.frame.select(n, *values).collect().row(0, named=True)
+    return {**dict.fromkeys(log.keys, 0.0), **found}
+
+
+def _binned(rows: pl.DataFrame, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """The values of a key; numbers with many values are binned."""
+    if not dtype.is_numeric():
+        return column
+    cuts: list[Cuts] = cuts_of(rows.lazy().select(column, "weight"), [dtype], _BINS, few=_BINS)
+    return cuts[0].place(column) if cuts[0].ends else column
+
+
+def _tells(
+    rows: pl.DataFrame, column: pl.Expr, dtype: pl.DataType, names: dict[str, str]
+) -> str | None:
+    """The name of the first label column that the values of a key tell."""
+    value = _binned(rows, column, dtype).alias("value")
+    for side, name in names.items():
+        label = pl.col(side)
+        of_values = (
+            rows.lazy()
+            .filter(label.is_not_null())
+            .group_by(value)
+            .agg(n=pl.col("weight").sum(), labels=label.n_unique(), label=label.first())
+            .filter(pl.col("n") >= _LEAST)
+        )
+        is_pure = pl.col("labels") == 1
+        share, differ = (
+            of_values.select(
+                pl.col("n").filter(is_pure).sum() / pl.col("n").sum(),
+                pl.col("label").filter(is_pure).n_unique(),
+            )
+            .collect()
+            .row(0)
+        )
+        if differ > 1 and share >= _PURE:
+            return name
+    return None
+
+
+def _predicts(
+    rows: pl.DataFrame, column: pl.Expr, dtype: pl.DataType, log: SlicedLog
+) -> str | None:
+    """The name of the first model, if the values of a key are labels that meet gold like it."""
+    labels, gold = log.label_dtype, pl.col("gold")
+    are_alike = dtype == labels or (isinstance(dtype, _TEXTS) and isinstance(labels, _TEXTS))
+    if not (are_alike or (dtype.is_integer() and labels.is_integer())) or not log.models:
+        return None
+    model = log.models[0]
+    guess = column.cast(labels, strict=False).alias("guess")
+    known = rows.select("gold", PRED + model, guess, "weight").drop_nulls()
+    of_gold = known["gold"].unique()
+    is_label = known["guess"].is_in(of_gold.implode()).all()
+    if known.height < rows.height / 2 or not is_label or known["guess"].n_unique() < 2:
+        return None
+    kappas = [_kappa(known, gold, pl.col(side)) for side in ("guess", PRED + model)]
+    return model if kappas[0] >= _OF_MODEL * max(kappas[1], 0.2) else None
+
+
+def _kappa(rows: pl.DataFrame, gold: pl.Expr, guess: pl.Expr) -> float:
+    """How much more often than by chance two columns agree: Cohen's kappa."""
+    n = pl.col("weight").cast(pl.Float64)
+    agree = rows.select((n * (gold == guess)).sum() / n.sum()).item()
+    shares = [
+        rows.group_by(side.alias("label")).agg(share=n.sum() / rows["weight"].sum())
+        for side in (gold, guess)
+    ]
+    both = shares[0].join(shares[1], on="label")
+    chance: float = both.select((pl.col("share") * pl.col("share_right")).sum()).item()
+    return (agree - chance) / (1 - chance) if chance < 1 else 0.0
+
+
+def _ranks(rows: pl.DataFrame, column: pl.Expr, dtype: pl.DataType, log: SlicedLog) -> bool:
+    """Whether a float between 0 and 1 sorts two gold classes as well as the model does."""
+    known = rows.filter(pl.col("gold").is_not_null() & column.is_not_null())
+    labels = known["gold"].unique().sort()
+    if not dtype.is_float() or len(labels) != 2 or log.weight_name is not None:
+        return False
+    if not known.select(column.is_between(0, 1).all()).item():
+        return False
+    is_second, pred = pl.col("gold") == labels[1], pl.col(PRED + log.models[0]) == labels[1]
+
+    def gini(score: pl.Expr) -> float:
+        """Twice the area under the ROC curve, minus 1. For predictions it is informedness."""
+        of_second = score.rank().filter(is_second).mean() - score.rank().mean()
+        found: float | None = known.select(2 * of_second / (~is_second).sum()).item()
+        return abs(found or 0.0)
+
+    return gini(column) >= max(gini(pred.cast(pl.Int8)), _RANKS)
