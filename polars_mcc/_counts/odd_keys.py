@@ -35,7 +35,7 @@ def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
         dtype, column = log.key_dtypes[key], pl.col(KEY + key)
         if dtype.is_nested() or rows.is_empty():
             continue
-        n, values = sizes["rows"], sizes[key]
+        n, values = sizes["rows"], sizes[KEY + key]
         if isinstance(dtype, _TEXTS) and n < values * min_n:
             yield (
                 f"key '{key}' is text with about {float(f'{min(values, n):.2g}'):,.0f} values, so "
@@ -78,12 +78,12 @@ def _sizes(log: SlicedLog, *, is_small: bool) -> dict[str, float]:
     values = (
         (pl.col(KEY + key).n_unique() if is_small else pl.col(KEY + key).approx_n_unique())
         .cast(pl.Float64)
-        .alias(key)
+        .alias(KEY + key)
         for key in may_be_ids
     )
     n = pl.col("weight").sum().cast(pl.Float64).alias("rows")
     found = log.frame.select(n, *values).collect().row(0, named=True)
-    return {**dict.fromkeys(log.keys, 0.0), **found}
+    return {**dict.fromkeys((KEY + key for key in log.keys), 0.0), **found}
 
 
 def _binned(rows: pl.DataFrame, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:

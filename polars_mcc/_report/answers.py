@@ -16,15 +16,17 @@ from polars_mcc._inference.asked import columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.columns import Columns, as_code
 from polars_mcc._log.described import Described
-from polars_mcc._log.key_sets import KeySets, each
+from polars_mcc._log.key_sets import each
 from polars_mcc._log.keys import TOTAL, IntoKey
 from polars_mcc._log.labels import as_compared
+from polars_mcc._report.gaps import gaps
 from polars_mcc._report.once import Collect, Once, counted_once
 from polars_mcc._report.parts import Part, pairs_of
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
-from polars_mcc._search.words import summed_up
+from polars_mcc._search.words import rows_in_words, summed_up
 from polars_mcc._verbs.by import by
+from polars_mcc._verbs.classes import classes
 from polars_mcc._verbs.compare import compare
 from polars_mcc._verbs.confusion import confusion
 from polars_mcc._verbs.worst import worst
@@ -84,6 +86,8 @@ class Answers:
     has_models: bool
     """Whether the answers have a column `model`."""
     total: Answer
+    bases: Sequence[str]
+    """The rows that the metric of each model is a score of, in words."""
     remarks: Sequence[str]
     """What makes every score 0 or 0/0."""
     unscored: pl.DataFrame
@@ -91,6 +95,8 @@ class Answers:
     parts: Sequence[tuple[Part, Answer]]
     worst: Worst | None
     """None if the report has no keys."""
+    gaps: Answer | None
+    """The gaps in error rates; None unless there are two classes, keys, and independent rows."""
     cells: pl.DataFrame
     costliest: Answer
     compared: Answer | None
@@ -170,6 +176,7 @@ def answers(log: Described[Any], parts: Sequence[Part], collect: Collect, asked:
         models=[*preds.names],
         has_models=preds.is_several,
         total=total,
+        bases=_bases(asking, total.rows, cells),
         remarks=[
             *remarks(Sides.of(once.counts or log)),
             *key_is_gold(log, [part.key for part in parts]),
@@ -177,6 +184,7 @@ def answers(log: Described[Any], parts: Sequence[Part], collect: Collect, asked:
         unscored=_unscored(asking, total.rows),
         parts=slices,
         worst=_worst(asking, parts, has_models=preds.is_several),
+        gaps=_gaps(asking, parts, cells),
         cells=cells,
         costliest=_costliest(asking, cells, preds),
         compared=_compared(asking, None) if several else None,
@@ -192,7 +200,7 @@ def _slices(asking: _Asking, parts: Sequence[Part]) -> tuple[Answer, list[tuple[
     names = [part.name for part in columns]
     if columns:
         of_rows = each(*(part.key for part in columns), total=True)
-        of_counts = KeySets("each", (*names,), total=True)
+        of_counts = each(*(part.by_name for part in columns), total=True)
         rows, query = asking.scores([AskedKey(of_rows, of_counts)], names)
     else:
         rows, query = asking.scores([], [])
@@ -269,6 +277,40 @@ def _worst(asking: _Asking, parts: Sequence[Part], *, has_models: bool) -> Worst
     return Worst(listed, looked, query)
 
 
+def _bases(asking: _Asking, total: pl.DataFrame, cells: pl.DataFrame) -> list[str]:
+    """Over which rows each model is scored: a rate has the rows of one side of one label."""
+    metric, meaning = asking.asked.metric, asking.once.log.meaning
+    rows = pl.col("n").sum()
+    if metric.given is None:
+        return [rows_in_words(n) for n in total["n"]]
+    label = True if meaning.positive is None else pl.select(meaning.positive).item()
+    is_positive = pl.col(metric.given) == pl.lit(label, meaning.label_dtype)
+    of_rate = cells.filter(~is_positive if metric.of_rest else is_positive)
+    models = total["model"] if "model" in total.columns else [None]
+    of_models = [
+        of_rate if model is None else of_rate.filter(pl.col("model") == model) for model in models
+    ]
+    others = sorted({*cells[metric.given]} - {label, None})
+    name = f"not {label}" if metric.of_rest and len(others) > 1 else label
+    name = others[0] if metric.of_rest and len(others) == 1 else name
+    side = {"gold": "with gold", "pred": "predicted"}[metric.given]
+    return [f"{rows_in_words(one.select(rows).item())} {side} {name}" for one in of_models]
+
+
+def _gaps(asking: _Asking, parts: Sequence[Part], cells: pl.DataFrame) -> Answer | None:
+    """The widest gaps in error rates between the slices of each key."""
+    labels = pl.concat([cells["gold"], cells["pred"]]).unique()
+    columns = [part for part in parts if part.is_column]
+    are_two = len(labels) == 2 and not labels.has_nulls()
+    if not are_two or not columns or not asking.once.rows_are_draws:
+        return None
+    names = [part.name for part in columns]
+    of_rows, of_counts = (each(*keys) for keys in zip(*map(_key, columns), strict=True))
+    found, query = asking.ask("error rates", classes, [AskedKey(of_rows, of_counts)], names)
+    asked = asking.asked
+    return Answer(gaps(found, names, asked.min_n, 1 - asked.ci), query)
+
+
 def _cells(asking: _Asking, preds: Columns) -> pl.DataFrame:
     """The confusion matrix of each model in long form. Models keep the order of `pred`."""
     cells, _ = asking.ask("confusions", confusion, [], [], needs_draws=False, long=True)
@@ -290,8 +332,8 @@ def _compared_by(asking: _Asking, parts: Sequence[Part]) -> list[tuple[Part, Ans
     found = [(part, _compared(asking, part)) for part in parts]
     if asked.depth < 2 or not once.answers([], needs_draws=True):
         return found
-    few = [part for part in parts if part.is_column and once.size([part.name]) <= _VALUES]
-    pairs = [*itertools.combinations([part.name for part in few], 2)]
+    few = [part for part in parts if part.is_column and once.size([part]) <= _VALUES]
+    pairs = [*itertools.combinations(few, 2)]
     if pairs and sum(once.size(pair) for pair in pairs) <= _PAIRS:
         crossed = pairs_of(few, asked.min_n)
         rows, query = _compared(asking, crossed, correction="by")  # "by" holds if slices overlap.

@@ -13,7 +13,8 @@ def explorer(
     answers: Answers, asked: Asked, meaning: Meaning, rows: int
 ) -> tuple[Explorer | None, list[str]]:
     """The chart and its notes; or no chart, and a note that says why."""
-    counts = answers.once.fewer(rows)
+    parts = [part for part, _ in answers.parts if part.is_column]
+    counts = answers.once.fewer(rows, parts)
     counts = counts if counts.is_empty() else labelled(counts, meaning.nulls)
     if counts.is_empty():
         return None, ["There are no counts to explore in this page."]

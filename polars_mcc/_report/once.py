@@ -20,6 +20,8 @@ from polars_mcc._counts.joint import GOLD, HAS_NONE, TIMES, N, joint
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.columns import IntoColumn, as_many_as_fit, distinct
 from polars_mcc._log.described import Described
+from polars_mcc._log.keys import IntoKey, columns_of
+from polars_mcc._report.parts import Part
 from polars_mcc._verbs.counts import counts
 
 Query: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
@@ -49,11 +51,16 @@ class Once:
         has_keys = self.counts is not None and {*self.keys} >= {*keys}
         return has_keys and (self.rows_are_draws or not needs_draws)
 
-    def size(self, keys: Sequence[str]) -> float:
-        """The number of slices of these keys; infinite if the counts lack one of the keys."""
-        if not self.answers(keys, needs_draws=False):
+    def size(self, parts: Sequence[Part]) -> float:
+        """The number of slices of crossed keys; infinite if the counts lack one of the keys."""
+        needed = [name for part in parts for name in part.needed]
+        if not self.answers(needed, needs_draws=False):
             return math.inf
-        number: int = self._frame.select(distinct(keys)).item()
+        return self._number([part.by_name for part in parts])
+
+    def _number(self, keys: Sequence[IntoKey]) -> int:
+        columns = columns_of(self._frame.schema, keys)
+        number: int = self._frame.select(distinct(columns)).item()
         return number
 
     @property
@@ -69,23 +76,28 @@ class Once:
             return answer
         return self.collect(about, lambda rows: question(self.log.with_frame(rows)))
 
-    def fewer(self, most: int) -> pl.DataFrame:
-        """A counts table of at most `most` rows, by as many keys as fit; else an empty frame."""
+    def fewer(self, most: int, parts: Sequence[Part]) -> pl.DataFrame:
+        """A counts table of at most `most` rows, by as many keys as fit; else an empty frame.
+
+        A key that a part bins is binned here too.
+        """
         if self.counts is None or not most:
             return pl.DataFrame()
         rows = self._frame.filter(pl.col(N).is_not_null())
         models = [name for name in rows.columns if name.startswith(PRED)]
+        keys: dict[str, IntoKey] = {name: name for name in self.keys if name not in _TAKEN}
+        keys |= {part.name: part.by_name for part in parts if part.name in keys}
 
-        def fits(keys: Sequence[str]) -> bool:
+        def fits(names: Sequence[str]) -> bool:
+            columns = [*columns_of(rows.schema, [keys[name] for name in names])]
             numbers = rows.select(
-                distinct([*keys, GOLD, model]).alias(str(place))
+                distinct([*columns, GOLD, model]).alias(str(place))
                 for place, model in enumerate(models)
             )
             return bool(sum(numbers.row(0)) <= most)
 
-        keys = [name for name in self.keys if name not in _TAKEN]
-        kept = as_many_as_fit(keys, lambda key: self.size([key]), fits)
-        found: pl.DataFrame = counts(self.counts.with_frame(rows), *(kept or ()))
+        kept = as_many_as_fit([*keys], lambda name: self._number([keys[name]]), fits) or ()
+        found: pl.DataFrame = counts(self.counts.with_frame(rows), *(keys[name] for name in kept))
         return found
 
 

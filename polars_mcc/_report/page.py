@@ -9,7 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -24,6 +27,7 @@ from polars_mcc._show.table import keys_of, shown
 ALTAIR: str = alt.__version__
 _FONT = "system-ui, sans-serif"
 _FONT_SIZE = 12
+_AND = " and "  # between the keys of a slice
 _KINDS = ("html", "css", "js")
 
 
@@ -42,35 +46,65 @@ class _Figure(NamedTuple):
     alt: str
 
 
+@contextmanager
+def libraries() -> Iterator[Callable[[], str]]:
+    """Bundle the libraries that draw the charts; the function waits for their script.
+
+    This takes about as long as the answers, and blocks Python. So a process of its own does it.
+    """
+    version = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
+    command = [sys.executable, "-c", _BUNDLE, version]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as process:  # noqa: S603
+
+        def script() -> str:
+            text, _ = process.communicate()
+            if process.returncode:
+                msg = "vl-convert could not bundle the libraries of the charts: see its error above"
+                raise RuntimeError(msg)
+            return text
+
+        try:
+            yield script
+        finally:
+            process.kill()
+
+
+_BUNDLE = """
+import sys, vl_convert
+sys.stdout.reconfigure(encoding="utf-8")
+sys.stdout.write(vl_convert.javascript_bundle(None, vl_version=sys.argv[1]))
+"""
+
+
 def page(
     report: Report,
     tiles: Sequence[Tile],
     pictures: Sequence[Drawing],
-    explorer: Explorer | None,
-    notes: Sequence[str],
+    explorer: tuple[Explorer | None, Sequence[str]],
+    script: Callable[[], str],
 ) -> str:
     """Write a report as HTML. Text is escaped, and a policy lets only the page's own scripts run.
 
-    `notes` stand above the explorer, or say why there is none.
+    The explorer has notes, which stand above it or say why there is none. The `script` draws.
     """
     from importlib.resources import files  # noqa: PLC0415 - these take long to load
 
     import jinja2  # noqa: PLC0415 - altair, which is optional, needs and brings it
-    import vl_convert  # noqa: PLC0415 - as altair does
 
     here = files("polars_mcc._report")
     html, css, js = (here.joinpath(f"page.{kind}").read_text("utf-8") for kind in _KINDS)
-    version = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
-    bundle = vl_convert.javascript_bundle(None, vl_version=version)  # type: ignore[arg-type]
-    scripts = [_script(bundle), _script(js)]
+    scripts = [_script(script()), _script(js)]
     specs: list[dict[str, Any]] = []
+    of_metric: dict[str, list[dict[str, Any]]] = {"slices": [], "over_time": []}
 
     def figures(drawings: Sequence[Drawing]) -> list[_Figure]:
         found = []
         for drawing in drawings:
-            chart = getattr(plot, drawing.draw)(drawing.rows, **drawing.options)
+            figure = getattr(plot, drawing.draw)(drawing.rows, **drawing.options)
             with alt.data_transformers.disable_max_rows():  # Each chart has its own bound.
-                specs.append(_spec(chart, report.models))
+                specs.append(_spec(figure, report.models, drawing.draw))
+            if drawing.options.get("metric") == report.asked.metric.name:
+                of_metric.get(drawing.draw, []).append(specs[-1])
             found.append(_Figure(len(specs) - 1, drawing.alt))
         return found
 
@@ -79,8 +113,15 @@ def page(
     )
     places = {section.id: f"section-{at}" for at, section in enumerate(report.sections)}
     environment.globals.update(figures=figures, table=_table, places=places)
-    if explorer is not None:
-        specs.append(_styled(explorer.to_dict(validate=False)))
+    chart, notes = explorer
+    if chart is not None:
+        specs.append(_styled(chart.to_dict(validate=False)))
+
+    def drawn() -> str:
+        for draw, channel in (("slices", "x"), ("over_time", "y")):
+            _on_one_axis(of_metric[draw], channel)
+        return _script(json.dumps(_plain(specs), default=str).replace("<", "\\u003c"))
+
     body = environment.from_string(html)
     return body.render(
         title=report.title,
@@ -88,14 +129,13 @@ def page(
         tiles=tiles,
         pictures=pictures,
         sections=report.sections,
-        explorer=None if explorer is None else len(specs) - 1,
+        explorer=None if chart is None else len(specs) - 1,
         notes=notes,
         made=report.made,
         style=css,
         scripts=scripts,
         digests=[*map(_digest, scripts)],
-        # Figures are drawn while the template is rendered.
-        specs=lambda: _script(json.dumps(_plain(specs), default=str).replace("<", "\\u003c")),
+        specs=drawn,  # Figures are drawn while the template is rendered.
     )
 
 
@@ -109,6 +149,26 @@ def _script(text: str) -> str:
     return text.replace("</script", "<\\/script")
 
 
+def _on_one_axis(specs: Sequence[dict[str, Any]], channel: str) -> None:
+    """Give all charts of a metric the same axis."""
+    ends = [
+        row[name]
+        for spec in specs
+        for rows in spec["datasets"].values()
+        for row in rows
+        for name in ("score", "low", "high")
+        if row.get(name) is not None
+    ]
+    if not ends:
+        return
+    axis = {"domain": [min(ends), max(ends)], "nice": True, "zero": False}
+    for spec in specs:
+        for layer in spec["layer"]:
+            side = layer["encoding"].get(channel, {})
+            if side.get("field") in {"score", "low"}:
+                side["scale"] = axis
+
+
 def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]]:
     """Group the sentences: each main sentence with its details."""
     found: list[tuple[Sentence, list[Sentence]]] = []
@@ -120,8 +180,12 @@ def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]
     return found
 
 
-def _spec(drawn: Any, models: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 - of altair
-    """The specification of a chart that is as wide as the page."""
+def _spec(
+    drawn: Any,  # noqa: ANN401 - of altair
+    models: Sequence[str],
+    draw: str,
+) -> dict[str, Any]:
+    """The specification of a chart. All but a waterfall are as wide as the page."""
     spec = _styled(drawn.to_dict(validate=False))
     spec["padding"] = 5
     names = map(legible_name, models)
@@ -136,7 +200,7 @@ def _spec(drawn: Any, models: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 
                     colours.get(one, colour)
                     for one, colour in zip(scale["domain"], scale["range"], strict=True)
                 ]
-    if isinstance(spec.get("width"), (int, float)):
+    if isinstance(spec.get("width"), (int, float)) and draw != "waterfall":
         spec["width"] = "container"
         if isinstance(spec["height"], dict):
             spec["height"] = spec["height"]["step"] * _lines(spec)
@@ -147,18 +211,21 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
     """Axis labels of slices: omit a key that all share, or else put each key on its own line."""
     name, equals, _ = slices[0].partition(" = ")
     key = f"{name}{equals}"
-    has_one_key = all(name.startswith(key) and " and " not in name for name in slices)
+    has_one_key = all(name.startswith(key) and _AND not in name for name in slices)
     if equals and has_one_key and len(slices) > 1:
         return {"labelExpr": f"substring(datum.label, {len(key)}, length(datum.label))"}
-    return {"labelExpr": "split(datum.label, ' and ')", "labelLimit": 180}
+    return {"labelExpr": f"split(datum.label, '{_AND}')", "labelLimit": 180}
 
 
 def _lines(spec: Mapping[str, Any]) -> int:
     """Count the lines of a chart. Vega-Lite ignores a step height if the width fits the page."""
     encodings = [layer["encoding"] for layer in spec["layer"]]
-    slices = [len(one["y"]["scale"]["domain"]) for one in encodings if "y" in one]
+    of_slices = [one["y"]["scale"]["domain"] for one in encodings if "y" in one]
     models = [len(one["yOffset"]["scale"]["domain"]) for one in encodings if "yOffset" in one]
-    return max(slices) * (max(models, default=0) + 1 if models else 1)
+    per_slice = max(models, default=0) + 1 if models else 1
+    slices = max(of_slices, key=len)
+    label_lines = max((name.count(_AND) + 1 for name in slices), default=1)
+    return len(slices) * max(per_slice, label_lines)
 
 
 def _styled(spec: dict[str, Any]) -> dict[str, Any]:

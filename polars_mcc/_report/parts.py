@@ -10,11 +10,13 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._counts.sliced import SET
+from polars_mcc._log import defaults
 from polars_mcc._log import keys as keys_of_question
+from polars_mcc._log.bins import cut_if_many
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.key_sets import KeySets, sets
-from polars_mcc._log.keys import IntoKey, is_same
+from polars_mcc._log.keys import IntoKey, Key, is_same
 from polars_mcc._log.trailing import Trailing
 
 
@@ -23,6 +25,7 @@ class Part:
     """One key of a report: a column, sets of columns, or windows."""
 
     key: IntoKey
+    """Numbers with many values are binned."""
     by_name: IntoKey
     """The same key for the counts, whose columns have the names of the keys."""
     name: str
@@ -33,16 +36,17 @@ class Part:
 
     @property
     def is_column(self) -> bool:
-        """Whether the key is one plain column."""
-        return not isinstance(self.key, (KeySets, Trailing))
+        """Whether the key is one column, which may be binned."""
+        return not isinstance(self.key, Key) or self.key.stands_for == "column"
 
 
 def pairs_of(parts: Sequence[Part], min_n: int) -> Part:
     """One part for all pairs of keys."""
     columns = {name: column for part in parts for name, column in part.needed.items()}
-    pairs = tuple(itertools.combinations(columns, 2))
-    key = sets(*(tuple(columns[name] for name in pair) for pair in pairs))
-    by_name = KeySets("sets", pairs, total=False)
+    key, by_name = (
+        sets(*itertools.combinations(keys, 2))
+        for keys in ([part.key for part in parts], [part.by_name for part in parts])
+    )
     return Part(key, by_name, "pairs of keys", [SET, *columns], columns, {}, min_n)
 
 
@@ -51,6 +55,9 @@ def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
     schema = log.meaning.schema
     parts: list[Part] = []
     known: dict[str, IntoColumn] = {}
+    plain = [key for key in keys if not isinstance(key, Key)]
+    columns = dict(keys_of_question.found(schema, plain, long=False).columns.each)
+    cuts = cut_if_many(log, columns, defaults.BINS)
     for key in keys:
         found = keys_of_question.found(schema, [key], long=False)
         columns = dict(found.columns.each)
@@ -66,10 +73,11 @@ def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
             name = f"{key.kind}({', '.join(columns)})"
             parts.append(Part(key, by_name, name, [SET, *columns], columns, columns))
         else:
-            parts += [
-                Part(one, name, name, [name], {name: one}, {name: one})
-                for name, one in columns.items()
-            ]
+            for name, column in columns.items():
+                cut = None if isinstance(key, Key) else cuts.get(name)
+                by_name = name if cut is None else replace(cut, column=name)
+                alone = {name: column}
+                parts.append(Part(cut or column, by_name, name, [name], alone, alone))
     distinct: dict[str, Part] = {}
     for part in parts:
         for name, column in part.needed.items():

@@ -12,6 +12,7 @@ from polars_mcc._counts.sliced import SAID, SET
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
 from polars_mcc._report.answers import TOP, Answer, Answers, Asked, Worst, without
+from polars_mcc._report.gaps import MOST
 from polars_mcc._report.parts import Part
 from polars_mcc._search.described import CONFUSION
 from polars_mcc._show.table import is_time
@@ -47,6 +48,8 @@ class Section:
     on_charts: Sequence[str] = ()
     """Notes on the charts. Markdown and JSON have no charts."""
     drawings: Sequence[Drawing] = ()
+    on_demand: Sequence[Drawing] = ()
+    """Charts that a reader of the page opens."""
     hidden: Sequence[str] = ()
     """Columns that Markdown and HTML leave out: constant or redundant."""
     is_time: bool = False
@@ -54,6 +57,7 @@ class Section:
 
 
 TOTAL_ID, UNSCORED_ID, WORST_ID, COMPARED_ID = "total", "unscored", "worst", "compared"
+GAPS_ID = "gaps"
 
 
 def id_of(kind: str, part: Part) -> str:
@@ -66,12 +70,21 @@ def sections(answers: Answers, asked: Asked) -> Iterator[Section]:
     yield Section(TOTAL_ID, "All rows", answers.total.query, _shown(answers.total.rows, asked))
     if answers.worst is not None:
         yield _worst(answers.worst, asked, has_models=answers.has_models)
+    if answers.gaps is not None:
+        yield _gaps(answers.gaps, asked)
     if answers.compared is not None:
         title = f"Models compared with {answers.models[0]}"
         rows, note = answers.compared.rows, _better(answers.models[0], asked)
         drawings = _drawn(title, "differences", rows, "diff", sort=False)
         yield Section(
-            COMPARED_ID, title, answers.compared.query, rows, note, (), drawings, _OF_COMPARED
+            COMPARED_ID,
+            title,
+            answers.compared.query,
+            rows,
+            note,
+            (),
+            drawings,
+            hidden=_OF_COMPARED,
         )
     for part, answer in answers.parts:
         yield _of_part(part, answer, answers, asked)
@@ -83,7 +96,7 @@ def sections(answers: Answers, asked: Asked) -> Iterator[Section]:
 
 
 _OF_COMPARED = ("diff_se", "p_value", "n_null")
-_OF_WORST = ("p_value", *CONFUSION, "n_tested", "n_untested", "n_null")
+_OF_WORST = ("keys", "p_value", *CONFUSION, "parts", "n_tested", "n_untested", "n_null")
 
 
 def _shown(slices: pl.DataFrame, asked: Asked) -> pl.DataFrame:
@@ -113,12 +126,39 @@ def _worst(worst: Worst, asked: Asked, *, has_models: bool) -> Section:
         "the slice."
     )
     drawings = _drawn("Worst slices", "differences", slices, "diff", sort=False)
-    rows = slices[[SAID, *slices.columns[slices.columns.index("n") - has_models :]]]
     cut = [f"The table shows the first {TOP}."] if worst.listed.height > TOP else []
     notes = [what, " ".join([worst.looked, *cut])]
     return Section(
-        WORST_ID, "Worst slices", worst.query, rows, notes, drawings=drawings, hidden=_OF_WORST
+        WORST_ID,
+        "Worst slices",
+        worst.query,
+        slices,
+        notes,
+        drawings=drawings,
+        on_demand=[*_waterfalls(slices, asked, has_models=has_models)],
+        hidden=_OF_WORST,
     )
+
+
+def _waterfalls(slices: pl.DataFrame, asked: Asked, *, has_models: bool) -> Iterator[Drawing]:
+    """A waterfall for each slice of several keys: what each key adds."""
+    for place, row in enumerate(slices.iter_rows(named=True)):
+        if row["parts"] is not None and None not in [part["adds"] for part in row["parts"]]:
+            model = f" ({row['model']})" if has_models else ""
+            options = {"row": place, "metric": asked.metric.name}
+            yield Drawing(f"{row[SAID]}{model}", "waterfall", slices, options)
+
+
+def _gaps(gaps: Answer, asked: Asked) -> Section:
+    """The section of the gaps in error rates."""
+    what = (
+        "For each key and gold label, the two slices whose rates of misses differ most, if the "
+        f"difference is significant (false discovery rate {100 * (1 - asked.ci):.3g} % over all "
+        f"pairs of slices). Only slices with at least {asked.min_n} rows of the label, and keys of "
+        f"at most {MOST} slices."
+    )
+    none = [] if gaps.rows.height else ["There is none."]
+    return Section(GAPS_ID, "Gaps in error rates", gaps.query, gaps.rows, [what, *none])
 
 
 def _of_part(part: Part, answer: Answer, answers: Answers, asked: Asked) -> Section:
@@ -229,7 +269,7 @@ def _compared_by(part: Part, answer: Answer, first: str, asked: Asked) -> Sectio
     id_, notes = id_of("compared", part), [*notes, *more]
     query = answer.query
     return Section(
-        id_, title, query, rows, notes, on_charts, drawings, _OF_COMPARED, is_time=over_time
+        id_, title, query, rows, notes, on_charts, drawings, hidden=_OF_COMPARED, is_time=over_time
     )
 
 

@@ -69,7 +69,8 @@ def _plain(rows: pl.DataFrame) -> pl.DataFrame:
     for name, dtype in rows.schema.items():
         column = rows[name]
         is_special = name in keys and dtype.is_float() and not column.is_finite().all()
-        if is_special or dtype == pl.Binary or dtype.is_nested() or dtype == pl.Duration:
+        is_odd = dtype.is_nested() and name in keys
+        if is_special or is_odd or dtype in {pl.Binary, pl.Duration}:
             texts.append(column.to_frame("text").select(as_text(pl.col("text"), dtype)).to_series())
         else:
             texts.append(column)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -11,6 +11,7 @@ from polars_mcc._counts.sliced import SAID
 from polars_mcc._report.answers import Answers, Asked
 from polars_mcc._report.sections import (
     COMPARED_ID,
+    GAPS_ID,
     TOTAL_ID,
     UNSCORED_ID,
     WORST_ID,
@@ -18,26 +19,41 @@ from polars_mcc._report.sections import (
     Section,
     id_of,
 )
-from polars_mcc._search.words import count
+from polars_mcc._search.words import count, percent, rows_in_words, text
 from polars_mcc._show.table import slices_in_words
 from polars_mcc._show.undefined import undefined
 
 _WORST = 3  # slices that the verdict names, at most
+_GAPS = 4  # gaps in error rates that the verdict names, at most
 _TILES = 3  # models that have a tile, at most
+
+
+Kind: TypeAlias = Literal[
+    "labels",
+    "score",
+    "meaning",
+    "slices",
+    "slice",
+    "gaps",
+    "gap",
+    "comparison",
+    "regression",
+    "unscored",
+]
 
 
 class Sentence(NamedTuple):
     """A sentence of the verdict, its kind, and the section that has its numbers."""
 
     text: str
-    kind: Literal["labels", "score", "slices", "slice", "comparison", "regression", "unscored"]
+    kind: Kind
     about: str
     """The `id` of a section."""
 
     @property
     def is_detail(self) -> bool:
         """Whether this sentence explains the sentence before it."""
-        return self.kind in {"slice", "regression"}
+        return self.kind in {"meaning", "slice", "gap", "regression"}
 
 
 class Report(NamedTuple):
@@ -58,6 +74,7 @@ def verdict(answers: Answers, asked: Asked) -> list[Sentence]:
         *(Sentence(f"{one}.".replace("?.", "?"), "labels", TOTAL_ID) for one in answers.remarks),
         *_overall(answers, asked),
         *_behind(answers, asked),
+        *_gaps(answers),
         *_better(answers, asked),
         *_unscored(answers),
     ]
@@ -66,16 +83,33 @@ def verdict(answers: Answers, asked: Asked) -> list[Sentence]:
 def _overall(answers: Answers, asked: Asked) -> Iterator[Sentence]:
     metric, total = asked.metric.name, answers.total.rows
     is_undefined = total.select(undefined(total, metric)).to_series()
-    for row, is_0 in zip(total.iter_rows(named=True), is_undefined, strict=True):
+    rows = zip(total.iter_rows(named=True), is_undefined, answers.bases, strict=True)
+    for row, is_0, base in rows:
         model = f"{row['model']}: " if answers.has_models else ""
-        text = "no row is scored"
+        told = "no row is scored"
         if row["n"] and is_0:
-            text = f"{_named(metric)} is undefined (0/0) over {_rows(row['n'])}"
+            told = f"{_named(metric)} is undefined (0/0) over {base}"
         elif row["n"]:
             low, high = row[f"{metric}_low"], row[f"{metric}_high"]
             sure = "" if low is None else f" ({_interval(asked, low, high)})"
-            text = f"{_named(metric)} is {_score(row[metric])}{sure} over {_rows(row['n'])}"
-        yield Sentence(f"{model}{text}.", "score", TOTAL_ID)
+            told = f"{_named(metric)} is {_score(row[metric])}{sure} over {base}"
+        yield Sentence(f"{model}{told}.", "score", TOTAL_ID)
+    yield from _meaning(answers, metric)
+
+
+def _meaning(answers: Answers, metric: str) -> Iterator[Sentence]:
+    """What MCC is, and what the first model's score would mean in the simplest of logs."""
+    first = answers.total.rows.row(0, named=True)
+    k = answers.cells["gold"].drop_nulls().n_unique()
+    if metric != "mcc" or k < 2 or first["mcc"] is None or not 0 < first["mcc"] < 1:
+        return
+    right = 1 / k + first["mcc"] * (1 - 1 / k)
+    told = (
+        "MCC is 1 without errors and 0 for guessing, whatever the mix of labels. With "
+        f"{k} equally frequent labels, {_score(first['mcc'])} means that {percent(right)} of the "
+        "rows are right."
+    )
+    yield Sentence(told, "meaning", TOTAL_ID)
 
 
 def _behind(answers: Answers, asked: Asked) -> Iterator[Sentence]:
@@ -89,13 +123,39 @@ def _behind(answers: Answers, asked: Asked) -> Iterator[Sentence]:
         model = f" ({row['model']})" if answers.has_models else ""
         here, rest = _score(row[metric]), _score(row[f"{metric}_rest"])
         interval = _interval(asked, row["diff_low"], row["diff_high"])
-        confusion = "" if row["confusion"] is None else f" {row['confusion']}."
-        text = (
-            f"{row[SAID]}{model}: {_named(metric)} is {here} over {_rows(row['n'])}, and "
-            f"{rest} in the rest of the log (difference {_signed(row['diff'])}; "
-            f"{interval}).{confusion}"
+        expected = row[f"{metric}_expected"]
+        given = (
+            "" if expected is None else f" Given its labels alone, it would be {_score(expected)}."
         )
-        yield Sentence(text, "slice", WORST_ID)
+        confusion = "" if row["confusion"] is None else f" {row['confusion']}."
+        told = (
+            f"{row[SAID]}{model}: {_named(metric)} is {here} over {rows_in_words(row['n'])}, and "
+            f"{rest} in the rest of the log (difference {_signed(row['diff'])}; "
+            f"{interval}).{given}{confusion}"
+        )
+        yield Sentence(told, "slice", WORST_ID)
+
+
+def _gaps(answers: Answers) -> Iterator[Sentence]:
+    """Where the error rates of two labels differ most between the slices of one key."""
+    if answers.gaps is None:
+        return
+    found = answers.gaps.rows
+    if found.is_empty():
+        none = "No gap in error rates between slices of one key is significant."
+        yield Sentence(none, "gaps", GAPS_ID)
+        return
+    told = "The widest gaps in error rates between slices of one key:"
+    yield Sentence(told, "gaps", GAPS_ID)
+    for row in found.head(_GAPS).iter_rows(named=True):
+        model = f" ({row['model']})" if answers.has_models else ""
+        base, base_to = rows_in_words(row["rows"]), count(row["rows_to"])
+        what = f"with gold {text(row['gold'])} are predicted {text(row['pred'])}"
+        told = (
+            f"{row[SAID]}{model}: {percent(row['rate'])} of {base} {what}; {row[f'{SAID}_to']}: "
+            f"{percent(row['rate_to'])} of {base_to} ({_p_value(row['p_adjusted'])})."
+        )
+        yield Sentence(told, "gap", GAPS_ID)
 
 
 def _better(answers: Answers, asked: Asked) -> Iterator[Sentence]:
@@ -170,16 +230,12 @@ def _unscored(answers: Answers) -> Iterator[Sentence]:
     for row in answers.unscored.iter_rows(named=True):
         of_model = f" for model {row['pred']}" if answers.has_models else ""
         what = "is" if row["n_null"] == 1 else "are"
-        text = f"{_rows(row['n_null'])} {what} not scored{of_model}: {row['reason']}."
+        text = f"{rows_in_words(row['n_null'])} {what} not scored{of_model}: {row['reason']}."
         yield Sentence(text, "unscored", UNSCORED_ID)
 
 
 def _named(metric: str) -> str:
     return "MCC" if metric == "mcc" else metric
-
-
-def _rows(n: float) -> str:
-    return f"{count(n)} {'row' if n == 1 else 'rows'}"
 
 
 def _score(value: float | None) -> str:

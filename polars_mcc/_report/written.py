@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import polars as pl
@@ -43,22 +44,25 @@ def written(
     check_at_least("explored", explored, 0)
     asked = Asked(registry.one(metric), metric, ci, depth, min_n)
     versions = {"polars_mcc": __version__, "Polars": pl.__version__}
-    if format == "html":
-        from polars_mcc._report import explorer, page  # noqa: PLC0415 - altair is optional
+    with ExitStack() as stack:
+        if format == "html":
+            from polars_mcc._report import explorer, page  # noqa: PLC0415 - altair is optional
 
-        versions["altair"] = page.ALTAIR
-    found = answers(log, parts_of(log, keys), collect, asked)
-    said, shown = verdict(found, asked), [*sections(found, asked)]
-    versions["Python"] = platform.python_version()
-    made = {
-        **(made_by or {}),
-        "made": f"{dt.datetime.now(dt.timezone.utc):%Y-%m-%d %H:%M} UTC",
-        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
-    }
-    report = Report(title, asked, found.models, found.keys, said, shown, made)
-    if format == "md":
-        return markdown(report)
-    if format == "json":
-        return as_json(report)
-    chart, notes = explorer.explorer(found, asked, log.meaning, explored)
-    return page.page(report, [*tiles(found, asked)], picture(found, asked), chart, notes)
+            versions["altair"] = page.ALTAIR
+            script = stack.enter_context(page.libraries())
+        found = answers(log, parts_of(log, keys), collect, asked)
+        said, shown = verdict(found, asked), [*sections(found, asked)]
+        versions["Python"] = platform.python_version()
+        made = {
+            **(made_by or {}),
+            "made": f"{dt.datetime.now(dt.timezone.utc):%Y-%m-%d %H:%M} UTC",
+            "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
+        }
+        report = Report(title, asked, found.models, found.keys, said, shown, made)
+        if format == "md":
+            return markdown(report)
+        if format == "json":
+            return as_json(report)
+        explored_slices = explorer.explorer(found, asked, log.meaning, explored)
+        top = [*tiles(found, asked)], picture(found, asked)
+        return page.page(report, *top, explored_slices, script)

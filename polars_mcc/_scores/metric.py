@@ -224,6 +224,8 @@ class Metric:
     given: Literal["gold", "pred"] | None = None
     """The margin that a rate is given: it is a share of the rows with a gold or a predicted label.
     """
+    of_rest: bool = False
+    """Whether these rows have another label than the positive one."""
     classes_needed: Needed = "any"
     """The classes that a slice must have to be compared with another. A mean over the classes of a
     slice is another score without one of them."""

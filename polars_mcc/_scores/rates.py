@@ -53,6 +53,7 @@ def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: st
         undefined,
         peers,
         given=given,
+        of_rest="tn" in {part, rest},
         has_gold=has_rows(part, rest),
     )
 

@@ -32,7 +32,7 @@ from polars_mcc._search.evidence import evidence_of
 from polars_mcc._search.overlaps import Overlaps, Question
 from polars_mcc._search.slices import Sought
 
-_AT_ONCE = 60  # slices whose overlaps are counted at once
+_AT_ONCE = 3 * 63  # slices whose overlaps are counted at once: three integers of bits per row
 MOST = 100  # most slices that are listed, unless `top` is larger
 _LEFT = 1.0  # least evidence of the remaining rows of an overlapping slice; rough, to save time
 _SURER = math.sqrt(2)  # factor: evidence is larger by cluster if influences in a cluster cancel

@@ -75,6 +75,11 @@ def text(value: object) -> str:
     return "null" if value is None else str(value)
 
 
+def rows_in_words(n: float) -> str:
+    """A number of rows in words."""
+    return f"{count(n)} {'row' if n == 1 else 'rows'}"
+
+
 def count(n: float) -> str:
     """The text of a number of rows, or of a sum of weights."""
     return f"{n:,}" if isinstance(n, int) else f"{n:,.6g}"

@@ -1,0 +1,60 @@
+"""Two classes: the widest gaps in error rates between the slices of a key, tested.
+
+The error rates are the share of the rows of each gold label that is predicted as the other: with a
+positive label, the false positive rate and the false negative rate. Each pair of slices is tested
+by the likelihood ratio of two proportions with Yates' correction. The p-values are corrected for
+all pairs of all keys (Benjamini and Hochberg 1995).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_mcc._counts.sliced import SET
+from polars_mcc._inference.differences import adjusted
+from polars_mcc._inference.methods import two_sided
+from polars_mcc._search.evidence import Scale
+from polars_mcc._show.table import slices_in_words
+
+MOST = 50  # slices of a key, at most: each pair of them is compared
+_RATE = Scale(1, 0.0, 1.0)
+
+
+def gaps(classes: pl.DataFrame, keys: Sequence[str], min_n: float, level: float) -> pl.DataFrame:
+    """The widest significant gap of each key and gold label, the widest first.
+
+    `classes` is an answer of the verb, of each key. Slices of fewer than `min_n` rows of the gold
+    label are left out. Columns: `model` if there are several, `key`, `gold`, `pred`; `slice`,
+    `rate` and `rows` of both slices, with `_to` for the lower rate; `diff`, `p_adjusted`.
+    """
+    models = ["model"] if "model" in classes.columns else []
+    labels = classes["label"].unique().sort().to_list()
+    support, hits = pl.col("support"), pl.col("hits")
+    rates = classes.filter(support >= min_n).select(
+        *models,
+        pl.col(SET).alias("key"),
+        pl.col("label").alias("gold"),
+        pl.col("label").replace_strict(labels, labels[::-1]).alias("pred"),
+        slices_in_words(classes, [SET, *keys]).alias("slice"),
+        rate=(support - hits) / support,
+        rows=support,
+    )
+    of_key = [*models, "key", "gold", "pred"]
+    rates = rates.filter(pl.len().over(of_key) <= MOST)
+    above, below = pl.col("rate"), pl.col("rate_to")
+    rows, rows_to = (pl.col(name).cast(pl.Float64) for name in ("rows", "rows_to"))
+    pairs = rates.join(rates, on=of_key, suffix="_to", nulls_equal=True).filter(above > below)
+    tested = pairs.lazy().with_columns(
+        diff=above - below,
+        p_value=two_sided(_RATE.evidence(below, rows_to, above, rows)),
+    )
+    widest = (
+        adjusted(tested, "bh")
+        .filter(pl.col("p_adjusted") < level)
+        .sort("diff", descending=True, maintain_order=True)
+        .unique(of_key, keep="first", maintain_order=True)
+    )
+    sides = [f"{name}{side}" for side in ("", "_to") for name in ("slice", "rate", "rows")]
+    return widest.select(*of_key, *sides, "diff", "p_adjusted").collect()
