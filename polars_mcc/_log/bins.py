@@ -52,7 +52,8 @@ def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
         The quantiles are read from the log, by weight; of a log of more than 100,000 rows, from a
         sample. A lazy log is read for them when the answer is collected. So the names are not known
         before, and the key is String, with rows in the order of the bins. With numbers in `cuts`,
-        it is an Enum. A store and frames of other engines need numbers in `cuts`.
+        it is an Enum. A store needs numbers in
+        `cuts`. The log must be a Polars frame.
 
     Raises:
         ValueError: The cuts do not rise, are not finite, or are none of the above.
@@ -125,7 +126,10 @@ class Bins(Key):
     def settled(self, log: Described[Any]) -> Bins:
         """The bins with their cuts: near the quantiles of the log, if there is a number of bins."""
         column = self._checked(log.meaning.schema)
-        if not isinstance(self.cuts, int) or not isinstance(log.meaning.source, Frame):
+        if not isinstance(log.meaning.source, Frame):
+            msg = f"{self} needs a Polars frame: add a column with the bins, and pass its name"
+            raise TypeError(msg)
+        if not isinstance(self.cuts, int):
             return self
         [cuts] = cuts_of(_rows_of(log, [column.expr]), [column.dtype], self.cuts)
         return replace(self, cuts=cuts.ends)
@@ -133,7 +137,8 @@ class Bins(Key):
     def planned(self, log: Described[Any]) -> pl.Expr | None:
         """Text, if the names of the bins depend on the quantiles of the log."""
         column = self._checked(log.meaning.schema)
-        return column.expr.cast(pl.String) if isinstance(self.cuts, int) else None
+        has_quantiles = isinstance(self.cuts, int) and isinstance(log.meaning.source, Frame)
+        return column.expr.cast(pl.String) if has_quantiles else None
 
     @property
     def _example(self) -> str:

@@ -175,8 +175,10 @@ class KeySets(Key):
 
     def planned(self, log: Described[Any]) -> KeySets | None:
         """The same sets, with planned columns."""
-        found = self._with(lambda column: (planned(log, [column]) or [column])[0])
-        return None if found == self else found
+        parts = (one if isinstance(one, tuple) else (one,) for one in self.columns)
+        if planned(log, [*itertools.chain(*parts)]) is None:
+            return None
+        return self._with(lambda column: (planned(log, [column]) or [column])[0])
 
     def _with(self, change: Callable[[Any], Any]) -> KeySets:
         """The same sets, with other columns."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import polars as pl
 from polars_mcc._counts.sliced import SET
 from polars_mcc._log import defaults
 from polars_mcc._log import keys as keys_of_question
-from polars_mcc._log.bins import cut_if_many
+from polars_mcc._log.bins import Bins, cut_if_many
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.key_sets import KeySets, sets
@@ -53,31 +53,13 @@ def pairs_of(parts: Sequence[Part], min_n: int) -> Part:
 def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
     """Make a part of each column, each set of columns such as `rollup(...)`, and each window."""
     schema = log.meaning.schema
-    parts: list[Part] = []
-    known: dict[str, IntoColumn] = {}
-    plain = [key for key in keys if not isinstance(key, Key)]
-    columns = dict(keys_of_question.found(schema, plain, long=False).columns.each)
-    cuts = cut_if_many(log, columns, defaults.BINS)
+    plain: dict[str, IntoColumn] = {}
     for key in keys:
-        found = keys_of_question.found(schema, [key], long=False)
-        columns = dict(found.columns.each)
-        if isinstance(key, Trailing) and found.windows is not None:
-            index = found.windows.index
-            [column] = index.given
-            name = f"{index.name}, {key.window}"
-            by_name: IntoKey = replace(key, index=index.name)
-            parts.append(Part(key, by_name, name, [index.name], {index.name: column}, columns))
-        elif isinstance(key, KeySets):
-            listed = found.sets or ()
-            by_name = KeySets("sets", listed, total=() in listed)
-            name = f"{key.kind}({', '.join(columns)})"
-            parts.append(Part(key, by_name, name, [SET, *columns], columns, columns))
-        else:
-            for name, column in columns.items():
-                cut = None if isinstance(key, Key) else cuts.get(name)
-                by_name = name if cut is None else replace(cut, column=name)
-                alone = {name: column}
-                parts.append(Part(cut or column, by_name, name, [name], alone, alone))
+        if not isinstance(key, Key):
+            plain |= keys_of_question.found(schema, [key], long=False).columns.each
+    cuts = cut_if_many(log, plain, defaults.BINS)
+    parts = [part for key in keys for part in _of_key(schema, key, cuts)]
+    known: dict[str, IntoColumn] = {}
     distinct: dict[str, Part] = {}
     for part in parts:
         for name, column in part.needed.items():
@@ -91,3 +73,25 @@ def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
             part = replace(part, name=repr(part.key))  # noqa: PLW2901 - the same part, renamed
         distinct.setdefault(part.name, part)
     return list(distinct.values())
+
+
+def _of_key(schema: pl.Schema, key: IntoKey, cuts: Mapping[str, Bins]) -> Iterator[Part]:
+    """The part of a key, or the parts of a selector."""
+    found = keys_of_question.found(schema, [key], long=False)
+    columns = dict(found.columns.each)
+    if isinstance(key, Trailing) and found.windows is not None:
+        index = found.windows.index
+        [column] = index.given
+        name = f"{index.name}, {key.window}"
+        needed = {index.name: column}
+        yield Part(key, replace(key, index=index.name), name, [index.name], needed, columns)
+    elif isinstance(key, KeySets):
+        listed = found.sets or ()
+        by_name = KeySets("sets", listed, total=() in listed)
+        name = f"{key.kind}({', '.join(columns)})"
+        yield Part(key, by_name, name, [SET, *columns], columns, columns)
+    else:
+        for name, column in columns.items():
+            cut = None if isinstance(key, Key) else cuts.get(name)
+            of_counts = name if cut is None else replace(cut, column=name)
+            yield Part(cut or column, of_counts, name, [name], {name: column}, {name: column})

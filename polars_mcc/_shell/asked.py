@@ -205,6 +205,7 @@ class Asked:
     def _saying(self) -> Iterator[None]:
         """Say the warnings of a verb in the words of a shell."""
         with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", PredictionLogWarning)
             yield
         for one in caught:
             if isinstance(one.message, PredictionLogWarning):

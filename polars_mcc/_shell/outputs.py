@@ -78,17 +78,17 @@ def encoded(answer: pl.DataFrame, form: Format) -> bytes:
         file = io.BytesIO()
         answer.write_parquet(file)
         return file.getvalue()
-    answer = _in_hex(answer)
+    answer = _without_bytes(answer, nested=form == "csv")
     text: str = _markdown(answer) if form == "markdown" else getattr(answer, f"write_{form}")()
     return (text if text.endswith("\n") else text + "\n").encode()
 
 
-def _in_hex(answer: pl.DataFrame) -> pl.DataFrame:
-    """Replace Binary values by hex text: formats of text have no bytes, and Polars panics."""
+def _without_bytes(answer: pl.DataFrame, *, nested: bool) -> pl.DataFrame:
+    """Replace Binary values by hex text, and for CSV nested values by text: Polars panics."""
     return answer.with_columns(
         as_text(as_expr(name), dtype).alias(name)
         for name, dtype in answer.schema.items()
-        if _has_binary(dtype)
+        if _has_binary(dtype) or (nested and dtype.is_nested())
     )
 
 

@@ -138,7 +138,7 @@ def with_texts(answer: pl.DataFrame, columns: Iterable[str]) -> pl.DataFrame:
 
 def slices_in_words(answer: pl.DataFrame, keys: Sequence[str]) -> pl.Expr:
     """The name of each slice of a result in words, from its keys."""
-    if SAID in keys:
+    if [*keys[:2]] == [SAID, SET]:  # of the long form, or of `worst`
         return pl.col(SAID)
     texts = {key: as_text(as_expr(key), answer.schema[key]) for key in keys if key != SET}
     return in_words(texts, pl.col(SET) if SET in keys else None)

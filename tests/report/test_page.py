@@ -235,7 +235,7 @@ def test_pictures_are_drawn(page):
         "const done = arguments[0]; const drawn = document.getElementsByClassName('marks');"
         "views.then(() => done([...drawn].map((svg) => [svg.clientWidth, svg.clientHeight])))"
     )
-    assert len(sizes) == 7
+    assert len(sizes) == 8
     assert all(width > 100 and height > 50 for width, height in sizes)
 
 
@@ -350,7 +350,7 @@ def test_names_of_slices_are_whole_but_for_the_key_that_they_share():
         if "labelExpr" in layer["encoding"].get("y", {}).get("axis", {})
     ]
     names = {(*channel["scale"]["domain"],): channel["axis"]["labelExpr"] for channel in told}
-    whole = "split(datum.label, ', ')"
+    whole = "split(datum.label, ' and ')"
     for name, shown in names.items():
         if len(name) == 3 and all(text.startswith("a = ") for text in name):
             assert shown == "substring(datum.label, 4, length(datum.label))"

@@ -37,25 +37,37 @@ def test_how_good_how_sure_and_which_slices_are_behind():
     assert texts[0] == (
         f"MCC is {score:.3f} (95 % confidence interval {low:.3f} to {high:.3f}) over 4,000 rows."
     )
+    right = 1 / 5 + score * 4 / 5
+    assert texts[1] == (
+        "MCC is 1 without errors and 0 for guessing, whatever the mix of labels. With 5 equally "
+        f"frequent labels, {score:.3f} means that {100 * right:.0f} % of the rows are right."
+    )
     [found] = LOG.mcc.worst("country", "device").iter_rows(named=True)
     worse = "1 is worse than the rest of the log; 2 more only because they share rows with it"
-    assert texts[1] == f"{found['n_tested']} slices tested: {worse}."
-    assert texts[2].startswith(
-        f"country = c3, device = d1: MCC is {found['mcc']:.3f} over {found['n']} rows, and "
+    assert texts[2] == f"{found['n_tested']} slices tested: {worse}."
+    assert texts[3].startswith(
+        f"country = c3 and device = d1: MCC is {found['mcc']:.3f} over {found['n']} rows, and "
         f"{found['mcc_rest']:.3f} in the rest of the log (difference −{-found['diff']:.3f}; "
     )
-    confused = (
-        f"{100 * found['confused']:.0f} % of the rows with true label {found['confused_gold']} are "
-        f"predicted as {found['confused_pred']}; in the rest of the log, "
+    expected = f"Given its labels alone, it would be {found['mcc_expected']:.3f}."
+    share, rest = (f"{100 * found[name]:.3g}" for name in ("confused", "confused_rest"))
+    assert texts[3].endswith(f" {expected} {found['confusion']}.".replace("\u00a0", " "))
+    assert (
+        found["confusion"]
+        .replace("\u00a0", " ")
+        .startswith(
+            f"{share.partition('.')[0]} % of gold {found['confused_gold']} predicted "
+            f"{found['confused_pred']}, "
+        )
     )
-    assert confused in texts[2]
-    assert texts[3:] == ["All rows are scored."]
+    assert float(rest) < float(share)
+    assert texts[4:] == ["All rows are scored."]
 
 
 def test_nothing_found_is_a_verdict():
     texts = said(LOG.mcc(pred="good"), "country", "device")
-    assert "tested: none is worse than the rest of the log. Nearest: " in texts[1]
-    assert len(texts) == 3
+    assert "tested: none is worse than the rest of the log. Nearest: " in texts[2]
+    assert len(texts) == 4
 
 
 def test_which_model_is_better_and_where_it_is_not():
@@ -92,7 +104,7 @@ def test_where_a_model_is_worse_is_looked_for_in_pairs_of_keys():
     row = pairs.filter(country="c3", device="d1").row(0, named=True)
     assert row["p_adjusted"] < 0.05
     assert found.startswith(
-        "new is worse than old in 1 of 40 slices by pairs of keys: country = c3, device = d1 "
+        "new is worse than old in 1 of 40 slices by pairs of keys: country = c3 and device = d1 "
         f"(difference −{abs(row['diff']):.3f}, p"
     )
     one = said(log, "country", "device", depth=1)

@@ -1,0 +1,278 @@
+"""Bins: rows fall into the bin whose name says so, in every verb."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from polars_mcc import Bootstrap, PredictionLog, bins, cube, each, sets, trailing
+
+I = pl.int_range(400)  # noqa: E741
+LOG = pl.select(
+    age=(I * 7) % 61 + 18,
+    income=((I * 37) % 101).cast(pl.Float64) / 8,
+    ts=pl.datetime(2026, 1, 30, 22) + pl.duration(hours=I * 5),
+    country=pl.when(I % 3 > 0).then(pl.lit("DE")),
+    gold=I % 2,
+    pred=(I // 3) % 2,
+    other=(I // 5) % 2,
+    times=I % 4,
+    score=I % 17,
+)
+
+
+_NUMBER = r"(-?[\d.e+-]+)"
+_NAMES = {
+    f"≤ {_NUMBER}": lambda value, end: value <= float(end),
+    f"> {_NUMBER}": lambda value, end: value > float(end),
+    f"{_NUMBER} < x ≤ {_NUMBER}": lambda value, low, high: float(low) < value <= float(high),
+    r"(-?\d+) to (-?\d+)": lambda value, low, high: int(low) <= value <= int(high),
+    r"(-?\d+)": lambda value, one: value == int(one),
+    "all": lambda value: not math.isnan(value),
+    "NaN": math.isnan,
+}
+
+
+def has(name: str | None, value: float | None) -> bool:
+    """Whether a value is in the bin of this name, from the name alone."""
+    if value is None or name is None:
+        return value is name
+    matches = [(re.fullmatch(pattern, name), is_in) for pattern, is_in in _NAMES.items()]
+    [(found, is_in)] = [held for held in matches if held[0]]
+    return is_in(value, *found.groups())
+
+
+def named(values: pl.Series, cuts) -> list:
+    """The bin of each value, as `by` names it: one row a slice."""
+    log = pl.DataFrame({"x": values, "row": range(len(values)), "gold": 1, "pred": 1})
+    answer = log.mcc.by("row", bins("x", cuts))
+    return answer.sort("row")["x"].to_list()
+
+
+rising = st.lists(
+    st.floats(-1e6, 1e6).map(lambda x: round(x, 3)), min_size=1, max_size=6, unique=True
+).map(sorted)
+
+
+@given(
+    values=st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6), st.just(math.nan)), min_size=1),
+    cuts=rising,
+)
+def test_a_float_is_in_the_bin_that_its_name_says(values, cuts):
+    values = pl.Series([*values, *cuts], dtype=pl.Float64)  # an end is in the bin below it
+    for value, name in zip(values, named(values, cuts), strict=True):
+        assert has(name, value), (value, name)
+
+
+@given(
+    values=st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), min_size=1),
+    cuts=rising,
+)
+def test_an_integer_is_in_the_bin_that_its_name_says(values, cuts):
+    found = named(pl.Series(values, dtype=pl.Int64), cuts)
+    for value, name in zip(values, found, strict=True):
+        assert has(name, value), (value, name)
+
+
+@pytest.mark.parametrize("name", ["age", "income"])
+@pytest.mark.parametrize("number", [2, 5, 10])
+def test_quantiles_make_bins_of_about_the_same_size_with_short_names(name, number):
+    answer = LOG.mcc.by(bins(name, number))
+    assert answer.height == number
+    share = 1 / number
+    assert answer["n"].sum() == LOG.height
+    assert (answer["n"] / LOG.height).is_between(share * 0.5, share * 1.6).all()
+    edges = re.findall(r"[\d.]+", " ".join(answer[name]))
+    assert max(map(len, edges)) <= 5, "round numbers"
+
+
+def test_bins_are_in_their_own_order(run):
+    cuts = [9, 18, 25, 100]
+    answer = run(LOG, lambda log: log.mcc.by(bins("age", cuts)))
+    assert answer["age"].to_list() == ["10 to 18", "19 to 25", "26 to 100"]
+    assert isinstance(answer.schema["age"], pl.Enum)
+    assert answer.schema["age"].categories.to_list() == [
+        *("≤ 9", "10 to 18", "19 to 25", "26 to 100", "> 100")
+    ]
+    one = LOG.mcc.by(bins("age", [24, 25]))["age"].to_list()
+    assert one == ["≤ 24", "25", "> 25"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "name"),
+    [
+        ("1h", lambda ts: ts.strftime("%Y-%m-%d %H:00")),
+        ("1d", lambda ts: ts.strftime("%Y-%m-%d")),
+        ("1w", lambda ts: (ts - dt.timedelta(days=ts.weekday())).strftime("%Y-%m-%d")),
+        ("1mo", lambda ts: ts.strftime("%Y-%m")),
+        ("1q", lambda ts: f"{ts.year}-Q{(ts.month + 2) // 3}"),
+        ("1y", lambda ts: f"{ts.year}"),
+    ],
+)
+def test_times_are_named_by_the_calendar(run, unit, name):
+    answer = run(LOG, lambda log: log.mcc.by(bins("ts", unit)))
+    expected: dict[str, int] = {}
+    for ts in LOG["ts"]:
+        expected[name(ts)] = expected.get(name(ts), 0) + 1
+    assert dict(answer.select("ts", "n").rows()) == expected
+    assert answer["ts"].is_sorted()
+
+
+def test_a_lazy_log_is_read_for_quantiles_when_the_answer_is_collected(tmp_path):
+    LOG.write_parquet(tmp_path / "log.parquet")
+    lazy = pl.scan_parquet(tmp_path / "log.parquet")
+    query = lazy.mcc.by(bins("income", 4), ci=0.95)
+    assert query.collect_schema()["income"] == pl.String
+    eager = LOG.mcc.by(bins("income", 4), ci=0.95)
+    answer = query.collect()
+    assert answer.schema == query.collect_schema()
+    assert_frame_equal(answer, eager.with_columns(pl.col("income").cast(pl.String)))
+    missing = pl.scan_parquet(tmp_path / "log.parquet").mcc.by(bins("income", 4))
+    (tmp_path / "log.parquet").unlink()
+    assert missing.collect_schema().names() == ["income", "n", "mcc", "n_null"]
+    with pytest.raises(FileNotFoundError):
+        missing.collect()
+
+
+def test_quantiles_are_of_the_rows_that_counts_stand_for():
+    counts = LOG.mcc.counts("age")
+    assert_frame_equal(counts.mcc(weight="n").by(bins("age", 4)), LOG.mcc.by(bins("age", 4)))
+    many = pl.DataFrame({"x": [1, 2, 3, 4], "gold": 1, "pred": 1, "n": [1, 1, 1, 997]})
+    assert many.mcc(weight="n").by(bins("x", 2))["x"].to_list() == ["all"]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], []),
+        ([5, 5, 5], ["all"]),
+        ([None, None], [None]),
+        ([math.nan, 1.0], ["all", "NaN"]),
+        ([math.inf, -math.inf, 1.0, 2.0], ["≤ 1", "> 1"]),
+    ],
+)
+def test_little_to_cut(values, expected):
+    dtype = pl.Int64 if values and all(isinstance(one, int) for one in values) else pl.Float64
+    log = pl.DataFrame({"x": pl.Series(values, dtype=dtype)})
+    log = log.with_columns(gold=pl.lit(1), pred=pl.lit(1))
+    assert log.mcc.by(bins("x", 2))["x"].to_list() == expected
+
+
+VERBS = {
+    "counts": lambda log, *keys: log.counts(*keys),
+    "classes": lambda log, *keys: log.classes(*keys),
+    "confusion": lambda log, *keys: log.confusion(*keys, long=True),
+    "compare": lambda log, *keys: log(pred=["pred", "other"]).compare(*keys),
+    "contrast": lambda log, *keys: log.contrast(*keys),
+    "drift": lambda log, *keys: log.drift(
+        *keys, before=pl.col("country").is_null(), after=pl.col("country") == "DE"
+    ),
+    "curve": lambda log, *keys: log(score="score", positive=1).curve(*keys, thresholds=3),
+    "best_threshold": lambda log, *keys: log(score="score", positive=1).best_threshold(*keys),
+    "check": lambda log, *keys: log.check(*keys, metric="accuracy", min=0),
+    "bootstrap": lambda log, *keys: log.by(*keys, ci=0.9, method=Bootstrap(100, seed=1)),
+    "worst": lambda log, *keys: log.worst(*keys, min_n=1, verdicts=True),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("cuts", [[30, 50], 3], ids=str)
+def test_every_verb_takes_bins(verb, cuts):
+    """The answer is that of a column which already has the names of the bins."""
+    edges = [30, 50]
+    if cuts == 3:
+        names = LOG.mcc.by(bins("age", 3)).schema["age"].categories
+        edges = [int(re.findall(r"\d+", name)[-1]) for name in names[:-1]]
+    first, last = f"≤ {edges[0]}", f"> {edges[1]}"
+    middle = f"{edges[0] + 1} to {edges[1]}"
+    place = (pl.col("age") > edges[0]).cast(pl.Int8) + (pl.col("age") > edges[1]).cast(pl.Int8)
+    column = place.replace_strict([0, 1, 2], [first, middle, last])
+    cut = LOG.with_columns(age=column.cast(pl.Enum([first, middle, last])))
+    assert_frame_equal(VERBS[verb](LOG.mcc, bins("age", cuts)), VERBS[verb](cut.mcc, "age"))
+
+
+def test_bins_within_sets_and_beside_windows():
+    names = ["≤ 30", "31 to 50", "> 50"]
+    place = (pl.col("age") > 30).cast(pl.Int8) + (pl.col("age") > 50).cast(pl.Int8)
+    cut = LOG.with_columns(age=place.replace_strict([0, 1, 2], names, return_dtype=pl.Enum(names)))
+    age = bins("age", [30, 50])
+    assert_frame_equal(LOG.mcc.by(each(age, "country")), cut.mcc.by(each("age", "country")))
+    assert_frame_equal(LOG.mcc.by(cube(age, "country")), cut.mcc.by(cube("age", "country")))
+    listed = sets((age, "country"), age, ())
+    assert_frame_equal(LOG.mcc.by(listed), cut.mcc.by(sets(("age", "country"), "age", ())))
+    week = trailing("ts", "7d")
+    assert_frame_equal(LOG.mcc.by(age, week), cut.mcc.by("age", week))
+    lazy = LOG.lazy().mcc.by(sets((bins("age", 3), "country"), bins("age", 3))).collect()
+    assert lazy["keys"].unique(maintain_order=True).to_list() == ["age, country", "age"]
+    assert lazy.filter(pl.col("keys") == "age").height == 3
+    inside = LOG.mcc.contrast("country", within=age, metric="accuracy")
+    assert_frame_equal(inside, cut.mcc.contrast("country", within="age", metric="accuracy"))
+    assert LOG.lazy().mcc.contrast("country", within=[bins("age", 3)]).collect().height == 6
+
+
+@pytest.mark.parametrize(
+    ("cuts", "message"),
+    [
+        (1, "cuts=1 is the number of bins, and must be at least 2"),
+        (True, "cuts must be rising numbers"),
+        ([], "cuts must be rising numbers"),
+        ([3, 3], "cuts must be rising numbers"),
+        ([3, 2], "cuts must be rising numbers"),
+        ([1, math.inf], "cuts must be rising numbers"),
+        (["a"], "cuts must be rising numbers"),
+        (1.5, "cuts must be rising numbers"),
+        ("7d", "cuts='7d' is no unit of the calendar"),
+    ],
+)
+def test_cuts_that_make_no_sense(cuts, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        bins("age", cuts)
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "message"),
+    [
+        (bins("country", 3), pl.exceptions.SchemaError, "'country' is String; cast it first"),
+        (bins("ts", 3), pl.exceptions.SchemaError, r"'ts' is Datetime.*such as bins\(…, '1mo'\)"),
+        (bins("age", "1mo"), pl.exceptions.SchemaError, "bins of times need a column of times"),
+        (bins("agee", 3), pl.exceptions.ColumnNotFoundError, "did you mean 'age'"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("log", [LOG, LOG.lazy()], ids=["eager", "lazy"])
+def test_columns_that_cannot_be_cut(log, key, error, message):
+    with pytest.raises(error, match=message):
+        log.mcc.by(key)
+
+
+@pytest.mark.parametrize("cuts", [5, [30, 50]], ids=str)
+def test_another_engine_needs_a_column(cuts):
+    pytest.importorskip("narwhals")
+    import duckdb  # noqa: PLC0415
+
+    log = PredictionLog(duckdb.sql("SELECT 1 AS age, 1 AS gold, 1 AS pred"))
+    with pytest.raises(TypeError, match=r'bins\("age", .*\) needs a Polars frame: add a'):
+        log.by(bins("age", cuts))
+
+
+@given(seed=st.integers(0, 2**16), number=st.integers(2, 12))
+def test_the_names_of_any_bins_hold_their_rows(seed, number):
+    rng = np.random.default_rng(seed)
+    values = {
+        0: rng.normal(size=200) * 10.0 ** rng.integers(-5, 6),
+        1: rng.integers(-50, 50, 200).astype(float),
+        2: rng.lognormal(0, 3, 200),
+    }[seed % 3]
+    column = pl.Series(values if seed % 2 else np.round(values, 2))
+    if seed % 5 == 0:
+        column = column.round(0).cast(pl.Int64, strict=False)
+    for value, name in zip(column, named(column, number), strict=True):
+        assert has(name, value), (value, name)

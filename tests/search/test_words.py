@@ -1,0 +1,63 @@
+"""A search in words."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from polars_mcc._log.words import clause, in_words
+from polars_mcc._search.words import confused, percent, rows_in_words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("DE", "k = DE"),
+        (None, "k = null"),
+        ("", "k = "),
+        ("26", "k = 26"),
+        ("≤ 25", "k ≤ 25"),
+        ("> 4.5", "k > 4.5"),
+        ("26 to 45", "k 26 to 45"),
+        ("-5 to -3", "k -5 to -3"),
+        ("25 < x ≤ 45.5", "25 < k ≤ 45.5"),
+        ("before 2026-03-16", "k before 2026-03-16"),
+        ("from 2026-03-16 on", "k from 2026-03-16 on"),
+        ("in the week of 2026-03-16", "k in the week of 2026-03-16"),
+        ("2026-03", "k = 2026-03"),
+        ("before lunch", "k = before lunch"),
+        ("from now on", "k = from now on"),
+        ("to 5 to", "k = to 5 to"),
+    ],
+)
+def test_a_clause(text, expected):
+    values = pl.DataFrame({"k": [text]}, schema={"k": pl.String})
+    assert values.select(clause("k", pl.col("k"))).item() == expected
+
+
+@pytest.mark.parametrize("key", ["a.b", "$1", "^a.*$", "x", "a and b"])
+def test_a_key_of_any_name(key):
+    values = pl.DataFrame({"k": ["1 < x ≤ 2"]})
+    assert values.select(clause(key, pl.col("k"))).item() == f"1 < {key} ≤ 2"
+
+
+def test_several_keys_of_some_sets():
+    rows = pl.DataFrame({"keys": ["a, b", "b", ""], "a": ["x", None, None], "b": ["≤ 3", None, ""]})
+    named = in_words({"a": pl.col("a"), "b": pl.col("b")}, pl.col("keys"))
+    assert rows.select(named).to_series().to_list() == ["a = x and b ≤ 3", "b = null", "all rows"]
+    assert rows.head(1).select(in_words({})).item() == "all rows"
+
+
+def test_confusions_and_shares():
+    plain = str.maketrans("\u00a0", " ")
+    assert confused(0, 1, 0.4, 0.28).translate(plain) == (
+        "40 % of gold 0 predicted 1, 28 % elsewhere"
+    )
+    assert confused("a", None, 0.052, None).translate(plain) == (
+        "5.2 % of gold a predicted null, none elsewhere"
+    )
+    assert confused("a", "b", None, None) is None
+    assert [percent(one).translate(plain) for one in (0, 0.1, 0.0996, 1)] == [
+        *("0 %", "10 %", "10.0 %", "100 %")
+    ]
+    assert [rows_in_words(n) for n in (1, 2000, 0.5)] == ["1 row", "2,000 rows", "0.5 rows"]
