@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._counts.sliced import SAID, SET
+from polars_mcc._log.bins import Bins
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
 from polars_mcc._report.answers import TOP, Answer, Answers, Asked, Worst, without
@@ -162,7 +163,7 @@ def _gaps(gaps: Answer, asked: Asked) -> Section:
 
 
 def _of_part(part: Part, answer: Answer, answers: Answers, asked: Asked) -> Section:
-    """The section of one key. Its slices are in order of time, or else the worst comes first."""
+    """The section of one key, see `_ordered`; its slices may be in the order of time."""
     metric = asked.metric.name
     title, what = f"By {part.name}", f"{metric} by {part.name}"
     slices = answer.rows
@@ -175,7 +176,7 @@ def _of_part(part: Part, answer: Answer, answers: Answers, asked: Asked) -> Sect
         rows, more = _cut(_shown(slices, asked).tail(ROWS), slices.height, "last")
         id_, query, more = id_of("by", part), answer.query, [*unsure, *more]
         return Section(id_, title, query, rows, more, on_charts, drawings, is_time=True)
-    ordered = _from_the_worst(slices, part.columns, metric, highest=asked.metric.less_is_better)
+    ordered = _ordered(part, slices, metric, asked)
     end = f"{_end(asked)} by {metric}"
     rows, cut = _cut(_shown(ordered, asked).head(ROWS), ordered.height, end)
     more = [*unsure, *cut]
@@ -259,8 +260,7 @@ def _compared_by(part: Part, answer: Answer, first: str, asked: Asked) -> Sectio
         rows, more = _cut(answer.rows.tail(ROWS), answer.rows.height, "last")
         drawings = _drawn(title, "over_time", rows, "diff", metric="diff")
     else:
-        highest = asked.metric.less_is_better
-        ordered = _from_the_worst(answer.rows, part.columns, "diff", highest=highest)
+        ordered = _ordered(part, answer.rows, "diff", asked)
         lowest = _first(ordered, part.columns)
         rows, more = _cut(ordered.head(ROWS), ordered.height, f"{_end(asked)} by diff")
         notes += [f"Only slices with at least {part.min_n} rows."] if part.min_n else []
@@ -283,10 +283,15 @@ def _end(asked: Asked) -> str:
     return "highest" if asked.metric.less_is_better else "lowest"
 
 
-def _from_the_worst(
-    slices: pl.DataFrame, columns: Sequence[str], score: str, *, highest: bool
-) -> pl.DataFrame:
-    """Sort slices by the worst score of any model, and keep the models of a slice together."""
+def _ordered(part: Part, slices: pl.DataFrame, score: str, asked: Asked) -> pl.DataFrame:
+    """Sort slices by the worst score of any model; bins and other Enums keep their own order.
+
+    The models of a slice stay together.
+    """
+    columns, highest = part.columns, asked.metric.less_is_better
+    has_order = isinstance(part.key, Bins) or isinstance(slices.schema[columns[-1]], pl.Enum)
+    if has_order and len(columns) == 1 and slices.select(map(as_expr, columns)).n_unique() <= LINES:
+        return slices
     end = pl.col(score).max() if highest else pl.col(score).min()
     by = "polars_mcc:worst"
     ranked = slices.with_columns(end.over(list(map(as_expr, columns))).alias(by))

@@ -17,7 +17,7 @@ from selenium.webdriver.common.print_page_options import PrintOptions
 from support import log_of
 
 import polars_mcc
-from polars_mcc import each, rollup, sets, trailing
+from polars_mcc import bins, each, rollup, sets, trailing
 from polars_mcc._report import sections
 
 SCRIPT = "<script>document.title = 'run'</script>"
@@ -357,6 +357,69 @@ def test_names_of_slices_are_whole_but_for_the_key_that_they_share():
         else:
             assert shown == whole
     assert ("x", "xy", "xyz") in {tuple(sorted(name)) for name in names}
+
+
+def specs_of(page: str) -> list[dict]:
+    return json.loads(re.search(r'id="specs">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_all_charts_of_a_metric_have_one_axis():
+    log = pl.read_parquet("data/digits.parquet")
+    page = log.mcc(pred="bayes").report("ink_band", "fold", "day")
+    axes: dict[str, list] = {"x": [], "y": []}
+    for spec in specs_of(page):
+        for layer in spec.get("layer", ()):
+            for side, found in axes.items():
+                channel = layer["encoding"].get(side, {})
+                if channel.get("title") == "mcc" and channel.get("field") in {"score", "low"}:
+                    found.append(channel["scale"]["domain"])
+    answers = [log.mcc(pred="bayes").by(key, ci=0.95) for key in ("ink_band", "fold", "day")]
+    for found, parts in ((axes["x"], answers[:2]), (axes["y"], answers[2:])):
+        assert len(found) > 1
+        assert [*map(tuple, found)] == [tuple(found[0])] * len(found)
+        low = min(part["mcc_low"].min() for part in parts)
+        assert found[0][0] <= low < found[0][1] <= 1
+
+
+def test_numbers_are_binned_and_stay_in_order():
+    log = pl.read_parquet("data/digits.parquet").mcc
+    page = log.report("ink", "fold")
+    shown = [row[0] for row in rows_of(page, "By ink")]
+    names = log.by(bins("ink", 10))["ink"].to_list()
+    assert [html.unescape(one) for one in shown] == names
+    assert len(names) == 10
+    assert len(rows_of(page, "By fold")) == 5, "few values are not binned"
+    assert 'bins("ink", [' in html.unescape(page)
+    own = log.report(bins("ink", [4, 5]))
+    assert [html.unescape(row[0]) for row in rows_of(own, "By ink")] == ["≤ 4", "4 < x ≤ 5", "> 5"]
+
+
+def test_what_each_key_adds_is_a_picture_on_demand():
+    log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes")
+    found = log.worst("ink", "day", "fold")
+    crossed = found.filter(pl.col("keys").str.contains(", "))
+    assert crossed.height > 0
+    page = log.report("ink", "day", "fold")
+    assert page.count("<summary>What each key adds") == 1
+    drawn = [one for one in specs_of(page) if one.get("width") == 400]
+    names = [spec["layer"][0]["encoding"]["y"]["scale"]["domain"][-1] for spec in drawn]
+    assert names == crossed["slice"].to_list()
+
+
+def test_a_rate_says_its_own_rows():
+    log = pl.DataFrame({"gold": [1, 1, 1, 0, 0], "pred": [1, 1, 0, 0, 1]}).mcc(positive=1)
+    for metric, base in {
+        "tpr": "3 rows with gold 1",
+        "fpr": "2 rows with gold 0",
+        "ppv": "3 rows predicted 1",
+        "npv": "2 rows predicted 0",
+        "accuracy": "5 rows",
+    }.items():
+        told = json.loads(log.report(metric=metric, format="json"))["verdict"][0]["text"]
+        assert told.endswith(f" over {base}."), told
+    three = pl.DataFrame({"gold": list("abc"), "pred": list("aba")}).mcc(positive="a")
+    told = json.loads(three.report(metric="fpr", format="json"))["verdict"][0]["text"]
+    assert told.endswith(" over 2 rows with gold not a.")
 
 
 def test_the_numbers_that_are_read_first():
