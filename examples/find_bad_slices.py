@@ -32,21 +32,23 @@ log = pl.DataFrame(
     }
 )
 
-# Score the values of each key. With long=True, all keys share the columns slice and value.
+# Score the values of each key. With long=True, the column slice names the slice in words.
 keys = ["country", "device", "version", "browser"]
 print(log.mcc.by(each(*keys, total=True), long=True))
 
 # Compare each slice of one or two keys with the rest of the log. Tablets in Brazil lower the score
 # of all tablets and of all of Brazil: worst lists only the slice that is the reason.
 worst = log.mcc.worst(*keys, long=True)
-print(worst.select("slice", "value", "n", "mcc", "mcc_rest", "diff_high", "loss"))
+with pl.Config(fmt_str_lengths=60):  # The name of a slice may be long.
+    print(worst.select("slice", "n", "mcc", "mcc_rest", "diff_high", "loss"))
 
-# The shipped data: worst splits numbers into ranges, and days into weeks. Naive Bayes fails for
-# digits that have little ink, up to the middle of March.
+# The shipped data: worst cuts numbers into bins, and days by week. Naive Bayes fails for digits
+# that have little ink, up to the middle of March.
 digits = pl.scan_parquet(Path(__file__).parent.parent / "data" / "digits.parquet")
 found = digits.mcc(pred="bayes").worst("ink", "day", "fold", long=True)
-print(found.select("slice", "value", "n", "mcc", "mcc_rest", "^confused.*$").collect())
+with pl.Config(fmt_str_lengths=60):
+    print(found.select("slice", "n", "mcc", "mcc_rest", "confusion").collect())
 
 # No slice of these keys fails. verdicts=True shows every slice that was tested, and its p-value.
 looked = digits.mcc.worst("ink_band", "fold", long=True, verdicts=True)
-print(looked.select("slice", "value", "n", "mcc", "p_adjusted", "verdict").head(3).collect())
+print(looked.select("slice", "n", "mcc", "p_adjusted", "verdict").head(3).collect())

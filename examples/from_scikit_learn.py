@@ -37,9 +37,10 @@ print("MCC of y_pred by scikit-learn:", matthews_corrcoef(frame["y_true"], frame
 print("MCC of both models, with a 95 % interval:", log.score(ci=0.95), sep="\n")
 print("MCC of each slice:", log.by("size", ci=0.95).drop("mcc_se", "n_null"), sep="\n")
 
-# worst splits numbers into ranges, and tries single columns and pairs of columns.
+# worst cuts numbers into bins, and tries single columns and pairs of columns.
 failing = log.worst("radius", "texture", long=True)
-print("Slices that fail:", failing.select("model", "slice", "value", "n", "mcc"), sep="\n")
+with pl.Config(fmt_str_lengths=60):
+    print("Slices that fail:", failing.select("model", "slice", "n", "mcc"), sep="\n")
 
 compared = log.compare("size").select("size", "mcc_a", "mcc_b", "diff_low", "diff_high")
 print("y_pred_new (b) beats y_pred (a) where diff_low is above 0:", compared, sep="\n")

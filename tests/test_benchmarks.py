@@ -48,7 +48,7 @@ def test_report_cost_runs(tmp_path):
     done = subprocess.run([*command, "--rounds", "1"], capture_output=True, text=True, check=True)
     _, _, *rows = done.stdout.splitlines()
     assert [row.split(" | ")[:2] for row in rows] == [
-        [log, query] for log in ("long", "wide") for query in ("by", "html", "md", "json")
+        [log, query] for log in ("long", "wide", "short") for query in ("by", "html", "md", "json")
     ]
 
 

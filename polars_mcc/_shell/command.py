@@ -51,7 +51,7 @@ Logs = Annotated[
         "table, an Iceberg table or a store of counts. A file named twice is read once.\n\n"
         "Options that take a column accept a name or SQL: --pred 'score >= 0.5', or --by "
         "\"date_trunc('week', ts) AS week\".\n\n"
-        "In most commands, --by also accepts each(a, b), rollup(a, b), cube(a, b), "
+        "In most commands, --by also accepts bins(age, 5), each(a, b), rollup(a, b), cube(a, b), "
         "sets((a, b), a) and trailing(day, '7d').",
         allow_leading_hyphen=True,
     ),

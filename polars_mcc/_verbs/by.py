@@ -52,7 +52,7 @@ def by(
     or more is counted by the codes of the files; the answer is the same (see `portable`).
 
     Args:
-        *keys: The keys to group by: columns; `each`, `rollup`, `cube` or `sets` of columns;
+        *keys: The keys to group by: columns; `bins`; `each`, `rollup`, `cube` or `sets` of columns;
             `trailing` windows of time. Several keys are crossed. Without keys, all rows are one
             slice. In Python also expressions and selectors.
         metrics: One metric or several, computed from the same counts: a name of `metrics()`, such

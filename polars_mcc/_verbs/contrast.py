@@ -66,7 +66,8 @@ def contrast(
     """Compare each slice with the rest of the log, the total, the best slice, or a given slice.
 
     Args:
-        *keys: The columns to slice by. In Python also expressions and selectors.
+        *keys: The columns to slice by, and `bins` of columns. In Python also expressions and
+            selectors.
         to: The reference of each slice. "rest": all rows outside the slice. "total": all rows,
             those of the slice included. "expected": what the slice would score given its labels,
             which is `mcc_expected`; so it errs more than its mix of gold labels explains if it

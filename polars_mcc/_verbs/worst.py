@@ -67,7 +67,8 @@ def worst(
     when the answer is collected, by several streaming queries.
 
     Args:
-        *keys: The columns to search. In Python also expressions and selectors.
+        *keys: The columns to search, and `bins` of columns. In Python also expressions and
+            selectors.
         metric: The metric that is compared: a name of `metrics()`, where the column `from` is not
             "pairs". If less is better, as for "fnr", slices with a higher value are listed. In
             Python also an expression over the columns of `classes`, as in `by`.
@@ -99,8 +100,9 @@ def worst(
             Yekutieli) does so for any overlap of slices. "holm" and "bonferroni" limit the
             probability of a single false slice.
         verdicts: Return every slice that was tested: the listed slices first, then by verdict, the
-            nearest to the list first. Columns that are known only for listed slices are null
-            elsewhere: limits, confusions, and with clusters some p-values.
+            nearest to the list first. Columns that are known only for the listed slices, or for the
+            nearest slice if none is listed, are null elsewhere: limits, confusions, parts, and with
+            clusters some p-values.
         long: Leave out the columns of the keys: `slice` says their values.
 
     Returns:
@@ -135,6 +137,9 @@ def worst(
         - `confused_gold`, `confused_pred` (dtype of the labels): the confusion with the largest
           excess of rows over the rate of the rest; `confused` and `confused_rest` (Float64): its
           share of the rows of that gold label, in the slice and in the rest;
+        - `parts` (List of Struct): for a slice of several keys, a row per key: `key`; the `slice`
+          of this key alone, its `n` and `mcc`; and what the key `adds`: its Shapley value, from
+          the score of all rows to the score of the slice. null for a slice of one key;
         - `verdict` (Enum): "listed"; "the rest is better" (it passes the tests of the list, but has
           more than `max_share` of the rows); "beyond the list" (behind, and the list is full);
           "not behind"; "explained by those listed" (behind, but not without the listed slices, or
@@ -167,31 +172,40 @@ def worst(
         Statistical Society B 57 (1995) 289-300; Y. Benjamini and D. Yekutieli, Annals of
         Statistics 29 (2001) 1165-1188. The p-value: S. S. Wilks, Annals of Mathematical
         Statistics 9 (1938) 60-62. The interval: G. Y. Zou, Psychological Methods 12 (2007)
-        399-413.
+        399-413. The parts: E. Pastor, L. de Alfaro and E. Baralis, Looking for Trouble: Analyzing
+        Classifier Behavior via Pattern Divergence, SIGMOD 2021.
+
+    Warns:
+        PredictionLogWarning: When the answer is collected: a key is probably the id of a row, a
+            label, a prediction or a score.
 
     Examples:
         >>> import polars as pl
         >>> import polars_mcc
         >>> log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes")
-        >>> found = log.worst("ink", "day", "fold", long=True)
-        >>> found.select("slice", "n", "mcc", "mcc_rest")
+        >>> found = log.worst("ink", "day", "fold")
+        >>> [row] = found.to_dicts()
+        >>> row["slice"], row["n"], row["verdict"]
+        ('ink ≤ 4.73 and day before 2026-03-16', 321, 'listed')
+        >>> found.select("mcc", "mcc_rest", "mcc_expected", "p_adjusted", "n_tested")
         shape: (1, 5)
-        ┌──────────┬───────────────────────────────┬─────┬──────────┬──────────┐
-        │ slice    ┆ value                         ┆ n   ┆ mcc      ┆ mcc_rest │
-        │ ---      ┆ ---                           ┆ --- ┆ ---      ┆ ---      │
-        │ str      ┆ str                           ┆ i64 ┆ f64      ┆ f64      │
-        ╞══════════╪═══════════════════════════════╪═════╪══════════╪══════════╡
-        │ ink, day ┆ up to 4.73, before 2026-03-16 ┆ 321 ┆ 0.747107 ┆ 0.856127 │
-        └──────────┴───────────────────────────────┴─────┴──────────┴──────────┘
-        >>> found.select("confusion", "p_adjusted", "verdict", "n_tested")
-        shape: (1, 6)
-        ┌───────────────┬───────────────┬──────────┬───────────────┬────────────┬──────────┐
-        │ confused_gold ┆ confused_pred ┆ confused ┆ confused_rest ┆ p_adjusted ┆ n_tested │
-        │ ---           ┆ ---           ┆ ---      ┆ ---           ┆ ---        ┆ ---      │
-        │ i8            ┆ i8            ┆ f64      ┆ f64           ┆ f64        ┆ i64      │
-        ╞═══════════════╪═══════════════╪══════════╪═══════════════╪════════════╪══════════╡
-        │ 2             ┆ 8             ┆ 0.421053 ┆ 0.179856      ┆ 0.008415   ┆ 486      │
-        └───────────────┴───────────────┴──────────┴───────────────┴────────────┴──────────┘
+        ┌──────────┬──────────┬──────────────┬────────────┬──────────┐
+        │ mcc      ┆ mcc_rest ┆ mcc_expected ┆ p_adjusted ┆ n_tested │
+        │ ---      ┆ ---      ┆ ---          ┆ ---        ┆ ---      │
+        │ f64      ┆ f64      ┆ f64          ┆ f64        ┆ i64      │
+        ╞══════════╪══════════╪══════════════╪════════════╪══════════╡
+        │ 0.747107 ┆ 0.856127 ┆ 0.831057     ┆ 0.008415   ┆ 486      │
+        └──────────┴──────────┴──────────────┴────────────┴──────────┘
+        >>> found.select("parts").explode("parts").unnest("parts").select("slice", "mcc", "adds")
+        shape: (2, 3)
+        ┌───────────────────────┬──────────┬───────────┐
+        │ slice                 ┆ mcc      ┆ adds      │
+        │ ---                   ┆ ---      ┆ ---       │
+        │ str                   ┆ f64      ┆ f64       │
+        ╞═══════════════════════╪══════════╪═══════════╡
+        │ ink ≤ 4.73            ┆ 0.807449 ┆ -0.045022 │
+        │ day before 2026-03-16 ┆ 0.808122 ┆ -0.044349 │
+        └───────────────────────┴──────────┴───────────┘
 
     Command line:
         polars-mcc worst logs/ --by country --by device --by browser --top 10

@@ -2,8 +2,9 @@
 
     python tests/benchmarks/report_cost.py LOGS [--rows 20_000_000] [--rounds 3]
 
-Makes two logs once, in the folder LOGS. The long log has two keys, two models and ten text labels.
+Makes three logs once, in the folder LOGS. The long log has two keys, two models, ten text labels.
 The wide log has a twentieth of the rows, five keys of 1000, 300, 3, 4 and 24 values, and 40 labels.
+The short log has 7,000 rows at most, two labels, and six keys, two of which are numbers to bin.
 Queries run in turn, each in a new process. The table shows medians.
 """
 
@@ -26,7 +27,11 @@ FORMATS = ("html", "md", "json")
 LOGS = {
     "long": ({"country": 20, "device": 4}, 10, ["pred", "other"]),
     "wide": ({"shop": 1000, "town": 300, "size": 3, "device": 4, "hour": 24}, 40, ["pred"]),
+    "short": ({"sex": 2, "group": 6, "charge": 2, "age": 70, "priors": 38, "town": 9}, 2, ["pred"]),
 }
+NUMBERS = {"age", "priors"}
+SHARES = {"long": 1, "wide": 20, "short": 2857}
+"""One row of a log for so many of the long log."""
 
 
 def write_log(name: str, folder: Path, rows: int) -> Path:
@@ -37,12 +42,10 @@ def write_log(name: str, folder: Path, rows: int) -> Path:
     keys, classes, models = LOGS[name]
     labels = pl.Series([f"label_{place:02}" for place in range(classes)])
     gold = rng.integers(0, classes, rows)
-    columns = {
-        key: pl.Series([f"{key}_{place}" for place in range(values)]).gather(
-            rng.integers(0, values, rows)
-        )
-        for key, values in keys.items()
-    }
+    columns = {}
+    for key, values in keys.items():
+        names = [place if key in NUMBERS else f"{key}_{place}" for place in range(values)]
+        columns[key] = pl.Series(names).gather(rng.integers(0, values, rows))
     for model in models:
         pred = np.where(rng.random(rows) < 0.85, gold, rng.integers(0, classes, rows))
         columns[model] = labels.gather(pred)
@@ -83,7 +86,7 @@ def main() -> None:
     print("log | query | seconds | times `by` | peak MB | text MB |")
     print("--- | --- | ---: | ---: | ---: | ---: |")
     for name in LOGS:
-        rows = arguments.rows // (1 if name == "long" else 20)
+        rows = max(arguments.rows // SHARES[name], 200)
         path = write_log(name, arguments.logs, rows)
         rounds = [
             {query: asked(name, path, query) for query in ("by", *FORMATS)}
