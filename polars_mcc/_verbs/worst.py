@@ -216,7 +216,7 @@ def worst(
     check_level(ci)
     check_at_least("depth", depth, 1)
     check_at_least("min_n", min_n, 1)
-    if not 0 < max_share <= 1:
+    if not (isinstance(max_share, (int, float)) and 0 < max_share <= 1):
         msg = f"max_share is the largest share of rows of a slice, between 0 and 1, got {max_share}"
         raise ValueError(msg)
     if top is not None:

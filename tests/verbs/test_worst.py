@@ -681,3 +681,89 @@ def test_rows_that_are_not_scored_change_nothing():
         assert alone.height >= 3
         assert_frame_equal(with_nulls.drop("n_null"), alone.drop("n_null"), rel_tol=1e-9)
         assert with_nulls["n_null"].sum() > 0
+
+
+def beside(seed: int, rate: float, share: float = 0.2, rows: int = 8000) -> pl.DataFrame:
+    """A log in which DE, a share of the rows, errs more; its keys of numbers do not matter."""
+    rng = np.random.default_rng(seed)
+    others = ["FR", "US", "GB", "IT"]
+    p = [share, *[(1 - share) / len(others)] * len(others)]
+    country = rng.choice(["DE", *others], rows, p=p)
+    numbers = {f"x{place}": rng.normal(size=rows) for place in range(3)}
+    gold = rng.integers(0, 3, rows)
+    is_wrong = rng.random(rows) < np.where(country == "DE", rate, 0.1)
+    pred = np.where(is_wrong, (gold + rng.integers(1, 3, rows)) % 3, gold)
+    return pl.DataFrame({"country": country, **numbers, "gold": gold, "pred": pred})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_slice_is_named_by_its_cause(seed):
+    """With many ranges of numbers, some part of DE has more evidence than DE, by chance."""
+    log = beside(seed, 0.2)
+    found = log.mcc.worst("country", "x0", "x1", "x2", verdicts=True)
+    assert found.filter(verdict="listed")["slice"].to_list() == ["country = DE"]
+    parts = found.filter(pl.col("slice").str.starts_with("country = DE and "))
+    assert "explained by those listed" in parts["verdict"]
+
+
+def test_a_slice_with_most_rows_is_told_the_other_way_round():
+    log = beside(1, 0.2, share=0.7)
+    [row] = log.mcc.worst("country", depth=1).rows(named=True)
+    assert (row["slice"], row["verdict"]) == ("country = DE", "the rest is better")
+    assert row["diff_high"] < 0
+    assert row["p_adjusted"] < 0.05
+    [row] = log.mcc.worst("country", depth=1, max_share=0.8).rows(named=True)
+    assert (row["slice"], row["verdict"]) == ("country = DE", "listed")
+    for share in (0, -1, 1.1, None):
+        with pytest.raises(ValueError, match="max_share is the largest share"):
+            log.mcc.worst("country", max_share=share)
+
+
+def test_the_nearest_slice_is_described_as_a_listed_one_is():
+    log = beside(2, 0.1)
+    [row] = log.mcc.worst("country", depth=1).rows(named=True)
+    assert row["verdict"] == "not behind"
+    inside = pl.col("country") == row["country"]
+    [change] = log.mcc.drift(before=~inside, after=inside).rows(named=True)
+    for name in ("diff", "diff_low", "diff_high"):
+        assert row[name] == pytest.approx(change[name])
+    [given] = log.mcc.contrast("country", to="expected").filter(inside).rows(named=True)
+    assert row["mcc_expected"] == pytest.approx(given["mcc_expected"], rel=1e-12)
+    assert row["confused"] > row["confused_rest"]
+    both = log.with_columns(other="gold").mcc(pred=["pred", "other"]).worst("country", depth=1)
+    assert both.select("model", "verdict").rows() == [
+        ("pred", "not behind"),
+        ("other", "not behind"),
+    ]
+
+
+@pytest.mark.parametrize("metric", ["mcc", "accuracy", "fnr"])
+def test_given_its_labels(metric):
+    """One place has other labels, and one errs more; only one of them is worse than expected."""
+    rng = np.random.default_rng(4)
+    place = rng.choice(["harder", "worse", "c", "d"], 12_000)
+    gold = rng.random(12_000) < np.where(place == "harder", 0.05, 0.5)
+    wrong = rng.random(12_000) < np.where(place == "worse", 0.3, 0.15)
+    log = pl.DataFrame({"place": place, "gold": gold, "pred": gold ^ wrong})
+    found = log.mcc.worst("place", metric=metric, to="expected", verdicts=True)
+    assert found.filter(verdict="listed")["place"].to_list() == ["worse"]
+    to_rest = log.mcc.worst("place", metric=metric, verdicts=True)
+    if metric == "mcc":
+        assert {*to_rest.filter(verdict="listed")["place"]} == {"worse", "harder"}
+    turn = -1 if metric == "fnr" else 1
+    contrast = log.mcc.contrast("place", to="expected", metric=metric)
+    same = ["place", metric, f"{metric}_expected", "diff", "diff_low", "diff_high"]
+    listed = found.filter(verdict="listed").select(same)
+    expected = contrast.filter(place="worse").select(same)
+    assert_frame_equal(listed, expected, rel_tol=1e-9)
+    for row in found.rows(named=True):
+        behind = turn * (row[metric] - row[f"{metric}_expected"]) < 0
+        [p] = contrast.filter(place=row["place"])["p_value"]
+        assert row["p_value"] == (pytest.approx(p, rel=1e-6) if behind else 1.0)
+
+
+@pytest.mark.parametrize("options", [{"cluster": "place"}, {"sample_weight": "w"}], ids=str)
+def test_what_given_its_labels_does_not_take(options):
+    log = pl.DataFrame({"place": ["a", "b"], "gold": [0, 1], "pred": [0, 1], "w": 1.0})
+    with pytest.raises(ValueError, match="does not support"):
+        log.mcc(**options).worst("place", to="expected")
