@@ -9,7 +9,6 @@ from typing import cast
 import polars as pl
 
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.odd_keys import odd_keys
 from polars_mcc._counts.remarks import PredictionLogWarning
 from polars_mcc._counts.sliced import SAID
 from polars_mcc._log import defaults
@@ -235,6 +234,7 @@ def worst(
     if to == "expected":
         needs = "rows must be independent and of equal weight"
         log.meaning.check_without("worst(to='expected')", needs, "cluster", "sample_weight")
+    from polars_mcc._counts.odd_keys import odd_keys  # noqa: PLC0415 - for it alone
     from polars_mcc._search.found import Search  # noqa: PLC0415 - NumPy is loaded for it alone
 
     search = Search(

@@ -385,7 +385,7 @@ def outside(found: pl.DataFrame) -> pl.DataFrame:
                 noise = Z * (0.01 * limit.ratio / n).sqrt() / 0.01
                 parts.append(here.filter(pl.col("p0.01") > limit.ratio + noise))
     worst = found.filter(pl.col("claim").is_in(["worst", "worst, expected"]))
-    parts.append(worst.filter(value > 0.05 + 2 * (0.05 * 0.95 / n).sqrt() + 1e-9))
+    parts.append(worst.filter(value > 0.05 + 3 * (0.05 * 0.95 / n).sqrt()))
     return pl.concat(parts).unique(maintain_order=True)
 
 
