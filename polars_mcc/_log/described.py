@@ -244,9 +244,10 @@ class Meaning:
         for option in options:
             if is_given[option]:
                 name, *_ = option.split("=")
+                call = verb if verb.endswith(")") else f"{verb}(...)"
                 msg = (
                     f"{verb} does not support {option}: {reason}; leave it out, as in "
-                    f"log({name}={_DEFAULTS[name]!r}).{verb}(...)"
+                    f"log({name}={_DEFAULTS[name]!r}).{call}"
                 )
                 raise ValueError(msg)
 

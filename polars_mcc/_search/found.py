@@ -23,15 +23,13 @@ from polars_mcc._search.words import confused, shortened
 
 VERDICTS = pl.Enum(
     [
-        *("listed", "the rest is better", "beyond the list", "not behind"),
+        *("listed", "most rows", "beyond the list", "not behind"),
         *("explained by those listed", "no interval"),
     ]
 )
 LISTED, MOST_ROWS, BEYOND, NOT_BEHIND, EXPLAINED, NO_INTERVAL = (
     pl.lit(name, VERDICTS) for name in VERDICTS.categories
 )
-
-_BY = "by:"  # prefix of the columns that sort the rows
 
 _Schema: TypeAlias = dict[str, pl.DataType]
 
@@ -88,13 +86,13 @@ class Search:
         """The result: the slices of all models, sorted, at most `top`."""
         schema = self.schema(log)
         every = coded(log, bins=self.bins, least=self.min_n)
-        found = [self._of_model(every, model, schema) for model in log.models]
-        by = [f"{_BY}verdict", f"{_BY}order"]
-        ranked = pl.concat(found).sort(by, maintain_order=True, nulls_last=True).drop(by)
+        found = [self._of_model(every, model) for model in log.models]
+        rows = _in_order(every, pl.concat(found, how="diagonal_relaxed"))
+        ranked = self._named(every, rows, schema)
         ranked = ranked if self.verdicts else shortened(ranked, has_models=log.has_models)
         return ranked if self.top is None else ranked.head(self.top)
 
-    def _of_model(self, every: Coded, model: str, schema: _Schema) -> pl.DataFrame:
+    def _of_model(self, every: Coded, model: str) -> pl.DataFrame:
         """The slices of one model, compared with the rest of the log for the same model."""
         log = replace(every.log, models=(model,), has_models=False)
         one = replace(every, log=log)
@@ -103,20 +101,20 @@ class Search:
         looked = looked_at(sought, self._needed(one))
         n_tested = looked.slices["evidence"].drop_nulls().len()
         bar = Bar(self.correction, 1 - self.ci, n_tested)
-        chosen = listed(sought, looked.slices, bar, self.top or 0)
+        chosen = listed(sought, looked.slices, bar, self.top or 0, self.max_share * looked.n)
         rows = self._listed(sought, chosen.slices, looked, bar)
         others = self._others(sought, looked.slices, chosen, bar)
-        rows = pl.concat([rows, others], how="diagonal_relaxed")
-        rows = rows.sort("verdict", "order", nulls_last=True, maintain_order=True)
+        rows = _in_order(one, pl.concat([rows, others], how="diagonal_relaxed"))
         if chosen.slices.is_empty():  # The answer shows the nearest slice.
-            rows = rows.update(described(sought, rows.head(1), self.ci), on=SLICE)
-        rows = rows.with_columns(
+            nearest = rows.head(1)
+            known = described(sought, nearest, self.ci)
+            rows = rows.update(known.with_columns(parts(sought, looked, nearest)), on=SLICE)
+        return rows.with_columns(
             n_tested=pl.lit(n_tested, pl.Int64),
             n_untested=pl.lit(looked.n_small + looked.slices.height - n_tested, pl.Int64),
             loss=pl.col("rest") - pl.lit(looked.overall, pl.Float64),
             model=pl.lit(model),
         )
-        return self._named(one, rows, schema)
 
     def _needed(self, coded: Coded) -> Callable[[int], float]:
         """The least evidence of a listed slice, as a function of the number of tests."""
@@ -131,14 +129,16 @@ class Search:
     ) -> pl.DataFrame:
         """The listed slices, with their exact scores."""
         tests = pl.lit(bar.tests, pl.Int64)
+        is_most = pl.col("n") > self.max_share * looked.n
         decisive = chosen.lazy().with_columns(own=two_sided(pl.col("evidence")))
-        sure = adjusted(decisive, self.correction, tests).with_columns(p_value="own").collect()
+        apart = [decisive.filter(is_most == pl.lit(one)) for one in (False, True)]
+        lists = (adjusted(one, self.correction, tests) for one in apart)
+        sure = pl.concat(lists).with_columns(p_value="own").collect()
         scores = described(sought, chosen, self.ci)
         rows = sure.drop("score").join(scores, on=SLICE, maintain_order="left")
         scale, end = sought.scale, "diff_low" if sought.scale.turn < 0 else "diff_high"
         loss = scale.turned(pl.col("score_a")) - pl.lit(looked.overall, pl.Float64)
         order = -loss if self.rank == "loss" else scale.turned(pl.col(end))
-        is_most = pl.col("n") > self.max_share * looked.n
         return rows.with_columns(
             parts(sought, looked, rows),
             rest=scale.turned(pl.col("score_a")),
@@ -193,7 +193,7 @@ class Search:
         )
 
     def _named(self, coded: Coded, rows: pl.DataFrame, schema: _Schema) -> pl.DataFrame:
-        """The named columns of the result, and the columns that sort its rows."""
+        """The named columns of the result."""
         keys = coded.keys.values()
         is_of = [pl.col(key.column).is_not_null() for key in keys]
         names, said = (
@@ -213,6 +213,12 @@ class Search:
             *(
                 values.get(name, pl.col(name)).cast(dtype).alias(name)
                 for name, dtype in schema.items()
-            ),
-            pl.col("verdict", "order").name.prefix(_BY),
+            )
         )
+
+
+def _in_order(coded: Coded, rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort the rows. Sums of floats differ in the last digits from run to run, so these are cut."""
+    keys = [key.column for key in coded.keys.values()]
+    by = ["verdict", pl.col("order").round_sig_figs(9), -pl.col("n").cast(pl.Float64), *keys]
+    return rows.sort(by, nulls_last=True, maintain_order=True)

@@ -7,6 +7,9 @@ behind the rest of each slice with fewer keys that contains it and is behind too
 named by its cause, and not by a key that happens to go with it. A slice is removed again if it is
 not behind without its listed parts.
 
+A slice with most of the rows makes a list of its own: it passes the same tests, but its rows are
+not removed from other slices. Else little would remain to compare them with.
+
 Thousands of slices may be behind, and few are listed. The false discovery rate must hold for the
 listed slices. Focused Benjamini-Hochberg (Katsevich, Sabatti and Bogomolov 2023) takes the largest
 bar t, a p-value, for which m·t / |the list at t| is at most the rate. m is the number of tests.
@@ -81,8 +84,11 @@ class Listed:
     """Slices that did not fit in the list, or were not checked because the list was full."""
 
 
-def listed(sought: Sought, slices: pl.DataFrame, bar: Bar, most: int) -> Listed:
-    """List the slices with the most evidence: at most `most`, or `MOST` if that is more."""
+def listed(sought: Sought, slices: pl.DataFrame, bar: Bar, most: int, rows: float) -> Listed:
+    """List the slices with the most evidence: at most `most`, or `MOST` if that is more.
+
+    A slice with more than `rows` rows has most of the rows.
+    """
     most = max(most, MOST)
     ranked = candidates(sought, slices, bar)
     rest, beyond = _worth_a_look(sought, ranked, bar, 10 * most)
@@ -90,7 +96,7 @@ def listed(sought: Sought, slices: pl.DataFrame, bar: Bar, most: int) -> Listed:
     exact = [rest[:0].select(SLICE, "evidence")]
     while rest.height and chosen.height < most:
         room = max(_AT_ONCE - chosen.height, _AT_ONCE // 2)
-        pool = _Pool.of(sought, pl.concat([chosen.select(columns), rest[:room]]), bar)
+        pool = _Pool.of(sought, pl.concat([chosen.select(columns), rest[:room]]), bar, rows)
         exact.append(pool.slices.select(SLICE, "evidence"))
         chosen, rest = pool.listed(), rest[room:]
     beyond = pl.concat([chosen[most:].select(columns), rest, beyond])
@@ -177,25 +183,28 @@ class _Pool:
     slices: pl.DataFrame
     overlaps: Overlaps
     bar: Bar
+    large: frozenset[int]
+    """The slices with most of the rows."""
     known: dict[Question, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, sought: Sought, slices: pl.DataFrame, bar: Bar) -> _Pool:
+    def of(cls, sought: Sought, slices: pl.DataFrame, bar: Bar, rows: float) -> _Pool:
         """Count the slices, and sort them by exact evidence."""
         found = Overlaps.of(sought, slices)
         alone = found.evidence([Question(place) for place in range(slices.height)])
         order = sorted(range(slices.height), key=lambda place: (-alone[place], place))
         exact = pl.Series("evidence", [alone[place] for place in order], dtype=pl.Float64)
         known = {Question(place): alone[at] for place, at in enumerate(order)}
-        return cls(slices[order].with_columns(exact), found.in_order(order), bar, known)
+        large = frozenset(place for place, n in enumerate(slices["n"][order]) if n > rows)
+        return cls(slices[order].with_columns(exact), found.in_order(order), bar, large, known)
 
     def listed(self) -> pl.DataFrame:
         """The listed slices, at the largest bar that holds for the list."""
         number = self.slices.height
         p = self._at(self.bar.at(number), range(number))
-        while len(p) < number:
-            number = len(p)
-            p = self._at(self.bar.at(number), [*p]) if number else {}
+        while (few := max(len(p.keys() - self.large), 1)) < number:
+            number = few
+            p = self._at(self.bar.at(number), [*p])
         rows = self.slices[[*p]]
         return rows.with_columns(p_value=pl.Series([*p.values()], dtype=pl.Float64))
 
@@ -266,7 +275,7 @@ class _Pool:
         """Whether a slice is behind, without the slices listed before it."""
         before = frozenset(other for other in listed if other < place)
         within = frozenset(other for other in before if self.overlaps.has(other, place))
-        return Question(place, without=(before - within) | parts, within=within)
+        return Question(place, without=(before - within - self.large) | parts, within=within)
 
     def _explained_by_its_parts(self, listed: Sequence[int], bar: float) -> int | None:
         """The listed slice that is least behind without its listed parts, if it fails the bar."""

@@ -25,7 +25,7 @@ Places: TypeAlias = tuple[int | None, ...]
 class _Known(NamedTuple):
     """The rows and the score of a slice."""
 
-    n: float
+    n: float | None
     score: float | None
 
 
@@ -48,6 +48,7 @@ def parts(sought: Sought, looked: Looked, chosen: pl.DataFrame) -> pl.Series:
     rows = zip(found.select(columns).rows(), found.select("n", "score").rows(), strict=True)
     known = {places: _Known(*numbers) for places, numbers in rows}
     known[(None,) * len(keys)] = _Known(looked.n, looked.overall)
+    unknown = _Known(None, None)  # Weights may make a coarser slice too small, as if of fewer rows.
     turn, metric = sought.scale.turn, sought.metric.name
 
     def of_slice(slice_: Places) -> list[dict[str, Any]] | None:
@@ -56,7 +57,7 @@ def parts(sought: Sought, looked: Looked, chosen: pl.DataFrame) -> pl.Series:
             return None
         listed = []
         for at, place in used.items():
-            alone = known[_only(slice_, [at])]
+            alone = known.get(_only(slice_, [at]), unknown)
             adds = _shapley(known, slice_, at, [other for other in used if other != at])
             listed.append(
                 {
@@ -87,15 +88,14 @@ def _subsets(slice_: Places) -> Iterator[Places]:
 def _shapley(
     known: dict[Places, _Known], slice_: Places, at: int, others: Sequence[int]
 ) -> float | None:
-    """What a key adds to the other keys of a slice; None if a score on the way is undefined."""
+    """What a key adds to the other keys of a slice; None if a score on the way is unknown."""
     orders = math.factorial(len(others) + 1)
     total = 0.0
     for size in range(len(others) + 1):
         share = math.factorial(size) * math.factorial(len(others) - size) / orders
         for kept in itertools.combinations(others, size):
-            before = known[_only(slice_, kept)].score
-            after = known[_only(slice_, [*kept, at])].score
-            if before is None or after is None:
+            before, after = (known.get(_only(slice_, one)) for one in (kept, [*kept, at]))
+            if before is None or after is None or before.score is None or after.score is None:
                 return None
-            total += share * (after - before)
+            total += share * (after.score - before.score)
     return total

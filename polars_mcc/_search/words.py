@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from polars_mcc._counts.sliced import SAID
+from polars_mcc._log.choices import Reference
+
+_REFERENCES = {"rest": "the rest of the log", "expected": "expected of their labels"}
 
 
 def shortened(answer: pl.DataFrame, *, has_models: bool) -> pl.DataFrame:
@@ -14,9 +20,8 @@ def shortened(answer: pl.DataFrame, *, has_models: bool) -> pl.DataFrame:
     return answer.filter((pl.col("verdict") == "listed") | (place == 0))
 
 
-def summed_up(answer: pl.DataFrame, metric: str, *, has_models: bool) -> str:
+def summed_up(answer: pl.DataFrame, metric: str, to: Reference, *, has_models: bool) -> str:
     """Sum up a search in words, from a result with all verdicts."""
-    listed = answer.filter(pl.col("verdict") == "listed")
     models = answer.unique("model") if has_models else answer.head(1)
     if models.is_empty():
         return "No slice was tested: none has enough rows and two labels."
@@ -28,32 +33,39 @@ def summed_up(answer: pl.DataFrame, metric: str, *, has_models: bool) -> str:
         number = f"{sum(tested):,} slices of {len(tested)} models"
     untested = max(models["n_untested"].to_list())
     more = "1 more has" if untested == 1 else f"{untested:,} more have"
-    small = f" ({more} too few rows, or no interval)" if untested else ""
-    verb = "are" if listed.height > 1 else "is"
-    worse = f"{listed.height or 'none'} {verb} worse than the rest of the log"
-    if beyond := (answer["verdict"] == "beyond the list").sum():
+    small = f" ({more} too few rows or labels)" if untested else ""
+    found = {str(name): n for name, n in answer["verdict"].value_counts().rows()}
+    listed, most = found.get("listed", 0), found.get("most rows", 0)
+    worse = f"{listed or 'none'} {'are' if listed > 1 else 'is'} worse than {_REFERENCES[to]}"
+    if beyond := found.get("beyond the list"):
         worse += f", and {beyond:,} more that are not listed"
-    if explained := (answer["verdict"] == "explained by those listed").sum():
-        these = "it" if listed.height == 1 else "these"
+    if most:
+        worse += f", {'and' if listed else 'but'} {most:,} with most of the rows"
+    if explained := found.get("explained by those listed"):
+        these = "it" if listed + most == 1 else "these"
         worse += f"; {explained:,} more only because they share rows with {these}"
     sentences = [f"{number} tested{small}: {worse}."]
-    most = answer.filter(pl.col("verdict") == "the rest is better").head(1)
-    for row in most.iter_rows(named=True):
-        model = f" ({row['model']})" if has_models else ""
-        here, rest = (f"{row[name]:.3f}" for name in (metric, f"{metric}_rest"))
-        sentences.append(
-            f"The rest of the log stands out, as most rows are in {row[SAID]}{model}: {metric} is "
-            f"{rest} outside, {here} inside (n {count(row['n'])})."
-        )
-    nearest = answer.filter(pl.col("verdict") == "not behind").head(1)
-    if not listed.height and not most.height and nearest.height:
-        row = nearest.row(0, named=True)
-        scores = f"{metric} {row[metric]:.3f}, rest of the log {row[f'{metric}_rest']:.3f}"
-        p = row["p_adjusted"]  # None: with clusters it is not computed for all slices.
-        sure = "" if p is None else f", p_adjusted {p:.2g}"
-        model = f" ({row['model']})" if has_models else ""
-        sentences.append(f"Nearest: {row[SAID]}{model} (n {count(row['n'])}, {scores}{sure}).")
+    of_row, name = ("most rows", "With most rows") if most else ("not behind", "Nearest")
+    if most or not listed:
+        slices = answer.filter(pl.col("verdict") == of_row).head(1)
+        sentences += [
+            _one(name, row, metric, to, has_models=has_models)
+            for row in slices.iter_rows(named=True)
+        ]
     return " ".join(sentences)
+
+
+def _one(name: str, row: Mapping[str, Any], metric: str, to: Reference, *, has_models: bool) -> str:
+    """A slice that is not listed, and the scores that are compared, in words."""
+    here, there = (
+        "undefined" if one is None else f"{one:.3f}" for one in (row[metric], row[f"{metric}_{to}"])
+    )
+    reference = "rest of the log" if to == "rest" else "expected"
+    p = row["p_adjusted"]  # None: with clusters it is not computed for all slices.
+    sure = "" if p is None else f", p_adjusted {p:.2g}"
+    model = f" ({row['model']})" if has_models else ""
+    scores = f"{metric} {here}, {reference} {there}{sure}"
+    return f"{name}: {row[SAID]}{model} (n {count(row['n'])}, {scores})."
 
 
 def confused(gold: object, pred: object, share: float | None, rest: float | None) -> str | None:

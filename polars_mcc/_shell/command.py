@@ -23,7 +23,7 @@ from polars_mcc._log.plan_errors import reason
 from polars_mcc._report.written import written
 from polars_mcc._scores import registry
 from polars_mcc._search.listed import MOST
-from polars_mcc._search.words import shortened, summed_up
+from polars_mcc._search.words import rows_in_words, shortened, summed_up
 from polars_mcc._shell import inputs, outputs
 from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.keep import kept
@@ -51,8 +51,8 @@ Logs = Annotated[
         "table, an Iceberg table or a store of counts. A file named twice is read once.\n\n"
         "Options that take a column accept a name or SQL: --pred 'score >= 0.5', or --by "
         "\"date_trunc('week', ts) AS week\".\n\n"
-        "In most commands, --by also accepts bins(age, 5), each(a, b), rollup(a, b), cube(a, b), "
-        "sets((a, b), a) and trailing(day, '7d').",
+        "--by also accepts bins(age, 5), and except in worst and contrast each(a, b), "
+        "rollup(a, b), cube(a, b), sets((a, b), a) and trailing(day, '7d').",
         allow_leading_hyphen=True,
     ),
 ]
@@ -161,7 +161,7 @@ def _asked(
     answer = shown(asked.collect("", asked.answer))
     outputs.write_whole(out, lambda: outputs.encoded(answer, form))
     _say_of(asked)
-    say(f"{answer.height} rows written to {out}")
+    say(f"{rows_in_words(answer.height)} written to {out}")
     if form == "csv" and (formulas := outputs.formulas(answer)):
         first, *more = formulas
         others = f" and {len(more)} more" if more else ""
@@ -184,7 +184,7 @@ def _worst(asked: Asked, *, out: Out = None, form: Form = "table") -> None:
         preds = asked.log.meaning.preds
         has_models = preds is not None and preds.is_several
         metric = registry.one(asked.options["metric"]).name
-        say(summed_up(answer, metric, has_models=has_models))
+        say(summed_up(answer, metric, asked.options["to"], has_models=has_models))
         shown = answer if has_verdicts else shortened(answer, has_models=has_models)
         return shown if top is None else shown.head(top)
 

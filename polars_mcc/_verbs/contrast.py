@@ -176,7 +176,7 @@ def contrast(
     _check_to(to, names)
     if to == "expected":
         reason = "rows must be of equal weight"
-        log.meaning.check_without("contrast(to='expected')", reason, "sample_weight")
+        log.meaning.check_without("contrast(..., to='expected')", reason, "sample_weight")
         if ratio:
             msg = "ratio=True does not support to='expected': leave one of them out"
             raise ValueError(msg)

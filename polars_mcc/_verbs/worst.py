@@ -54,7 +54,7 @@ def worst(
 
     - Take the rows of all slices listed before out of the log. The remaining rows of the slice
       must be behind the remaining log. If phones in BR are bad, all phones are behind; without
-      BR they are not, so they are not listed.
+      BR they are not, so they are not listed. Slices with most rows stay in the log.
     - A part of a slice with fewer keys that is behind too must be behind the rest of that slice,
       whichever is listed first. If all of DE is bad, phones in DE are listed only if they are
       worse than DE on other devices. So a slice is named by its cause.
@@ -66,8 +66,8 @@ def worst(
     when the answer is collected, by several streaming queries.
 
     Args:
-        *keys: The columns to search, and `bins` of columns. In Python also expressions and
-            selectors.
+        *keys: The columns to search, cut or not, as in `bins(age, 5)`. In Python also expressions
+            and selectors.
         metric: The metric that is compared: a name of `metrics()`, where the column `from` is not
             "pairs". If less is better, as for "fnr", slices with a higher value are listed. In
             Python also an expression over the columns of `classes`, as in `by`.
@@ -80,8 +80,7 @@ def worst(
             tested. With sample weights w, the rows are (Σ w)² / Σ w²: so many rows of equal weight
             would be as good.
         max_share: The largest share of the rows, or of the sum of weights, of a listed slice. If a
-            larger slice is behind, the rest of the log stands out: its verdict is "the rest is
-            better".
+            larger slice is behind, its verdict is "most rows".
         bins: The number of bins. A numeric key with more than three times as many values is cut at
             round numbers near its quantiles. Its slices are the bins, all numbers up to a cut, and
             all numbers above a cut. Dates and times are cut by day, week or month, whichever gives
@@ -100,8 +99,8 @@ def worst(
             probability of a single false slice.
         verdicts: Return every slice that was tested: the listed slices first, then by verdict, the
             nearest to the list first. Columns that are known only for the listed slices, or for the
-            nearest slice if none is listed, are null elsewhere: limits, confusions, parts, and with
-            clusters some p-values.
+            nearest slice if none is listed, are null elsewhere: limits, confusions, parts, expected
+            scores that are not compared, and with clusters some p-values.
         long: Leave out the columns of the keys: `slice` says their values.
 
     Returns:
@@ -130,7 +129,8 @@ def worst(
           uses the larger of `p_value` and the p-value of the remaining rows of the slice, and
           `n_tested`, which includes slices that are better than the rest. With `verdicts`, for a
           slice that is not behind: its value if it were listed next;
-        - `loss` (Float64): how much better the log would score without the slice;
+        - `loss` (Float64): how much better the log would score without the slice. It is below 0
+          if the log would score worse: MCC over a log is not a mean over its slices;
         - `confusion` (String): the confusion with the largest excess of rows, in words, such as
           "40 % of gold 0 predicted 1, 28 % elsewhere";
         - `confused_gold`, `confused_pred` (dtype of the labels): the confusion with the largest
@@ -139,7 +139,7 @@ def worst(
         - `parts` (List of Struct): for a slice of several keys, a row per key: `key`; the `slice`
           of this key alone, its `n` and `mcc`; and what the key `adds`: its Shapley value, from
           the score of all rows to the score of the slice. null for a slice of one key;
-        - `verdict` (Enum): "listed"; "the rest is better" (it passes the tests of the list, but has
+        - `verdict` (Enum): "listed"; "most rows" (it passes the tests of the list, but has
           more than `max_share` of the rows); "beyond the list" (behind, and the list is full);
           "not behind"; "explained by those listed" (behind, but not without the listed slices, or
           not worse than the rest of a coarser slice); "no interval";
@@ -233,7 +233,7 @@ def worst(
     chosen = _rate(metric)
     if to == "expected":
         needs = "rows must be independent and of equal weight"
-        log.meaning.check_without("worst(to='expected')", needs, "cluster", "sample_weight")
+        log.meaning.check_without("worst(..., to='expected')", needs, "cluster", "sample_weight")
     from polars_mcc._counts.odd_keys import odd_keys  # noqa: PLC0415 - for it alone
     from polars_mcc._search.found import Search  # noqa: PLC0415 - NumPy is loaded for it alone
 
@@ -263,7 +263,7 @@ def worst(
         # Several queries follow, so another engine counts its rows once, here.
         once = sliced if is_of_polars else replace(sliced, frame=sliced.frame.collect().lazy())
         for sentence in odd_keys(once, log.meaning.gold.name, min_n):
-            warnings.warn(sentence, PredictionLogWarning, stacklevel=2)
+            warnings.warn(sentence, PredictionLogWarning, stacklevel=6)  # of the caller
         return search.found(once)
 
     if not log.meaning.is_lazy:

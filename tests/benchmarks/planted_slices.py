@@ -147,7 +147,7 @@ def log_of(setting: Setting, planted: dict[Slice, float], rng: np.random.Generat
 
 def ours(log: pl.DataFrame, setting: Setting) -> list[Slice]:
     found = log.mcc.worst(*KEYS, depth=setting.depth, correction=setting.correction)
-    found = found.filter(pl.col("verdict").is_in(["listed", "the rest is better"]))
+    found = found.filter(pl.col("verdict").is_in(["listed", "most rows"]))
     return [
         tuple((key, int(row[key])) for key in row["keys"].split(", "))
         for row in found.rows(named=True)

@@ -73,3 +73,28 @@ def test_a_rate_that_should_be_small_adds_what_makes_it_larger():
         if row["parts"] is not None:
             total = sum(part["adds"] for part in row["parts"])
             assert total == pytest.approx(row["fnr"] - overall, rel=1e-9) > 0
+
+
+def test_a_coarser_slice_that_weights_make_too_small_has_no_score():
+    """One row of a = 1 has most of its weight, so all of a = 1 counts as few rows."""
+    log = log_of(1).with_row_index()
+    heavy = log.filter(pl.col("a") == 1, pl.col("b") == 0)["index"][0]
+    log = log.with_columns(w=pl.when(pl.col("index") == heavy).then(80.0).otherwise(1.0))
+    answer = log.mcc(sample_weight="w").worst("a", "b", min_n=400, bins=None, verdicts=True)
+    parts = answer.filter(keys="a, b", a=1, b=1)["parts"].item().to_list()
+    assert [(part["key"], part["n"] is None, part["adds"]) for part in parts] == [
+        ("a", True, None),
+        ("b", False, None),
+    ]
+
+
+def test_the_nearest_slice_has_parts():
+    log = log_of(3).with_columns(pred=pl.col("gold"))
+    log = log.with_columns(pred=pl.when(pl.int_range(pl.len()) % 9 > 0).then("pred").otherwise(0))
+    [row] = log.mcc.worst("a", "b", bins=None, min_n=400).rows(named=True)
+    assert row["verdict"] == "not behind"
+    total = sum(part["adds"] for part in row["parts"] or [])
+    assert (row["keys"], total) == (
+        "a, b",
+        pytest.approx(row["mcc"] - log.mcc.score()["mcc"].item()),
+    )

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from polars_mcc._log.words import clause, in_words
-from polars_mcc._search.words import confused, percent, rows_in_words
+from polars_mcc._search.words import confused, percent, rows_in_words, summed_up
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,40 @@ def test_confusions_and_shares():
         *("0 %", "10 %", "10.0 %", "100 %")
     ]
     assert [rows_in_words(n) for n in (1, 2000, 0.5)] == ["1 row", "2,000 rows", "0.5 rows"]
+
+
+def said_of(**columns) -> str:
+    """The sum of a search of rows with some values; the others are of an ordinary row."""
+    row = {"slice": "k = 1", "n": 40, "mcc": 0.1, "mcc_rest": 0.2, "mcc_expected": 0.3}
+    row |= {"p_adjusted": 0.5, "n_tested": 9, "n_untested": 0, "verdict": "not behind", **columns}
+    to = row.pop("to", "rest")
+    verdicts = row.pop("verdict").split(", ")
+    answer = pl.DataFrame([{**row, "verdict": verdict} for verdict in verdicts])
+    return summed_up(answer, "mcc", to, has_models=False)
+
+
+def test_a_search_in_words():
+    assert said_of() == (
+        "9 slices tested: none is worse than the rest of the log. "
+        "Nearest: k = 1 (n 40, mcc 0.100, rest of the log 0.200, p_adjusted 0.5)."
+    )
+    assert said_of(to="expected", mcc=None, mcc_expected=None, p_adjusted=None) == (
+        "9 slices tested: none is worse than expected of their labels. "
+        "Nearest: k = 1 (n 40, mcc undefined, expected undefined)."
+    )
+    explained = "explained by those listed"
+    assert said_of(verdict="listed, not behind", n_untested=2) == (
+        "9 slices tested (2 more have too few rows or labels): 1 is worse than the rest of the log."
+    )
+    assert said_of(verdict=f"listed, listed, beyond the list, {explained}", n_untested=1) == (
+        "9 slices tested (1 more has too few rows or labels): 2 are worse than the rest of the "
+        "log, and 1 more that are not listed; 1 more only because they share rows with these."
+    )
+    most = "With most rows: k = 1 (n 40, mcc 0.100, rest of the log 0.200, p_adjusted 0.5)."
+    assert said_of(verdict=f"most rows, {explained}, {explained}") == (
+        "9 slices tested: none is worse than the rest of the log, but 1 with most of the rows; "
+        f"2 more only because they share rows with it. {most}"
+    )
+    assert said_of(verdict="listed, most rows") == (
+        f"9 slices tested: 1 is worse than the rest of the log, and 1 with most of the rows. {most}"
+    )

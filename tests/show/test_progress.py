@@ -292,7 +292,7 @@ def test_in_a_terminal(interrupt, tmp_path):
         assert last.strip() == "polars-mcc: interrupted; nothing is written"
     else:
         assert code == 0
-        assert last.strip() == f"polars-mcc: 1 rows written to {out}"
+        assert last.strip() == f"polars-mcc: 1 row written to {out}"
     assert out.exists() is not interrupt
     assert not list(tmp_path.glob(".*"))
 
