@@ -17,6 +17,7 @@ from polars_mcc._log.keys import Key, Made, word
 
 Number: TypeAlias = float | int
 
+UNITS = ("1h", "1d", "1w", "1mo", "1q", "1y")
 FORMATS: Mapping[str, str] = {
     "1h": "%Y-%m-%d %H:00",
     "1d": "%Y-%m-%d",
@@ -24,7 +25,7 @@ FORMATS: Mapping[str, str] = {
     "1mo": "%Y-%m",
     "1y": "%Y",
 }
-"""The units of the calendar, and how the start of one is written. A week begins on Monday."""
+"""How the start of a unit of the calendar is written. A week begins on Monday."""
 
 FEW = 3
 """Numbers of at most `FEW` times as many values as bins are not cut, unless a user asks for it."""
@@ -77,17 +78,19 @@ def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
         │ > 45     ┆ 1   ┆ 1.0      ┆ 0      │
         └──────────┴─────┴──────────┴────────┘
     """
-    if isinstance(cuts, str):
-        if cuts not in {*FORMATS, "1q"}:
-            msg = f"cuts={cuts!r} is no unit of the calendar: use one of {[*FORMATS, '1q']}"
+    to_list = getattr(cuts, "tolist", None)  # of NumPy
+    given: Any = cuts if to_list is None else to_list()
+    if isinstance(given, str):
+        if given not in UNITS:
+            msg = f"cuts={given!r} is no unit of the calendar: use one of {[*UNITS]}"
             raise ValueError(msg)
-        return Bins(column, cuts)
-    if isinstance(cuts, int) and not isinstance(cuts, bool):
-        if cuts < 2:
-            msg = f"cuts={cuts} is the number of bins, and must be at least 2"
+        return Bins(column, given)
+    if isinstance(given, int) and not isinstance(given, bool):
+        if given < 2:
+            msg = f"cuts={given} is the number of bins, and must be at least 2"
             raise ValueError(msg)
-        return Bins(column, cuts)
-    ends = tuple(cuts) if isinstance(cuts, Iterable) else ()
+        return Bins(column, given)
+    ends = tuple(given) if isinstance(given, Iterable) else ()
     are_numbers = all(isinstance(end, (int, float)) and math.isfinite(end) for end in ends)
     if not ends or not are_numbers or any(b <= a for a, b in itertools.pairwise(ends)):
         msg = f"cuts must be rising numbers, a number of bins, or a unit such as '1mo', got {cuts}"
@@ -151,7 +154,9 @@ class Bins(Key):
         is_time = isinstance(dtype, pl.Datetime) or (dtype == pl.Date and cuts != "1h")
         if not (is_time if isinstance(cuts, str) else dtype.is_numeric()):
             what = "times" if isinstance(cuts, str) else "numbers"
-            hint = ", such as bins(…, '1mo')" if dtype.is_temporal() else "; cast it first"
+            hint = "; cast it, or slice by the column itself"
+            if isinstance(dtype, (pl.Date, pl.Datetime)):
+                hint = f": cut it by '1d' or longer, as in {replace(self, cuts='1mo')}"
             msg = f"bins of {what} need a column of {what}, but '{column.name}' is {dtype}{hint}"
             raise pl.exceptions.SchemaError(msg)
         return column

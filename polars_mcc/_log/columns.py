@@ -139,8 +139,10 @@ def resolved(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.
     try:
         return pl.LazyFrame(schema=schema).select(map(as_expr, columns)).collect_schema()
     except pl.exceptions.DuplicateError as error:
-        listed = ", ".join(map(str, columns))
-        msg = f"two {role} columns have the same name, in {listed}; rename one with .alias(...)"
+        each = (pl.LazyFrame(schema=schema).select(as_expr(one)) for one in columns)
+        names = [name for one in each for name in one.collect_schema()]
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        msg = f"two {role} columns have the same name '{twice}'; rename one with .alias(...)"
         raise pl.exceptions.DuplicateError(msg) from error
 
 

@@ -237,11 +237,27 @@ def test_cuts_that_make_no_sense(cuts, message):
         bins("age", cuts)
 
 
+@pytest.mark.parametrize("cuts", [np.array([30, 50]), pl.Series([30, 50]), (30, 50), np.int64(5)])
+def test_cuts_of_numpy_and_polars(cuts):
+    plain = 5 if np.ndim(cuts) == 0 else [30, 50]
+    assert repr(bins("age", cuts)) == repr(bins("age", plain))
+
+
+def test_a_column_and_its_bins_need_two_names():
+    message = "two key columns have the same name 'age'; rename one with .alias(...)"
+    with pytest.raises(pl.exceptions.DuplicateError, match=re.escape(message)):
+        LOG.mcc.by(bins("age", [30]), "age")
+    renamed = LOG.mcc.by(bins(pl.col("age").alias("age_2"), [30]), "age")
+    assert renamed.columns[:2] == ["age_2", "age"]
+
+
 @pytest.mark.parametrize(
     ("key", "error", "message"),
     [
-        (bins("country", 3), pl.exceptions.SchemaError, "'country' is String; cast it first"),
-        (bins("ts", 3), pl.exceptions.SchemaError, r"'ts' is Datetime.*such as bins\(…, '1mo'\)"),
+        (bins("country", 3), pl.exceptions.SchemaError, "'country' is String; cast it, or slice"),
+        (bins("ts", 3), pl.exceptions.SchemaError, r"'ts' is Datetime.* in bins\(.ts., .1mo.\)"),
+        (bins(pl.col("ts").dt.date(), "1h"), pl.exceptions.SchemaError, "cut it by '1d' or longer"),
+        (bins(pl.col("ts").dt.time(), "1h"), pl.exceptions.SchemaError, "'ts' is Time; cast it"),
         (bins("age", "1mo"), pl.exceptions.SchemaError, "bins of times need a column of times"),
         (bins("agee", 3), pl.exceptions.ColumnNotFoundError, "did you mean 'age'"),
     ],
