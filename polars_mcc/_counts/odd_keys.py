@@ -15,6 +15,7 @@ from polars_mcc._log.bins import Cuts, cuts_of, sampled
 
 _BINS = 20  # bins of numbers: at most one of them holds the threshold of a score
 _SMALL = 50_000  # rows of a sample that is the whole log
+_MANY = 50  # least values of a text that may be an id or a time
 _LEAST = 10  # rows of a value, to say that all have one label
 _PURE = 0.9  # share of the rows whose value has one label; the rest is noise, or that one bin
 _OF_MODEL = 0.5  # kappa of a key with gold, as a share of the kappa of the model
@@ -33,10 +34,10 @@ def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
     sizes = _sizes(log, is_small=rows.height < _SMALL)
     for key in log.keys:
         dtype, column = log.key_dtypes[key], pl.col(KEY + key)
-        if dtype.is_nested() or rows.is_empty():
+        if dtype.is_nested() or rows.is_empty() or key == gold:  # Another warning is of gold.
             continue
         n, values = sizes["rows"], sizes[KEY + key]
-        if isinstance(dtype, _TEXTS) and n < values * min_n:
+        if isinstance(dtype, _TEXTS) and values > _MANY and n < values * min_n:
             yield (
                 f"key '{key}' is text with about {float(f'{min(values, n):.2g}'):,.0f} values, so "
                 "most of its slices have too few rows. Is it a time? Convert it, as in "

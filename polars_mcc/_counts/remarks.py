@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +24,20 @@ class PredictionLogWarning(UserWarning):
     """Every score of a log is 0 or 0/0, or a key makes no useful slices."""
 
     __module__ = "polars_mcc"  # where users find it
+
+
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """Collect the sentences of such warnings, instead of printing them."""
+    sentences: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PredictionLogWarning)
+        yield sentences
+    for one in caught:
+        if isinstance(one.message, PredictionLogWarning):
+            sentences.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 @dataclass(frozen=True)

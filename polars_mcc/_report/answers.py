@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_mcc._counts.remarks import Sides, key_is_gold, remarks
+from polars_mcc._counts.remarks import Sides, heard, key_is_gold, remarks
 from polars_mcc._counts.sliced import SET
 from polars_mcc._inference.asked import columns_of
 from polars_mcc._log import defaults
@@ -76,6 +76,8 @@ class Worst(NamedTuple):
     listed: pl.DataFrame
     looked: str
     query: str
+    odd_keys: Sequence[str]
+    """Sentences about keys that make no useful slices."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,7 @@ def answers(log: Described[Any], parts: Sequence[Part], collect: Collect, asked:
     preds = log.meaning.preds
     assert preds is not None  # noqa: S101 - a report needs predictions
     cells = _cells(asking, preds)
+    worst_slices = _worst(asking, parts, has_models=preds.is_several)
     several = len(preds.names) > 1
     return Answers(
         models=[*preds.names],
@@ -180,10 +183,11 @@ def answers(log: Described[Any], parts: Sequence[Part], collect: Collect, asked:
         remarks=[
             *remarks(Sides.of(once.counts or log)),
             *key_is_gold(log, [part.key for part in parts]),
+            *(worst_slices.odd_keys if worst_slices else []),
         ],
         unscored=_unscored(asking, total.rows),
         parts=slices,
-        worst=_worst(asking, parts, has_models=preds.is_several),
+        worst=worst_slices,
         gaps=_gaps(asking, parts, cells),
         cells=cells,
         costliest=_costliest(asking, cells, preds),
@@ -270,11 +274,12 @@ def _worst(asking: _Asking, parts: Sequence[Part], *, has_models: bool) -> Worst
     options |= {"ci": asked.ci, **asked.of_metric}
     keys = [AskedKey(as_key, name) for name, as_key in crossed.items()]
     options["long"] = True
-    found, _ = asking.ask("worst slices", worst, keys, [*crossed], verdicts=True, **options)
-    looked = summed_up(found, asked.metric.name, has_models=has_models)
+    with heard() as odd_keys:
+        found, _ = asking.ask("worst slices", worst, keys, [*crossed], verdicts=True, **options)
+    looked = summed_up(found, asked.metric.name, "rest", has_models=has_models)
     listed = found.filter(pl.col("verdict") == "listed").drop("verdict")
     query = called(asking.once.log, worst, *crossed.values(), top=TOP, **options)
-    return Worst(listed, looked, query)
+    return Worst(listed, looked, query, odd_keys)
 
 
 def _bases(asking: _Asking, total: pl.DataFrame, cells: pl.DataFrame) -> list[str]:

@@ -27,7 +27,7 @@ def gaps(classes: pl.DataFrame, keys: Sequence[str], min_n: float, level: float)
 
     `classes` is an answer of the verb, of each key. Slices of fewer than `min_n` rows of the gold
     label are left out. Columns: `model` if there are several, `key`, `gold`, `pred`; `slice`,
-    `rate` and `rows` of both slices, with `_to` for the lower rate; `diff`, `p_adjusted`.
+    `n` and `rate` of both slices, with `_to` for the lower rate; `diff`, `p_adjusted`.
     """
     models = ["model"] if "model" in classes.columns else []
     labels = classes["label"].unique().sort().to_list()
@@ -38,13 +38,13 @@ def gaps(classes: pl.DataFrame, keys: Sequence[str], min_n: float, level: float)
         pl.col("label").alias("gold"),
         pl.col("label").replace_strict(labels, labels[::-1]).alias("pred"),
         slices_in_words(classes, [SET, *keys]).alias("slice"),
+        n=support,
         rate=(support - hits) / support,
-        rows=support,
     )
     of_key = [*models, "key", "gold", "pred"]
     rates = rates.filter(pl.len().over(of_key) <= MOST)
     above, below = pl.col("rate"), pl.col("rate_to")
-    rows, rows_to = (pl.col(name).cast(pl.Float64) for name in ("rows", "rows_to"))
+    rows, rows_to = (pl.col(name).cast(pl.Float64) for name in ("n", "n_to"))
     pairs = rates.join(rates, on=of_key, suffix="_to", nulls_equal=True).filter(above > below)
     tested = pairs.lazy().with_columns(
         diff=above - below,
@@ -56,5 +56,5 @@ def gaps(classes: pl.DataFrame, keys: Sequence[str], min_n: float, level: float)
         .sort("diff", descending=True, maintain_order=True)
         .unique(of_key, keep="first", maintain_order=True)
     )
-    sides = [f"{name}{side}" for side in ("", "_to") for name in ("slice", "rate", "rows")]
+    sides = [f"{name}{side}" for name in ("slice", "n", "rate") for side in ("", "_to")]
     return widest.select(*of_key, *sides, "diff", "p_adjusted").collect()

@@ -116,7 +116,7 @@ def _behind(answers: Answers, asked: Asked) -> Iterator[Sentence]:
     if answers.worst is None:
         return
     metric = asked.metric.name
-    listed, looked, _ = answers.worst
+    listed, looked = answers.worst.listed, answers.worst.looked
     more = f" The worst {_WORST}:" if listed.height > _WORST else ""
     yield Sentence(f"{looked}{more}", "slices", WORST_ID)
     for row in listed.head(_WORST).iter_rows(named=True):
@@ -149,7 +149,7 @@ def _gaps(answers: Answers) -> Iterator[Sentence]:
     yield Sentence(told, "gaps", GAPS_ID)
     for row in found.head(_GAPS).iter_rows(named=True):
         model = f" ({row['model']})" if answers.has_models else ""
-        base, base_to = rows_in_words(row["rows"]), count(row["rows_to"])
+        base, base_to = rows_in_words(row["n"]), count(row["n_to"])
         what = f"with gold {text(row['gold'])} are predicted {text(row['pred'])}"
         told = (
             f"{row[SAID]}{model}: {percent(row['rate'])} of {base} {what}; {row[f'{SAID}_to']}: "

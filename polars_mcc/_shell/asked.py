@@ -13,7 +13,14 @@ from typing import Any, get_args
 import polars as pl
 
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.remarks import PredictionLogWarning, Sides, key_is_gold, labels_of, remarks
+from polars_mcc._counts.remarks import (
+    PredictionLogWarning,
+    Sides,
+    heard,
+    key_is_gold,
+    labels_of,
+    remarks,
+)
 from polars_mcc._log import defaults
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import known_labels
@@ -204,14 +211,10 @@ class Asked:
     @contextmanager
     def _saying(self) -> Iterator[None]:
         """Say the warnings of a verb in the words of a shell."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", PredictionLogWarning)
+        with heard() as sentences:
             yield
-        for one in caught:
-            if isinstance(one.message, PredictionLogWarning):
-                say(in_shell(str(one.message), typed=self.texts))
-            else:
-                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        for one in sentences:
+            say(in_shell(one, typed=self.texts))
 
     @cached_property
     def _rows_of_files(self) -> list[int | None]:

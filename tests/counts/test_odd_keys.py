@@ -120,3 +120,7 @@ def test_the_key_of_a_large_log_is_judged_by_a_sample():
     )
     told = said(log.lazy(), "user", "row", "copy")
     assert [re.findall(r"key '(\w+)'", one)[0] for one in told] == ["row", "copy"]
+
+
+def test_a_few_texts_are_no_ids():
+    assert [one for one in said(LOG, "country", min_n=10**6) if "country" in one] == []

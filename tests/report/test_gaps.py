@@ -72,8 +72,8 @@ def test_the_widest_gap_of_each_key(seed):
     for row in found.rows(named=True):
         diff, high, low, p = expected[row["key"], row["gold"]]
         assert row["pred"] == 1 - row["gold"]
-        assert (row["slice"], row["rows"]) == (f"{row['key']} = {high[0]}", high[1])
-        assert (row["slice_to"], row["rows_to"]) == (f"{row['key']} = {low[0]}", low[1])
+        assert (row["slice"], row["n"]) == (f"{row['key']} = {high[0]}", high[1])
+        assert (row["slice_to"], row["n_to"]) == (f"{row['key']} = {low[0]}", low[1])
         assert row["rate"] == pytest.approx(high[2] / high[1])
         assert row["diff"] == pytest.approx(diff)
         assert row["p_adjusted"] == pytest.approx(p, rel=1e-6)
