@@ -750,6 +750,13 @@ OF_PYTHON = r"\bNone\b|\bPython\b|\bpl\.|\{|\(\)|Frame\b|Bootstrap|=True"
 """What the help of a shell does not say."""
 
 
+def test_all_keys_in_words_are_known_without_the_report():
+    """A kind of key makes its word when its module is imported."""
+    code = "from polars_mcc._shell.sql import WORDS; print(*sorted(WORDS))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["bins", "cube", "each", "rollup", "sets", "trailing"]
+
+
 @pytest.mark.parametrize("name", command.VERBS)
 def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
     """Every parameter of every verb is an option of its command."""
