@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -172,16 +173,21 @@ class PredictionLog(Described[FrameT]):
 
     @classmethod
     def from_store(
-        cls, path: str | Path, *, storage_options: Mapping[str, str] | None = None
+        cls,
+        path: str | Path,
+        *,
+        version: int | datetime | None = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> PredictionLog[pl.LazyFrame]:
         """Open a store of counts as a lazy log.
 
         The store knows the meaning of its columns, and how many rows each count stands for. The log
-        has the counts that the store has now, without counts that are added later. Use the log
-        within a day, or open the store again: the store deletes merged files after a day.
+        has the counts of one version of the store, without counts that are added later.
 
         Args:
             path: The folder, or its URL.
+            version: The version to open: a number, or a time, for the version that was the newest
+                then. A time without a time zone is local. None: the newest version.
             storage_options: Credentials and settings of the object storage, as in Polars. None:
                 they come from the environment.
 
@@ -190,8 +196,9 @@ class PredictionLog(Described[FrameT]):
             store was made with, and with `weight="n"`.
 
         Raises:
-            ValueError: The folder is not a store, or has no counts yet.
-            ModuleNotFoundError: The path is a URL, and obstore is not installed.
+            ValueError: The folder is not a store, has no counts yet, or has no such version.
+            TypeError: `version` is neither a number nor a datetime.
+            ModuleNotFoundError: deltalake is not installed.
 
         Examples:
             >>> import tempfile
@@ -200,9 +207,11 @@ class PredictionLog(Described[FrameT]):
             >>> done = keep_counts("data/digits.parquet", store, "fold", pred=["knn", "logistic"])
             >>> PredictionLog.from_store(store).score().collect()["model"].to_list()
             ['knn', 'logistic']
+            >>> PredictionLog.from_store(store, version=1).score().collect()["n"].to_list()
+            [1797, 1797]
         """
-        from polars_mcc._store.kept import opened  # noqa: PLC0415 - few need it
         from polars_mcc._store.rows import as_described  # noqa: PLC0415 - as above
+        from polars_mcc._store.table import opened  # noqa: PLC0415 - few need it
 
-        kept = opened(str(path), storage_options)
+        kept = opened(str(path), storage_options, version)
         return PredictionLog(kept.scan(), **as_described(kept.about))

@@ -1,4 +1,4 @@
-"""Logs whose inputs are added, corrected, moved and deleted, for tests of stores."""
+"""Logs whose inputs are added, corrected, renamed, linked and deleted, for tests of stores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 
 import polars_mcc
 from polars_mcc import PredictionLog
-from polars_mcc._store.kept import opened
+from polars_mcc._store.table import Store
 
 KEYS = ["country", "day"]
 
@@ -131,13 +131,15 @@ def keep(logs: Logs | Path | str, store: Path | str, **options: Any) -> dict[str
 
 def contents(store: Path | str) -> dict[tuple[str, str], float]:
     """The number of rows in a store, by path and version of an input."""
-    state = opened(str(store)).state()
-    return {(one.path, one.version): one.rows for one in state.inputs.values()}
+    kept = Store.of(str(store))
+    if kept.table is None:
+        return {}
+    return {(one.path, one.version): one.rows for one in kept.inputs.values()}
 
 
 @contextmanager
 def s3_server() -> Iterator[dict[str, str]]:
-    """Run an S3 server in a thread. Yield environment variables for boto3, Polars and obstore."""
+    """Run an S3 server in a thread. Yield the environment variables of its clients."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -232,9 +232,10 @@ def did_you_mean(name: str, known: Iterable[str], shown: str = "'{}'") -> str:
 
 def no_column(name: str, schema: pl.Schema, needed: str = "") -> str:
     """Say that a column is missing, and list the nearest names: ten at most."""
-    nearest = _nearest(name, schema)[:10]
-    listed = sorted(schema, key=lambda one: one not in nearest)
-    return f"no column '{name}'{needed}{did_you_mean(name, schema)} {_those(listed)}"
+    known = [one for one in schema if not one.startswith("polars_mcc:")]
+    nearest = _nearest(name, known)[:10]
+    listed = sorted(known, key=lambda one: one not in nearest)
+    return f"no column '{name}'{needed}{did_you_mean(name, known)} {_those(listed)}"
 
 
 def _nearest(name: str, known: Iterable[str]) -> list[str]:

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
     from polars_mcc._log.engines import Engine
 
-OF_STORE = "polars_mcc:input"
-"""A column that only the files of a store have: the number of the input that a row comes from."""
-
 P = ParamSpec("P")
 LogT = TypeVar("LogT", bound="Described[Any]")
 
@@ -263,12 +260,6 @@ def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
         raise ValueError(msg)
     source = opened(frame)
     schema = source.lazy().collect_schema() if isinstance(source, Frame) else source.schema
-    if OF_STORE in schema:
-        msg = (
-            "these files belong to a store of counts, and some of them are no longer valid: open "
-            "the store with PredictionLog.from_store(folder)"
-        )
-        raise ValueError(msg)
     if said.pred is None and said.score is None:
         said.pred = defaults.PRED
     found = {

@@ -29,10 +29,10 @@ from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.keep import kept
 from polars_mcc._shell.keeping import STATUSES, Status
 from polars_mcc._shell.options import Option, docstring_of, examples_of, options_of
+from polars_mcc._shell.places import is_url
 from polars_mcc._shell.spoken import as_help, in_shell
 from polars_mcc._shell.terminal import details, open_streams, say, show, table, visible_lines
 from polars_mcc._show.progress import Bar
-from polars_mcc._store.places import is_url
 from polars_mcc._verbs.check import CheckError
 from polars_mcc._version import __version__
 from polars_mcc.prediction_log import PredictionLog
@@ -89,18 +89,18 @@ Form = Annotated[
         name="--format",
     ),
 ]
-Checksum = Annotated[
-    bool,
-    Parameter(
-        help="For a store: read every input, and find changed inputs by a checksum of the content. "
-        "Without this option, size and modification time (of an object: size and ETag) decide."
-    ),
-]
 Forget = Annotated[
     bool,
     Parameter(
         help="For a store: drop the counts of inputs that no longer exist. Without this option, "
         "their counts stay, and the inputs are listed."
+    ),
+]
+History = Annotated[
+    int | None,
+    Parameter(
+        help="For a store: for how many days earlier versions can be read, before their files are "
+        "deleted. Without this option: as before; 30 days for a new store."
     ),
 ]
 
@@ -157,7 +157,7 @@ def _asked(
             say(f"{columns} left out; --format wide shows all")
         return
     form = outputs.form_of(out, form)
-    outputs.check_place(out)
+    outputs.check_place(out, asked.found.places.values())
     answer = shown(asked.collect("", asked.answer))
     outputs.write_whole(out, lambda: outputs.encoded(answer, form))
     _say_of(asked)
@@ -201,14 +201,14 @@ def _counts(
     asked: Asked,
     *,
     out: OutOrStore = None,
-    checksum: Checksum = False,
     forget: Forget = False,
+    history: History = None,
     form: Form = "table",
 ) -> None:
     """Write or print counts; if `out` is a folder or URL, keep the counts of each input there."""
     if out is None or not _is_store(out, form):
-        if checksum or forget:
-            msg = "--checksum and --forget need a store: pass a folder or URL to --out"
+        if forget or history is not None:
+            msg = "--forget and --history need a store: pass a folder or URL to --out"
             raise ValueError(msg)
         _asked(asked, out=None if out is None else Path(out), form=form)
         return
@@ -223,7 +223,14 @@ def _counts(
                 bar = Bar(inputs.rows_of_files(files), console=Console(stderr=True))
                 return stack.enter_context(closing(bar)).advance
 
-            done = kept(asked, out, checksum=checksum, forget=forget, watch=watch)
+            done = kept(
+                asked,
+                out,
+                forget=forget,
+                history=history,
+                watch=watch,
+                told=lambda one: say(f"{out}: {one}"),
+            )
     _say_what_is_not_read(asked.found)
     for status, what in _TOLD_OF_INPUTS.items():
         files = done.filter(status=status)["input"].to_list()
@@ -232,7 +239,7 @@ def _counts(
             for line in _listed(files):
                 say(f"  {line}")
     number = dict(done["status"].value_counts().iter_rows())
-    always = ("counted", "replaced", "moved", "unchanged")
+    always = ("counted", "replaced", "unchanged")
     numbers = {one: number.get(one, 0) for one in STATUSES if one in always or one in number}
     say(f"{out}: {', '.join(f'{many} {status}' for status, many in numbers.items())}")
 
@@ -261,7 +268,7 @@ def _report(asked: Asked, *, out: OutReport) -> None:
         msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
         raise ValueError(msg)
     asked.options["format"] = form
-    outputs.check_place(out)
+    outputs.check_place(out, asked.found.places.values())
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
         "log": "\n".join(_listed(asked.found.files)),

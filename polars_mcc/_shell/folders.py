@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from polars_mcc._shell.kinds import by_suffix
-from polars_mcc._store.kept import partitions
-from polars_mcc._store.places import is_url
+from polars_mcc._shell.places import is_url
+from polars_mcc._store.table import partitions
 
 
 class Search:

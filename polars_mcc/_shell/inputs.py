@@ -18,17 +18,15 @@ import polars.selectors as cs
 
 from polars_mcc._shell.folders import Search, named, places, refused
 from polars_mcc._shell.kinds import KINDS, PARQUET, Kind, by_suffix, kind_of_folder
-from polars_mcc._store.kept import MARK, partition_columns
-from polars_mcc._store.places import (
+from polars_mcc._shell.places import (
     Listed,
-    Options,
-    as_dict,
     before_pattern,
     is_in_bucket,
     is_url,
     listing,
     looked_up,
 )
+from polars_mcc._store.table import Options, as_dict, partition_columns
 
 STDIN = "-"  # the path of the standard input; it is read into memory
 
@@ -77,6 +75,12 @@ class Logs:
     def places(self) -> dict[str, str]:
         """The real path of each file."""
         return places(self.files)
+
+    def hive_schema(self, columns: Sequence[str]) -> pl.Schema:
+        """The dtypes of the columns of folders, for all files that are in such folders."""
+        files = [file for file in self.files if columns and partition_columns(file) == [*columns]]
+        schema = scan(replace(self, files=files)).collect_schema() if files else pl.Schema()
+        return pl.Schema({name: schema[name] for name in columns if name in schema})
 
     @cached_property
     def partitions(self) -> set[str]:
@@ -146,8 +150,14 @@ def find(
     return Logs(_each_once(files), _each_once(others), kind, options, listed, sorted(local.links))
 
 
-def scan(logs: Logs, paths: str | None = None) -> pl.LazyFrame:
-    """Scan files of one format as one log; `paths` names a column for the file (Parquet only)."""
+def scan(
+    logs: Logs, paths: str | None = None, hive_schema: pl.Schema | None = None
+) -> pl.LazyFrame:
+    """Scan files of one format as one log.
+
+    Only for Parquet: `paths` names a column for the file, `hive_schema` has the dtypes of the
+    columns of folders.
+    """
     if logs.files == [STDIN]:
         return _from_bytes(sys.stdin.buffer.read()).lazy()
     logs.schemas  # noqa: B018 - raises an error that names an unreadable file
@@ -158,6 +168,7 @@ def scan(logs: Logs, paths: str | None = None) -> pl.LazyFrame:
         storage_options=as_dict(logs.options),
         include_file_paths=paths,
         hive_partitioning=bool(logs.partitions),
+        hive_schema=hive_schema or None,
         extra_columns="ignore",
         # If the row group statistics of a file were wrong, a filter would lose rows.
         use_statistics=False,
@@ -253,7 +264,7 @@ def _of_one_kind(folder: str, inside: Sequence[str]) -> tuple[dict[str, Kind], l
 
 
 def _check_names(files: Iterable[str]) -> None:
-    """Raise a ValueError if files are part of a store, or if a name is not UTF-8."""
+    """Raise a ValueError if files are part of a Delta table, or if a name is not UTF-8."""
     folders: dict[str, None] = {}
     for file in files:
         try:
@@ -264,10 +275,11 @@ def _check_names(files: Iterable[str]) -> None:
         if not is_url(file):
             folders[file.rpartition("/")[0] or "."] = None
     for folder in folders:
-        if Path(folder, MARK).is_file():
+        table = re.sub(r"(/[^/=]+=[^/]*)+$", "", folder)
+        if Path(table, "_delta_log").is_dir():
             msg = (
-                f"'{folder}' is a store of counts; pass this folder, not its files: some of them "
-                "are no longer valid"
+                f"'{table}' is a Delta table; pass this folder, not its files: some of them are no "
+                "longer valid"
             )
             raise ValueError(msg)
 

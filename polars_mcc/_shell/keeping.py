@@ -1,15 +1,19 @@
-"""Put the counts of inputs into a store, while other processes may do the same."""
+"""Put the counts of inputs into a store, while other processes may do the same.
+
+A run opens the store, then looks at the inputs, counts what is new, and takes a step. If another
+process has taken a step since the store was opened, the run starts again, with the counts that are
+still right. So what was seen earlier never replaces what was seen later.
+"""
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
@@ -17,280 +21,253 @@ from polars_mcc._log import defaults
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.inputs import Logs
-from polars_mcc._shell.look import FILE, Files, is_below, moved
-from polars_mcc._shell.outputs import said_of_disk
-from polars_mcc._store.kept import Change, Input, N, State, Store, apart
-from polars_mcc._store.places import is_there, looked_up_all
+from polars_mcc._shell.look import FILE, Files
 from polars_mcc._store.rows import counts_to_keep, description
+from polars_mcc._store.table import INPUT, OF_INPUT, Input, N, Store
 
-Status: TypeAlias = Literal[
-    "counted", "replaced", "moved", "unchanged", "removed", "gone", "forgotten"
-]
+Status: TypeAlias = Literal["counted", "replaced", "unchanged", "removed", "gone", "forgotten"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
-_Counted: TypeAlias = tuple[Input, pl.DataFrame, Input | None]
-"""An input, its counts, and the entry of the input in the store before the count."""
-
 _TRIES = 5
-_OFTEN = 1.0  # seconds between two writes to the store
+_OFTEN = 1.0  # seconds between two steps of a run
+
+
+class _Plan(NamedTuple):
+    """What a run has to do, according to one look at the store and the inputs."""
+
+    new: Mapping[str, Status]
+    """The inputs whose counts are not in the store: "counted", or "replaced"."""
+    unchanged: Mapping[str, float]
+    """The rows of the inputs whose counts are in the store."""
+    dropped: dict[str, tuple[Status, float]]
+    """The entries to drop, with their rows: they are no inputs of their own now, or forgotten."""
+    gone: dict[str, tuple[Status, float]]
+    """The entries that no longer exist, with their rows."""
+
+
+class _Counted(NamedTuple):
+    """The counts of some inputs, and the inputs that changed meanwhile."""
+
+    inputs: Sequence[Input]
+    counts: pl.DataFrame
+    changed: Sequence[str]
+
+
+_OF_INPUT = {**OF_INPUT, "rows": pl.Float64()}
 
 
 @dataclass
 class Keeping:
-    """The state of one run that puts the counts of inputs into a store."""
+    """One run that puts the counts of inputs into a store."""
 
     asked: Asked
-    files: Files
-    store: Store
+    path: str
     watch: Callable[[Logs], Callable[[int], None]]
+    forget: bool
     done: dict[str, tuple[Status, float]] = field(default_factory=dict)
+    """What was done with each input, and its rows."""
     failures: dict[str, Exception] = field(default_factory=dict)
-    is_as_it_was: bool = False
-    """Whether the store is unchanged because a new version of a table could not be read fully."""
-    schema: dict[str, str] = field(init=False)
-    """The schema of the counts."""
-    _pending: list[_Counted] = field(default_factory=list)
+    store: Store = field(init=False)
+    files: Files = field(init=False)
+    _counted: dict[str, tuple[Input, Status]] = field(default_factory=dict)
+    """Inputs whose counts are in `_counts`, and not yet in the store."""
+    _counts: list[pl.DataFrame] = field(default_factory=list)
+    is_changed: bool = False
+    """Whether the run took a step."""
+    _along: dict[str, list[str]] = field(default_factory=dict)
+    """The entries that are dropped when an input is put: the same file under other names."""
     _note: Callable[[int], None] | None = None
 
-    def make(self) -> None:
-        """Create the store, or check that it has counts of the same columns and filter."""
+    def keep(self) -> bool:
+        """Count until the store has the counts of each input as it is now.
+
+        Return False if nothing was done, as a new version of a table could not be read as a whole.
+        """
+        late: list[str] = []
+        for _ in range(_TRIES):
+            while True:
+                self._open()
+                plan = self._plan()
+                late = self._count(plan)
+                if self.files.tables and self.failures:
+                    return False
+                if self._put(plan.dropped):
+                    break
+            if not late:
+                self._sum_up(plan)
+                return True
+        name = self.files.shown.get(late[0], late[0])
+        msg = f"'{name}' changes while it is counted; try again when it is complete"
+        raise OSError(msg)
+
+    def _open(self) -> None:
+        """Open the store, then look at the inputs; make the store if there is none."""
+        is_again = hasattr(self, "files")
+        wanted = _wanted(self.asked, self.path)
+        self.store = Store.of(self.path, self.asked.storage_options)
+        self.files = Files(self.asked.found, again=is_again)
         self.failures |= self.files.failures
-        wanted = _wanted(self.asked, self.store.path)
-        known = self.store.known()
-        if known is None:
+        if self.store.table is None:
             counts, columns = self._first()
-            schema = {name: str(dtype) for name, dtype in counts.collect_schema().items()}
-            known = self.store.made({**wanted, "columns": columns, "schema": schema})
+            about = {**wanted, "columns": columns}
+            self.store = self.store.made(about, counts.collect_schema())
+            self.files = Files(self.asked.found, again=True)
         for name, value in wanted.items():
-            if known.get(name) != value:
+            if (known := self.store.about.get(name)) != value:
                 msg = (
-                    f"the store '{self.store.path}' has counts with {name}={known.get(name)!r}, "
-                    f"not {value!r}; pass the same words in the same order, or use another store"
+                    f"the store '{self.path}' has counts with {name}={known!r}, not {value!r}; "
+                    "pass the same words in the same order, or use another store"
                 )
                 raise ValueError(msg)
-        self.schema = known["schema"]
-
-    @property
-    def rows_dtype(self) -> pl.DataType:
-        """The dtype of row counts."""
-        return pl.Float64() if self.schema[N] == str(pl.Float64()) else pl.Int64()
 
     def _first(self) -> tuple[pl.LazyFrame, dict[str, object]]:
         """The counts of the first readable input, and the description of the log."""
         failures: list[Exception] = []
-        for path in [*self.files.now]:
+        for path in self.files.now:
             with _collected(failures):
                 asked = self.asked.of(self.files.scan([path]))
                 counts = counts_to_keep(asked.log, asked.keys)
                 counts.collect_schema()
                 return counts, description(asked.log)
         failures += self.files.failures.values()
-        raise next(iter(failures), FileNotFoundError("all inputs have been deleted"))
+        gone = FileNotFoundError(f"no file of {', '.join(self.asked.logs)} is there")
+        raise next(iter(failures), gone)
 
-    def keep(self) -> None:
-        """Count until the store has the counts of each input as it is now."""
-        for tried in itertools.count():
-            state = self.store.state()
-            self.files.catch_up(state.tables)
-            todo = self._todo(state)
-            others = [*(one for one, *_ in self._pending), *self._removed(state)]
-            late = [*todo, *(one.path for one in others)]
-            if not late:
-                self.store.clear(state)
-                return
-            if tried == _TRIES:
-                name = self.files.shown.get(late[0], late[0])
-                msg = f"'{name}' changes while it is counted; try again when it is complete"
-                raise OSError(msg)
-            # All changes of a table are one write: no query sees a part of a version.
-            tables = self.files.versions
-            is_one_step = any(one.table in tables for one in state.inputs.values())
-            latest = time.monotonic()
-            if todo and self._note is None:
-                files = [self.files.shown.get(path, path) for path in todo]
-                self._note = self.watch(replace(self.files.found, files=files))
-            with _at_once(self._counted, self.files.chunks(todo)) as answers:
-                for counted in answers:
-                    self._pending += [(one, rows, todo[one.path]) for one, rows in counted]
-                    if time.monotonic() - latest > _OFTEN and not is_one_step:
-                        self._put()
-                        latest = time.monotonic()
-            if is_one_step and self.failures:
-                self._pending.clear()
-                self.is_as_it_was = True
-                return
-            self._put(of_tables=True)
-
-    def _removed(self, state: State) -> list[Input]:
-        """The files in the store that are no longer part of their tables."""
-        now, tables = self.files.now, self.files.versions
-        return [
-            one for path, one in state.inputs.items() if one.table in tables and path not in now
-        ]
-
-    def _todo(self, state: State) -> dict[str, Input | None]:
-        """The inputs to count, each with its entry in the store, if any.
-
-        A moved input, or one with a new time but the same content, is not counted again: its old
-        counts become pending under the new entry.
-        """
-        todo: dict[str, Input | None] = {}
-        known, now = state.inputs, self.files.now
-        self.done = {
-            path: told for path, told in self.done.items() if path in now or told[0] == "removed"
+    def _plan(self) -> _Plan:
+        """Compare the store with the inputs, and forget counts that are no longer right."""
+        known, now = self.store.inputs, self.files.now
+        others = self.files.others(known)
+        new: dict[str, Status] = {
+            path: "replaced" if path in known or path in others.values() else "counted"
+            for path, one in now.items()
+            if path not in self.failures
+            and not (path in known and replace(known[path], rows=0) == one)
         }
-        again: dict[str, Input] = {}  # counts that are still valid, by the new path
-        from_where = moved(now, known, self.asked.storage_options)
-        for path, one in now.items():
-            if path in self.failures:
-                continue
-            before = from_where.get(path, known.get(path))
-            status: Status = "counted"
-            if before is not None:
-                same: Status = "moved" if path in from_where else "unchanged"
-                status = same if before.is_as(one) else "replaced"
-            self.done.setdefault(path, (status, 0))
-            if before is None or not before.is_as(one):
-                todo[path] = before
-            elif (before.path, before.version) != (path, one.version):
-                again[path] = before
-            else:
-                self.done[path] = (self.done[path][0], before.rows)
-        counts = self.store.counts(state, {one.path for one in again.values()})
-        self._pending += [
-            (replace(now[path], rows=before.rows), counts[before.path], before)
-            for path, before in again.items()
-        ]
-        return todo
+        self._along = {
+            path: [entry for entry, same in others.items() if same == path] for path in new
+        }
+        counted = self._counted.items()
+        self._keep_only(
+            [
+                path
+                for path, (one, _) in counted
+                if path in new and replace(one, rows=0) == now[path]
+            ]
+        )
+        removed: Status = "removed"
+        dropped = {
+            path: (removed, known[path].rows)
+            for path, same in others.items()
+            if same not in new and same not in self.failures
+        }
+        status: Status = "forgotten" if self.forget else "gone"
+        places = [*self.asked.logs, *self.asked.found.links]
+        gone = self.files.gone((path for path in known if path not in others), places)
+        away = {path: (status, known[path].rows) for path in gone}
+        same = {path: known[path].rows for path in now if path in known and path not in new}
+        return _Plan(new, same, dropped | (away if self.forget else {}), away)
 
-    def _counted(self, chunk: Sequence[str]) -> list[tuple[Input, pl.DataFrame]]:
-        """Count some inputs. Inputs that changed during the count are left out, and tried again."""
+    def _keep_only(self, paths: Iterable[str]) -> None:
+        """Forget the counts of other inputs."""
+        self._counted = {path: self._counted[path] for path in paths}
+        are_kept = pl.DataFrame([one for one, _ in self._counted.values()], schema=_OF_INPUT)
+        counts = pl.concat([self._none(), *self._counts])
+        self._counts = [counts.join(are_kept, on=[*OF_INPUT], how="semi", maintain_order="left")]
+
+    def _count(self, plan: _Plan) -> list[str]:
+        """Count new inputs, and take steps on the way. Return the inputs that changed meanwhile."""
+        todo = [path for path in plan.new if path not in self._counted]
+        if todo and self._note is None:
+            files = [self.files.shown.get(path, path) for path in todo]
+            self._note = self.watch(replace(self.asked.found, files=files))
+        late: list[str] = []
+        # All changes of a table are one step: no query sees a part of a version.
+        latest, is_alone = time.monotonic(), not self.files.tables
+        with _at_once(self._counts_of, self.files.chunks(todo)) as answers:
+            for counted, counts, changed in answers:
+                late += changed
+                self._counted |= {one.path: (one, plan.new[one.path]) for one in counted}
+                self._counts.append(counts)
+                if is_alone and time.monotonic() - latest > _OFTEN:
+                    is_alone = self._put({})
+                    latest = time.monotonic()
+        return late
+
+    def _counts_of(self, chunk: Sequence[str]) -> _Counted:
+        """Count some inputs. Inputs that changed during the count are left out."""
         try:
             asked = self.asked.of(self.files.scan(chunk))
             answer = counts_to_keep(asked.log, [*asked.keys, FILE]).collect()
             self._check_schema(chunk[0], answer)
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
             if len(chunk) > 1:  # Count each alone, to find the one that fails.
-                return [counted for path in chunk for counted in self._counted([path])]
-            if not self.files.look(chunk):  # It was deleted during the count.
-                del self.files.now[chunk[0]]
-                return []
-            is_panic = not isinstance(error, Exception)
-            failure = pl.exceptions.ComputeError(reason(error)) if is_panic else error
-            self.failures[chunk[0]] = failure
-            self.done.pop(chunk[0], None)
-            return []
-        found = []
+                each = [self._counts_of([path]) for path in chunk]
+                counts = pl.concat([one.counts for one in each])
+                inputs = [one for part in each for one in part.inputs]
+                return _Counted(inputs, counts, [path for part in each for path in part.changed])
+            if self.files.look(chunk):  # Else it was deleted during the count.
+                is_panic = not isinstance(error, Exception)
+                failure = pl.exceptions.ComputeError(reason(error)) if is_panic else error
+                self.failures[chunk[0]] = failure
+            return _Counted([], self._none(), [])
         again = self.files.look(chunk)
-        for path, counts in zip(chunk, apart(answer, FILE, chunk), strict=True):
-            before, now = self.files.now[path], again.get(path)
-            if now == before:
-                rows = _total(counts[N])
-                assert self._note is not None  # noqa: S101 - there is something to count
-                self._note(int(rows))
-                found.append((replace(before, rows=rows), counts))
-            elif now is None:
-                del self.files.now[path]
-            else:
-                self.files.now[path] = now
-        return found
+        is_same = {path: again.get(path) == self.files.now[path] for path in chunk}
+        rows = dict(answer.group_by(FILE).agg(_total(answer.schema[N])).iter_rows())
+        inputs = [replace(again[path], rows=rows.get(path, 0)) for path in chunk if is_same[path]]
+        about = pl.DataFrame(inputs, schema=_OF_INPUT).drop("rows")
+        counts = answer.rename({FILE: INPUT}).join(about, on=INPUT, maintain_order="left")
+        assert self._note is not None  # noqa: S101 - there is something to count
+        self._note(int(sum(one.rows for one in inputs)))
+        changed = [path for path in chunk if not is_same[path] and path in again]
+        return _Counted(inputs, counts.select(self._none().columns), changed)
+
+    def _none(self) -> pl.DataFrame:
+        """No counts, with their columns."""
+        return pl.DataFrame(schema={**self.store.schema, **OF_INPUT})
 
     def _check_schema(self, file: str, answer: pl.DataFrame) -> None:
-        if {*answer.columns} - {FILE} != {*self.schema}:
+        schema = self.store.schema
+        if {*answer.columns} - {FILE} != {*schema}:
             msg = (
                 f"the counts of '{file}' have the columns {answer.drop(FILE).columns}, but the "
-                f"store '{self.store.path}' has {[*self.schema]}; use another store"
+                f"store '{self.path}' has {[*schema]}; use another store"
             )
             raise pl.exceptions.SchemaError(msg)
         for name, dtype in answer.schema.items():
-            if name != FILE and str(dtype) != self.schema[name]:
+            if name != FILE and dtype != schema[name]:
                 msg = (
-                    f"column '{name}' is {dtype} in '{file}', but {self.schema[name]} in the store "
-                    f"'{self.store.path}'; write it as {self.schema[name]}, or use another store"
+                    f"column '{name}' is {dtype} in '{file}', but {schema[name]} in the store "
+                    f"'{self.path}'; write it as {schema[name]}, or use another store"
                 )
                 raise pl.exceptions.SchemaError(msg)
 
-    def _put(self, *, of_tables: bool = False) -> None:
-        """Write pending counts to the store, except those that another process has written."""
-        while self._pending or of_tables:
-            state = self.store.state()
-            if self.files.catch_up(state.tables):
-                break
-            ready = self._ready(state)
-            moved_from = [
-                before.path
-                for one, _, before in ready
-                if before is not None
-                if before.path != one.path and state.inputs.get(before.path) == before
-            ]
-            removed = self._removed(state) if of_tables else []
-            change = Change(
-                [one for one, *_ in ready],
-                [rows for _, rows, _ in ready],
-                [*moved_from, *(one.path for one in removed)],
-                self.files.versions,
-            )
-            if not (change.inputs or change.dropped) or self._change(state, change):
-                self.done |= {one.path: ("removed", one.rows) for one in removed}
-                break
-        self._pending.clear()
+    def _put(self, dropped: Mapping[str, tuple[Status, float]]) -> bool:
+        """Take a step; False if another process took one since the store was opened."""
+        added = [one for one, _ in self._counted.values()]
+        paths = [*dropped, *(path for one in added for path in self._along[one.path])]
+        if added or paths:
+            if not self.store.step(added, pl.concat([self._none(), *self._counts]), paths):
+                return False
+            self.is_changed = True
+        self.done |= {one.path: (status, one.rows) for one, status in self._counted.values()}
+        self.done |= dropped
+        self._counted, self._counts = {}, []
+        return True
 
-    def _ready(self, state: State) -> list[_Counted]:
-        """The pending counts that are neither outdated nor already written by another process."""
-        others = [
-            one
-            for one, _, before in self._pending
-            if (has := state.inputs.get(one.path)) is not None and has not in (before, one)
-        ]
-        now = self.files.look([one.path for one in others])
-        late = {one.path for one in others if now.get(one.path) != replace(one, rows=0)}
-        return [
-            pending
-            for pending in self._pending
-            if (one := pending[0]).path not in late and state.inputs.get(one.path) != one
-        ]
-
-    def _change(self, state: State, change: Change) -> bool:
-        with said_of_disk(f"cannot write to the store '{self.store.path}'"):
-            return self.store.change(state, change)
-
-    def gone(self, named: Sequence[str]) -> list[Input]:
-        """The inputs in the store that no longer exist, in the places that the user named.
-
-        Each input is looked up by name: a listing may be late, and a glob lists only its matches.
-        """
-        files, options = self.files, self.asked.storage_options
-        is_named = is_below(named)
-        state = self.store.state()
-        away = [
-            one
-            for path, one in state.inputs.items()
-            if path not in files.now and path not in self.failures and is_named(one.table or path)
-        ]
-        tables = {one.table for one in away if one.table not in {None, *files.versions}}
-        no_more = {table for table in tables if table and not is_there(table, options)}
-        there = looked_up_all([one.path for one in away if one.table is None], options)
-        return [
-            one
-            for one in away
-            if (one.path not in there if one.table is None else one.table in no_more)
-        ]
-
-    def drop(self, gone: Sequence[Input]) -> None:
-        """Drop the counts of inputs, except those that another process has counted again."""
-        while True:
-            state = self.store.state()
-            dropped = [one.path for one in gone if state.inputs.get(one.path) == one]
-            if not dropped or self._change(state, Change(dropped=dropped)):
-                return
+    def _sum_up(self, plan: _Plan) -> None:
+        """List what was done, in the order of the inputs; then what is no input any more."""
+        done: dict[str, tuple[Status, float]] = {
+            path: ("unchanged", rows) for path, rows in plan.unchanged.items()
+        }
+        done |= self.done
+        here = {path: done[path] for path in self.files.now if path in done}
+        done = here | done | plan.gone
+        self.done = {self.files.shown.get(path, path): told for path, told in done.items()}
 
 
-def _total(counts: pl.Series) -> float:
+def _total(dtype: pl.DataType) -> pl.Expr:
     """Add up row counts without an overflow."""
-    if counts.dtype.is_integer():
-        counts = counts.cast(pl.Int128)
-    total: float = counts.sum()  # type: ignore[assignment]
-    return total
+    return (pl.col(N).cast(pl.Int128) if dtype.is_integer() else pl.col(N)).sum()
 
 
 @contextmanager
@@ -303,9 +280,8 @@ def _collected(failures: list[Exception]) -> Iterator[None]:
 
 @contextmanager
 def _at_once(
-    do: Callable[[Sequence[str]], list[tuple[Input, pl.DataFrame]]],
-    chunks: Sequence[Sequence[str]],
-) -> Iterator[Iterator[list[tuple[Input, pl.DataFrame]]]]:
+    do: Callable[[Sequence[str]], _Counted], chunks: Sequence[Sequence[str]]
+) -> Iterator[Iterator[_Counted]]:
     """Run chunks in threads. After an interrupt, only the chunks that have begun are finished."""
     executor = ThreadPoolExecutor(min(max(len(chunks), 1), os.cpu_count() or 1))
     try:

@@ -15,9 +15,9 @@ from pathlib import Path
 import polars as pl
 
 from polars_mcc._shell import tables
+from polars_mcc._shell.places import before_pattern, is_in_bucket, is_url
 from polars_mcc._shell.tables import Parts
-from polars_mcc._store.kept import is_store, opened
-from polars_mcc._store.places import Options, before_pattern, is_in_bucket, is_url
+from polars_mcc._store.table import Options, is_store, opened
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Kind:
     read: Callable[[io.BytesIO], pl.DataFrame] | None = None  # reads a log from a pipe
     is_folder: Callable[[str, Options | None], bool] | None = None
     """Whether a folder is of this format. Then the files in it are not read as they are."""
-    version: Callable[[str, Options | None], tuple[int, str]] | None = None
-    """A number that grows when the table changes, and an id that changes if it is created again."""
+    version: Callable[[str, Options | None], str] | None = None
+    """A text that changes when a table changes, also if the table is made again."""
     parts: Callable[[str, Options | None], Parts | None] | None = None
     """The current files of a table; None if they cannot be read one by one."""
 
@@ -43,9 +43,8 @@ def _scan_store(folder: str, storage_options: Options | None = None) -> pl.LazyF
     return opened(folder, storage_options).scan()
 
 
-def _version_of_store(folder: str, options: Options | None) -> tuple[int, str]:
-    store = opened(folder, options)
-    return store.state().newest, store.about["id"]
+def _is_store(folder: str, options: Options | None) -> bool:
+    return tables.is_delta(folder, options) and is_store(folder, options)
 
 
 STORE = "store of counts"  # the name of its format
@@ -55,6 +54,7 @@ KINDS = (
     Kind("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1", pl.read_ipc),
     Kind("NDJSON", pl.scan_ndjson, (".ndjson", ".jsonl"), b"{", pl.read_ndjson),
     Kind("CSV", pl.scan_csv, (".csv",), b"", pl.read_csv),
+    Kind(STORE, _scan_store, is_folder=_is_store, version=tables.version_of_delta),
     Kind(
         "Delta",
         tables.scan_delta,
@@ -66,10 +66,8 @@ KINDS = (
         "Iceberg",
         tables.scan_iceberg,
         is_folder=tables.is_iceberg,
-        version=tables.version_of_iceberg,
-        parts=tables.parts_of_iceberg,
+        version=tables.newest_metadata,
     ),
-    Kind(STORE, _scan_store, is_folder=is_store, version=_version_of_store),
 )
 _OF_SUFFIX = {suffix: kind for kind in KINDS for suffix in kind.suffixes}
 

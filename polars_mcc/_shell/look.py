@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,165 +13,153 @@ from polars_mcc._shell import inputs
 from polars_mcc._shell.folders import refused
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.kinds import PARQUET
+from polars_mcc._shell.places import before_pattern, is_there, is_url, looked_up_all
 from polars_mcc._shell.tables import Parts
-from polars_mcc._store.kept import Input, partition_columns
-from polars_mcc._store.places import (
-    Listed,
-    Options,
-    before_pattern,
-    content,
-    is_url,
-    looked_up_all,
-)
+from polars_mcc._store.table import Input, partition_columns
 
 FILE = "polars_mcc:file"
-"""The column with the file of each row."""
+"""The column with the path of the input of each row."""
 _TICK = 0.05  # seconds; writes within one tick of the file system clock have the same time
 _TOGETHER = 256, 2**26  # maximum number of files, and of bytes, that one query counts
 
 
 class Files:
-    """The current inputs: files, files of tables, or whole tables and stores."""
+    """The inputs of logs as they are now, by the path that names them, without links resolved."""
 
-    def __init__(self, found: Logs, *, checksum: bool) -> None:
-        """Look up each input once, in a listing where there is one."""
-        self.found = found
-        self._checksum = checksum
-        self._parts: dict[str, Parts] = {}  # by table
-        self.versions: dict[str, int] = {}  # by table
-        self.failures: dict[str, Exception] = {}  # by input that cannot be looked up
-        self.shown: dict[str, str] = {}  # the name that the user typed, by path
+    def __init__(self, found: Logs, *, again: bool) -> None:
+        """Look up each input; in the listing of a bucket where there is one, but not `again`."""
+        self._found = found
         self.now: dict[str, Input] = {}
+        self.shown: dict[str, str] = {}  # what the user typed, by path
+        self.failures: dict[str, Exception] = {}  # by input that cannot be looked up
+        self.tables: list[str] = []
+        self._parts: dict[str, Parts] = {}  # by file
+        self._hive: dict[Sequence[str], pl.Schema] = {}  # by the names of the columns
+        for file in found.files:
+            path = file.rstrip("/") if is_url(file) else os.path.abspath(file)  # noqa: PTH100
+            self.shown[path] = file
         if found.kind.version is not None:
-            for path in found.places.values():
-                self._look_at_table(path)
+            self._look_at_tables()
             return
-        self.shown = {path: file for file, path in found.places.items()}
-        unlisted = [path for path in self.shown if path not in found.listed]
-        listed = {**found.listed, **looked_up_all(unlisted, found.options)}
+        listed = {} if again else found.listed
+        listed = {**listed, **looked_up_all(self.shown.keys() - listed, found.options)}
         times = [int(one.version) for one in listed.values() if not is_url(one.path)]
         age = time.time() - max(times, default=0) / 1e9
         if 0 <= age < _TICK:  # Another write would have the same time.
             time.sleep(_TICK - age)
-            listed |= looked_up_all(unlisted, found.options)
+            listed |= looked_up_all(self.shown, found.options)
         for path, file in self.shown.items():
             if path in listed:
-                try:
-                    self.now[path] = self._input(listed[path])
-                except OSError as error:
-                    self.failures[path] = error
+                self.now[path] = Input(path, listed[path].size, listed[path].version)
             elif os.path.islink(file):  # noqa: PTH114 - Any other file was deleted meanwhile.
                 self.failures[path] = refused(file, FileNotFoundError())
+        self._check_partitions()
 
-    def _look_at_table(self, path: str) -> None:
-        kind, options = self.found.kind, self.found.options
-        self.now = {file: one for file, one in self.now.items() if one.table != path}
-        version = self._version(path)
-        parts = kind.parts and kind.parts(path, options)
-        if parts is None:
-            self._parts.pop(path, None)
-            self.now[path] = Input(path, 0, version, table=path)
-        else:
-            self._parts[path] = parts
-            self.now |= {file: Input(file, 0, "", table=path) for file in parts.files}
+    def _look_at_tables(self) -> None:
+        kind, options = self._found.kind, self._found.options
+        assert kind.version is not None  # noqa: S101 - of each kind of table
+        self.tables = [*self.shown]
+        for path in self.tables:
+            version = kind.version(path, options)
+            parts = kind.parts and kind.parts(path, options)
+            if parts is None:
+                self.now[path] = Input(path, 0, version)
+            else:
+                files = [Input(one.path, one.size, one.version) for one in parts.files]
+                self.now |= {one.path: one for one in files}
+                self._parts |= dict.fromkeys([one.path for one in files], parts)
 
-    def _version(self, table: str) -> str:
-        """Look up the current version of a table, and store it in `versions`."""
-        assert self.found.kind.version is not None  # noqa: S101 - of each kind of table
-        version = self.found.kind.version(table, self.found.options)
-        self.versions[table], _ = version
-        return str(version)
-
-    def catch_up(self, known: Mapping[str, int]) -> bool:
-        """Look up tables again if the store has a later version; True if a version changed."""
-        before = {**self.versions}
-        for table, version in before.items():
-            if known.get(table, -1) > version:
-                self._look_at_table(table)
-        return self.versions != before
+    def _check_partitions(self) -> None:
+        seen: dict[str, str] = {}
+        for path, where in real(self.now).items():
+            if (other := seen.setdefault(where, path)) != path:
+                msg = (
+                    f"'{other}' and '{path}' are links to one file in folders of different "
+                    "partitions: name one of them"
+                )
+                raise ValueError(msg)
 
     def look(self, paths: Iterable[str]) -> dict[str, Input]:
         """Look up some inputs again; inputs that no longer exist are left out."""
-        seen = [self.now[path] for path in paths if path in self.now]
-        found = {one.path: self._as_whole(one) for one in seen if one.table is not None}
-        files = [one.path for one in seen if one.table is None]
-        listed = looked_up_all(files, self.found.options)
-        return found | {path: self._input(one) for path, one in listed.items()}
-
-    def _as_whole(self, one: Input) -> Input:
-        """Update the version of a whole table. Files of a table never change."""
-        return replace(one, version=self._version(one.path)) if one.path == one.table else one
-
-    def _input(self, one: Listed) -> Input:
-        if not self._checksum:
-            return Input(one.path, one.size, one.version)
-        checksum = hashlib.sha256()
-        for part in content(one.path, self.found.options):
-            checksum.update(part)
-        return Input(one.path, one.size, one.version, checksum.hexdigest())
+        kind, options = self._found.kind, self._found.options
+        if kind.version is not None:  # Files of a table never change.
+            now = {path: self.now[path] for path in paths}
+            whole = {path: kind.version(path, options) for path in now if path in self.tables}
+            return now | {path: replace(now[path], version=new) for path, new in whole.items()}
+        listed = looked_up_all(paths, options)
+        return {path: Input(path, one.size, one.version) for path, one in listed.items()}
 
     def chunks(self, paths: Iterable[str]) -> list[list[str]]:
         """Group inputs into chunks, one query each: of one table, with equal partition columns."""
-        most, bytes_ = _TOGETHER if self.found.kind is PARQUET or self._parts else (1, 0)
+        most, bytes_ = _TOGETHER if self._found.kind is PARQUET or self._parts else (1, 0)
         found: list[list[str]] = []
         growing: dict[object, tuple[list[str], int]] = {}
         for path in paths:
-            one = self.now[path]
-            alike = one.table, *partition_columns(path)
+            alike = id(self._parts.get(path)), *partition_columns(path)
             chunk, size = growing.get(alike, ([], 0))
             if not chunk or len(chunk) >= most or size >= bytes_:
                 chunk, size = [], 0
                 found.append(chunk)
             chunk.append(path)
-            growing[alike] = chunk, size + (one.size or bytes_ // 16)
+            growing[alike] = chunk, size + (self.now[path].size or bytes_ // 16)
         return found
 
     def scan(self, chunk: Sequence[str]) -> pl.LazyFrame:
         """Scan some inputs, with the column `FILE`."""
-        table = self.now[chunk[0]].table
-        if table in self._parts:
-            return self._parts[table].scan(chunk, FILE)
-        files = [self.shown.get(path, path) for path in chunk]
-        if self.found.kind is not PARQUET:
+        if parts := self._parts.get(chunk[0]):
+            return parts.scan(chunk, FILE)
+        files = [self.shown[path] for path in chunk]
+        if self._found.kind is not PARQUET:
             [file] = files
-            return self.found.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
-        scanned = inputs.scan(replace(self.found, files=files), FILE)
+            return self._found.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
+        columns = (*partition_columns(chunk[0]),)
+        if columns not in self._hive:
+            self._hive[columns] = self._found.hive_schema(columns)
+        scanned = inputs.scan(replace(self._found, files=files), FILE, self._hive[columns])
         paths = pl.col(FILE).replace_strict(files, [*chunk], return_dtype=pl.String())
         return scanned.with_columns(paths)
 
+    def others(self, known: Mapping[str, Input]) -> dict[str, str | None]:
+        """Entries of a store that are no inputs of their own now: path → the input that they are.
 
-def moved(
-    now: Mapping[str, Input], known: Mapping[str, Input], options: Options | None
-) -> dict[str, Input]:
-    """Find moved inputs: the old entry, which no longer exists, has the same name, size and time.
+        The entry may be a link to an input, or the input a link to it; then its name is given. A
+        file that is no longer part of a table is none.
+        """
+        away = [path for path in known if path not in self.now]
+        names = {where: path for path, where in real(self.now).items()} if away else {}
+        found: dict[str, str | None] = {
+            path: names[where] for path, where in real(away).items() if where in names
+        }
+        inside = tuple(f"{table}/" for table in self.tables)
+        return {path: None for path in away if f"{path}/".startswith(inside)} | found
 
-    A moved input may replace another one, which has moved too, and so on.
-    """
-    before: dict[object, list[Input]] = {}
-    for path, one in known.items():
-        is_here = path in now and one.is_as(now[path])
-        if not is_here and one.table is None:
-            before.setdefault(_alike(one), []).append(one)
-    new = {
-        path: one
-        for path, one in now.items()
-        if not (path in known and known[path].is_as(one)) and _alike(one) in before
-    }
-    elsewhere = {
-        other.path for one in new.values() for other in before[_alike(one)] if other.path not in now
-    }
-    there = looked_up_all(elsewhere, options)
-    found: dict[str, Input] = {}
-    for path, one in new.items():
-        several = [other for other in before[_alike(one)] if other.path not in there]
-        if several:
-            found[path] = max(several, key=lambda other: other.is_as(one))
-            before[_alike(one)].remove(found[path])
+    def gone(self, known: Iterable[str], named: Sequence[str]) -> list[str]:
+        """The entries of a store that no longer exist, in the places that the user named.
+
+        Each is looked up by name: a listing may be late, and a glob lists only its matches.
+        """
+        is_named, options = is_below(named), self._found.options
+        away = [path for path in known if path not in self.now and path not in self.failures]
+        away = [path for path, where in real(away).items() if is_named(where)]
+        there = looked_up_all(away, options)
+        return [path for path in away if path not in there and not is_there(path, options)]
+
+
+def real(paths: Iterable[str]) -> dict[str, str]:
+    """The path without links of each path; a URL stays as it is."""
+    folders: dict[str, str] = {}
+    found = {}
+    for path in paths:
+        folder, name = os.path.split(path)
+        if is_url(path):
+            found[path] = path
+        elif os.path.islink(path):  # noqa: PTH114 - thousands of inputs
+            found[path] = os.path.realpath(path)
+        else:
+            if folder not in folders:
+                folders[folder] = os.path.realpath(folder)
+            found[path] = os.path.join(folders[folder], name)  # noqa: PTH118 - as above
     return found
-
-
-def _alike(one: Input) -> object:
-    return one.name, one.size, one.version
 
 
 def is_below(paths: Iterable[str]) -> Callable[[str], bool]:

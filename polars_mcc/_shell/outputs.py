@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import uuid
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,7 +15,6 @@ from polars.datatypes import DataType, DataTypeClass
 
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.text import as_text
-from polars_mcc._store.places import put
 
 Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
 """The format of an answer. Table, wide and markdown round numbers; the others keep every digit."""
@@ -42,8 +41,11 @@ def form_of(out: Path, form: Format) -> Format:
     return _SUFFIXES[out.suffix]
 
 
-def check_place(out: Path) -> None:
-    """Raise an error early if `write_whole` could not write to `out`."""
+def check_place(out: Path, logs: Collection[str]) -> None:
+    """Raise an error early if `write_whole` could not write to `out`, or would replace a log."""
+    if os.path.realpath(out) in logs:
+        msg = f"cannot write '{out}': it is one of the logs; choose another name"
+        raise ValueError(msg)
     if not out.parent.is_dir():
         msg = f"cannot write '{out}': there is no folder '{out.parent}'"
         raise FileNotFoundError(msg)
@@ -56,20 +58,31 @@ def check_place(out: Path) -> None:
 
 
 def write_whole(out: Path, data: Callable[[], bytes]) -> None:
-    """Write a file completely; on an OSError, `out` is unchanged."""
-    with said_of_disk(f"cannot write '{out}', which is unchanged"):
-        put(out, data())
-
-
-@contextmanager
-def said_of_disk(what: str) -> Iterator[None]:
-    """Name the target in a write error: the temporary file means nothing to the user."""
+    """Write a file completely: to a temporary file, which is renamed. Else `out` is unchanged."""
+    beside = out.with_name(f".{out.name}.{uuid.uuid4().hex}")
     try:
-        yield
-    except (OSError, pl.exceptions.PolarsError) as error:
+        with beside.open("xb") as file:
+            file.write(data())
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(out)
+        _synchronise(out.parent)
+    except (OSError, pl.exceptions.PolarsError) as error:  # They may name the temporary file.
         why = getattr(error, "strerror", None) or str(error)
-        msg = f"{what}: {why}"
+        msg = f"cannot write '{out}', which is unchanged: {why}"
         raise OSError(msg) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _synchronise(folder: Path) -> None:
+    """Write the names of a folder to the disk, on systems that can open a folder."""
+    if os.name == "posix":
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 def encoded(answer: pl.DataFrame, form: Format) -> bytes:

@@ -15,7 +15,7 @@ from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey, check_plain
 from polars_mcc._log.plan_errors import Failure, told, unless
-from polars_mcc._store.kept import N
+from polars_mcc._store.table import OF_INPUT, N
 
 
 def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame:
@@ -26,7 +26,7 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
         raise ValueError(msg)
     check_plain(keys, "a store", "each row is counted once; pass plain columns")
     labels = _labels(log)
-    sliced = cut(log, keys, answers=[*labels, N], lists=True)
+    sliced = cut(log, keys, answers=[*labels, N, *OF_INPUT], lists=True)
     n = pl.col(ROWS)
     if sliced.weight_name is not None:
         message = told(

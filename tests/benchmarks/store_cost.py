@@ -76,7 +76,10 @@ def main() -> None:
         new = seconds(keep)
         assert of_store().equals(of_log())
         on_log, on_store = seconds(of_log, args.rounds), seconds(of_store, args.rounds)
-        sizes = [sum(file.stat().st_size for file in place.iterdir()) for place in (logs, store)]
+        sizes = [
+            sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+            for place in (logs, store)
+        ]
     print(f"{args.inputs} files of {args.rows} rows, counts by {' and '.join(KEYS)}")
     print("keep_counts")
     print(f"  all files new {first:9.3f} s")

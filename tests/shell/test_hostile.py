@@ -201,6 +201,15 @@ class TestOut:
         (tmp_path / "answer.csv").mkdir()
         assert "it is a folder" in is_refused(run_by(log, "--out", tmp_path / "answer.csv"))
 
+    def test_a_log_is_not_replaced(self, log, tmp_path):
+        before = log.read_bytes()
+        (tmp_path / "link.parquet").symlink_to(log)
+        for out in (log, tmp_path / "link.parquet", f"{tmp_path}/./log.parquet"):
+            assert "it is one of the logs; choose another name" in is_refused(
+                run_by(log, "--out", out)
+            )
+        assert log.read_bytes() == before
+
     def test_a_read_only_folder_is_refused_before_the_scan(self, tmp_path):
         """Root can write to any folder, except on a read-only file system."""
         folder = tmp_path / "folder"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from deltalake import DeltaTable
 from polars.testing import assert_frame_equal
 from store_cases import KEYS, Logs, contents, keep
 
@@ -21,6 +24,7 @@ from polars_mcc import PredictionLog
 from polars_mcc._shell import inputs
 from polars_mcc._shell import keep as keep_module
 from polars_mcc._shell.keeping import Keeping
+from polars_mcc._store.table import Store
 
 
 @pytest.fixture
@@ -49,13 +53,13 @@ def test_what_is_new_is_counted_and_what_has_changed_is_replaced(logs, store):
 def test_no_rows_are_read_again(logs, store):
     """The pages of the inputs are damaged, but size and time are unchanged."""
     keep(logs, store)
-    before = sorted(store.iterdir())
+    before = sorted(store.rglob("*"))
     for path in logs.folder.iterdir():
         found = path.stat()
         path.write_bytes(bytes(found.st_size))
         os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
     assert keep(logs, store) == {"unchanged": 3}
-    assert sorted(store.iterdir()) == before
+    assert sorted(store.rglob("*")) == before
 
 
 def test_counts_of_what_is_deleted_stay(logs, store):
@@ -89,68 +93,139 @@ def test_only_what_is_gone_from_where_was_looked_is_forgotten(logs, store, tmp_p
     assert done.filter(status="gone")["input"].to_list() == [str(others.folder / "x.parquet")]
 
 
-def test_what_is_moved_takes_its_counts_along(logs, store):
+def test_what_is_renamed_is_gone_and_new(logs, store):
+    keep(logs, store)
+    want = logs.scan().mcc.by("country").collect()
+    (logs.folder / "a.parquet").rename(logs.folder / "d.parquet")
+    assert keep(logs, store, forget=True) == {"counted": 1, "unchanged": 2, "forgotten": 1}
+    assert_frame_equal(PredictionLog.from_store(store).by("country").collect(), want)
+
+
+def test_what_moves_and_leaves_a_link_is_one_input(logs, store):
+    """A file, then a folder. It is counted again, under its new name."""
     keep(logs, store)
     archive = logs.folder / "archive"
     archive.mkdir()
     (logs.folder / "a.parquet").rename(archive / "a.parquet")
-    assert keep(logs, store) == {"moved": 1, "unchanged": 2}
-    logs.check(store)
-    assert keep(logs, store) == {"unchanged": 3}
-
-
-def test_several_that_are_alike_are_moved_each_once(tmp_path, store):
-    """They have the same name, size and time; and one takes the place of another."""
-    logs = Logs(tmp_path / "logs")
-    path = logs.write("a/x.parquet")
-    rows = logs.versions[str(path), str(path.stat().st_mtime_ns)]
-    for folder in "bc":
-        (logs.folder / folder).mkdir()
-        shutil.copy2(path, logs.folder / folder / "x.parquet")
-    keep(logs, store)
-    for old, new in [("c", "d"), ("b", "c"), ("a", "b")]:
-        (logs.folder / old).rename(logs.folder / new)
-    assert keep(logs, store) == {"moved": 1, "unchanged": 2}
-    assert sum(contents(store).values()) == 3 * rows.height
-    logs.write("d/x.parquet")
+    (logs.folder / "a.parquet").symlink_to(archive / "a.parquet")
     assert keep(logs, store) == {"replaced": 1, "unchanged": 2}
-    for old, new in [("d", "e"), ("c", "d"), ("b", "c")]:
-        (logs.folder / old).rename(logs.folder / new)
-    assert keep(logs, store) == {"moved": 2, "unchanged": 1}
-    logs.check(store)
+    assert keep(logs, store) == {"unchanged": 3}
+    assert keep(archive, store) == {"unchanged": 1}
+    logs.write("archive/a.parquet")
+    assert keep(archive, store) == {"replaced": 1}
+    assert keep(logs, store, forget=True) == {"unchanged": 3}
+    rows = pl.concat(pl.read_parquet(file) for file in [*logs.folder.glob("*.parquet")])
+    assert_frame_equal(
+        PredictionLog.from_store(store).by("country").collect(), rows.mcc.by("country")
+    )
+    moved = logs.folder.with_name("moved")
+    logs.folder.rename(moved)
+    logs.folder.symlink_to(moved)
+    for place in (logs.folder, moved):
+        for _ in range(2):
+            done = keep(place, store, forget=True)
+            assert sum(contents(store).values()) == rows.height
+        assert done == {"unchanged": 3}
 
 
-def test_what_was_written_where_another_was_moved_from_stays(logs, store, monkeypatch):
-    """Another process counts the new file before this one drops the old entry."""
+def test_a_link_that_turns_to_another_folder_takes_its_counts_along(logs, store, tmp_path):
+    other = Logs(tmp_path / "other", 5)
+    for name in "bcd":
+        other.write(f"{name}.parquet")
+    link = tmp_path / "link"
+    link.symlink_to(logs.folder)
+    keep(link, store)
+    link.unlink()
+    link.symlink_to(other.folder)
+    done = keep(link, store, forget=True)
+    assert done == {"replaced": 2, "counted": 1, "forgotten": 1}
+    other.check(store)
+
+
+def test_two_entries_that_become_one_file_are_counted_once(logs, store):
+    """Also if the file changes at the same time."""
+    for is_changed in (False, True):
+        (logs.folder / "a.parquet").unlink()
+        logs.write("a.parquet")
+        keep(logs, store)
+        assert len(contents(store)) == 3
+        (logs.folder / "a.parquet").unlink()
+        (logs.folder / "a.parquet").symlink_to(logs.folder / "b.parquet")
+        if is_changed:
+            logs.write("b.parquet")
+        done = keep(logs, store)
+        assert done == {
+            "replaced" if is_changed else "unchanged": 1,
+            "unchanged": 1 + (not is_changed),
+        } | ({} if is_changed else {"removed": 1})
+        names = ("b.parquet", "c.parquet")
+        rows = pl.concat(pl.read_parquet(logs.folder / name) for name in names)
+        assert (
+            PredictionLog.from_store(store).score().collect()["n"].item()
+            == rows.drop_nulls(["gold", "pred"]).height
+        )
+        assert sorted(Path(path).name for path, _ in contents(store)) == [*names]
+
+
+def test_one_file_in_folders_of_two_days_is_refused(logs, store):
+    for day in (1, 2):
+        (logs.folder / f"day={day}").mkdir()
+        (logs.folder / f"day={day}/x.parquet").symlink_to(logs.folder / "a.parquet")
+    with pytest.raises(
+        ValueError, match="are links to one file in folders of different partitions"
+    ):
+        keep(logs, store)
+
+
+def test_an_input_without_rows_is_not_read_again(logs, store):
+    """The filter leaves no row of it; later it has rows, then none again."""
+    keep(logs, store, filter="country = 'XX'")
+    assert {*contents(store).values()} == {0}
+    for path in logs.folder.iterdir():
+        found = path.stat()
+        path.write_bytes(bytes(found.st_size))
+        os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert keep(logs, store, filter="country = 'XX'") == {"unchanged": 3}
+    for country, rows in [("XX", 2), ("YY", 0), ("XX", 2)]:
+        path = logs.write("a.parquet")
+        found = path.stat()
+        pl.read_parquet(path).head(2).with_columns(country=pl.lit(country)).write_parquet(path)
+        for _ in range(2):
+            keep(logs, store, filter="country = 'XX'")
+            assert sorted(contents(store).values()) == [0, 0, rows]
+    path.unlink()
+    assert keep(logs, store, filter="country = 'XX'", forget=True) == {
+        "unchanged": 2,
+        "forgotten": 1,
+    }
+    assert sorted(contents(store).values()) == [0, 0]
+
+
+def test_an_earlier_version_can_be_opened(logs, store):
     keep(logs, store)
-    archive = logs.folder / "archive"
-    archive.mkdir()
-    (logs.folder / "a.parquet").rename(archive / "a.parquet")
-    put, meanwhile = Keeping._put, [1]
-
-    def slowly(self, **options):
-        if meanwhile:
-            meanwhile.pop()
-            keep(logs.write("a.parquet"), store)
-        put(self, **options)
-
-    monkeypatch.setattr(Keeping, "_put", slowly)
+    first, then = logs.scan().collect(), dt.datetime.now()  # noqa: DTZ005 - local, as users write
+    time.sleep(0.02)
+    logs.write("a.parquet")
     keep(logs, store)
-    assert len(contents(store)) == 4
-    logs.check(store)
-
-
-def test_a_move_to_another_partition_is_counted_again(tmp_path, store):
-    logs = Logs(tmp_path / "logs")
-    path = logs.write("day=1/a.parquet")
-    polars_mcc.keep_counts(logs.folder, store, "day")
-    (logs.folder / "day=2").mkdir()
-    path.rename(logs.folder / "day=2" / "a.parquet")
-    done = polars_mcc.keep_counts(logs.folder, store, "day")
-    assert done["status"].to_list() == ["replaced"]
-    kept = PredictionLog.from_store(store)
-    assert kept.by("day").collect()["day"].to_list() == [2]
-    assert kept.score().collect()["n"].item() == logs.scan().mcc.score().collect()["n"].item()
+    for version, rows in [(1, first), (2, logs.scan().collect()), (then, first)]:
+        kept = PredictionLog.from_store(store, version=version)
+        assert_frame_equal(kept.by("country").collect(), rows.mcc.by("country"))
+    for version in (9, -1):
+        with pytest.raises(ValueError, match=f"has no version {version}: use a number up to 2, or"):
+            PredictionLog.from_store(store, version=version)
+    for version in (0, then - dt.timedelta(days=1)):
+        with pytest.raises(ValueError, match=f"had no counts at version {version}"):
+            PredictionLog.from_store(store, version=version)
+    for version in (True, "1", dt.date(2026, 1, 2)):
+        with pytest.raises(TypeError, match="is neither the number of a version nor a datetime"):
+            PredictionLog.from_store(store, version=version)
+    with pytest.raises(
+        ValueError, match="has no version 0001-01-01 00:00:00: use a number up to 2"
+    ):
+        PredictionLog.from_store(store, version=dt.datetime.min)  # noqa: DTZ901 - as users write
+    DeltaTable(store).vacuum(0, enforce_retention_duration=False, dry_run=False)
+    with pytest.raises(ValueError, match="files of version 1 of '.*' have been deleted"):
+        PredictionLog.from_store(store, version=1)
 
 
 def test_a_folder_is_a_column_of_its_files_whatever_else_is_counted(tmp_path, store):
@@ -163,6 +238,47 @@ def test_a_folder_is_a_column_of_its_files_whatever_else_is_counted(tmp_path, st
     assert_frame_equal(PredictionLog.from_store(store).by("day").collect(), want)
 
 
+def test_a_column_of_folders_has_one_dtype(tmp_path, store):
+    """Whichever files are counted together. A night may bring only a folder without a value."""
+    logs = Logs(tmp_path / "logs")
+    for days in (["1", "a"], ["__HIVE_DEFAULT_PARTITION__"], ["2"]):
+        for day in days:
+            logs.write(f"when={day}/a.parquet")
+        polars_mcc.keep_counts(logs.folder, store, "when")
+        want = pl.scan_parquet(logs.folder, hive_partitioning=True).mcc.by("when").collect()
+        assert_frame_equal(PredictionLog.from_store(store).by("when").collect(), want)
+        assert want.schema["when"] == pl.String
+
+
+@pytest.mark.parametrize("name", ["a b", "ü", "100%", "a#b", 'a"b', "it's", "x=1"])
+def test_a_store_may_have_any_common_name(logs, tmp_path, name):
+    store = tmp_path / name / name
+    store.parent.mkdir()
+    keep(logs, store)
+    logs.write("a.parquet")
+    assert keep(logs, store) == {"replaced": 1, "unchanged": 2}
+    logs.check(store)
+
+
+@pytest.mark.parametrize("name", ["a%20b", "a\nb", "a\tb", "a\\b", "a[1]"])
+def test_a_name_that_delta_does_not_take_is_refused(logs, tmp_path, name):
+    with pytest.raises(ValueError, match="a Delta table cannot be in a folder with "):
+        keep(logs, tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+def test_columns_that_delta_does_not_take_are_refused(logs, store):
+    with pytest.raises(
+        pl.exceptions.DuplicateError, match="cannot have columns 'n' and 'N', which"
+    ):
+        polars_mcc.keep_counts(logs.folder, store, "day AS N")
+    with pytest.raises(pl.exceptions.DuplicateError, match="columns 'input' and 'Input', which"):
+        polars_mcc.keep_counts(logs.folder, store, "day AS Input")
+    with pytest.raises(pl.exceptions.DuplicateError, match="key 'input' has the name of a column"):
+        polars_mcc.keep_counts(logs.folder, store, "day AS input")
+    assert not store.exists()
+
+
 def test_a_copy_counts_again_and_a_link_does_not(logs, store):
     """Two equal files are two inputs; one file under two names is one input."""
     path = logs.folder / "a.parquet"
@@ -173,27 +289,6 @@ def test_a_copy_counts_again_and_a_link_does_not(logs, store):
     kept = sum(contents(store).values())
     names = ["a", "b", "c", "copy"]
     assert kept == sum(pl.read_parquet(logs.folder / f"{name}.parquet").height for name in names)
-
-
-def test_checksums_see_what_sizes_and_times_do_not(logs, store):
-    keep(logs, store, checksum=True)
-    path = logs.folder / "a.parquet"
-    found, rows = path.stat(), pl.read_parquet(path)
-    turned = rows.with_columns(gold=pl.col("gold").reverse())
-    turned.write_parquet(path)
-    path.write_bytes(path.read_bytes().ljust(found.st_size, b"\0")[: found.st_size])
-    turned.write_parquet(path)  # Mostly of the same size; else the size tells.
-    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
-    assert keep(logs, store, checksum=True) == {"replaced": 1, "unchanged": 2}
-    logs.check(store)
-
-
-def test_the_same_content_at_another_time_is_not_replaced_by_checksum(logs, store):
-    keep(logs, store, checksum=True)
-    for path in logs.folder.iterdir():
-        os.utime(path, (10**9, 10**9))
-    assert keep(logs, store, checksum=True) == {"unchanged": 3}
-    assert keep(logs, store) == {"unchanged": 3}, "the time is noted"
 
 
 def test_a_file_that_was_just_written_is_waited_for(logs, store):
@@ -209,11 +304,11 @@ def test_an_input_that_changes_meanwhile_is_counted_as_it_is_then(logs, store, m
     """Also if it is written after the look-up of the input, and before the count ends."""
     scan, changes = inputs.scan, [1, 1, 1]
 
-    def changed_and_scanned(found, paths=None):
+    def changed_and_scanned(*arguments):
         if changes:
             changes.pop()
             logs.write("a.parquet")
-        return scan(found, paths)
+        return scan(*arguments)
 
     monkeypatch.setattr(inputs, "scan", changed_and_scanned)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
@@ -223,6 +318,20 @@ def test_an_input_that_changes_meanwhile_is_counted_as_it_is_then(logs, store, m
     changes += range(100)
     with pytest.raises(OSError, match=r"a\.parquet' changes while it is counted"):
         keep(logs, store)
+
+
+def test_counts_from_before_the_step_of_another_process_are_not_put(logs, store, monkeypatch):
+    step, meanwhile = Store.step, [1]
+
+    def interrupted(self, *arguments):
+        if meanwhile:
+            meanwhile.pop()
+            keep(logs.write("a.parquet"), store)
+        return step(self, *arguments)
+
+    monkeypatch.setattr(Store, "step", interrupted)
+    assert keep(logs, store) == {"counted": 2, "unchanged": 1}
+    logs.check(store)
 
 
 def test_a_damaged_page_is_of_a_file(logs, store):
@@ -302,8 +411,8 @@ def test_a_store_is_of_columns(logs, store, key):
 def test_a_store_is_a_log_as_a_whole(logs, store, tmp_path):
     """Its files are no logs: some of them are no longer valid."""
     keep(logs, store)
-    for kept in (f"{store}/*.parquet", store / "00000001.parquet", tmp_path):
-        with pytest.raises(ValueError, match=r"store' is a store of counts; pass this folder"):
+    for kept in (f"{store}/*.parquet", next(store.glob("*.parquet")), tmp_path):
+        with pytest.raises(ValueError, match=r"store' is a Delta table; pass this folder"):
             keep(kept, tmp_path / "two")
     with pytest.raises(ValueError, match="'.*logs' is not a store of counts: make one with"):
         PredictionLog.from_store(logs.folder)
@@ -387,19 +496,34 @@ def test_a_weight_that_is_null_is_not_lost(logs, store):
         polars_mcc.keep_counts(path, store, "day", weight="w")
 
 
-def test_what_was_left_behind_is_cleared_away_in_time(logs, store):
-    keep(logs, store)
-    left, recent = store / f".a.parquet.{'0' * 32}", store / f".b.parquet.{'1' * 32}"
-    other = store / ".nfs0123"
-    for file in (left, recent, other):
-        file.touch()
-    for file in (left, other):
-        os.utime(file, (1, 1))
-    keep(logs, store)
-    assert not left.exists()
-    assert recent.exists()
-    assert other.exists(), "it is none of ours"
-    logs.check(store)
+@pytest.mark.parametrize("room", [0, 500])
+def test_a_full_disk_leaves_the_counts_that_were_there(logs, store, room):
+    """A limit on the file size stands in for a full disk."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    words = ["counts", str(logs.folder), "--by", "country", "--by", "day", "--out", str(store)]
+    run = [sys.executable, "-m", "polars_mcc", *words]
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    for is_there in (False, True):
+        before = contents(store)
+        logs.write("a.parquet")
+        done = subprocess.run(
+            run, capture_output=True, text=True, check=False, env=env, preexec_fn=limit
+        )
+        assert done.returncode == 2, done.stderr
+        what = "write to" if is_there else "make"
+        assert f"polars-mcc: cannot {what} the store '{store}': " in done.stderr
+        assert "File too large" in done.stderr.splitlines()[-1]
+        assert contents(store) == before
+        keep(logs, store)
+        assert logs.is_kept(store)
+
+
+def test_a_folder_that_may_not_be_written_is_named(logs):
+    with pytest.raises(OSError, match="cannot make the store '/proc/store': "):
+        keep(logs, "/proc/store")
 
 
 def command(*arguments) -> subprocess.CompletedProcess[str]:
@@ -411,10 +535,10 @@ def test_the_command_line(logs, store):
     by = ("--by", "country", "--by", "day")
     done = command("counts", logs.folder, *by, "--out", store)
     assert done.returncode == 0, done.stderr
-    assert "store: 3 counted, 0 replaced, 0 moved, 0 unchanged" in done.stderr
+    assert "store: 3 counted, 0 replaced, 0 unchanged" in done.stderr
     (logs.folder / "notes.txt").touch()
-    done = command("counts", logs.folder, *by, "--out", store, "--checksum")
-    assert "0 counted, 3 replaced" in done.stderr, "they had no checksums"
+    done = command("counts", logs.folder, *by, "--out", store, "--history", "7")
+    assert "0 counted, 0 replaced, 3 unchanged" in done.stderr
     assert "not read (not Parquet files): " in done.stderr
     done = command("by", store, "--by", "country", "--format", "csv")
     assert done.stdout == logs.scan().mcc.by("country").collect().write_csv()
@@ -424,12 +548,12 @@ def test_the_command_line(logs, store):
     done = command("counts", logs.folder, *by, "--out", store)
     a = f"polars-mcc:   {logs.folder}/a.parquet\n"
     assert f"gone, but still counted (use --forget to drop their counts):\n{a}" in done.stderr
-    assert "0 moved, 2 unchanged, 1 gone" in done.stderr
+    assert "0 replaced, 2 unchanged, 1 gone" in done.stderr
     done = command("counts", logs.folder, *by, "--out", store, "--forget")
     assert f"gone, and their counts are dropped:\n{a}" in done.stderr
     logs.check(store)
-    for option in ("--checksum", "--forget"):
-        assert command("counts", logs.folder, "--out", "x.csv", option).returncode == 2
+    for option in (["--history", "7"], ["--forget"]):
+        assert command("counts", logs.folder, "--out", "x.csv", *option).returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -482,16 +606,6 @@ def test_a_store_may_be_named_as_shells_do(logs, store):
         assert keep(logs, name) == {"unchanged": 3}
 
 
-def test_files_of_a_store_are_not_scored_as_they_are(logs, store):
-    keep(logs, store)
-    logs.write("a.parquet")
-    keep(logs, store)
-    with pytest.raises(
-        ValueError, match="files belong to a store of counts, and some of them are no"
-    ):
-        pl.scan_parquet(f"{store}/*.parquet").mcc(weight="n").by("country")
-
-
 def test_a_store_and_its_logs_are_apart(logs, store):
     with pytest.raises(ValueError, match="the store '.*logs/store' is inside the log '.*logs'"):
         keep(logs, logs.folder / "store")
@@ -501,10 +615,10 @@ def test_a_store_and_its_logs_are_apart(logs, store):
     with pytest.raises(NotADirectoryError, match="b.parquet' is a file, not a folder"):
         keep(logs.folder / "a.parquet", logs.folder / "b.parquet")
     keep(logs, store)
-    (store / "_polars_mcc.json").write_text("")
-    with pytest.raises(
-        ValueError, match="_polars_mcc.json' is damaged .*: make the store again in a new"
-    ):
+    with pytest.raises(ValueError, match="history=0 is a number of days, and must be at least 1"):
+        keep(logs, store, history=0)
+    (store / "_delta_log" / f"{0:020}.json").write_text("?")
+    with pytest.raises(OSError, match="cannot read '.*store' as a Delta table: "):
         PredictionLog.from_store(store)
 
 
@@ -524,16 +638,16 @@ def test_what_is_gone_with_its_folder_can_be_forgotten(logs, store, tmp_path):
     assert contents(store) == {}
 
 
-def test_what_cannot_be_read_or_is_deleted_keeps_no_other_out(logs, store, monkeypatch):
+def test_what_cannot_be_read_or_is_deleted_keeps_no_other_out(logs, store):
     """A file may be deleted at any time, or lack a column."""
-    counted = Keeping._counted
+    counted = Keeping._counts_of
 
     def deleted(self, chunk):
         (logs.folder / "a.parquet").unlink(missing_ok=True)
         return counted(self, chunk)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Keeping, "_counted", deleted)
+        patched.setattr(Keeping, "_counts_of", deleted)
         assert keep(logs, store) == {"counted": 2}
     path = logs.write("d.parquet")
     pl.read_parquet(path).drop("gold").write_parquet(path)
@@ -543,17 +657,6 @@ def test_what_cannot_be_read_or_is_deleted_keeps_no_other_out(logs, store, monke
     ):
         keep(logs, store)
     assert sorted(Path(file).name[0] for file, _ in contents(store)) == ["b", "c", "e"]
-    path.unlink()
-
-    def unreadable(path, _):
-        if path.endswith("b.parquet"):
-            msg = "Permission denied"
-            raise PermissionError(msg)
-        yield b""
-
-    monkeypatch.setattr("polars_mcc._shell.look.content", unreadable)
-    with pytest.raises(PermissionError, match=r"'.*b\.parquet': Permission denied; the store '"):
-        keep(logs, store, checksum=True)
 
 
 def test_a_link_is_in_the_folders_that_it_is_in(tmp_path, store):

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, convert_to_deltalake
 from polars.testing import assert_frame_equal
 from store_cases import KEYS, Logs, contents, s3_server
 
 import polars_mcc
 from polars_mcc import PredictionLog
 from polars_mcc._shell import keeping, look, tables
-from polars_mcc._store.kept import Store
+from polars_mcc._store.table import Store
 
 
 @pytest.fixture
@@ -110,14 +110,14 @@ def test_a_step_of_a_table_is_taken_as_a_whole(tmp_path, draw, monkeypatch):
     DeltaTable(table).optimize.compact()
     draw().write_delta(table, mode="append")
     draw().write_delta(table, mode="append")
-    changed, seen = Store.change, []
+    taken, seen = Store.step, []
 
-    def change(self, *arguments):
-        done = changed(self, *arguments)
+    def step(self, *arguments):
+        done = taken(self, *arguments)
         seen.append(PredictionLog.from_store(store).score().collect()["n"].item())
         return done
 
-    monkeypatch.setattr(Store, "change", change)
+    monkeypatch.setattr(Store, "step", step)
     assert keep(table, store) == {"counted": 3, "removed": 4}
     assert len(seen) == 1
     check(table, store)
@@ -142,7 +142,7 @@ def test_who_has_looked_before_a_step_does_not_take_it_back(tmp_path, draw, monk
         draw().write_delta(table, mode="append")
     keep(table, store)
     draw().write_delta(table, mode="append")
-    looked, meanwhile = keeping.Keeping._counted, [1]
+    looked, meanwhile = keeping.Keeping._counts_of, [1]
 
     def slowly(self, chunk):
         if meanwhile:
@@ -151,7 +151,7 @@ def test_who_has_looked_before_a_step_does_not_take_it_back(tmp_path, draw, monk
             assert keep(table, store) == {"counted": 1, "removed": 2}
         return looked(self, chunk)
 
-    monkeypatch.setattr(keeping.Keeping, "_counted", slowly)
+    monkeypatch.setattr(keeping.Keeping, "_counts_of", slowly)
     assert keep(table, store) == {"unchanged": 1}
     check(table, store)
 
@@ -167,6 +167,30 @@ def test_a_table_that_was_made_anew_is_followed(tmp_path, draw):
     assert keep(table, store) == {"counted": 1, "removed": 3}
     assert keep(table, store) == {"unchanged": 1}
     check(table, store)
+
+
+def test_a_table_that_was_made_anew_with_files_of_the_same_names_is_followed(tmp_path, draw):
+    table, store = tmp_path / "a b/ü", tmp_path / "store"
+    for _ in range(2):
+        shutil.rmtree(table, ignore_errors=True)
+        table.mkdir(parents=True)
+        draw().write_parquet(table / "a.parquet")
+        convert_to_deltalake(table)
+        keep(table, store)
+        kept = PredictionLog.from_store(store).counts(*KEYS).collect()
+        assert_frame_equal(kept, pl.scan_parquet(table / "a.parquet").mcc.counts(*KEYS).collect())
+
+
+def test_a_link_that_turns_to_another_table_takes_its_counts_along(tmp_path, draw):
+    link, store = tmp_path / "now", tmp_path / "store"
+    for name in "ab":
+        draw().write_delta(tmp_path / name)
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / name)
+        keep(link, store)
+        check(tmp_path / name, store)
+    assert keep(tmp_path / "b", store) == {"replaced": 1}
+    check(tmp_path / "b", store)
 
 
 def test_a_step_that_cannot_be_taken_is_not_begun(tmp_path, draw):
@@ -219,21 +243,15 @@ def test_an_iceberg_table_is_counted_version_by_version(tmp_path, draw, monkeypa
     def is_right() -> None:
         check(folder, store, scan=tables.scan_iceberg)
 
-    for _ in range(2):
+    for status in ("counted", "replaced"):
         draw().write_iceberg(table, mode="append")
-    assert keep(folder, store) == {"counted": 2}
-    is_right()
-    draw().write_iceberg(table, mode="append")
-    assert keep(folder, store) == {"counted": 1, "unchanged": 2}
-    is_right()
+        assert keep(folder, store) == {status: 1}
+        is_right()
+        assert keep(folder, store) == {"unchanged": 1}
     draw().write_iceberg(table, mode="overwrite")
-    assert keep(folder, store) == {"counted": 1, "removed": 3}
+    assert keep(folder, store) == {"replaced": 1}
     is_right()
     with table.update_schema() as update:
         update.add_column("device", StringType())
-    assert keep(folder, store) == {"unchanged": 1}
-    with table.update_schema() as update:
-        update.rename_column("device", "machine")
-    assert keep(folder, store) == {"counted": 1, "removed": 1}, "as a whole, from now on"
+    assert keep(folder, store) == {"replaced": 1}
     is_right()
-    assert keep(folder, store) == {"unchanged": 1}

@@ -1,0 +1,174 @@
+"""Files, objects and folders: whether they exist, their sizes and versions, what is in them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from polars_mcc._log.extras import missing
+from polars_mcc._store.table import Options
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+_AT_ONCE = 32  # concurrent requests to an object storage
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A file or object: where it is, its size and its version."""
+
+    path: str
+    """The path or the URL."""
+    size: int
+    version: str
+    """Changes when the file is rewritten: the modification time in nanoseconds, or the ETag."""
+
+
+_SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss")
+
+
+def is_url(path: str) -> bool:
+    """Whether a path is a URL."""
+    return "://" in path
+
+
+def is_in_bucket(path: str) -> bool:
+    """Whether a path is the URL of an object storage, so that it can be listed."""
+    return path.split("://", 1)[0] in _SCHEMES and is_url(path)
+
+
+def before_pattern(path: str) -> str | None:
+    """The folder that all matches of a glob are in; None if the path is not a glob."""
+    prefix, *pattern = re.split(r"(?=[*?\[])", path, maxsplit=1)
+    if not pattern:
+        return None
+    folder, slash, _ = prefix.rpartition("/")
+    return folder or slash or "."
+
+
+def is_there(path: str, options: Options | None = None) -> bool:
+    """Whether a file or folder exists, or objects below a URL."""
+    if is_url(path):
+        return looked_up(path, options) is not None or any(True for _ in listing(path, options))
+    return os.path.exists(path)  # noqa: PTH110 - as os.stat
+
+
+def looked_up(path: str, options: Options | None = None) -> Listed | None:
+    """Look up the size and version of one file; None if it does not exist."""
+    if not is_url(path):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found = os.stat(path)  # noqa: PTH116 - thousands of inputs
+            return Listed(path, found.st_size, str(found.st_mtime_ns))
+        return None
+    bucket, key = _split(path)
+    with suppress(FileNotFoundError), _obstore(path) as obstore:
+        return _listed(bucket, obstore.head(_opened(bucket, options), key))
+    return None
+
+
+def looked_up_all(paths: Iterable[str], options: Options | None = None) -> dict[str, Listed]:
+    """Look up many files, by path; missing ones are left out. Objects are looked up in parallel."""
+    paths = [*paths]
+    if not any(map(is_url, paths)):
+        found = [looked_up(path) for path in paths]
+    else:
+        with ThreadPoolExecutor(min(len(paths), _AT_ONCE)) as executor:
+            found = [*executor.map(lambda path: looked_up(path, options), paths)]
+    return {one.path: one for one in found if one is not None}
+
+
+def listing(url: str, options: Options | None = None) -> Iterator[Listed]:
+    """List all objects below a URL."""
+    bucket, prefix = _split(url)
+    with _obstore(url) as obstore:
+        for chunk in obstore.list(_opened(bucket, options), prefix=prefix.rstrip("/") or None):
+            yield from (_listed(bucket, about) for about in chunk)
+
+
+def _split(url: str) -> tuple[str, str]:
+    """Split a URL into the URL of the bucket and the name of the object."""
+    scheme, _, path = url.partition("://")
+    bucket, _, key = path.partition("/")
+    return f"{scheme}://{bucket}", key
+
+
+def _listed(bucket: str, about: Any) -> Listed:  # noqa: ANN401 - obstore's own
+    version = about["e_tag"] or about["version"] or about["last_modified"].isoformat()
+    return Listed(f"{bucket}/{about['path']}", about["size"], version)
+
+
+# Settings of the connection. obstore takes them apart from the settings of the storage.
+_OF_CONNECTION = {
+    *("allow_http", "allow_invalid_certificates", "connect_timeout", "http1_only", "http2_only"),
+    *("pool_idle_timeout", "pool_max_idle_per_host", "proxy_url", "proxy_excludes"),
+    *("read_timeout", "timeout", "user_agent"),
+}
+
+
+@contextmanager
+def _obstore(path: str) -> Iterator[ModuleType]:
+    """Import obstore, and turn its errors into OSErrors that name the path."""
+    try:
+        obstore = importlib.import_module("obstore")
+    except ModuleNotFoundError:
+        raise missing(subject=f"'{path}'", package="obstore", extra="cloud") from None
+    try:
+        yield obstore
+    except obstore.exceptions.BaseError as error:
+        what = re.split(r"\n|: <\?xml", str(error), maxsplit=1)[0]
+        msg = (
+            f"'{path}' cannot be reached ({what}): check its name, and the credentials in the "
+            "environment, a profile or storage_options"
+        )
+        raise OSError(msg) from error
+
+
+def _opened(bucket: str, options: Options | None) -> ObjectStore:
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("AWS_", "AZURE_", "GOOGLE_"))
+    }
+    return _store(bucket, _items(options or {}), _items(environment))
+
+
+def _items(settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(settings.items()))
+
+
+@lru_cache(maxsize=32)
+def _store(
+    bucket: str, options: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
+) -> ObjectStore:
+    """Open a bucket, with the settings that Polars takes, and those of the environment."""
+    from obstore.store import from_url  # noqa: PLC0415 - it is optional
+
+    config: dict[str, Any] = {}
+    connection: dict[str, Any] = {}
+    for name, value in options:
+        plain = re.sub(r"^(aws|azure|google)_", "", name.lower())
+        if plain in _OF_CONNECTION:
+            connection[plain] = value
+        else:
+            config[name.lower()] = value
+    more: dict[str, Any] = {}
+    given = {*(re.sub("^aws_", "", name) for name in config), *(name for name, _ in environment)}
+    if bucket.startswith("s3") and given.isdisjoint(_TELL_WHO):
+        with suppress(ImportError, ValueError):  # Else obstore asks the machine.
+            from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
+
+            more["credential_provider"] = Boto3CredentialProvider()
+    return from_url(bucket, config=config or None, client_options=connection or None, **more)  # type: ignore[arg-type]
+
+
+_TELL_WHO = {"access_key_id", "skip_signature", "AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"}
+"""Settings that name the user. With one of them, no AWS profile is looked up."""
