@@ -15,7 +15,7 @@ from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.kinds import PARQUET
 from polars_mcc._shell.places import before_pattern, is_there, is_url, looked_up_all
 from polars_mcc._shell.tables import Parts
-from polars_mcc._store.table import Input, partition_columns
+from polars_mcc._store.table import Input, partition_columns, partitions
 
 FILE = "polars_mcc:file"
 """The column with the path of the input of each row."""
@@ -53,7 +53,7 @@ class Files:
                 self.now[path] = Input(path, listed[path].size, listed[path].version)
             elif os.path.islink(file):  # noqa: PTH114 - Any other file was deleted meanwhile.
                 self.failures[path] = refused(file, FileNotFoundError())
-        self._check_partitions()
+        self._each_once()
 
     def _look_at_tables(self) -> None:
         kind, options = self._found.kind, self._found.options
@@ -69,15 +69,20 @@ class Files:
                 self.now |= {one.path: one for one in files}
                 self._parts |= dict.fromkeys([one.path for one in files], parts)
 
-    def _check_partitions(self) -> None:
+    def _each_once(self) -> None:
+        """Keep one name of each file: two may have become one since they were listed."""
         seen: dict[str, str] = {}
         for path, where in real(self.now).items():
-            if (other := seen.setdefault(where, path)) != path:
+            if (other := seen.setdefault(where, path)) == path:
+                continue
+            if partitions(other) != partitions(path):
                 msg = (
                     f"'{other}' and '{path}' are links to one file in folders of different "
                     "partitions: name one of them"
                 )
                 raise ValueError(msg)
+            seen[where] = path if path == where else other
+            del self.now[other if path == where else path]
 
     def look(self, paths: Iterable[str]) -> dict[str, Input]:
         """Look up some inputs again; inputs that no longer exist are left out."""

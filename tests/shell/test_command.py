@@ -799,7 +799,7 @@ def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
         assert choices_of(argument.hint) == choices_of(hints[parameter.name]) | none
         assert told.replace("`", "")[:40] in shown
     beyond = {*arguments} - {*of_log} - {*of_verb}
-    assert beyond <= {"logs", "filter", "out", "form", "checksum", "forget"}
+    assert beyond <= {"logs", "filter", "out", "form", "forget", "history"}
 
 
 def test_every_option_of_a_log_reaches_every_command(planted):
@@ -1101,7 +1101,7 @@ class TestSql:
             answered("by", "store", "--by", "week", "--weight", "n", "--pred", "pred"), expected
         )
         again = invoke("counts", "log.parquet", *options, "--out", "store")
-        assert again.stderr.endswith("store: 0 counted, 0 replaced, 0 moved, 1 unchanged\n")
+        assert again.stderr.endswith("store: 0 counted, 0 replaced, 1 unchanged\n")
 
     @needs_date_trunc
     def test_a_report_of_computed_columns(self):

@@ -59,29 +59,27 @@ def test_an_iceberg_table_is_read_as_it_is_now(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("inside", "kind", "package"),
+    ("inside", "kind", "package", "extra"),
     [
-        ("_delta_log/00000000000000000000.json", "Delta", "deltalake"),
-        ("metadata/v1.metadata.json", "Iceberg", "pyiceberg"),
+        ("_delta_log/00000000000000000000.json", "Delta", "deltalake", "store"),
+        ("metadata/v1.metadata.json", "Iceberg", "pyiceberg", "iceberg"),
     ],
 )
-def test_what_a_table_needs_is_named(inside, kind, package, tmp_path, monkeypatch):
+def test_what_a_table_needs_is_named(inside, kind, package, extra, tmp_path, monkeypatch):
     file = tmp_path / "log" / inside
     file.parent.mkdir(parents=True)
     file.write_text("{}")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     found = inputs.find([str(tmp_path / "log")])
     assert (found.files, found.kind.name) == ([str(tmp_path / "log")], kind)
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    install = (
-        rf"reading {kind} tables needs {package}, .*: pip install 'polars-mcc\[{kind.lower()}\]'"
-    )
+    install = rf"reading {kind} tables needs {package}, .*: pip install 'polars-mcc\[{extra}\]'"
     with pytest.raises(ModuleNotFoundError, match=install):
         inputs.scan(found)
 
 
 @pytest.mark.parametrize("url", ["hf://datasets/a/b", "https://a.b/c", "s3://logs/*", "x3://a/b"])
 def test_urls_that_cannot_be_listed_are_left_to_polars(url, monkeypatch):
-    monkeypatch.setattr("polars_mcc._store.places.listing", lambda *_: pytest.fail("it is listed"))
+    monkeypatch.setattr("polars_mcc._shell.places.listing", lambda *_: pytest.fail("it is listed"))
     assert inputs.find([url]).files == [url]
 
 

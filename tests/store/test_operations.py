@@ -56,11 +56,14 @@ class World:
         return self.root / self.draw.choice(["", "a", "b"]) / f"{self.draw.randrange(6)}.parquet"
 
     def unlink(self, path: Path) -> None:
-        """Delete a file, and links that would be broken."""
-        for link in self.root.rglob("*.parquet"):
-            if link.is_symlink() and link.resolve() == path.resolve() and link != path:
-                link.unlink()
+        """Delete a file or link, and the links that lead to the same file."""
+        self.unlink_links_to(path)
         path.unlink(missing_ok=True)
+
+    def unlink_links_to(self, path: Path) -> None:
+        links = [one for one in self.root.rglob("*.parquet") if one.is_symlink() and one != path]
+        for link in [one for one in links if one.resolve() == path.resolve()]:
+            link.unlink()
 
     def change(self) -> None:
         """Make one change to the files."""
@@ -88,9 +91,7 @@ class World:
                 return
             self.unlink(path)
             if kind == "rename" and other.exists():
-                for link in self.root.rglob("*.parquet"):
-                    if link.is_symlink() and link.resolve() == other:
-                        link.unlink()
+                self.unlink_links_to(other)
                 other.rename(path)
             elif kind == "link" and other.exists():
                 path.symlink_to(other)
@@ -145,6 +146,7 @@ def _run(folder: Path, seed: int) -> None:
         meanwhile = [1] if world.draw.random() < 0.5 else []
 
         def interrupted(self, *arguments, meanwhile=meanwhile):
+            is_late = bool(meanwhile)  # The files change after they were looked at.
             if meanwhile:
                 meanwhile.pop()
                 forgets = world.draw.random() < 0.5
@@ -155,7 +157,8 @@ def _run(folder: Path, seed: int) -> None:
             done = step(self, *arguments)
             paths = [path for path in self.inputs if Path(path).exists()]
             world.told.append(f"step {done}")
-            assert not done or len({*map(os.path.realpath, paths)}) == len(paths), "twice"
+            is_once = len({*map(os.path.realpath, paths)}) == len(paths)
+            assert is_once or is_late or not done, "a file counts twice"
             return done
 
         with pytest.MonkeyPatch.context() as patched, world.telling():
