@@ -48,7 +48,7 @@ def parts(sought: Sought, looked: Looked, chosen: pl.DataFrame) -> pl.Series:
     rows = zip(found.select(columns).rows(), found.select("n", "score").rows(), strict=True)
     known = {places: _Known(*numbers) for places, numbers in rows}
     known[(None,) * len(keys)] = _Known(looked.n, looked.overall)
-    unknown = _Known(None, None)  # Weights may make a coarser slice too small, as if of fewer rows.
+    unknown = _Known(None, None)  # With sample weights, a coarser slice may count as fewer rows.
     turn, metric = sought.scale.turn, sought.metric.name
 
     def of_slice(slice_: Places) -> list[dict[str, Any]] | None:

@@ -1,4 +1,4 @@
-"""Steps of a store, what it stores, and what others can read of it."""
+"""Steps of a store, the dtypes that it stores, and other readers of its table."""
 
 from __future__ import annotations
 

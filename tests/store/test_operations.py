@@ -164,7 +164,7 @@ def _run(folder: Path, seed: int) -> None:
         with pytest.MonkeyPatch.context() as patched, world.telling():
             patched.setattr(Store, "step", interrupted)
             _keep(world, store, forget=forget)
-        # The files that a run looks at are those that it listed; the next run sees all others.
+        # A run looks only at files that it listed at its start. The next run sees the rest.
         world.told.append(f"keep {forget=}")
         _keep(world, store, forget=forget)
         world.seen(forget=forget)
