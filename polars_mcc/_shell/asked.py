@@ -32,8 +32,9 @@ from polars_mcc._shell.spoken import in_shell
 from polars_mcc._shell.sql import Typed, check_row_by_row, columns_in, where
 from polars_mcc._shell.terminal import say
 from polars_mcc._show.progress import Bar, collect
+from polars_mcc._store.paths import Options
 from polars_mcc._store.rows import as_described
-from polars_mcc._store.table import Options, opened
+from polars_mcc._store.table import opened
 from polars_mcc.prediction_log import PredictionLog
 
 

@@ -29,10 +29,10 @@ from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.keep import kept
 from polars_mcc._shell.keeping import STATUSES, Status
 from polars_mcc._shell.options import Option, docstring_of, examples_of, options_of
-from polars_mcc._shell.places import is_url
 from polars_mcc._shell.spoken import as_help, in_shell
 from polars_mcc._shell.terminal import details, open_streams, say, show, table, visible_lines
 from polars_mcc._show.progress import Bar
+from polars_mcc._store.paths import is_url
 from polars_mcc._verbs.check import CheckError
 from polars_mcc._version import __version__
 from polars_mcc.prediction_log import PredictionLog

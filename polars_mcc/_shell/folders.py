@@ -15,8 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from polars_mcc._shell.kinds import by_suffix
-from polars_mcc._shell.places import is_url
-from polars_mcc._store.table import partitions
+from polars_mcc._store.paths import is_url, partitions
 
 
 class Search:
@@ -111,7 +110,24 @@ def refused(path: str, error: OSError) -> OSError:
 
 
 def places(files: Iterable[str]) -> dict[str, str]:
+    """The real path of each file; a link into another partition folder keeps its own path."""
+    found = _in_folders(files, _place_of_folder)
+    for file, where in found.items():
+        if os.path.islink(file):  # noqa: PTH114 - thousands of inputs
+            target = os.path.realpath(file)
+            found[file] = target if partitions(where) == partitions(target) else where
+    return found
+
+
+def real_paths(files: Iterable[str]) -> dict[str, str]:
     """The real path of each file: symbolic links are resolved."""
+    found = _in_folders(files, os.path.realpath)
+    links = [file for file in found if os.path.islink(file)]  # noqa: PTH114 - as in `places`
+    return found | {file: os.path.realpath(file) for file in links}
+
+
+def _in_folders(files: Iterable[str], place: Callable[[str], str]) -> dict[str, str]:
+    """Each file in the place of its folder, which is looked up once; a URL stays as it is."""
     folders: dict[str, str] = {}
     found = {}
     for file in files:
@@ -122,13 +138,8 @@ def places(files: Iterable[str]) -> dict[str, str]:
             found[file] = os.path.realpath(file)
         else:
             if folder not in folders:
-                folders[folder] = _place_of_folder(folder)
-            found[file] = os.path.join(folders[folder], name)  # noqa: PTH118 - thousands of inputs
-            if os.path.islink(file):  # noqa: PTH114 - as above
-                real = os.path.realpath(file)
-                # A link keeps its own path if the target has other partition folders.
-                if partitions(found[file]) == partitions(real):
-                    found[file] = real
+                folders[folder] = place(folder)
+            found[file] = os.path.join(folders[folder], name)  # noqa: PTH118 - as in `places`
     return found
 
 

@@ -22,11 +22,10 @@ from polars_mcc._shell.places import (
     Listed,
     before_pattern,
     is_in_bucket,
-    is_url,
     listing,
     looked_up,
 )
-from polars_mcc._store.table import Options, as_dict, partition_columns
+from polars_mcc._store.paths import Options, as_dict, is_url, partition_columns
 
 STDIN = "-"  # the path of the standard input; it is read into memory
 

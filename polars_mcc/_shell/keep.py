@@ -44,8 +44,9 @@ from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.keeping import STATUSES, Keeping
 from polars_mcc._shell.look import is_below
-from polars_mcc._shell.places import before_pattern, is_url
-from polars_mcc._store.table import N, Options
+from polars_mcc._shell.places import before_pattern
+from polars_mcc._store.paths import Options, is_url
+from polars_mcc._store.table import N
 from polars_mcc.prediction_log import PredictionLog
 
 

@@ -23,7 +23,7 @@ from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.look import FILE, Files
 from polars_mcc._store.rows import counts_to_keep, description
-from polars_mcc._store.table import INPUT, OF_INPUT, Input, N, Store
+from polars_mcc._store.table import INPUT, OF_INPUT, Input, N, Store, total
 
 Status: TypeAlias = Literal["counted", "replaced", "unchanged", "removed", "gone", "forgotten"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -137,14 +137,15 @@ class Keeping:
         """Compare the store with the inputs, and forget counts that are no longer right."""
         known, now = self.store.inputs, self.files.now
         others = self.files.others(known)
+        self._along = {}
+        for entry, same in others.items():
+            if same is not None:
+                self._along.setdefault(same, []).append(entry)
         new: dict[str, Status] = {
-            path: "replaced" if path in known or path in others.values() else "counted"
+            path: "replaced" if path in known or path in self._along else "counted"
             for path, one in now.items()
             if path not in self.failures
             and not (path in known and replace(known[path], rows=0) == one)
-        }
-        self._along = {
-            path: [entry for entry, same in others.items() if same == path] for path in new
         }
         counted = self._counted.items()
         self._keep_only(
@@ -156,16 +157,16 @@ class Keeping:
         )
         removed: Status = "removed"
         dropped = {
-            path: (removed, known[path].rows)
-            for path, same in others.items()
+            entry: (removed, known[entry].rows)
+            for entry, same in others.items()
             if same not in new and same not in self.failures
         }
         status: Status = "forgotten" if self.forget else "gone"
         places = [*self.asked.logs, *self.asked.found.links]
         gone = self.files.gone((path for path in known if path not in others), places)
         away = {path: (status, known[path].rows) for path in gone}
-        same = {path: known[path].rows for path in now if path in known and path not in new}
-        return _Plan(new, same, dropped | (away if self.forget else {}), away)
+        unchanged = {path: known[path].rows for path in now if path in known and path not in new}
+        return _Plan(new, unchanged, dropped | (away if self.forget else {}), away)
 
     def _keep_only(self, paths: Iterable[str]) -> None:
         """Forget the counts of other inputs."""
@@ -212,7 +213,7 @@ class Keeping:
             return _Counted([], self._none(), [])
         again = self.files.look(chunk)
         is_same = {path: again.get(path) == self.files.now[path] for path in chunk}
-        rows = dict(answer.group_by(FILE).agg(_total(answer.schema[N])).iter_rows())
+        rows = dict(answer.group_by(FILE).agg(total(answer.schema[N])).iter_rows())
         inputs = [replace(again[path], rows=rows.get(path, 0)) for path in chunk if is_same[path]]
         about = pl.DataFrame(inputs, schema=_OF_INPUT).drop("rows")
         counts = answer.rename({FILE: INPUT}).join(about, on=INPUT, maintain_order="left")
@@ -244,7 +245,7 @@ class Keeping:
     def _put(self, dropped: Mapping[str, tuple[Status, float]]) -> bool:
         """Take a step; False if another process took one since the store was opened."""
         added = [one for one, _ in self._counted.values()]
-        paths = [*dropped, *(path for one in added for path in self._along[one.path])]
+        paths = [*dropped, *(path for one in added for path in self._along.get(one.path, ()))]
         if added or paths:
             if not self.store.step(added, pl.concat([self._none(), *self._counts]), paths):
                 return False
@@ -263,11 +264,6 @@ class Keeping:
         here = {path: done[path] for path in self.files.now if path in done}
         done = here | done | plan.gone
         self.done = {self.files.shown.get(path, path): told for path, told in done.items()}
-
-
-def _total(dtype: pl.DataType) -> pl.Expr:
-    """Add up row counts without an overflow."""
-    return (pl.col(N).cast(pl.Int128) if dtype.is_integer() else pl.col(N)).sum()
 
 
 @contextmanager

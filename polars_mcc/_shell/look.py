@@ -10,12 +10,13 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._shell import inputs
-from polars_mcc._shell.folders import refused
+from polars_mcc._shell.folders import real_paths, refused
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.kinds import PARQUET
-from polars_mcc._shell.places import before_pattern, is_there, is_url, looked_up_all
+from polars_mcc._shell.places import before_pattern, is_there, looked_up_all
 from polars_mcc._shell.tables import Parts
-from polars_mcc._store.table import Input, partition_columns, partitions
+from polars_mcc._store.paths import is_url, partition_columns, partitions
+from polars_mcc._store.table import Input
 
 FILE = "polars_mcc:file"
 """The column with the path of the input of each row."""
@@ -60,10 +61,9 @@ class Files:
         assert kind.version is not None  # noqa: S101 - of each kind of table
         self.tables = [*self.shown]
         for path in self.tables:
-            version = kind.version(path, options)
             parts = kind.parts and kind.parts(path, options)
             if parts is None:
-                self.now[path] = Input(path, 0, version)
+                self.now[path] = Input(path, 0, kind.version(path, options))
             else:
                 files = [Input(one.path, one.size, one.version) for one in parts.files]
                 self.now |= {one.path: one for one in files}
@@ -72,7 +72,7 @@ class Files:
     def _each_once(self) -> None:
         """Keep one name of each file: two may have become one since they were listed."""
         seen: dict[str, str] = {}
-        for path, where in real(self.now).items():
+        for path, where in real_paths(self.now).items():
             if (other := seen.setdefault(where, path)) == path:
                 continue
             if partitions(other) != partitions(path):
@@ -131,9 +131,9 @@ class Files:
         file that is no longer part of a table is none.
         """
         away = [path for path in known if path not in self.now]
-        names = {where: path for path, where in real(self.now).items()} if away else {}
+        names = {where: path for path, where in real_paths(self.now).items()} if away else {}
         found: dict[str, str | None] = {
-            path: names[where] for path, where in real(away).items() if where in names
+            path: names[where] for path, where in real_paths(away).items() if where in names
         }
         inside = tuple(f"{table}/" for table in self.tables)
         return {path: None for path in away if f"{path}/".startswith(inside)} | found
@@ -145,26 +145,9 @@ class Files:
         """
         is_named, options = is_below(named), self._found.options
         away = [path for path in known if path not in self.now and path not in self.failures]
-        away = [path for path, where in real(away).items() if is_named(where)]
+        away = [path for path, where in real_paths(away).items() if is_named(where)]
         there = looked_up_all(away, options)
         return [path for path in away if path not in there and not is_there(path, options)]
-
-
-def real(paths: Iterable[str]) -> dict[str, str]:
-    """The path without links of each path; a URL stays as it is."""
-    folders: dict[str, str] = {}
-    found = {}
-    for path in paths:
-        folder, name = os.path.split(path)
-        if is_url(path):
-            found[path] = path
-        elif os.path.islink(path):  # noqa: PTH114 - thousands of inputs
-            found[path] = os.path.realpath(path)
-        else:
-            if folder not in folders:
-                folders[folder] = os.path.realpath(folder)
-            found[path] = os.path.join(folders[folder], name)  # noqa: PTH118 - as above
-    return found
 
 
 def is_below(paths: Iterable[str]) -> Callable[[str], bool]:

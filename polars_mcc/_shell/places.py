@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from polars_mcc._log.extras import missing
-from polars_mcc._store.table import Options
+from polars_mcc._store.paths import Options, is_url
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -34,11 +34,6 @@ class Listed:
 
 
 _SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss")
-
-
-def is_url(path: str) -> bool:
-    """Whether a path is a URL."""
-    return "://" in path
 
 
 def is_in_bucket(path: str) -> bool:
@@ -149,7 +144,7 @@ def _items(settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def _store(
     bucket: str, options: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
 ) -> ObjectStore:
-    """Open a bucket, with the settings that Polars takes, and those of the environment."""
+    """Open a bucket with settings as Polars takes them, and with the environment."""
     from obstore.store import from_url  # noqa: PLC0415 - it is optional
 
     config: dict[str, Any] = {}

@@ -18,8 +18,8 @@ from urllib.parse import unquote
 import polars as pl
 
 from polars_mcc._log.extras import missing
-from polars_mcc._shell.places import Listed, is_url, listing
-from polars_mcc._store.table import Options, as_dict
+from polars_mcc._shell.places import Listed, listing
+from polars_mcc._store.paths import Options, as_dict, is_url
 
 _ALONE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """Features of a Delta table that allow reading its files one by one."""
@@ -68,9 +68,9 @@ def parts_of_delta(table: str, options: Options | None) -> Parts | None:
     now = _delta(table, options)
     features = {*(now.protocol().reader_features or ())}
     mapping = now.metadata().configuration.get("delta.columnMapping.mode", "none")
-    schema, folders = pl.scan_delta(now).collect_schema(), now.metadata().partition_columns
     if not features <= _ALONE or mapping != "none":
         return None
+    schema, folders = pl.scan_delta(now).collect_schema(), now.metadata().partition_columns
     added = pl.DataFrame(now.get_add_actions()).select(
         "path", "size_bytes", pl.col("modification_time").cast(pl.Int64).cast(pl.String)
     )

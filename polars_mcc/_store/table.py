@@ -20,28 +20,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from polars_mcc._log.extras import missing
 from polars_mcc._store.dtypes import as_text, from_text, stored
+from polars_mcc._store.paths import Options, as_dict, is_url
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
-
-Options: TypeAlias = Mapping[str, str]
-"""Credentials and settings of an object storage, as in `storage_options` of Polars."""
 
 N = "n"
 INPUT, SIZE, VERSION = "input", "input_size", "input_version"
 OF_INPUT = {INPUT: pl.String(), SIZE: pl.Int64(), VERSION: pl.String()}
 """The columns that say where a row of counts comes from."""
-HISTORY = 30
-"""Days for which earlier versions can be read, in a new store."""
 
 _ABOUT, _SCHEMA, _EMPTY = (f"polars_mcc.{name}" for name in ("counts", "schema", "empty"))
 _HISTORY = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
+_DAYS = 30  # for which earlier versions can be read, in a new store
 _FILES = 32  # files above which they are merged
 _DESCRIPTION = (
     "Counts of a prediction log, written by polars_mcc. Each row stands for n rows of the log with "
@@ -112,7 +109,7 @@ class Store:
         """Make the folder a store, unless another process was first."""
         from deltalake import DeltaTable, Field, Schema  # noqa: PLC0415 - it is optional
 
-        if "://" not in self.path and not (folder := Path(self.path).absolute().parent).is_dir():
+        if not is_url(self.path) and not (folder := Path(self.path).absolute().parent).is_dir():
             msg = f"cannot make '{self.path}': there is no folder '{folder}'"
             raise FileNotFoundError(msg)
         _check_names(self.path, schema)
@@ -135,9 +132,9 @@ class Store:
             )
             for one in known
         ]
-        properties = {_ABOUT: json.dumps(about), _SCHEMA: as_text(schema), **_keep_for(HISTORY)}
+        properties = {_ABOUT: json.dumps(about), _SCHEMA: as_text(schema), **_keep_for(_DAYS)}
         try:
-            with said_of_store(f"cannot make the store '{self.path}'"):
+            with _said_of_store(f"cannot make the store '{self.path}'"):
                 DeltaTable.create(
                     self.path,
                     Schema(fields),
@@ -160,12 +157,11 @@ class Store:
     @cached_property
     def _counted(self) -> dict[str, Input]:
         """The inputs that have rows."""
-        n = pl.col(N).cast(pl.Int128) if self.schema[N].is_integer() else pl.col(N)
         found = (
             self._rows()
             .with_columns(pl.col(N).cast(self.schema[N]))
             .group_by(INPUT)
-            .agg(pl.col(SIZE, VERSION).first(), n.sum())
+            .agg(pl.col(SIZE, VERSION).first(), total(self.schema[N]))
             .select(*OF_INPUT, N)
             .sort(INPUT)
             .collect()
@@ -192,7 +188,7 @@ class Store:
         """Scan the files of this version: `pl.scan_delta` (2.1) fails in a folder with a space."""
         names = [uri.rpartition("/")[2] for uri in self._delta.file_uris()]
         files = [f"{self.path.rstrip('/')}/{name}" for name in names]
-        if "://" not in self.path and not all(map(os.path.exists, files)):
+        if not is_url(self.path) and not all(map(os.path.exists, files)):
             msg = f"files of version {self._delta.version()} of '{self.path}' have been deleted"
             raise ValueError(msg)
         if not files:
@@ -215,7 +211,8 @@ class Store:
         has_rows = {*counts[INPUT].unique()}
         gone = {*dropped}
         touched = self._counted.keys() & (gone | {one.path for one in added})
-        empty = {path: one for path, one in self._empty.items() if path not in gone | has_rows}
+        before = self._empty
+        empty = {path: one for path, one in before.items() if path not in gone | has_rows}
         empty |= {one.path: (one.size, one.version) for one in added if one.path not in has_rows}
         rows = counts.select(
             *(pl.col(name).cast(stored(dtype)) for name, dtype in self.schema.items()), *OF_INPUT
@@ -227,11 +224,11 @@ class Store:
             how = {"mode": "overwrite", "predicate": where}
         is_taken = False
         try:
-            with said_of_store(f"cannot write to the store '{self.path}'", CommitFailedError):
+            with _said_of_store(f"cannot write to the store '{self.path}'", CommitFailedError):
                 if touched or rows.height:
                     write_deltalake(self._delta, rows, commit_properties=_commit(), **how)
                     is_taken = True
-                if empty != self._empty:
+                if empty != before:
                     self._set({_EMPTY: json.dumps(empty)})
         except CommitFailedError:
             return is_taken  # An input without rows that is not noted is looked at again.
@@ -251,7 +248,7 @@ class Store:
         # If another process changes the same files, a later run does it.
         with (
             suppress(CommitFailedError),
-            said_of_store(f"cannot write to the store '{self.path}'", CommitFailedError),
+            _said_of_store(f"cannot write to the store '{self.path}'", CommitFailedError),
         ):
             if history and not (wanted := _keep_for(history)).items() <= self._properties.items():
                 self._set(wanted)
@@ -294,27 +291,17 @@ def _load(store: Store, table: DeltaTable, version: int | datetime) -> None:
         raise ValueError(msg)
 
 
+def total(dtype: pl.DataType) -> pl.Expr:
+    """Add up row counts of a dtype, without an overflow."""
+    return (pl.col(N).cast(pl.Int128) if dtype.is_integer() else pl.col(N)).sum()
+
+
 def is_store(path: str, options: Options | None) -> bool:
     """Whether the folder of a Delta table is a store; False if deltalake is not installed."""
     if importlib.util.find_spec("deltalake") is None:
         return False
     table = _opened(path, options)
     return table is not None and _ABOUT in table.metadata().configuration
-
-
-def as_dict(options: Options | None) -> dict[str, str] | None:
-    """Settings as the libraries take them: a dict, or None if there are none."""
-    return dict(options) if options else None
-
-
-def partitions(path: str) -> list[str]:
-    """The folders `name=value` of a path: hive partitions."""
-    return [part for part in path.split("/")[:-1] if "=" in part]
-
-
-def partition_columns(path: str) -> list[str]:
-    """The names of the columns that the hive partitions of a path make."""
-    return [part.partition("=")[0] for part in partitions(path)]
 
 
 def _opened(path: str, options: Options | None) -> DeltaTable | None:
@@ -327,9 +314,9 @@ def _opened(path: str, options: Options | None) -> DeltaTable | None:
     if Path(path).is_file():
         msg = f"'{path}' is a file, not a folder"
         raise NotADirectoryError(msg)
-    hint = " (are its name and the credentials right?)" if "://" in path else ""
+    hint = " (are its name and the credentials right?)" if is_url(path) else ""
     try:
-        with said_of_store(f"cannot read '{path}' as a Delta table{hint}", TableNotFoundError):
+        with _said_of_store(f"cannot read '{path}' as a Delta table{hint}", TableNotFoundError):
             return DeltaTable(path, storage_options=as_dict(options))
     except TableNotFoundError:
         return None
@@ -341,9 +328,10 @@ _NOT_IN_DELTA = re.compile(r"[\[\]\n\r\t]|%[0-9A-Fa-f]{2}" + (r"|\\" if os.sep =
 
 def _check_names(path: str, schema: pl.Schema) -> None:
     """Raise an error for names that Delta does not take."""
-    if "://" not in path and (found := _NOT_IN_DELTA.search(path)):
+    if not is_url(path) and (found := _NOT_IN_DELTA.search(path)):
         msg = (
-            f"cannot make the store {path!r}: a Delta table cannot be in a folder with {found[0]!r}"
+            f"cannot make the store {path!r}: a Delta table cannot be in a folder with "
+            f"{found[0]!r}; choose another name"
         )
         raise ValueError(msg)
     seen: dict[str, str] = {}
@@ -370,7 +358,7 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def said_of_store(what: str, *others: type[Exception]) -> Iterator[None]:
+def _said_of_store(what: str, *others: type[Exception]) -> Iterator[None]:
     """Turn errors of the library into OSErrors that name the store; but not some `others`."""
     try:
         yield

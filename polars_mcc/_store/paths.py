@@ -1,0 +1,29 @@
+"""Paths and URLs, and the settings of an object storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+Options: TypeAlias = Mapping[str, str]
+"""Credentials and settings of an object storage, as in `storage_options` of Polars."""
+
+
+def as_dict(options: Options | None) -> dict[str, str] | None:
+    """Settings as the libraries take them: a dict, or None if there are none."""
+    return dict(options) if options else None
+
+
+def is_url(path: str) -> bool:
+    """Whether a path is a URL."""
+    return "://" in path
+
+
+def partitions(path: str) -> list[str]:
+    """The folders `name=value` of a path: hive partitions."""
+    return [part for part in path.split("/")[:-1] if "=" in part]
+
+
+def partition_columns(path: str) -> list[str]:
+    """The names of the columns that the hive partitions of a path make."""
+    return [part.partition("=")[0] for part in partitions(path)]
