@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter, defaultdict
 
 import polars as pl
 import pytest
@@ -12,11 +13,12 @@ from polars_mcc._scores import registry
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=50,
+    max_examples=10,
     # The only function-scoped fixture, `run`, holds no state.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-settings.register_profile("fewer", settings.get_profile("default"), max_examples=12)
+settings.register_profile("fewer", settings.get_profile("default"))
+settings.register_profile("more", settings.get_profile("default"), max_examples=50)
 # For tests/mutation.py: that a test fails is enough.
 settings.register_profile(
     "quick",
@@ -26,6 +28,39 @@ settings.register_profile(
 )
 settings.register_profile("long", settings.get_profile("default"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a test with several parameters, a default run takes few combinations: the rest is slow.
+
+    Each value of each parameter is in one of them. A test marked `whole` keeps them all.
+    """
+    tests = defaultdict(list)
+    for item in items:
+        if not item.get_closest_marker("whole") and len(values_of(item)) > 1:
+            tests[item.path, item.nodeid.split("[")[0]].append(item)
+    for cases in tests.values():
+        used = Counter()
+        missing = set().union(*map(values_of, cases))
+        while missing:
+            best = max(
+                cases,
+                key=lambda case: (
+                    len(missing & values_of(case)),
+                    -sum(used[value] for value in values_of(case)),
+                ),
+            )
+            missing -= values_of(best)
+            used.update(values_of(best))
+            cases.remove(best)
+        for case in cases:
+            case.add_marker(pytest.mark.slow)
+
+
+def values_of(item) -> set[tuple[int, str]]:
+    """The values of the parameters of a test, by their places and their names."""
+    return {*enumerate(item.callspec._idlist)} if hasattr(item, "callspec") else set()
 
 
 @pytest.fixture(autouse=True)

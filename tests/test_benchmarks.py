@@ -21,6 +21,8 @@ from benchmarks import (
     speed,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the benchmark asks for DuckDB 2")
 @pytest.mark.parametrize("workload", ["three models", "hive partitions, half of them"])
@@ -79,7 +81,6 @@ CELLS = [
 ]
 
 
-@pytest.mark.skipif(pl.__version__ < "2.1", reason="it is slow, and run with newer Polars")
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_promises_are_kept_by_intervals(cell):
     """A short part of the grid; the bounds are as wide as the noise of so few samples."""
@@ -88,7 +89,6 @@ def test_promises_are_kept_by_intervals(cell):
     assert_kept(found)
 
 
-@pytest.mark.skipif(pl.__version__ < "2.1", reason="it is slow, and run with newer Polars")
 def test_promises_are_kept_by_differences():
     """The slices have 15 rows, and the rest 35: no p-value may be small too often."""
     rng = np.random.default_rng(5)
@@ -97,7 +97,6 @@ def test_promises_are_kept_by_differences():
     assert_kept([*promises.other_mixes(cell, 150, rng)])
 
 
-@pytest.mark.skipif(pl.__version__ < "2.1", reason="it is slow, and run with newer Polars")
 @pytest.mark.parametrize("weights", promises.WEIGHTS)
 def test_promises_are_kept_by_worst(weights):
     rng = np.random.default_rng(5)
@@ -129,7 +128,6 @@ def test_coverage_of_a_difference():
         assert row["rejected"] <= 0.07 or row["a"] != row["b"], row
 
 
-@pytest.mark.skipif(pl.__version__ < "2.1", reason="it is slow, and run with newer Polars")
 def test_the_simulation_prints_tables_and_draws_a_chart(tmp_path):
     options = ["--replicates", "5", "--n-boot", "5", "--sizes", "30"]
     files = ["--out", str(tmp_path / "out"), "--chart", str(tmp_path / "chart.svg")]
@@ -144,7 +142,6 @@ def test_the_simulation_prints_tables_and_draws_a_chart(tmp_path):
     assert results.height == 2 * 2 * 4 * 5
 
 
-@pytest.mark.skipif(pl.__version__ < "2.1", reason="it is slow, and run with newer Polars")
 def test_what_intervals_cost(tmp_path):
     size = ("--rows", "2000", "--rounds", "1", "--n-boot", "2")
     done = run("interval_cost", str(tmp_path), *size, "--only", "three models")
@@ -152,7 +149,6 @@ def test_what_intervals_cost(tmp_path):
     assert "| 100000 |" in done
 
 
-@pytest.mark.skipif(pl.__version__ < "2.1", reason="it is slow, and run with newer Polars")
 def test_what_a_progress_bar_costs():
     done = run("progress_cost", "--rows", "8000", "--rounds", "1")
     assert done.count("1.00 × without") >= 4

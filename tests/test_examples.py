@@ -41,6 +41,7 @@ def test_an_example_runs_and_shows_scores(name, monkeypatch, capsys):
     assert "mcc" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_charts_are_drawn_where_asked(monkeypatch, tmp_path):
     run("draw_charts.py", str(tmp_path / "charts"), monkeypatch=monkeypatch)
     drawn = {path.name: path.read_text() for path in (tmp_path / "charts").iterdir()}
@@ -72,6 +73,7 @@ def build_documentation(examples: Path, site: Path) -> subprocess.CompletedProce
     return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_the_documentation_is_built(tmp_path):
     """Every public name has an entry, every guide a place, and every link leads somewhere."""
     site = tmp_path / "site"
@@ -120,6 +122,7 @@ def test_the_documentation_is_built(tmp_path):
     assert {*guides, "index", "reference/functions", *(f"reference/{v}" for v in verbs)} <= found
 
 
+@pytest.mark.slow
 def test_a_dead_link_of_the_documentation_is_an_error(tmp_path):
     for path in ROOT.iterdir():
         if path != EXAMPLES:
@@ -136,6 +139,7 @@ def test_a_dead_link_of_the_documentation_is_an_error(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")  # those of Jupyter
+@pytest.mark.slow
 def test_the_notebook_runs_and_shows_what_it_showed():
     stored = nbformat.read(EXAMPLES / "tour.ipynb", as_version=4)
     executed = copy.deepcopy(stored)

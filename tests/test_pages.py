@@ -20,7 +20,20 @@ README = pages.README.read_text("utf-8")
 GUIDE = {path.stem: path.read_text("utf-8") for path in pages.GUIDE.glob("*.md")}
 
 
-@pytest.mark.parametrize("path", pages.PAGES, ids=[path.name for path in pages.PAGES])
+SLOW = {
+    *("command_line.md", "compare_two_models.md", "find_failing_slices.md", "gate_a_release.md"),
+    *("nightly_counts.md", "pictures_and_reports.md"),
+}
+"""Pages whose blocks search, write reports, or start processes."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.name, marks=[pytest.mark.slow] * (path.name in SLOW))
+        for path in pages.PAGES
+    ],
+)
 def test_blocks_run_and_show_what_they_print(path):
     page = path.read_text("utf-8")
     assert pages.filled(page).splitlines() == page.splitlines()

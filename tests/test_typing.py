@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 USER = """
 import duckdb
 import narwhals as nw

@@ -34,6 +34,7 @@ def processes():
     return context
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # boto's
 @pytest.mark.parametrize("where", ["local", "s3"])
 def test_processes_that_are_killed(tmp_path, processes, where, monkeypatch):

@@ -16,7 +16,7 @@ import polars_mcc
 from polars_mcc import PredictionLog
 from polars_mcc._store.table import Store
 
-SEQUENCES = int(os.environ.get("POLARS_MCC_SEQUENCES", "30"))
+SEQUENCES = int(os.environ.get("POLARS_MCC_SEQUENCES", "200"))
 OF_LOG = ["key", "gold", "pred"]
 
 
@@ -172,12 +172,11 @@ def _run(folder: Path, seed: int) -> None:
             world.check(store)
 
 
-def test_any_operations_leave_what_a_recount_finds(tmp_path):
-    for seed in range(SEQUENCES):
-        _run(tmp_path / f"{seed}", seed)
+FEW = range(6)
+MANY = pytest.param(range(6, SEQUENCES), marks=pytest.mark.slow)
 
 
-@pytest.mark.slow
-def test_ten_thousand_sequences_of_operations(tmp_path):
-    for seed in range(1000, 11_000):
+@pytest.mark.parametrize("seeds", [FEW, MANY], ids=["few", "many"])
+def test_any_operations_leave_what_a_recount_finds(tmp_path, seeds):
+    for seed in seeds:
         _run(tmp_path / f"{seed}", seed)

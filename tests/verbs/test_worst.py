@@ -42,10 +42,6 @@ def log_of(seed: int, rows: int = 3000, wrong: float = 0.35) -> pl.DataFrame:
     return pl.DataFrame({**keys, "gold": gold, "pred": pred})
 
 
-def table_of(rows) -> Counter:
-    return Counter((row["gold"], row["pred"]) for row in rows if None not in row.values())
-
-
 def p_of(part: Counter, rest: Counter) -> float | None:
     """The p-value of the likelihood ratio; 1 if the part is not behind, None if unknown."""
     both = part + rest
@@ -63,34 +59,43 @@ def p_of(part: Counter, rest: Counter) -> float | None:
     return math.erfc(math.sqrt(max(g, 0) / 2))
 
 
+def is_in(part: int, whole: int) -> bool:
+    return part & ~whole == 0
+
+
 class Search:
-    """The search by its definition: every slice is a set of rows, and no slice is skipped."""
+    """The search by its definition: every slice is a set of rows, and no slice is skipped.
+
+    The bits of an integer are the rows of a set.
+    """
 
     def __init__(self, log: pl.DataFrame, method: str, depth: int, min_n: int) -> None:
-        self.rows = log.rows(named=True)
         self.method = method
-        slices = {}
-        for size in range(1, depth + 1):
-            for keys in itertools.combinations(KEYS, size):
-                for place, row in enumerate(self.rows):
-                    slice_ = tuple((key, row[key]) for key in keys)
-                    slices.setdefault(slice_, set()).add(place)
-        large = {one: places for one, places in slices.items() if len(places) >= min_n}
+        self.known: dict[tuple[int, int], float | None] = {}
+        self.cells, slices = Counter(), Counter()
+        for place, row in enumerate(log.rows(named=True)):
+            self.cells[row["gold"], row["pred"]] |= 1 << place
+            for size in range(1, depth + 1):
+                for keys in itertools.combinations(KEYS, size):
+                    slices[tuple((key, row[key]) for key in keys)] |= 1 << place
+        large = {one: rows for one, rows in slices.items() if rows.bit_count() >= min_n}
         self.slices = {
-            one: places
-            for one, places in large.items()
-            if not any({*other} < {*one} and large[other] == places for other in large)
+            one: rows
+            for one, rows in large.items()
+            if not any({*other} < {*one} and large[other] == rows for other in large)
         }
-        self.everything = {*range(len(self.rows))}
-        self.p = {one: self.behind(places, self.everything) for one, places in self.slices.items()}
+        self.everything = (1 << log.height) - 1
+        self.p = {one: self.behind(rows, self.everything) for one, rows in self.slices.items()}
         self.tests = sum(p is not None for p in self.p.values())
         self.untested = len(slices) - len(large) + len(self.slices) - self.tests
 
-    def table(self, places) -> Counter:
-        return table_of(self.rows[place] for place in places)
+    def table(self, rows: int) -> Counter:
+        return +Counter({pair: (rows & cell).bit_count() for pair, cell in self.cells.items()})
 
-    def behind(self, part: set, whole: set) -> float | None:
-        return p_of(self.table(part), self.table(whole - part))
+    def behind(self, part: int, whole: int) -> float | None:
+        if (part, whole) not in self.known:
+            self.known[part, whole] = p_of(self.table(part), self.table(whole & ~part))
+        return self.known[part, whole]
 
     def bar(self, listed: int) -> float:
         harmonic = sum(1 / k for k in range(1, self.tests + 1)) if self.method == "by" else 1
@@ -98,14 +103,13 @@ class Search:
 
     def left(self, one, others) -> float:
         """The p-value of a slice without the rows of others, within the others that contain it."""
-        part, whole = self.slices[one], self.everything
+        part, whole, gone = self.slices[one], self.everything, 0
         for other in others:
-            if part <= self.slices[other]:
-                whole = whole & self.slices[other]
-        gone = set().union(
-            *(self.slices[other] for other in others if not part <= self.slices[other])
-        )
-        p = self.behind(part - gone, whole - gone)
+            if is_in(part, self.slices[other]):
+                whole &= self.slices[other]
+            else:
+                gone |= self.slices[other]
+        p = self.behind(part & ~gone, whole & ~gone)
         return 1.0 if p is None else p
 
     def by_cause(self, one, others, bar: float, taken_off) -> float:
@@ -129,7 +133,8 @@ class Search:
                     listed[one] = worse
             told = {}
             for place, one in enumerate(listed):
-                parts = [x for x in [*listed][place + 1 :] if self.slices[x] <= self.slices[one]]
+                later, rows = [*listed][place + 1 :], self.slices[one]
+                parts = [other for other in later if is_in(self.slices[other], rows)]
                 if parts:
                     told[one] = self.left(one, [*[*listed][:place], *parts])
             worst = max(told, key=told.get, default=None)
@@ -159,7 +164,7 @@ def worst_of(log: pl.DataFrame, method: str, depth: int = 2, min_n: int = 30) ->
     numbers = {}
     for slice_, worse in found.items():
         part = search.slices[slice_]
-        rest = float(exact(search.table(search.everything - part)))
+        rest = float(exact(search.table(search.everything & ~part)))
         numbers[slice_] = {
             "n": search.table(part).total(),
             "mcc": float(exact(search.table(part))),
