@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from polars_mcc._report import page
 from polars_mcc._scores import registry
 
 settings.register_profile(
@@ -38,7 +39,7 @@ def pytest_collection_modifyitems(items):
     """
     tests = defaultdict(list)
     for item in items:
-        if not item.get_closest_marker("whole") and len(values_of(item)) > 1:
+        if not is_marked(item, "slow", "whole") and len(values_of(item)) > 1:
             tests[item.path, item.nodeid.split("[")[0]].append(item)
     for cases in tests.values():
         used = Counter()
@@ -58,6 +59,10 @@ def pytest_collection_modifyitems(items):
             case.add_marker(pytest.mark.slow)
 
 
+def is_marked(item, *names: str) -> bool:
+    return any(item.get_closest_marker(name) for name in names)
+
+
 def values_of(item) -> set[tuple[int, str]]:
     """The values of the parameters of a test, by their places and their names."""
     return {*enumerate(item.callspec._idlist)} if hasattr(item, "callspec") else set()
@@ -71,7 +76,32 @@ def _only_the_metrics_that_are_built_in():
         del known[name]
 
 
-@pytest.fixture(params=["DataFrame", "streaming", "in-memory"])
+@pytest.fixture(scope="session", autouse=True)
+def _libraries_of_charts_are_bundled_once(tmp_path_factory):
+    """To bundle them takes longer than all else in a page. A command in a process of its own does.
+
+    What stands in for this bundles at the first page, and then reads what it has written.
+    """
+    file = tmp_path_factory.mktemp("libraries") / "bundle.js"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(page, "_BUNDLE", BUNDLE_ONCE.format(str(file)))
+        yield
+
+
+BUNDLE_ONCE = """
+import pathlib, sys
+file = pathlib.Path({!r})
+if not file.exists():
+    import vl_convert
+    file.write_text(vl_convert.javascript_bundle(None, vl_version=sys.argv[1]), "utf-8")
+sys.stdout.reconfigure(encoding="utf-8")
+sys.stdout.write(file.read_text("utf-8"))
+"""
+
+
+@pytest.fixture(
+    params=["DataFrame", "streaming", pytest.param("in-memory", marks=pytest.mark.slow)]
+)
 def run(request):
     """Ask a query of a DataFrame, or of a LazyFrame on one of the engines."""
 

@@ -50,6 +50,15 @@ VERBS = {
 }
 
 
+LONG = {"contrast", "contrast of total", "metrics of all"}
+"""Verbs whose plans take most of a second to optimize."""
+EACH_VERB = pytest.mark.parametrize(
+    "verb",
+    [
+        pytest.param(verb, id=name, marks=[pytest.mark.slow] * (name in LONG))
+        for name, verb in VERBS.items()
+    ],
+)
 ENUM = pl.Enum(NAMES)
 
 
@@ -63,7 +72,7 @@ def log(tmp_path):
     return pl.scan_parquet(tmp_path / "log.parquet")
 
 
-@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@EACH_VERB
 def test_one_scan_of_native_nodes(log, verb):
     plan = verb(log).explain()
     assert plan.count("Parquet SCAN") == 1
@@ -134,7 +143,7 @@ def test_every_node_streams(log, verb):
     assert set(re.findall(r'label="([a-z-]+)', physical)) <= STREAMING
 
 
-@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@EACH_VERB
 def test_a_plan_can_be_serialised(log, verb):
     query = verb(log)
     sent = query.serialize()
@@ -170,7 +179,7 @@ DISTRIBUTED = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@EACH_VERB
 def test_every_node_can_be_distributed(log, verb):
     assert nodes_of(verb(log)) <= DISTRIBUTED | {"DataFrameScan"}  # names of models and keys
 
@@ -182,7 +191,7 @@ def test_a_node_that_cannot_be_distributed_is_seen(log):
     assert nodes_of(numbered) - DISTRIBUTED == {"MapFunction row_index"}
 
 
-@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@EACH_VERB
 def test_polars_takes_the_plan_for_its_cluster(log, verb):
     cloud = pytest.importorskip("polars._utils.cloud")
     if not hasattr(cloud, "prepare_cloud_plan"):
@@ -191,7 +200,7 @@ def test_polars_takes_the_plan_for_its_cluster(log, verb):
     assert b"polars_mcc" not in cloud.prepare_cloud_plan(sent)
 
 
-@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@EACH_VERB
 def test_a_gpu_gives_the_same_answer(log, verb):
     """Needs cudf_polars. Polars runs what it cannot: 128-bit integers, at the end."""
     pytest.importorskip("cudf_polars")
@@ -245,7 +254,7 @@ def test_an_answer_can_be_written_as_it_comes(log, verb, tmp_path):
     assert_frame_equal(written, verb(log).collect(), rel_tol=1e-12)
 
 
-@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@EACH_VERB
 @pytest.mark.usefixtures("log")
 def test_nothing_is_read_before_collect(verb, tmp_path):
     """A file whose pages are damaged still has a schema, so the query can be built."""
@@ -259,7 +268,7 @@ def test_nothing_is_read_before_collect(verb, tmp_path):
         query.collect()
 
 
-@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@EACH_VERB
 def test_the_schema_is_known_beforehand(log, verb):
     query = verb(log)
     assert query.collect_schema() == query.collect().schema

@@ -76,16 +76,21 @@ def assert_same(one, other) -> None:
         assert one == other
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_counts_tell_what_the_rows_tell(name, monkeypatch):
+OTHERS = ("float weights", "importances", "null labels", "each", "a key that is a label")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in OTHERS)) for name in QUESTIONS],
+)
+@pytest.mark.parametrize("most", [0, 20, 200, 500])
+def test_counts_tell_what_the_rows_tell(name, most, monkeypatch):
+    """Of at most 0 counts, the rows tell; of a few more, only some of the keys fit."""
     columns, keys = QUESTIONS[name]
     log = LOG.mcc(**columns)
     from_counts = told(log, *keys)
-    monkeypatch.setattr(once, "_MOST", 0)
+    monkeypatch.setattr(once, "_MOST", most)
     assert_same(from_counts, told(log, *keys))
-    for most in (20, 200, 500):  # Only some of the keys fit.
-        monkeypatch.setattr(once, "_MOST", most)
-        assert_same(from_counts, told(log, *keys))
 
 
 @pytest.mark.parametrize(

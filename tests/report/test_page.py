@@ -116,13 +116,13 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("name", KEYS)
-def test_keys_of_any_dtype_and_name(name):
+def test_keys_of_any_dtype_and_name():
     """Most keys have three values, "float" has two (NaN and null), and "slice" has one (null)."""
-    page = hostile_log(60).with_columns(KEYS[name].alias(name)).mcc.report(name)
-    shown = [row[0] for row in rows_of(page, f"By {name}")]
-    assert len(shown) == {"float": 2, "slice": 1}.get(name, 3)
-    assert f'aria-label="mcc by {name}"' in page
+    page = hostile_log(60).with_columns(**KEYS).mcc.report(*KEYS, depth=1)
+    for name in KEYS:
+        shown = [row[0] for row in rows_of(page, f"By {name}")]
+        assert len(shown) == {"float": 2, "slice": 1}.get(name, 3)
+        assert f'aria-label="mcc by {name}"' in page
 
 
 def test_keys_that_are_expressions_sets_and_windows():

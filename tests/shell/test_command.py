@@ -840,7 +840,9 @@ def test_the_defaults_of_a_command_are_those_of_the_verb(name, planted):
     assert_frame_equal(found, getattr(log, name)(*keys, **needed), check_row_order=False)
 
 
-@pytest.mark.parametrize("name", ["worst", "compare", "contrast", "drift"])
+@pytest.mark.parametrize(
+    "name", ["worst", "compare", pytest.param("contrast", marks=pytest.mark.slow), "drift"]
+)
 def test_a_table_leaves_out_the_details_of_a_difference(name, planted):
     typed, needed = NEEDED.get(name, ([], {}))
     long = {"long": True} if name == "worst" else {}
@@ -871,6 +873,7 @@ def test_a_table_leaves_out_the_details_of_a_difference(name, planted):
     assert {*columns} - {"k"} == {*pl.read_csv("a.csv").columns} - {"k"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("planted")
 def test_a_table_leaves_out_no_key():
     """A ratio has no `diff_se`, so a key may have this name."""

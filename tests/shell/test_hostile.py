@@ -230,28 +230,36 @@ class TestOut:
         )
 
 
+COMMANDS = {
+    "check, passed": (0, ["check", "log.parquet", "--min", "0.5"]),
+    "check, failed": (1, ["check", "log.parquet", "--max", "0.5"]),
+    "by": (0, ["by", "log.parquet", "--format", "csv"]),
+    "counts": (0, ["counts", "log.parquet", "--out", "store"]),
+    "refused": (2, ["by", "none.parquet"]),
+}
+
+
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_do_not_change_the_verdict(closed, tmp_path):
+@pytest.mark.parametrize("asked", COMMANDS)
+def test_closed_streams_do_not_change_the_verdict(closed, asked, tmp_path):
     log = tmp_path / "log.parquet"
     pl.DataFrame({"gold": ["u", "v"] * 50, "pred": ["u", "v"] * 50}).write_parquet(log)
     python_m = [sys.executable, "-X", "dev", "-m", "polars_mcc"]
-    for code, command in [
-        (0, ["check", log, "--min", "0.5"]),
-        (1, ["check", log, "--max", "0.5"]),
-        (0, ["by", log, "--format", "csv"]),
-        (0, ["counts", log, "--out", tmp_path / "store"]),
-        (2, ["by", tmp_path / "none.parquet"]),
-    ]:
-        run = ["sh", "-c", f'"$@" {closed}', "sh", *python_m, *map(str, command)]
-        done = subprocess.run(run, capture_output=True, text=True, check=False)
-        assert done.returncode == code
-        assert "Traceback" not in done.stderr
-        assert "Warning" not in done.stderr
-        assert done.stdout == "" or closed == "2>&-"
+    code, command = COMMANDS[asked]
+    run = ["sh", "-c", f'"$@" {closed}', "sh", *python_m, *command]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert "Warning" not in done.stderr
+    assert done.stdout == "" or closed == "2>&-"
+
+
+def test_a_closed_standard_input_is_an_empty_log():
     done = run_by("-", stdin=subprocess.DEVNULL)
     assert "'-' cannot be read as a log (empty CSV)" in is_refused(done)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_long_scan(tmp_path):
     n = 8_000_000
     rows = pl.DataFrame({"gold": pl.int_range(n, eager=True) % 1000}).with_columns(pred="gold")

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 from polars.testing import assert_frame_equal
+from runner import Done, invoke
 from store_cases import KEYS, Logs, contents, keep
 
 import polars_mcc
@@ -526,15 +527,14 @@ def test_a_folder_that_may_not_be_written_is_named(logs):
         keep(logs, "/proc/store")
 
 
-def command(*arguments) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "polars_mcc", *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, check=False)
+def command(*arguments) -> Done:
+    return invoke(*map(str, arguments))
 
 
 def test_the_command_line(logs, store):
     by = ("--by", "country", "--by", "day")
     done = command("counts", logs.folder, *by, "--out", store)
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert "store: 3 counted, 0 replaced, 0 unchanged" in done.stderr
     (logs.folder / "notes.txt").touch()
     done = command("counts", logs.folder, *by, "--out", store, "--history", "7")
@@ -553,7 +553,7 @@ def test_the_command_line(logs, store):
     assert f"gone, and their counts are dropped:\n{a}" in done.stderr
     logs.check(store)
     for option in (["--history", "7"], ["--forget"]):
-        assert command("counts", logs.folder, "--out", "x.csv", *option).returncode == 2
+        assert command("counts", logs.folder, "--out", "x.csv", *option).exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -580,7 +580,7 @@ def test_options_that_counts_have_no_place_for_are_refused(logs, store):
         ("--positive", "cat", "pass --positive when you score the store"),
     ]:
         done = command(*by, flag, value)
-        assert done.returncode == 2
+        assert done.exit_code == 2
         message = f"polars-mcc: the store '{store}' cannot keep {flag}; {way_out}"
         assert message in done.stderr, done.stderr
     done = subprocess.run(

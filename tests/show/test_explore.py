@@ -138,7 +138,10 @@ def test_intervals_are_wilson_s_with_the_standard_error_of_by(page, metric):
     check_intervals(page.execute_async_script(SHOWN), digits().mcc(pred="knn"), metric)
 
 
-@pytest.mark.parametrize("metric", OF_POSITIVE)
+@pytest.mark.parametrize(
+    "metric",
+    [pytest.param(name, marks=[pytest.mark.slow] * (i > 0)) for i, name in enumerate(OF_POSITIVE)],
+)
 def test_metrics_of_the_positive_label(browser, tmp_path, metric):
     log = digits().mcc(pred="logistic", positive=8)
     path = tmp_path / "report.html"
@@ -235,6 +238,7 @@ def test_a_null_label_is_a_class_if_asked(browser, tmp_path):
         assert [row["score"] for row in shown] == pytest.approx(answer["mcc"].to_list(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_fifty_thousand_counts_answer_within_seconds(browser, tmp_path):
     """A click takes less than 1 s on a quiet machine. The bound here allows for a busy one."""
     rows = pl.int_range(150_000)

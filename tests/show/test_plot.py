@@ -251,13 +251,16 @@ def test_charts_are_saved_without_a_network_and_labels_are_text(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    {
-        "\u2028\u2029\r\n": "<U+2028><U+2029><U+000D><U+000A>",
-        "\0\x01\x7f\uffff": "<U+0000><U+0001><U+007F><U+FFFF>",
-        '\\" + 1 + "': '\\" + 1 + "',
-        "\u202e</script>'": "\u202e</script>'",
-        "constructor": "constructor",  # a name that all objects of JavaScript have
-    }.items(),
+    [
+        ("\u2028\u2029\r\n", "<U+2028><U+2029><U+000D><U+000A>"),
+        pytest.param(
+            "\0\x01\x7f\uffff", "<U+0000><U+0001><U+007F><U+FFFF>", marks=pytest.mark.slow
+        ),
+        ('\\" + 1 + "', '\\" + 1 + "'),
+        pytest.param("\u202e</script>'", "\u202e</script>'", marks=pytest.mark.slow),
+        # A name that all objects of JavaScript have.
+        pytest.param("constructor", "constructor", marks=pytest.mark.slow),
+    ],
 )
 def test_texts_of_a_log_are_no_code_of_a_chart(text, shown):
     """Vega-Lite makes code of titles and of sorted values, and an SVG has no control character."""

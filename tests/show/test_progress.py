@@ -20,7 +20,7 @@ from nbclient import NotebookClient
 from polars.testing import assert_frame_equal
 from rich.console import Console
 from support import log_of
-from test_plan import VERBS, log
+from test_plan import EACH_VERB, log
 
 import polars_mcc
 from polars_mcc._shell import inputs as _inputs
@@ -40,7 +40,7 @@ class Counter:
         self.rows += rows
 
 
-@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@EACH_VERB
 def test_each_row_is_counted_once_and_the_answer_is_the_same(log, verb):
     bar = Counter()
     answer = _progress.collect(log, verb, bar)
@@ -191,6 +191,7 @@ class Watching(NotebookClient):
         return super().process_message(msg, cell, cell_index)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # those of Jupyter
 def test_in_a_notebook():
     code = """
@@ -252,6 +253,7 @@ def linked(folder, files: int) -> None:
         os.link(first, folder / f"{i}.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc, to know its memory")
 def test_rows_are_not_kept(tmp_path):
     """40 M rows with three texts are 2 GB; with a sink, Polars kept 1.8 GB of them.
@@ -277,7 +279,13 @@ print(line.split()[1])
     assert kilobytes < 1_200_000
 
 
-@pytest.mark.parametrize("interrupt", [False, True], ids=["to the end", "interrupted"])
+@pytest.mark.parametrize(
+    "interrupt",
+    [
+        pytest.param(False, id="to the end", marks=pytest.mark.slow),
+        pytest.param(True, id="stopped"),
+    ],
+)
 def test_in_a_terminal(interrupt, tmp_path):
     linked(tmp_path, 100)
     out = tmp_path / "answer.csv"

@@ -394,7 +394,7 @@ def test_of_a_slice_of_all_rows_no_rest_is_tested_whatever_the_order():
         for gold in (0, 1) * 100
     ]
     weights = [rng.random() * 10 ** rng.uniform(-3, 3) for _ in rows]
-    for _ in range(20):
+    for _ in range(6):
         rng.shuffle(rows)
         found = pl.DataFrame(rows).with_columns(w=pl.Series(weights))
         answer = found.mcc(sample_weight="w").worst("half", "all", depth=1, min_n=1, verdicts=True)
@@ -661,6 +661,7 @@ def test_a_list_has_an_end():
     assert log.mcc.worst("key", top=5).height == 5
 
 
+@pytest.mark.slow
 def test_what_is_not_behind_would_not_be_listed_next():
     for seed in range(12):
         answer = log_of(seed, rows=1200, wrong=0.2).mcc.worst(*KEYS, verdicts=True)
