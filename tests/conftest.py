@@ -39,6 +39,8 @@ def pytest_collection_modifyitems(items):
     """
     tests = defaultdict(list)
     for item in items:
+        if "chromium" in getattr(item, "fixturenames", ()):  # one browser, in one process
+            item.add_marker(pytest.mark.xdist_group("browser"))
         if not is_marked(item, "slow", "whole") and len(values_of(item)) > 1:
             tests[item.path, item.nodeid.split("[")[0]].append(item)
     for cases in tests.values():

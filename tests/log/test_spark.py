@@ -35,6 +35,8 @@ from polars_mcc._counts import coded
 REQUIRED = os.environ.get("POLARS_MCC_SPARK") == "required"
 IS_HERE = importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None
 pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("spark"),
     pytest.mark.skipif(not IS_HERE and not REQUIRED, reason="needs PySpark and Java"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

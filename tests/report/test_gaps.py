@@ -79,6 +79,7 @@ def test_the_widest_gap_of_each_key(seed):
         assert row["p_adjusted"] == pytest.approx(p, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_where_nothing_differs_nothing_is_told():
     """At most 5 % of 200 logs, give or take two standard errors."""
     told = sum(

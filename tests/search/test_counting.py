@@ -50,8 +50,8 @@ def test_counts_are_those_of_each_slice(monkeypatch, way, are_kept, weight):
         monkeypatch.setattr(counting, name, value)
     if not are_kept:
         monkeypatch.setattr(codes, "_KEPT", 0)
-    least = 20 * (10**15 if weight == "large" else 1)
-    log = log_of(900)
+    least = 9 * (10**15 if weight == "large" else 1)
+    log = log_of(400)
     every = codes.coded(cut(log.mcc(weight=weight), KEYS, answers=()), bins=4, least=least)
     looked = looked_at(Sought(every, registry.one("mcc"), None, 3, least), lambda _: 0.0)
     keys = every.keys

@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from runner import Done, invoke
 
 import polars_mcc
 
@@ -40,16 +41,19 @@ LABELS = [
 COMMAND = [sys.executable, "-m", "polars_mcc", "by"]
 
 
-def run_by(*arguments: object, **options: object) -> subprocess.CompletedProcess:
+def run_by(*arguments: object) -> Done:
+    return invoke("by", *map(str, arguments))
+
+
+def process_of_by(*arguments: object, **options: object) -> Done:
     command = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, encoding="utf-8", check=False, **options
-    )
+    done = subprocess.run(command, capture_output=True, check=False, **options)
+    return Done(done.returncode, done.stdout, done.stderr.decode())
 
 
-def is_refused(done: subprocess.CompletedProcess) -> str:
+def is_refused(done: Done) -> str:
     """Assert one error line of polars-mcc, and return it; threads that panic may add others."""
-    assert done.returncode == 2, done.stderr
+    assert done.exit_code == 2, done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     [told] = [line for line in done.stderr.splitlines() if line.startswith("polars-mcc: ")]
@@ -87,8 +91,8 @@ def test_hostile_labels_are_labels(hostile, run):
 
 
 def test_a_terminal_does_not_obey_labels(hostile):
-    done = run_by(hostile, "--by", "key")
-    assert done.returncode == 0
+    done = process_of_by(hostile, "--by", "key")
+    assert done.exit_code == 0
     escaped = (r"\x1b[31mred\x1b[0m\x07", r"\u202eevil\u202c", r"two\nlines\r\tand a tab")
     for seen in (*escaped, "<script>", "日本", "🦜"):
         assert seen in done.stdout
@@ -104,7 +108,7 @@ def test_a_terminal_does_not_obey_labels(hostile):
 def test_files_hold_the_labels_as_they_are(hostile, tmp_path, suffix):
     out = tmp_path / f"answer{suffix}"
     done = run_by(hostile, "--by", "key", "--out", out)
-    assert done.returncode == 0
+    assert done.exit_code == 0
     read = {".csv": pl.read_csv, ".json": pl.read_json, ".parquet": pl.read_parquet}[suffix]
     assert_frame_equal(read(out), pl.read_parquet(hostile).mcc.by("key"))
     warned = (
@@ -151,22 +155,22 @@ class TestFiles:
         assert told.height == 0, "what it is about"
         out = logs.with_suffix(".parquet")
         done = run_by(logs, "--by", "day", "--filter", "day = 'day 1'", "--out", out)
-        assert done.returncode == 0
+        assert done.exit_code == 0
         assert pl.read_parquet(out).select("day", "n").rows() == [("day 1", 20_000)]
 
     def test_files_without_rows_are_nothing(self, logs):
         expected = pl.read_parquet(logs).mcc.by("day")
         pl.read_parquet(logs / "0.parquet").clear().write_parquet(logs / "empty.parquet")
         out = logs.with_suffix(".parquet")
-        assert run_by(logs, "--by", "day", "--out", out).returncode == 0
+        assert run_by(logs, "--by", "day", "--out", out).exit_code == 0
         assert pl.read_parquet(out).equals(expected)
-        assert run_by(logs / "empty.parquet", "--out", out).returncode == 0
+        assert run_by(logs / "empty.parquet", "--out", out).exit_code == 0
         assert pl.read_parquet(out).rows() == [(0, None, 0)]
 
     def test_a_stray_file_is_named_and_not_read(self, logs):
         (logs / "notes\x1b.txt").write_text("gold,pred\na,b\n")
         done = run_by(logs)
-        assert done.returncode == 0
+        assert done.exit_code == 0
         assert f"not read (not Parquet files): {logs}/notes\\x1b.txt" in done.stderr
 
 
@@ -190,7 +194,7 @@ class TestOut:
 
         # The limit would truncate compiled modules too, and break later tests.
         env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        done = run_by(log, "--by", "key", "--out", out, preexec_fn=limit, env=env)
+        done = process_of_by(log, "--by", "key", "--out", out, preexec_fn=limit, env=env)
         told = is_refused(done)
         assert f"cannot write '{out}', which is unchanged: " in told
         assert "File too large" in told
@@ -255,7 +259,7 @@ def test_closed_streams_do_not_change_the_verdict(closed, asked, tmp_path):
 
 
 def test_a_closed_standard_input_is_an_empty_log():
-    done = run_by("-", stdin=subprocess.DEVNULL)
+    done = process_of_by("-", stdin=subprocess.DEVNULL)
     assert "'-' cannot be read as a log (empty CSV)" in is_refused(done)
 
 
