@@ -14,7 +14,7 @@ from polars_mcc._scores import registry
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=10,
+    max_examples=6,
     # The only function-scoped fixture, `run`, holds no state.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -35,15 +35,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def pytest_collection_modifyitems(items):
     """Of a test with several parameters, a default run takes few combinations: the rest is slow.
 
-    Each value of each parameter is in one of them. A test marked `whole` keeps them all.
+    Each value of each parameter is in one of them. A test marked `whole` keeps them all. Of two
+    equal docstrings, of a verb and of the method of a log, one is slow.
     """
-    tests = defaultdict(list)
+    tests, docstrings = defaultdict(list), set()
     for item in items:
+        if isinstance(item, pytest.DoctestItem):
+            if item.dtest.docstring in docstrings:
+                item.add_marker(pytest.mark.slow)
+            docstrings.add(item.dtest.docstring)
         if "chromium" in getattr(item, "fixturenames", ()):  # one browser, in one process
             item.add_marker(pytest.mark.xdist_group("browser"))
         if not is_marked(item, "slow", "whole") and len(values_of(item)) > 1:
             tests[item.path, item.nodeid.split("[")[0]].append(item)
-    for cases in tests.values():
+    for listed in tests.values():
+        cases = sorted(listed, key=lambda case: case.nodeid)  # the same in each run
         used = Counter()
         missing = set().union(*map(values_of, cases))
         while missing:

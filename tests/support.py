@@ -6,6 +6,7 @@ import datetime as dt
 import inspect
 
 import polars as pl
+import pytest
 from hypothesis import strategies as st
 from tables import counts_of
 
@@ -56,6 +57,12 @@ def coded(rows: list[tuple], dtype: pl.DataType) -> list[tuple]:
 def mcc_of(table) -> float | None:
     """The score by polars_mcc of a table {(gold, pred): n}."""
     return counts_of([table]).mcc(weight="n").score()["mcc"].item()
+
+
+def some_slow(values, *slow) -> list:
+    """The values of a parameter; those that are slow are for `-m slow`."""
+    marks = pytest.mark.slow
+    return [pytest.param(value, marks=marks) if value in slow else value for value in values]
 
 
 LOG_OPTIONS = inspect.signature(polars_mcc.PredictionLog.__init__).parameters

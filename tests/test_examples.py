@@ -178,6 +178,7 @@ def test_what_is_planted_is_found(monkeypatch, capsys):
     assert looked.count("not behind") == 3
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_scikit_learn_and_planted_slices_fail(monkeypatch, capsys):
     run("from_scikit_learn.py", monkeypatch=monkeypatch)
     first, table, *_ = capsys.readouterr().out.split("shape:")

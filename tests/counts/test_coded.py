@@ -134,7 +134,10 @@ LIMITS = [(2**20, 2**15), (2**20, 0), (2**8, 0), (4, 0)]
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 @given(logs(), st.sampled_from([*FILTERS]), st.sampled_from(LIMITS))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=settings.default.max_examples // 2,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_both_ways_give_one_answer(tmp_path_factory, verb, files, kind, limits):
     frame = FILTERS[kind](scanned(tmp_path_factory.mktemp("log"), files))
     found = verb(PredictionLog(frame))

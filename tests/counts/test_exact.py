@@ -67,6 +67,7 @@ def test_where_peers_lose_digits(run, matrix, score, dtype):
     assert found == pytest.approx(score, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_million_cells_of_floats():
     """1000 classes, a weight in every cell, and hits close to chance."""
     rng = random.Random(0)

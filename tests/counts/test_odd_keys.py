@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
+from support import some_slow
 
 import polars_mcc
 
@@ -87,7 +88,7 @@ def test_ordinary_keys_are_not_named():
     assert said(empty, *ORDINARY, "row", "old") == []
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", some_slow(range(20), *range(5, 20)))
 def test_keys_of_noise_are_not_named(seed):
     """A rare class, a bad model, keys of any kind."""
     random = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ from collections import Counter
 import duckdb
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import exact
 from polars.testing import assert_frame_equal
@@ -274,6 +274,7 @@ def labels_of(log: pl.LazyFrame) -> list:
     ids=["each", "crossed"],
 )
 @pytest.mark.parametrize("verb", VERBS)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(rows=logs.filter(lambda rows: {row[2] for row in rows} == {1, 2}))
 def test_every_verb_takes_sets(verb, key, sets_of_keys, dtype, rows):
     """For each set, a verb gives the same rows as for the keys of this set alone."""

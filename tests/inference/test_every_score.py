@@ -14,7 +14,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
-from support import ask
+from support import ask, some_slow
 from tables import counts_of
 
 import polars_mcc
@@ -50,6 +50,7 @@ def measured(table: oracles.Table, metrics=NAMES, **options) -> dict:
     return row
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(tables)
 def test_standard_errors_are_those_of_numerical_differentiation(table):
     t, p = oracles.marginals(table)
@@ -235,28 +236,32 @@ def test_standard_errors_from_rows(users, name, weight, cluster):
     assert found[f"{name}_se"].item() == pytest.approx(expected, rel=1e-9)
 
 
-def test_classes_are_sure_as_the_positive_class_is(users, run):
-    """A class has the interval of the metric of this class, with any weights and clusters."""
-    same = {"precision": "precision", "recall": "recall", "specificity": "specificity", "f1": "f1"}
-    for options in (
+@pytest.mark.parametrize(
+    "options",
+    [
         {},
         {"weight": pl.col("w") * 4},
         {"sample_weight": "w"},
         {"cluster": "user"},
         {"sample_weight": "w", "cluster": "user"},
         {"pred": ["pred", "other"]},
-    ):
-        log = users.with_columns(pl.col("gold").cast(pl.Int32))
-        classes = run(log, lambda f, o=options: f.mcc(**o).classes("slice", ci=0.9))
-        for label in range(3):
-            found = classes.filter(label=label)
-            metrics = [*same.values(), "phi"]
-            expected = log.mcc(positive=label, **options).by("slice", metrics=metrics, ci=0.9)
-            for of_class, metric in {**same, "mcc": "phi"}.items():
-                for end in ("", "_se", "_low", "_high"):
-                    assert found[of_class + end].to_list() == pytest.approx(
-                        expected[metric + end].to_list(), rel=1e-9
-                    ), (of_class, end, options)
+    ],
+    ids=lambda options: ", ".join(options) or "plain",
+)
+def test_classes_are_sure_as_the_positive_class_is(users, run, options):
+    """A class has the interval of the metric of this class, with any weights and clusters."""
+    same = {"precision": "precision", "recall": "recall", "specificity": "specificity", "f1": "f1"}
+    log = users.with_columns(pl.col("gold").cast(pl.Int32))
+    classes = run(log, lambda f: f.mcc(**options).classes("slice", ci=0.9))
+    for label in range(3):
+        found = classes.filter(label=label)
+        metrics = [*same.values(), "phi"]
+        expected = log.mcc(positive=label, **options).by("slice", metrics=metrics, ci=0.9)
+        for of_class, metric in {**same, "mcc": "phi"}.items():
+            for end in ("", "_se", "_low", "_high"):
+                assert found[of_class + end].to_list() == pytest.approx(
+                    expected[metric + end].to_list(), rel=1e-9
+                ), (of_class, end)
 
 
 def test_the_interval_of_a_class_does_not_depend_on_ci(users):
@@ -279,13 +284,13 @@ def test_models_sets_and_weights_are_as_each_alone(users):
     assert_frame_equal(counted.drop("n_null"), expected.drop("n_null"), rel_tol=1e-12, abs_tol=0)
 
 
-def test_the_order_of_rows_does_not_matter(users, run):
+@pytest.mark.parametrize("seed", some_slow(range(3), 2))
+def test_the_order_of_rows_does_not_matter(users, run, seed):
     names = [name for name in NAMES if name != "mcc"]
     expected = users.mcc(positive=1).by("slice", metrics=names, ci=0.9)
-    for seed in range(3):
-        shuffled = users.sample(fraction=1, shuffle=True, seed=seed)
-        answer = run(shuffled, lambda f: f.mcc(positive=1).by("slice", metrics=names, ci=0.9))
-        assert_frame_equal(answer, expected, rel_tol=1e-11, abs_tol=1e-14)
+    shuffled = users.sample(fraction=1, shuffle=True, seed=seed)
+    answer = run(shuffled, lambda f: f.mcc(positive=1).by("slice", metrics=names, ci=0.9))
+    assert_frame_equal(answer, expected, rel_tol=1e-11, abs_tol=1e-14)
 
 
 def test_a_metric_of_one_s_own_is_differentiated(users):

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from oracles import table_of
 from scipy import stats
+from support import some_slow
 from tables import counts_of
 
 import polars_mcc
@@ -41,12 +42,7 @@ def test_a_group_without_errors_is_not_known_exactly(wrong, rows, to):
 
 
 @pytest.mark.parametrize(
-    "metric",
-    [
-        "accuracy",
-        pytest.param("recall_micro", marks=pytest.mark.slow),
-        pytest.param("prevalence", marks=pytest.mark.slow),
-    ],
+    "metric", some_slow(["accuracy", "recall_micro", "prevalence"], "recall_micro", "prevalence")
 )
 def test_a_mean_over_rows_differs_from_the_total_as_from_the_rest(metric):
     log = two_groups({"a": (9, 40), "b": (12, 100), "c": (20, 70)})
@@ -149,6 +145,7 @@ def test_a_mean_over_other_classes_is_not_compared(over_classes, over_rows):
         assert found["p_value"].null_count() == 0
 
 
+@pytest.mark.slow
 def test_one_missed_class_is_no_overwhelming_evidence():
     """49 rows with 2 positives, both missed, had p = 8·10⁻²³ by informedness."""
     a = table_of([[45, 2], [2, 0]])

@@ -199,6 +199,7 @@ def test_every_verb_takes_bins(verb, cuts):
     assert_frame_equal(VERBS[verb](LOG.mcc, bins("age", cuts)), VERBS[verb](cut.mcc, "age"))
 
 
+@pytest.mark.slow
 def test_bins_within_sets_and_beside_windows():
     names = ["≤ 30", "31 to 50", "> 50"]
     place = (pl.col("age") > 30).cast(pl.Int8) + (pl.col("age") > 50).cast(pl.Int8)

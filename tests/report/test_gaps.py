@@ -117,6 +117,7 @@ def test_the_verdict_says_the_rates_with_their_rows():
     assert none == ["No gap in error rates between slices of one key is significant."]
 
 
+@pytest.mark.slow
 def test_only_two_classes_and_independent_rows_have_gaps():
     log = log_of(3, false_positives=0.3)
     third = log.with_columns(gold=pl.when(pl.int_range(pl.len()) < 40).then(2).otherwise("gold"))

@@ -9,6 +9,7 @@ import re
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from support import some_slow
 
 import polars_mcc
 from polars_mcc import each, rollup, trailing
@@ -76,13 +77,10 @@ def assert_same(one, other) -> None:
         assert one == other
 
 
-OTHERS = ("float weights", "importances", "null labels", "each", "a key that is a label")
+USUAL = ("two models", "frequencies", "clusters", "sets and windows")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in OTHERS)) for name in QUESTIONS],
-)
+@pytest.mark.parametrize("name", some_slow(QUESTIONS, *(QUESTIONS.keys() - {*USUAL})))
 @pytest.mark.parametrize("most", [0, 20, 200, 500])
 def test_counts_tell_what_the_rows_tell(name, most, monkeypatch):
     """Of at most 0 counts, the rows tell; of a few more, only some of the keys fit."""

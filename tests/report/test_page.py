@@ -14,7 +14,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.common.print_page_options import PrintOptions
-from support import log_of
+from support import log_of, some_slow
 
 import polars_mcc
 from polars_mcc import bins, each, rollup, sets, trailing
@@ -143,12 +143,14 @@ def test_keys_that_are_expressions_sets_and_windows():
     assert '[(col("fold")) < (dyn int: 2)].alias("is_early")' in html.unescape(page)
 
 
+@pytest.mark.slow
 def test_a_frame_of_polars_in_another_coat():
     log = pl.read_parquet("data/digits.parquet")
     page = polars_mcc.PredictionLog(nw.from_native(log)).report("fold")
     assert rows_of(page, "By fold") == rows_of(log.mcc.report("fold"), "By fold")
 
 
+@pytest.mark.slow
 def test_what_is_too_long_is_cut_and_said(monkeypatch):
     for name, most in {"ROWS": 3, "LINES": 2, "_LABELS": 2, "_TIMES": 4}.items():
         monkeypatch.setattr(sections, name, most)
@@ -239,7 +241,14 @@ def test_pictures_are_drawn(page):
     assert all(width > 100 and height > 50 for width, height in sizes)
 
 
-@pytest.mark.parametrize("text", ["constructor", "\u2028\u2029\n\0\x01\u202e\u200f'\"`</script>\\"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("constructor", marks=pytest.mark.slow),
+        "\u2028\u2029\n\0\x01\u202e\u200f'\"`</script>\\",
+    ],
+)
 def test_every_chart_is_drawn_whatever_the_names(browser, tmp_path, text):
     """Vega-Lite makes code of some texts, and its parser ends a line at U+2028."""
     names = {name: name + text for name in ("pred", "other", "day", "<b>country</b>")}
@@ -308,6 +317,7 @@ def test_the_page_is_seen_and_printed(page):
     assert len(pdf) > 100_000
 
 
+@pytest.mark.slow
 def test_refusals(tmp_path):
     (tmp_path / "out").mkdir()
     hostile_log(30).write_parquet(tmp_path / "log.parquet")
@@ -327,7 +337,8 @@ def test_refusals(tmp_path):
     assert "no column 'yaer' for key; did you mean 'year'?" in refusal("--by", "yaer", *out)
 
 
-@pytest.mark.parametrize("metric", ["f1_macro", "fnr"])
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", some_slow(["f1_macro", "fnr"], "f1_macro"))
 def test_a_report_of_another_metric(metric):
     log = pl.read_parquet("data/digits.parquet").mcc(pred=["logistic", "knn"], positive=8)
     page = log.report("ink_band", "confidence_band", metric=metric)
@@ -363,6 +374,7 @@ def specs_of(page: str) -> list[dict]:
     return json.loads(re.search(r'id="specs">(.*?)</script>', page, re.DOTALL)[1])
 
 
+@pytest.mark.slow
 def test_all_charts_of_a_metric_have_one_axis():
     log = pl.read_parquet("data/digits.parquet")
     page = log.mcc(pred="bayes").report("ink_band", "fold", "day")
@@ -394,6 +406,7 @@ def test_numbers_are_binned_and_stay_in_order():
     assert [html.unescape(row[0]) for row in rows_of(own, "By ink")] == ["≤ 4", "4 < x ≤ 5", "> 5"]
 
 
+@pytest.mark.slow
 def test_what_each_key_adds_is_a_picture_on_demand():
     log = pl.read_parquet("data/digits.parquet").mcc(pred="bayes")
     found = log.worst("ink", "day", "fold")

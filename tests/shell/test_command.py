@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from runner import invoke
+from support import some_slow
 
 import polars_mcc
 from polars_mcc import cube, each, rollup, sets, trailing
@@ -518,7 +519,7 @@ def test_files_of_other_kinds(suffix, tmp_path, monkeypatch):
     assert "did you mean 'country'" in refusal_of("logs", "--by", "county")
 
 
-@pytest.mark.parametrize("suffix", ["csv", "ndjson", "arrow", "parquet"])
+@pytest.mark.parametrize("suffix", some_slow(WRITE, *(WRITE.keys() - {"csv"})))
 def test_the_standard_input(suffix, tmp_path):
     log = tmp_path / f"log.{suffix}"
     WRITE[suffix](ROWS, log)
@@ -645,6 +646,7 @@ def test_usage_errors_exit_with_2(arguments):
     assert invoke(*arguments).exit_code == 2
 
 
+@pytest.mark.slow
 def test_python_dash_m_and_version(logs):
     command = [sys.executable, "-W", "error", "-m", "polars_mcc"]
     done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
@@ -711,6 +713,7 @@ TAKES_LESS = {
 """Parameters whose option accepts fewer types of values."""
 
 
+@pytest.mark.slow
 def test_a_library_that_checks_types_does_not_disturb():
     """If pydantic is loaded, cyclopts checks values and defaults with it."""
     code = "import pydantic; from polars_mcc._shell.command import main; main()"
@@ -830,7 +833,7 @@ NEEDED = {
 """What a verb cannot do without: typed, and in Python."""
 
 
-@pytest.mark.parametrize("name", [name for name in command.VERBS if name != "report"])
+@pytest.mark.parametrize("name", some_slow(sorted({*command.VERBS} - {"report"}), "contrast"))
 def test_the_defaults_of_a_command_are_those_of_the_verb(name, planted):
     typed, needed = NEEDED.get(name, ([], {}))
     log = planted.mcc(score="score") if "--score" in typed else planted.mcc
@@ -841,7 +844,7 @@ def test_the_defaults_of_a_command_are_those_of_the_verb(name, planted):
 
 
 @pytest.mark.parametrize(
-    "name", ["worst", "compare", pytest.param("contrast", marks=pytest.mark.slow), "drift"]
+    "name", some_slow(["worst", "compare", "contrast", "drift"], "worst", "contrast")
 )
 def test_a_table_leaves_out_the_details_of_a_difference(name, planted):
     typed, needed = NEEDED.get(name, ([], {}))
@@ -944,7 +947,7 @@ OF_POSITIVE = [
 ]
 
 
-@pytest.mark.parametrize("asked", OF_POSITIVE, ids=" ".join)
+@pytest.mark.parametrize("asked", some_slow(OF_POSITIVE, *OF_POSITIVE[2:6]), ids=" ".join)
 def test_a_positive_label_that_no_row_has_is_told(asked, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     i = pl.int_range(200)

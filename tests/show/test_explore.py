@@ -13,6 +13,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
+from support import some_slow
 
 from polars_mcc import plot
 from polars_mcc._show.in_browser import METRICS, OF_POSITIVE
@@ -138,10 +139,7 @@ def test_intervals_are_wilson_s_with_the_standard_error_of_by(page, metric):
     check_intervals(page.execute_async_script(SHOWN), digits().mcc(pred="knn"), metric)
 
 
-@pytest.mark.parametrize(
-    "metric",
-    [pytest.param(name, marks=[pytest.mark.slow] * (i > 0)) for i, name in enumerate(OF_POSITIVE)],
-)
+@pytest.mark.parametrize("metric", some_slow(OF_POSITIVE, *OF_POSITIVE[1:]))
 def test_metrics_of_the_positive_label(browser, tmp_path, metric):
     log = digits().mcc(pred="logistic", positive=8)
     path = tmp_path / "report.html"
@@ -227,6 +225,7 @@ def test_keys_of_many_values_are_left_out_and_named():
     assert everything["title"]["text"] == ""
 
 
+@pytest.mark.slow
 def test_a_null_label_is_a_class_if_asked(browser, tmp_path):
     log = digits().with_columns(
         pred=pl.when(pl.int_range(pl.len()) % 9 > 0).then("logistic"), day=pl.lit("x")

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from scipy import stats
-from support import ask
+from support import ask, some_slow
 
 import polars_mcc
 
@@ -40,7 +40,7 @@ def of(log: pl.DataFrame, key: str, value: object) -> pl.Expr:
     return pl.col(key).eq_missing(pl.lit(value, log.schema[key]))
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", some_slow(METRICS, "accuracy", "kappa"))
 @pytest.mark.parametrize("weight", [{}, {"weight": "w"}, {"sample_weight": "w"}])
 def test_beside_the_rest_it_is_a_difference_of_two_periods(log, run, metric, weight):
     about = {"positive": "a", **weight}
@@ -96,7 +96,9 @@ def test_each_pair_of_slices_and_one_slice_and_the_best(log, run):
     assert (least["diff"] >= 0).all()
 
 
-@pytest.mark.parametrize("to", ["rest", "total", "best", "each", {"country": "DE"}])
+@pytest.mark.parametrize(
+    "to", some_slow(["rest", "total", "best", "each", {"country": "DE"}], "rest")
+)
 def test_within_is_as_a_log_of_its_own(log, run, to):
     found = run(log, lambda f: f.mcc.contrast("country", to=to, within="device"))
     assert found.columns[:2] == ["device", "country"]
@@ -106,9 +108,7 @@ def test_within_is_as_a_log_of_its_own(log, run, to):
         assert_frame_equal(inside, alone.drop("p_adjusted"), rel_tol=1e-9, abs_tol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "to", ["best", "each", *(pytest.param(to, marks=pytest.mark.slow) for to in ("rest", "total"))]
-)
+@pytest.mark.parametrize("to", some_slow(["rest", "total", "best", "each"], "rest", "total"))
 def test_models_are_compared_with_themselves(log, to):
     both = log.with_columns(other=pl.col("pred").reverse()).mcc(pred=["pred", "other"])
     found = both.contrast("country", to=to)
@@ -140,10 +140,10 @@ def test_a_ratio_of_proportions_is_near_that_of_logarithms(log):
     assert unknown["ratio"].to_list() == [None, None]
 
 
-def test_edges(log, run):
-    empty = run(log.clear(), lambda f: f.mcc.contrast("country", to="each"))
+def test_edges(log):
+    empty = log.clear().mcc.contrast("country", to="each")
     assert empty.is_empty()
-    one = run(log.head(1), lambda f: f.mcc.contrast("country"))
+    one = log.head(1).mcc.contrast("country")
     assert one.select("n", "n_to", "diff").rows() == [(1, 0, None)]
     with pytest.raises(pl.exceptions.InvalidOperationError, match="no row .* to={'country': 'XX'}"):
         log.mcc.contrast("country", to={"country": "XX"})

@@ -17,7 +17,7 @@ from oracles import as_proportion, exact
 from polars.testing import assert_frame_equal
 from scipy.special import xlogy
 from scipy.stats import norm, t
-from support import ask
+from support import ask, some_slow
 
 from polars_mcc import each, sets
 from polars_mcc._counts.classes import of_pairs
@@ -213,7 +213,7 @@ def overlapping(seed: int, rows: int = 3000) -> pl.DataFrame:
     return pl.DataFrame({**keys, "gold": gold, "pred": pred})
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", some_slow(range(6), *range(2, 6)))
 def test_a_slice_is_listed_once_by_its_reason(seed):
     """Overlapping bad slices are listed; slices that only contain them or lie in them are not."""
     log = overlapping(seed)
@@ -249,7 +249,7 @@ def test_the_difference_is_that_of_by(run):
         assert (row["mcc"], row["mcc_rest"]) == (change["mcc_after"], change["mcc_before"])
 
 
-@pytest.mark.parametrize("engine", ["streaming", "in-memory"])
+@pytest.mark.parametrize("engine", some_slow(["streaming", "in-memory"], "in-memory"))
 def test_counts_models_and_weights_are_as_rows(engine):
     log = log_of(2).with_columns(other="gold", half=pl.lit(0.5), one=pl.lit(1.0))
     alone = log.mcc.worst(*KEYS)
@@ -702,7 +702,7 @@ def beside(seed: int, rate: float, share: float = 0.2, rows: int = 8000) -> pl.D
     return pl.DataFrame({"country": country, **numbers, "gold": gold, "pred": pred})
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", some_slow(range(8), *range(3, 8)))
 def test_a_slice_is_named_by_its_cause(seed):
     """With many ranges of numbers, some part of DE has more evidence than DE, by chance."""
     log = beside(seed, 0.2)
