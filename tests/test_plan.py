@@ -247,7 +247,7 @@ def test_an_expression_can_be_serialised(log):
     assert "python" not in query.explain().lower()
 
 
-@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@EACH_VERB
 def test_an_answer_can_be_written_as_it_comes(log, verb, tmp_path):
     verb(log).sink_parquet(tmp_path / "answer.parquet")
     written = pl.read_parquet(tmp_path / "answer.parquet")

@@ -93,6 +93,7 @@ def test_which_model_is_better_and_where_it_is_not():
         assert texts[start + 3] == f"{where}: {expected}."
 
 
+@pytest.mark.slow
 def test_where_a_model_is_worse_is_looked_for_in_pairs_of_keys():
     """One slice of 40 is worse, and no single key shows it."""
     is_there = (pl.col("country") == "c3") & (pl.col("device") == "d1") & (I.hash(7) % 5 < 2)

@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from runner import invoke
+from support import some_slow
 
 import polars_mcc
 from polars_mcc import PredictionLog
@@ -173,7 +174,7 @@ def without_access(closed: dict[str, int], *commands: list[str]) -> list[tuple[i
 
 
 class TestNoAccess:
-    @pytest.mark.parametrize("mode", [0o000, 0o100, 0o400])
+    @pytest.mark.parametrize("mode", some_slow([0o000, 0o100, 0o400], 0o100, 0o400))
     def test_a_folder_that_cannot_be_read_is_named(self, mode):
         write("logs/day=1/x/a.parquet", "logs/day=2/x/a.parquet")
         link("links/far", "logs/day=2")

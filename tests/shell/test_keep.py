@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 from polars.testing import assert_frame_equal
 from runner import Done, invoke
 from store_cases import KEYS, Logs, contents, keep
+from support import some_slow
 
 import polars_mcc
 from polars_mcc import PredictionLog
@@ -497,7 +498,7 @@ def test_a_weight_that_is_null_is_not_lost(logs, store):
         polars_mcc.keep_counts(path, store, "day", weight="w")
 
 
-@pytest.mark.parametrize("room", [0, 500])
+@pytest.mark.parametrize("room", some_slow([0, 500], 500))
 def test_a_full_disk_leaves_the_counts_that_were_there(logs, store, room):
     """A limit on the file size stands in for a full disk."""
 

@@ -194,6 +194,7 @@ def test_an_object_that_changes_after_it_was_listed_is_counted_as_it_is_then(log
     assert logs.is_kept(STORE)
 
 
+@pytest.mark.slow
 def test_the_command_line(logs):
     def command(*words: str) -> subprocess.CompletedProcess[str]:
         whole = [sys.executable, "-m", "polars_mcc", *words]
