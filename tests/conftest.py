@@ -19,7 +19,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.register_profile("fewer", settings.get_profile("default"))
-settings.register_profile("more", settings.get_profile("default"), max_examples=50)
+settings.register_profile("more", settings.get_profile("default"), max_examples=25)
 # For tests/mutation.py: that a test fails is enough.
 settings.register_profile(
     "quick",

@@ -101,7 +101,7 @@ def test_promises_are_kept_by_differences():
 def test_promises_are_kept_by_worst(weights):
     rng = np.random.default_rng(5)
     for mix in ("90:10", "10 balanced"):
-        assert_kept([*promises.searches(promises.Cell(mix, "10% wrong", 3000, weights), 3, rng)])
+        assert_kept([*promises.searches(promises.Cell(mix, "10% wrong", 3000, weights), 2, rng)])
 
 
 def test_what_was_tried_prints_tables():

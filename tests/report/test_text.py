@@ -131,9 +131,9 @@ def test_keys_of_any_name_and_dtype_are_in_every_format():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ODD.columns[:-2])
-@pytest.mark.parametrize("format_", ["html", "md", "json"])
-def test_pairs_of_keys_of_any_name_and_dtype_have_a_report(key, format_):
-    assert ODD.mcc.report(key, "gold", format=format_, min_n=10)
+def test_pairs_of_keys_of_any_name_and_dtype_have_a_report(key):
+    page = ODD.mcc.report(key, "gold", min_n=10)
+    assert f'aria-label="mcc by {html.escape(key)}"' in page
 
 
 def test_two_keys_of_one_name_are_refused_and_one_twice_is_one():
