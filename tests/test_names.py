@@ -14,6 +14,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from support import some_slow
 
 import polars_mcc
 from polars_mcc import cube, each, plot, trailing
@@ -181,6 +182,9 @@ def answer(verb: str, asked: Asked):
 VERBS = [f"{kind}: {name}" for kind, of in KINDS.items() for name in of]
 
 
+LONG = ("frame: contrast", "frame: contrast, total", "text: html", "text: json")
+
+
 @functools.cache
 def asked_with(names: str | None) -> Asked:
     return Asked({} if names is None else others(names))
@@ -193,7 +197,7 @@ def plain(verb: str):
 
 
 @pytest.mark.parametrize("names", OTHER)
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", some_slow(VERBS, *LONG))
 def test_other_names_give_the_same_answer(names, verb):
     found, expected = answer(verb, asked_with(names)), plain(verb)
     if isinstance(found, pl.DataFrame):

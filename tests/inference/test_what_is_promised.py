@@ -29,8 +29,10 @@ def two_groups(wrong: dict[str, tuple[int, int]]) -> pl.DataFrame:
     return pl.concat(frames)
 
 
-@pytest.mark.parametrize("to", ["rest", "total"])
-@pytest.mark.parametrize(("wrong", "rows"), [(5, 1000), (3, 50)])
+@pytest.mark.parametrize("to", some_slow(["rest", "total"], "rest"))
+@pytest.mark.parametrize(
+    ("wrong", "rows"), [(3, 50), pytest.param(5, 1000, marks=pytest.mark.slow)]
+)
 def test_a_group_without_errors_is_not_known_exactly(wrong, rows, to):
     """Fisher's exact test gives 0.06 and 0.24. The total took the perfect group as certain."""
     log = two_groups({"a": (wrong, rows), "b": (0, rows)})

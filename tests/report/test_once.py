@@ -78,7 +78,7 @@ def assert_same(one, other) -> None:
         assert one == other
 
 
-USUAL = ("two models", "frequencies", "clusters", "sets and windows")
+USUAL = ("frequencies", "clusters", "sets and windows")
 
 
 @pytest.mark.parametrize("name", some_slow(QUESTIONS, *(QUESTIONS.keys() - {*USUAL})))

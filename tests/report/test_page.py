@@ -435,6 +435,7 @@ def test_a_rate_says_its_own_rows():
     assert told.endswith(" over 2 rows with gold not a.")
 
 
+@pytest.mark.slow
 def test_the_numbers_that_are_read_first():
     log = pl.read_parquet("data/digits.parquet").mcc(pred=["logistic", "knn"])
     page = log.report("ink_band", "confidence_band")

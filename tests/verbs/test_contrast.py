@@ -97,7 +97,7 @@ def test_each_pair_of_slices_and_one_slice_and_the_best(log, run):
 
 
 @pytest.mark.parametrize(
-    "to", some_slow(["rest", "total", "best", "each", {"country": "DE"}], "rest")
+    "to", some_slow(["rest", "total", "best", "each", {"country": "DE"}], "rest", "total")
 )
 def test_within_is_as_a_log_of_its_own(log, run, to):
     found = run(log, lambda f: f.mcc.contrast("country", to=to, within="device"))

@@ -333,7 +333,7 @@ def verdicts_of(answer: pl.DataFrame) -> list:
     return answer["verdict"].to_list()
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2, 40])
+@pytest.mark.parametrize("rows", some_slow([0, 1, 2, 40], 1, 2))
 def test_small_logs_have_no_bad_slice(run, rows):
     answer = run(log_of(0).head(rows), lambda log: log.mcc.worst(*KEYS))
     assert "listed" not in verdicts_of(answer)
@@ -564,7 +564,11 @@ def test_a_key_that_another_one_tells_adds_nothing():
     )
 
 
-@pytest.mark.parametrize("options", [{}, {"long": True}, {"bins": None, "verdicts": True}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    some_slow([{}, {"long": True}, {"bins": None, "verdicts": True}], {}, {"long": True}),
+    ids=str,
+)
 def test_the_schema_is_known_before_anything_is_read(options):
     log = log_of(0).with_columns(at=pl.date(2026, 1, 1), x=pl.col("a") / 2)
     for described in (log.lazy().mcc, log.lazy().mcc(pred=["pred", "gold"], sample_weight="x")):
@@ -635,6 +639,7 @@ def test_a_counts_table_is_cut_as_its_log_is():
     assert of_log["x"].drop_nulls().str.starts_with("≤").any()
 
 
+@pytest.mark.slow
 def test_two_runs_say_the_same():
     """The choice between two equal keys and the order of the other slices are stable too."""
     log = log_of(1).with_columns(twin="a")
@@ -645,6 +650,7 @@ def test_two_runs_say_the_same():
         assert_frame_equal(again, first, rel_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_list_has_an_end():
     rng = np.random.default_rng(1)
     key = rng.integers(0, 400, 60_000)
@@ -752,7 +758,10 @@ def test_a_slice_with_most_rows_hides_no_other():
     )
 
 
-@pytest.mark.parametrize("key", ["by:verdict", "by:order", "order", "verdict_", "said", "first"])
+NAMES = ["by:verdict", "by:order", "order", "verdict_", "said", "first"]
+
+
+@pytest.mark.parametrize("key", some_slow(NAMES, *NAMES[2:]))
 def test_a_key_of_any_name_is_searched(key):
     log = beside(1, 0.3)
     expected = log.mcc.worst("country", depth=1)
@@ -763,7 +772,7 @@ def test_a_key_of_any_name_is_searched(key):
     )
 
 
-@pytest.mark.parametrize("options", [{}, {"sample_weight": "w"}])
+@pytest.mark.parametrize("options", some_slow([{}, {"sample_weight": "w"}], {}))
 def test_ties_have_one_order(options):
     """Many small slices have equal p-values, up to the last digits of a sum of floats."""
     rng = np.random.default_rng(713)
@@ -795,7 +804,7 @@ def test_the_nearest_slice_is_described_as_a_listed_one_is():
     ]
 
 
-@pytest.mark.parametrize("metric", ["mcc", "accuracy", "fnr"])
+@pytest.mark.parametrize("metric", some_slow(["mcc", "accuracy", "fnr"], "accuracy"))
 def test_given_its_labels(metric):
     """One place has other labels, and one errs more; only one of them is worse than expected."""
     rng = np.random.default_rng(4)
