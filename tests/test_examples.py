@@ -168,6 +168,7 @@ def test_stored_and_new_counts_give_the_scores_of_the_rows(monkeypatch, capsys):
     assert tables[0] == tables[1]
 
 
+@pytest.mark.slow
 def test_what_is_planted_is_found(monkeypatch, capsys):
     with pl.Config(tbl_width_chars=200):
         run("find_bad_slices.py", monkeypatch=monkeypatch)
@@ -192,6 +193,7 @@ def test_scores_are_those_of_scikit_learn_and_planted_slices_fail(monkeypatch, c
     assert "│ BR      ┆ v2    ┆" in closed
 
 
+@pytest.mark.slow
 def test_the_data_are_what_the_script_makes(tmp_path, monkeypatch, capsys):
     run("make_data.py", "--out", str(tmp_path), monkeypatch=monkeypatch)
     assert "1797 rows" in capsys.readouterr().out

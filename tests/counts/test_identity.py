@@ -171,6 +171,7 @@ def test_a_pair_of_labels_is_one_integer_and_tells_labels_apart(dtype):
     assert found.select((equal == (pl.col("g") == pl.col("p"))).all()).item()
 
 
+@pytest.mark.slow
 @given(frames())
 def test_several_models_are_scored_as_each_alone(frame):
     together = frame.mcc(pred=["pred", "other"]).by("a")

@@ -43,6 +43,7 @@ def test_a_group_without_errors_is_not_known_exactly(wrong, rows, to):
     assert of_mcc.to_list() == pytest.approx(found["p_value"].to_list(), rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "metric", some_slow(["accuracy", "recall_micro", "prevalence"], "recall_micro", "prevalence")
 )

@@ -350,6 +350,7 @@ def test_a_report_of_another_metric(metric):
     assert f"A difference {above} 0 means that the model is better than logistic." in page
 
 
+@pytest.mark.slow
 def test_names_of_slices_are_whole_but_for_the_key_that_they_share():
     log = pl.DataFrame({"a": ["x", "xy", "xyz"] * 40, "gold": [0, 1] * 60, "pred": [0, 1, 1] * 40})
     page = log.with_columns(other="gold").mcc(pred=["pred", "other"]).report("a")
@@ -393,6 +394,7 @@ def test_all_charts_of_a_metric_have_one_axis():
         assert found[0][0] <= low < found[0][1] <= 1
 
 
+@pytest.mark.slow
 def test_numbers_are_binned_and_stay_in_order():
     log = pl.read_parquet("data/digits.parquet").mcc
     page = log.report("ink", "fold")

@@ -113,6 +113,7 @@ def bucket(tmp_path):
     server.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # boto's
 def test_objects_of_an_s3_server(bucket):
     for url in ("s3://logs/**/*.parquet", "s3://logs/both.csv"):

@@ -133,7 +133,7 @@ def check_intervals(shown: list[dict], log, metric: str) -> None:
             assert [row["low"], row["high"]] == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", some_slow(METRICS, *METRICS[3:]))
 def test_intervals_are_wilson_s_with_the_standard_error_of_by(page, metric):
     ask(page, by_0=True, by_1=True, model=1, least=1, metric=metric)
     check_intervals(page.execute_async_script(SHOWN), digits().mcc(pred="knn"), metric)

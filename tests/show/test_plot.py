@@ -234,6 +234,7 @@ def test_a_matrix_wide_and_long():
     assert len(layers_of(plot.confusion(one))) == 2
 
 
+@pytest.mark.slow
 def test_charts_are_saved_without_a_network_and_labels_are_text(tmp_path):
     log = LOG.with_columns(key=pl.col("key") + "<script>alert(1)</script>&\u202e")
     chart = plot.slices(log.mcc.by("key", ci=0.9)).properties(title="Mine")

@@ -57,6 +57,7 @@ def test_beside_the_rest_it_is_a_difference_of_two_periods(log, run, metric, wei
             assert row[ours] == pytest.approx(expected[theirs], rel=1e-9), ours
 
 
+@pytest.mark.slow
 def test_beside_the_total_rows_that_are_shared_count_once(log):
     """The slice and the rest are independent, and the total is their mean."""
     found = log.mcc.contrast("country", to="total", metric="accuracy")

@@ -380,6 +380,7 @@ def test_options_that_make_no_sense(keys, options, message):
         ask(log_of(0), "worst", *keys, **options)
 
 
+@pytest.mark.slow
 def test_of_a_slice_of_all_rows_no_rest_is_tested_whatever_the_order():
     """Adding floats up and subtracting them again leaves a remainder, which is not a rest."""
     rng = random.Random(3)
