@@ -15,6 +15,7 @@ from polars_mcc._log.described import Described, Meaning
 from polars_mcc._log.frames import Frame
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import Labelled, as_compared, common_dtype
+from polars_mcc._log.messages import Words, option, renamed, said
 
 
 def cut(
@@ -169,15 +170,17 @@ def _models(meaning: Meaning, role: str) -> Columns:
     """The columns of predicted labels, or of scores."""
     found = meaning.preds if role == "pred" else meaning.scores
     if found is None and role == "pred":
-        msg = (
-            "this log has scores and no predicted labels: cut a score at a threshold, as in "
-            "frame.mcc(pred=pl.col('score') >= 0.5), or use `curve`"
+        msg = said(
+            "this log has scores and no predicted labels: cut a score at a threshold, as in ",
+            Words("frame.mcc(pred=pl.col('score') >= 0.5)", "--pred 'score >= 0.5'"),
+            ", or use `curve`",
         )
         raise ValueError(msg)
     if found is None:
-        msg = (
+        msg = said(
             "this log has no score: say which column has the model's score for the positive "
-            "class, as in frame.mcc(score='probability')"
+            "class, as in ",
+            option("score", "probability", of="frame.mcc"),
         )
         raise ValueError(msg)
     return found
@@ -194,9 +197,10 @@ def model_named(baseline: IntoColumn | None, models: Columns) -> str | None:
 def _period(meaning: Meaning, period: IntoColumn, name: str) -> Columns:
     found = one(meaning.schema, period, name)
     if found.dtype != pl.Boolean:
-        msg = (
-            f"{name} must be a Boolean condition, as in pl.col('day') < date(2026, 3, 15), but "
-            f"'{found.name}' is {found.dtype}"
+        msg = said(
+            f"{name} must be a Boolean condition, as in ",
+            Words("pl.col('day') < date(2026, 3, 15)", "day < DATE '2026-03-15'"),
+            f", but '{found.name}' is {found.dtype}",
         )
         raise pl.exceptions.SchemaError(msg)
     return found
@@ -223,9 +227,10 @@ def _is_positive(meaning: Meaning) -> pl.Expr:
     if meaning.positive is not None:
         return label == meaning.positive
     if meaning.label_dtype != pl.Boolean:
-        msg = (
-            f"gold '{gold.name}' is {gold.dtype}: say which label is positive, as in positive="
-            f"{1 if gold.dtype.is_numeric() else 'fraud'!r}, or make gold Boolean"
+        msg = said(
+            f"gold '{gold.name}' is {gold.dtype}: say which label is positive, as in ",
+            option("positive", 1 if gold.dtype.is_numeric() else "fraud"),
+            ", or make gold Boolean",
         )
         raise ValueError(msg)
     return label
@@ -237,8 +242,8 @@ def _check_keys(keys: pl.Schema, answers: Sequence[str]) -> None:
             msg = f"key '{name}' has dtype Object, which cannot be grouped; cast it first"
             raise pl.exceptions.SchemaError(msg)
         if name in answers:
-            msg = (
-                f"key '{name}' has the name of a column of the answer; "
-                f"rename it, as in pl.col('{name}').alias('{name}_key')"
+            msg = said(
+                f"key '{name}' has the name of a column of the answer; rename it, as in ",
+                renamed(name, f"{name}_key"),
             )
             raise pl.exceptions.DuplicateError(msg)

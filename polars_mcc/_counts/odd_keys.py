@@ -12,6 +12,7 @@ import polars as pl
 
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.bins import Cuts, cuts_of, sampled
+from polars_mcc._log.messages import Words, as_sql, said
 
 _BINS = 20  # bins of numbers: at most one of them holds the threshold of a score
 _SMALL = 50_000  # rows of a sample that is the whole log
@@ -38,10 +39,12 @@ def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
             continue
         n, values = sizes["rows"], sizes[KEY + key]
         if isinstance(dtype, _TEXTS) and values > _MANY and n < values * min_n:
-            yield (
+            name = as_sql(key)
+            yield said(
                 f"key '{key}' is text with about {float(f'{min(values, n):.2g}'):,.0f} values, so "
-                "most of its slices have too few rows. Is it a time? Convert it, as in "
-                f"pl.col('{key}').str.to_datetime(). Is it an id? Leave it out."
+                "most of its slices have too few rows. Is it a time? Convert it, as in ",
+                Words(f"pl.col('{key}').str.to_datetime()", f"--by '{name}::DATETIME AS {name}'"),
+                ". Is it an id? Leave it out.",
             )
         elif dtype.is_integer() and values >= 0.9 * n and n >= 100:
             yield (

@@ -15,6 +15,7 @@ from polars_mcc._counts.sliced import PRED, SlicedLog
 from polars_mcc._log.columns import as_expr, quoted
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey
+from polars_mcc._log.messages import Words, of_error, said
 
 _FIRST = 1000  # rows that are looked at first: in most logs they are enough
 _SHOWN = 10  # labels that a sentence shows, at most
@@ -35,7 +36,7 @@ def heard() -> Iterator[list[str]]:
         yield sentences
     for one in caught:
         if isinstance(one.message, PredictionLogWarning):
-            sentences.append(str(one.message))
+            sentences.append(of_error(one.message))
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
@@ -159,9 +160,10 @@ def key_is_gold(log: Described[Any], keys: Sequence[IntoKey]) -> Iterator[str]:
         if not isinstance(key, (str, pl.Expr)):
             continue
         if as_expr(key).meta.undo_aliases().meta.eq(gold.meta.undo_aliases()):
-            yield (
+            yield said(
                 f"key '{log.meaning.gold.name}' is the gold label, so each slice has one gold "
-                "class, and MCC and its kin are 0/0; for the score of each class, use classes()"
+                "class, and MCC and its kin are 0/0; for the score of each class, use ",
+                Words("classes()", "classes"),
             )
 
 

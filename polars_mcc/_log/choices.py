@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, get_args
 
 from polars_mcc._log import defaults
+from polars_mcc._log.messages import option, said
 
 Nulls: TypeAlias = Literal["drop", "label"]
 Method: TypeAlias = Literal["score", "fisher", "wald"]
@@ -44,7 +45,8 @@ def check_interval(ci: float | None, method: object) -> None:
     if ci is not None:
         check_level(ci)
     elif method != defaults.METHOD:
-        msg = f"method={method!r} needs a confidence level: pass ci=0.95 too"
+        asked, level = option("method", method), option("ci", defaults.LEVEL)
+        msg = said(asked, " needs a confidence level: pass ", level, " too")
         raise ValueError(msg)
 
 

@@ -11,6 +11,7 @@ import polars.selectors as cs
 
 from polars_mcc._log import defaults
 from polars_mcc._log.likely import possible
+from polars_mcc._log.messages import Words, option, said
 
 IntoColumn: TypeAlias = str | pl.Expr  # a column name or any Polars expression
 
@@ -44,13 +45,19 @@ class MissingColumn(pl.exceptions.ColumnNotFoundError):
         self.options: Mapping[str, object] = {}
         self.frame, self.question = "df.mcc({})", ""
 
+    @property
+    def words(self) -> Words:
+        """The message. If the role has its default name, a call names the labels."""
+        if not self.is_default:
+            return said(self.problem)
+        labels = {role: self.options[role] for role in ("gold", "pred") if role in self.options}
+        call = self.frame.format(as_arguments(self.options)) + self.question
+        typed = " ".join(option(role, name).in_shell for role, name in labels.items())
+        return said(self.problem, " Name the labels: ", Words(call, typed))
+
     def __str__(self) -> str:
         """The message in Python."""
-        return self.told(self.frame.format(as_arguments(self.options)) + self.question)
-
-    def told(self, call: str) -> str:
-        """The message, with a call that names the column if its role has its default name."""
-        return f"{self.problem} Name the labels: {call}" if self.is_default else self.problem
+        return self.words
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,8 @@ def resolved(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.
         each = (pl.LazyFrame(schema=schema).select(as_expr(one)) for one in columns)
         names = [name for one in each for name in one.collect_schema()]
         twice = next(name for place, name in enumerate(names) if name in names[:place])
-        msg = f"two {role} columns have the same name '{twice}'; rename one with .alias(...)"
+        how = Words(".alias(...)", "AS")
+        msg = said(f"two {role} columns have the same name '{twice}'; rename one with ", how)
         raise pl.exceptions.DuplicateError(msg) from error
 
 

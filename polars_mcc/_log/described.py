@@ -26,6 +26,7 @@ from polars_mcc._log.columns import (
 from polars_mcc._log.frames import Frame, FrameT, OtherFrame
 from polars_mcc._log.labels import LabelsDiffer, as_label, dtype_of_labels, is_list
 from polars_mcc._log.likely import likely
+from polars_mcc._log.messages import Words, option, said
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -236,16 +237,14 @@ class Meaning:
             "cluster": self.cluster is not None,
             "weight": self.weight is not None and self.is_frequency,
             "sample_weight": not self.is_frequency,
-            "nulls='label'": self.nulls == "label",
+            "nulls": self.nulls == "label",
         }
-        for option in options:
-            if is_given[option]:
-                name, *_ = option.split("=")
+        for name in options:
+            if is_given[name]:
+                what = option(name, self.nulls) if name == "nulls" else name
                 call = verb if verb.endswith(")") else f"{verb}(...)"
-                msg = (
-                    f"{verb} does not support {option}: {reason}; leave it out, as in "
-                    f"log({name}={_DEFAULTS[name]!r}).{call}"
-                )
+                instead = Words(f", as in log({name}={_DEFAULTS[name]!r}).{call}")
+                msg = said(verb, " does not support ", what, f": {reason}; leave it out", instead)
                 raise ValueError(msg)
 
 
@@ -278,7 +277,7 @@ def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
         sides = (found[role] for role in ("gold", "pred") if role in found)
         given = {name: column for side in sides for name, column in side.each}
         if isinstance(column := given[error.name], pl.Expr) and not column.meta.is_column():
-            error.code = "(...)"  # Polars does not show an expression as code.
+            error.code = Words("(...)", "(...)")  # Polars does not show an expression as code.
         error.engine = None if isinstance(source, Frame) else source.cast
         raise
     for name, dtype in (scores.dtypes if scores else {}).items():

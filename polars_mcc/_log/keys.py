@@ -15,6 +15,7 @@ import polars as pl
 
 from polars_mcc._log.columns import Columns, IntoColumn, by_name, resolved
 from polars_mcc._log.described import Described
+from polars_mcc._log.messages import Words, option, said
 from polars_mcc._log.windows import Windows
 
 T = TypeVar("T", bound=Hashable)
@@ -127,7 +128,11 @@ def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
     if not long and not has_sets:
         return Keys(columns, None, windows)
     if long and not columns.names:
-        msg = "long=True names slices by their keys: name at least one, as in by('country')"
+        msg = said(
+            option("long", value=True),
+            " names slices by their keys: name at least one, as in ",
+            Words("by('country')", "--by country"),
+        )
         raise ValueError(msg)
     crossed = [tuple(dict.fromkeys(itertools.chain(*one))) for one in itertools.product(*groups)]
     by_content = {frozenset(one): one for one in reversed(crossed)}

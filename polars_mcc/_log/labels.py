@@ -8,6 +8,7 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_mcc._log.choices import Nulls
+from polars_mcc._log.messages import Words, cast, operand, option, said
 from polars_mcc._log.plan_errors import Failure, told, unless
 
 Labelled: TypeAlias = Sequence[tuple[str, pl.DataType]]
@@ -26,10 +27,11 @@ def common_dtype(columns: Labelled) -> pl.DataType:
     """
     for name, dtype in columns:
         if dtype.is_nested() or dtype.is_object():
-            msg = (
+            msg = said(
                 f"labels must be plain values here, but '{name}' is {dtype}; take one label of "
-                "it first (a struct field, a list element); lists of labels work in by(), "
-                "score(), classes() and counts() without intervals"
+                "it first (a struct field, a list element); lists of labels work in ",
+                Words("by(), score(), classes() and counts()", "by, score, classes and counts"),
+                " without intervals",
             )
             raise pl.exceptions.SchemaError(msg)
     dtypes = list(dict.fromkeys(dtype for _, dtype in columns if dtype != pl.Null))
@@ -67,7 +69,7 @@ class LabelsDiffer(pl.exceptions.SchemaError):
             other, self.dtype = self.dtype, other
         self.other = pl.String() if isinstance(other, (pl.Categorical, pl.Enum)) else other
         self.name = next(name for name, dtype in columns if dtype == self.dtype)
-        self.code = f"pl.col({self.name!r})"
+        self.code = operand(self.name)
         self.engine: Callable[[LabelsDiffer], str] | None = None
 
     @property
@@ -75,11 +77,17 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         """Whether a column is probably a score: a cast to an integer would make it 0."""
         return self.dtype.is_float() and (self.other.is_integer() or self.other == pl.Boolean)
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> Words:
         """The message, with the code that casts the column."""
-        code = f"{self.code} >= 0.5" if self.is_score else f"{self.code}.cast(pl.{self.other!r})"
-        how = "cut the score at a threshold" if self.is_score else "cast one to the other's dtype"
-        return f"{self.problem}; {how}, as in {self.engine(self) if self.engine else code}"
+        is_score = self.is_score
+        code = said(self.code, " >= 0.5") if is_score else cast(self.code, repr(self.other))
+        how = "cut the score at a threshold" if is_score else "cast one to the other's dtype"
+        return said(f"{self.problem}; {how}, as in ", self.engine(self) if self.engine else code)
+
+    def __str__(self) -> str:
+        """The message in Python."""
+        return self.words
 
 
 def _is_cast_last(dtype: pl.DataType) -> int:
@@ -144,10 +152,11 @@ def as_labels(labels: Sequence[object], dtype: pl.DataType, *, null: bool) -> pl
     try:
         listed = pl.Series("labels", [*known, *missing], dtype=dtype, strict=True)
     except (TypeError, pl.exceptions.PolarsError) as error:
-        msg = f"labels={list(labels)!r} do not have the dtype of the columns, {dtype}: {error}"
+        given = option("labels", list(labels))
+        msg = said(given, f" do not have the dtype of the columns, {dtype}: {error}")
         raise pl.exceptions.SchemaError(msg) from error
     if listed.is_duplicated().any():
-        msg = f"labels={list(labels)!r} lists a label twice"
+        msg = said(option("labels", list(labels)), " lists a label twice")
         raise ValueError(msg)
     return listed
 
@@ -157,7 +166,8 @@ def as_label(positive: object, dtype: pl.DataType) -> object:
     try:
         [label] = pl.Series([_as_known(positive, dtype)], dtype=dtype, strict=True)
     except (TypeError, pl.exceptions.PolarsError) as error:
-        msg = f"positive={positive!r} does not have the dtype of the labels, {dtype}"
+        given = option("positive", positive)
+        msg = said(given, f" does not have the dtype of the labels, {dtype}")
         raise pl.exceptions.SchemaError(msg) from error
     return label
 
@@ -192,11 +202,9 @@ def _dtype_in_lists(columns: Labelled) -> pl.DataType:
     for name, dtype in columns:
         if not isinstance(dtype, (pl.List, pl.Array)):
             lists = next(other for other, dtype in columns if is_list(dtype))
-            msg = (
-                f"'{lists}' has lists of labels, but '{name}' is {dtype}: make both lists, as in "
-                f"pl.concat_list('{name}'), or neither"
-            )
-            raise pl.exceptions.SchemaError(msg)
+            instead = Words(f", as in pl.concat_list('{name}')")
+            what = f"'{lists}' has lists of labels, but '{name}' is {dtype}: make both lists"
+            raise pl.exceptions.SchemaError(said(what, instead, ", or neither"))
         inner.append((name, dtype_in(dtype)))
     labels = common_dtype(inner)
     if labels == pl.Boolean:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from polars_mcc._log.messages import Words, of_error
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -35,8 +37,8 @@ def unless(value: pl.Expr, *failures: Failure) -> pl.Expr:
 
 
 def reason(error: BaseException) -> str:
-    """The message that was given to `unless`, or the first paragraph of another error."""
-    text = str(error)
+    """A message of our own, also one given to `unless`; or the first paragraph of another."""
+    text = of_error(error)
     if text.startswith("conversion from `str` to `i64` failed") and '["' in text:
         return text.split('["', 1)[1].split('"]', 1)[0].split('", "', 1)[0]
-    return text.split("\n\n", 1)[0].strip()
+    return text if isinstance(text, Words) else text.split("\n\n", 1)[0].strip()

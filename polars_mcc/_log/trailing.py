@@ -11,6 +11,7 @@ import polars as pl
 from polars_mcc._log.choices import Align, check_choice
 from polars_mcc._log.columns import IntoColumn, as_arguments, as_code, one
 from polars_mcc._log.keys import Key, Made, word
+from polars_mcc._log.messages import Words, as_sql, said
 from polars_mcc._log.windows import MONTHS, UNITS, Windows, length_of
 
 
@@ -86,10 +87,15 @@ class Trailing(Key):
             )
             raise ValueError(msg)
         if not isinstance(index.dtype, (pl.Date, pl.Datetime)):
-            parsed = f"trailing(pl.col({index.name!r}).str.to_datetime(), {self.window!r})"
+            parsed = Words(
+                f"in Polars as trailing(pl.col({index.name!r}).str.to_datetime(), {self.window!r})",
+                f"as in trailing({f'{as_sql(index.name)}::TIMESTAMP'!r}, {self.window!r})",
+            )
             is_text = index.dtype == pl.String
-            way_out = f"parse it first, in Polars as {parsed}" if is_text else "cast it first"
-            msg = f"index '{index.name}' must be Date or Datetime, but is {index.dtype}; {way_out}"
+            msg = said(
+                f"index '{index.name}' must be Date or Datetime, but is {index.dtype}; ",
+                said("parse it first, ", parsed) if is_text else "cast it first",
+            )
             raise pl.exceptions.SchemaError(msg)
         windows = Windows(index, *every, length // step, self.align)
         if windows.is_clock and index.dtype == pl.Date:

@@ -17,6 +17,7 @@ from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.key_sets import KeySets, sets
 from polars_mcc._log.keys import IntoKey, Key, is_same
+from polars_mcc._log.messages import Words, as_sql, said
 from polars_mcc._log.trailing import Trailing
 
 
@@ -64,9 +65,9 @@ def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
     for part in parts:
         for name, column in part.needed.items():
             if not is_same(known.setdefault(name, column), column):
-                msg = (
-                    f"two keys have the name '{name}'; rename one of them, as in "
-                    f"pl.col(...).alias('{name}_key')"
+                msg = said(
+                    f"two keys have the name '{name}'; rename one of them, as in ",
+                    Words(f"pl.col(...).alias('{name}_key')", f"… AS {as_sql(f'{name}_key')}"),
                 )
                 raise pl.exceptions.DuplicateError(msg)
         if part.name in distinct and repr(part.key) != repr(distinct[part.name].key):

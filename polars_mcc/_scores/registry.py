@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._log.columns import did_you_mean
+from polars_mcc._log.messages import option, said
 from polars_mcc._scores.metric import CLASS_DTYPES, CLASS_RANGES, PAIR_DTYPES, Metric, Range
 from polars_mcc._scores.metrics import METRICS
 
@@ -269,9 +270,11 @@ def is_positive(
         if labels != pl.Boolean:
             of_all = f"{name}_macro"
             hint = f"; for all classes, use '{of_all}'" if of_all in _REGISTRY else ""
-            msg = (
+            msg = said(
                 f"metric '{name}' scores one class against the rest: say which label is positive, "
-                f"as in log(positive='fraud'); the labels are {labels}{hint}"
+                "as in ",
+                option("positive", "fraud", of="log"),
+                f"; the labels are {labels}{hint}",
             )
             raise NoPositiveError(msg)
         positive = pl.lit(value=True)

@@ -24,11 +24,11 @@ from polars_mcc._counts.remarks import (
 from polars_mcc._log import defaults
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import known_labels
+from polars_mcc._log.messages import in_shell, of_error, said
 from polars_mcc._scores.registry import NoPositiveError, needs_two_classes
 from polars_mcc._shell import inputs
 from polars_mcc._shell.kinds import STORE
 from polars_mcc._shell.options import NONE, Option, options_of
-from polars_mcc._shell.spoken import in_shell
 from polars_mcc._shell.sql import Typed, check_row_by_row, columns_in, where
 from polars_mcc._shell.terminal import say
 from polars_mcc._show.progress import Bar, collect
@@ -172,7 +172,9 @@ class Asked:
                 return self.verb(self.log.with_frame(rows), *self.keys, **self.options)
         except NoPositiveError as error:
             labels = labels_of(Sides.of(self.log.with_frame(rows)))
-            msg = f"{error}. This log has the labels {labels}" if labels else str(error)
+            if not labels:
+                raise
+            msg = said(of_error(error), f". This log has the labels {labels}")
             raise NoPositiveError(msg) from None
 
     def told_of_labels(self) -> Iterator[str]:
@@ -214,7 +216,7 @@ class Asked:
         with heard() as sentences:
             yield
         for one in sentences:
-            say(in_shell(one, typed=self.texts))
+            say(in_shell(one))
 
     @cached_property
     def _rows_of_files(self) -> list[int | None]:

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from polars_mcc._log.choices import ReportFormat
 from polars_mcc._log.columns import MissingColumn
+from polars_mcc._log.messages import in_shell
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._report.written import written
 from polars_mcc._scores import registry
@@ -29,7 +30,7 @@ from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.keep import kept
 from polars_mcc._shell.keeping import STATUSES, Status
 from polars_mcc._shell.options import Option, docstring_of, examples_of, options_of
-from polars_mcc._shell.spoken import as_help, in_shell
+from polars_mcc._shell.spoken import as_help
 from polars_mcc._shell.terminal import details, open_streams, say, show, table, visible_lines
 from polars_mcc._show.progress import Bar
 from polars_mcc._store.paths import is_url
@@ -213,7 +214,7 @@ def _counts(
         _asked(asked, out=None if out is None else Path(out), form=form)
         return
     done_is_kept = "the store keeps what was counted; run it again for the rest"
-    with _refusing(asked.logs, out, asked.texts, done_is_kept):
+    with _refusing(asked.logs, out, done_is_kept):
         asked = replace(asked, may_be_gone=forget)
         with ExitStack() as stack:
 
@@ -309,7 +310,7 @@ def _made(name: str, run: Callable[..., None]) -> None:
                 raise SystemExit(2)
         given = {one.name: typed.pop(one.name) for one in of_shell if one.name in typed}
         asked = Asked(verb, logs, filter, typed)
-        with _refusing(logs, given.get("out"), asked.texts):
+        with _refusing(logs, given.get("out")):
             run(asked, **given)
 
     [logs, of_log, _] = inspect.signature(command, eval_str=True).parameters.values()
@@ -380,17 +381,16 @@ def _listed(files: list[str]) -> list[str]:
 def _refusing(
     logs: Sequence[str],
     out: object,
-    typed: Sequence[str] = (),
     interrupted: str = "nothing is written",
 ) -> Iterator[None]:
     """Print an expected error as one line, and exit with code 2 (130 after Ctrl-C)."""
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        what = in_shell(reason(error), typed=typed)
+        what = in_shell(reason(error))
         places = [str(one).rstrip("/") for one in (*logs, out) if one]
         if isinstance(error, MissingColumn):  # A column may be called as a log is.
-            what, places = error.told(_label_options(error)), []
+            places = []
         more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
         # No prefix where the message names a log or the output itself.
         is_named = any(f"'{place}{end}" in what for place in places for end in "'/")
@@ -402,18 +402,6 @@ def _refusing(
     except KeyboardInterrupt:
         say(f"interrupted; {interrupted}")
         raise SystemExit(130) from None
-
-
-def _label_options(error: MissingColumn) -> str:
-    """The options that name the labels of a log."""
-    columns = [(role, error.options.get(role)) for role in ("gold", "pred")]
-    return shlex.join(
-        word
-        for role, found in columns
-        for name in (found if isinstance(found, list) else [found])
-        if isinstance(name, str)
-        for word in (f"--{role}", name)
-    )
 
 
 def _print(
@@ -438,7 +426,7 @@ def _say_of(asked: Asked) -> None:
     """Say which files were not read, and what makes every score 0 or 0/0."""
     _say_what_is_not_read(asked.found)
     for sentence in asked.told_of_labels():
-        say(in_shell(sentence, typed=asked.texts))
+        say(in_shell(sentence))
 
 
 def _say_what_is_not_read(found: inputs.Logs) -> None:

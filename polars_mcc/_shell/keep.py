@@ -38,6 +38,7 @@ from pathlib import Path
 import polars as pl
 
 from polars_mcc._log import defaults
+from polars_mcc._log.messages import option, said
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._shell import inputs
 from polars_mcc._shell.asked import Asked
@@ -146,7 +147,7 @@ def kept(
     the files of the store.
     """
     if history is not None and (type(history) is not int or history < 1):
-        msg = f"history={history!r} is a number of days, and must be at least 1"
+        msg = said(option("history", history), " is a number of days, and must be at least 1")
         raise ValueError(msg)
     _check_outside(asked.logs, asked.found, store)
     keeping = Keeping(asked, store, watch, forget)
@@ -161,7 +162,7 @@ def kept(
         named = "" if file in what or shown in what else f"'{shown}': "
         more = f" (and {len(others)} more inputs)" if others else ""
         has = "has the counts of all other inputs" if is_done else "is unchanged"
-        msg = f"{named}{what}{more}; the store '{store}' {has}"
+        msg = said(named, what, f"{more}; the store '{store}' {has}")
         known = [one for one in type(error).__mro__ if "polars_mcc" not in one.__module__]
         raise known[0](msg) from error  # Our own errors may need more arguments.
     n = pl.Float64() if keeping.store.schema[N].is_float() else pl.Int64()

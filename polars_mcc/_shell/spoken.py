@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
-from polars_mcc._shell.sql import as_sql
+from polars_mcc._log.messages import as_sql
 from polars_mcc.prediction_log import PredictionLog
 
 NAMES: Mapping[str, str] = {

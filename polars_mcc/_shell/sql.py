@@ -14,6 +14,7 @@ import polars as pl
 from polars_mcc._log import bins, key_sets, trailing  # noqa: F401 - their keys become `WORDS`
 from polars_mcc._log.columns import IntoColumn, as_expr, no_column
 from polars_mcc._log.keys import WORDS, IntoKey
+from polars_mcc._log.messages import as_sql
 from polars_mcc._log.plan_errors import reason
 
 Query: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
@@ -148,12 +149,6 @@ def where(condition: str) -> Query:
         return query(rows)
 
     return filtered
-
-
-def as_sql(name: str) -> str:
-    """The name of a column in SQL."""
-    escaped = name.replace('"', '""')
-    return name if _NAME.fullmatch(name) else f'"{escaped}"'
 
 
 def _failure(query: Query, schema: Mapping[str, pl.DataType]) -> pl.exceptions.PolarsError | None:

@@ -12,6 +12,7 @@ from polars_mcc._inference.intervals import ranges_of
 from polars_mcc._inference.periods import PERIODS
 from polars_mcc._log.choices import check_number
 from polars_mcc._log.columns import as_expr
+from polars_mcc._log.messages import option, said
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric, defined
 from polars_mcc._scores.registry import IntoMetric
@@ -89,7 +90,8 @@ def bars_of(asked: IntoMetric, side: Literal["min", "max"], given: Thresholds | 
             msg = f"{side} is a frame without a numeric column '{side}'; it has {bar.at.schema}"
             raise ValueError(msg)
         if side == "min" and bar.metric.less_is_better:
-            msg = f"for '{bar.metric.name}' less is better: pass a maximum, as in max={bar.at!r}"
+            instead = option("max", bar.at)
+            msg = said(f"for '{bar.metric.name}' less is better: pass a maximum, as in ", instead)
             raise ValueError(msg)
     return [bar for bar in bars if bar.at is not None]
 
@@ -101,7 +103,7 @@ def _check_range(bar: Bar) -> None:
         return
     low, high = ranges_of([bar.metric])[name]
     if not ((low is None or bar.at >= low) and (high is None or bar.at <= high)):
-        msg = f"{bar.side}={bar.at} is outside the range of {name}, {limits}"
+        msg = said(option(bar.side, bar.at), f" is outside the range of {name}, {limits}")
         raise ValueError(msg)
 
 

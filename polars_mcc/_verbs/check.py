@@ -22,6 +22,7 @@ from polars_mcc._log.described import Described
 from polars_mcc._log.frames import OtherFrame
 from polars_mcc._log.keys import IntoKey, check_plain
 from polars_mcc._log.labels import as_compared, common_dtype
+from polars_mcc._log.messages import Words, option, said
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import FACT, Metric, Terms, defined, fact
 from polars_mcc._scores.registry import IntoMetric
@@ -132,9 +133,12 @@ def check(
     chosen = registry.one(metric) if no_worse_than is None else registry.tested(metric)
     bars = [*bars_of(metric, "min", min), *bars_of(metric, "max", max)]
     if bool(bars) == (no_worse_than is not None):
-        msg = (
-            "check needs either min or max, such as min=0.6, or no_worse_than=, the counts of a "
-            "baseline"
+        msg = said(
+            "check needs either min or max, such as ",
+            option("min", 0.6),
+            ", or ",
+            Words("no_worse_than=", "--no-worse-than"),
+            ", the counts of a baseline",
         )
         raise ValueError(msg)
     check_at_least("min_n", min_n, 1)
@@ -301,9 +305,12 @@ def _compared(
         raise pl.exceptions.ColumnNotFoundError(msg) from error
     for column, what in ((SET, "sets of keys"), ("model", "models")):
         if column in counts.meaning.schema and column not in (*sliced.keys, *model):
-            msg = (
+            call = f"counts({', '.join(map(repr, sliced.keys))})"
+            msg = said(
                 f"no_worse_than has counts of several {what}, so it counts each row several times: "
-                f"use counts({', '.join(map(repr, sliced.keys))}), or filter to one"
+                "use ",
+                Words(call, f"counts {option('keys', sliced.keys).in_shell}".rstrip()),
+                ", or filter to one",
             )
             raise ValueError(msg)
     before = replace(before, sets=sliced.sets, always=model)

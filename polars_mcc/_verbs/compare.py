@@ -23,6 +23,7 @@ from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
+from polars_mcc._log.messages import option, said
 from polars_mcc._scores import registry
 from polars_mcc._scores.registry import IntoMetric
 
@@ -166,9 +167,11 @@ def _baseline_of(log: Described[Any], baseline: IntoColumn | None) -> IntoColumn
         return baseline  # `cut` raises the error for a log without predictions.
     [first, *others] = models.names
     if not others and (baseline is None or model_named(baseline, models) is not None):
-        msg = (
-            "there is no second model to compare: pass several, as in "
-            "frame.mcc(pred=['old', 'new']), or name another column, as in baseline='old'"
+        msg = said(
+            "there is no second model to compare: pass several, as in ",
+            option("pred", ["old", "new"], of="frame.mcc"),
+            ", or name another column, as in ",
+            option("baseline", "old"),
         )
         raise ValueError(msg)
     return first if baseline is None else baseline

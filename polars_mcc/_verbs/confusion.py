@@ -18,6 +18,7 @@ from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import as_labels, known_labels, label_names
+from polars_mcc._log.messages import option, said
 from polars_mcc._log.plan_errors import Failure, told
 from polars_mcc._scores.r_k import correlation, divide, summed
 
@@ -281,10 +282,11 @@ def _columns(log: SlicedLog, labels: pl.Series) -> list[str]:
     names = label_names(labels)
     for name, times in Counter([*log.names.values(), "gold", *names, "n_null"]).items():
         if times > 1:
-            msg = (
+            msg = said(
                 f"the matrix would have {times} columns named '{name}': its columns are the keys, "
-                "'gold', the labels as text, and 'n_null'; rename a key or a label, or use "
-                "long=True, which has one row per cell"
+                "'gold', the labels as text, and 'n_null'; rename a key or a label, or use ",
+                option("long", value=True),
+                ", which has one row per cell",
             )
             raise pl.exceptions.DuplicateError(msg)
     return names

@@ -38,6 +38,7 @@ from polars_mcc._log.columns import as_expr, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey, check_plain, columns_of
+from polars_mcc._log.messages import Words, option, said
 from polars_mcc._log.plan_errors import Failure, unless
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
@@ -168,17 +169,24 @@ def contrast(
         for of_side in (keys, inside)
     )
     if not names:
-        msg = "contrast compares slices: name the keys to slice by, as in contrast('country')"
-        raise ValueError(msg)
+        call = Words("contrast('country')", "--by country")
+        missing = said("contrast compares slices: name the keys to slice by, as in ", call)
+        raise ValueError(missing)
     for name in {*names} & {*of_whole}:
         msg = f"'{name}' is a key and also in within: remove it from one of them"
         raise ValueError(msg)
     _check_to(to, names)
     if to == "expected":
         reason = "rows must be of equal weight"
-        log.meaning.check_without("contrast(..., to='expected')", reason, "sample_weight")
+        call = Words("contrast(..., to='expected')", "contrast --to expected")
+        log.meaning.check_without(call, reason, "sample_weight")
         if ratio:
-            msg = "ratio=True does not support to='expected': leave one of them out"
+            msg = said(
+                option("ratio", ratio),
+                " does not support ",
+                option("to", to),
+                ": leave one of them out",
+            )
             raise ValueError(msg)
     chosen = registry.tested(metric)
     columns = _columns_for(chosen.name, ratio=ratio)
@@ -216,11 +224,13 @@ def _check_to(to: To, keys: Sequence[str]) -> None:
         raise TypeError(msg)
     if isinstance(to, Mapping) and {*to} != {*keys}:
         named = ", ".join(map(repr, keys))
-        msg = f"to={dict(to)!r} is not a slice of the keys {named}: give a value for each key"
+        why = f" is not a slice of the keys {named}: give a value for each key"
+        msg = said(option("to", dict(to)), why)
         raise ValueError(msg)
     if isinstance(to, str) and to not in _WORDS:
         words = ", ".join(map(repr, _WORDS))
-        msg = f"to must be one of {words}, or a slice, as {{'country': 'US'}}, got {to!r}"
+        example = Words("{'country': 'US'}", "country=US")
+        msg = said(f"to must be one of {words}, or a slice, as ", example, f", got {to!r}")
         raise ValueError(msg)
 
 
@@ -361,7 +371,8 @@ class _Sides:
                 for key, value in what.items()
             )
             others = others.filter(is_there)
-            message = pl.lit(f"no row of the log is in the slice to={dict(what)!r}")
+            values = " and ".join(f"{key} = {value}" for key, value in what.items())
+            message = pl.lit(f"no row of the log is in the slice {values}")
             none = Failure(pl.len() == 0, message)
             there = others.select(is_there=unless(pl.lit(value=True), none))
             scores = scores.join(there.head(1), how="cross")
@@ -390,7 +401,8 @@ def _value(key: str, value: object, dtype: pl.DataType) -> pl.Expr:
         # Values from the command line are text.
         found = found.cast(dtype) if isinstance(value, str) else pl.Series([value], dtype=dtype)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        msg = f"to={{{key!r}: {value!r}}}: key '{key}' is {dtype} and cannot have this value"
+        why = f": key '{key}' is {dtype} and cannot have this value"
+        msg = said(option("to", {key: value}), why)
         raise ValueError(msg) from None
     return pl.lit(found.first(), dtype)
 

@@ -99,5 +99,5 @@ def thresholds_of(
         "thresholds are of all rows, but windows overlap; slice by dt.truncate(...)",
         sets=True,
     )
-    log.meaning.check_without(verb, "a score has two classes", "nulls='label'")
+    log.meaning.check_without(verb, "a score has two classes", "nulls")
     return Thresholds.of(cut(log, keys, answers=answers, role="score"), thresholds)

@@ -136,7 +136,7 @@ def _both_periods(counted: pl.LazyFrame) -> pl.LazyFrame:
     failures = [
         Failure(
             ~pl.col(name),
-            pl.lit(f"no row of the log is {name}: `{name}` must be true for some rows"),
+            pl.lit(f"no row of the log is {name}: its condition must be true for some rows"),
         )
         for name in PERIODS.categories
     ]

@@ -25,6 +25,7 @@ from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame, FrameT
 from polars_mcc._log.key_sets import KeySets
 from polars_mcc._log.keys import IntoKey, check_plain, columns_of
+from polars_mcc._log.messages import Words
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
@@ -233,7 +234,8 @@ def worst(
     chosen = _rate(metric)
     if to == "expected":
         needs = "rows must be independent and of equal weight"
-        log.meaning.check_without("worst(..., to='expected')", needs, "cluster", "sample_weight")
+        call = Words("worst(..., to='expected')", "worst --to expected")
+        log.meaning.check_without(call, needs, "cluster", "sample_weight")
     from polars_mcc._counts.odd_keys import odd_keys  # noqa: PLC0415 - for it alone
     from polars_mcc._search.found import Search  # noqa: PLC0415 - NumPy is loaded for it alone
 

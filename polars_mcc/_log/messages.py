@@ -1,0 +1,101 @@
+"""Messages for two interfaces: the words of Python, with the words of the command line beside them.
+
+A message is a `str`. Where both interfaces say the same, a plain `str` is enough.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_FLAGS = {"keys": "--by", "metrics": "--metric"}
+"""Parameters whose option has a name of its own."""
+
+
+class Words(str):
+    """A text in the words of Python, with the text for the command line in `in_shell`.
+
+    Without a second text, the command line leaves it out.
+
+    Examples:
+        >>> from polars_mcc._log.messages import option, said
+        >>> message = said("method needs a level: pass ", option("ci", 0.95))
+        >>> message, message.in_shell
+        ('method needs a level: pass ci=0.95', 'method needs a level: pass --ci 0.95')
+    """
+
+    __slots__ = ("in_shell",)
+    in_shell: str
+
+    def __new__(cls, python: str, in_shell: str = "") -> Self:
+        """Take both texts."""
+        words = super().__new__(cls, python)
+        words.in_shell = in_shell
+        return words
+
+
+def said(*parts: str) -> Words:
+    """A message of several parts."""
+    return Words("".join(parts), "".join(map(in_shell, parts)))
+
+
+def in_shell(text: str) -> str:
+    """A message for the command line."""
+    return text.in_shell if isinstance(text, Words) else text
+
+
+def of_error(error: BaseException) -> str:
+    """The message of an error, with the words for the command line if it has them."""
+    message = getattr(error, "words", None) or next(iter(error.args), None)
+    return message if isinstance(message, Words) else str(error)
+
+
+def option(name: str, value: object, of: str = "") -> Words:
+    """An option with its value: `min=0.6`, or `--min 0.6`. `of`: the call that takes it."""
+    argument = f"{name}={value!r}"
+    return Words(f"{of}({argument})" if of else argument, _typed(name, value))
+
+
+def _typed(name: str, value: object) -> str:
+    """An option as it is typed. A list or a mapping repeats it."""
+    flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    if value is True:
+        return flag
+    if isinstance(value, Mapping):
+        return " ".join(f"{flag} {shlex.quote(f'{key}={one}')}" for key, one in value.items())
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return " ".join(f"{flag} {shlex.quote(str(one))}" for one in values)
+
+
+def as_sql(name: str) -> str:
+    """The name of a column in SQL."""
+    escaped = name.replace('"', '""')
+    return name if re.fullmatch(r"[^\W\d]\w*", name) else f'"{escaped}"'
+
+
+def operand(name: str) -> Words:
+    """A column. On the command line, the name of a computed column is its SQL."""
+    is_sql = re.search(r"[-+*/%<>=(|:]", name)
+    return Words(f"pl.col({name!r})", f"({name})" if is_sql else as_sql(name))
+
+
+_SQL_TYPES = {"Int64": "BIGINT", "Float64": "DOUBLE", "String": "VARCHAR", "Boolean": "BOOLEAN"}
+_SQL_TYPES |= {"Int8": "TINYINT", "Int16": "SMALLINT", "Int32": "INT", "Date": "DATE"}
+
+
+def cast(column: Words, dtype: str) -> Words:
+    """A column in another dtype of Polars."""
+    python = f"{column}.cast(pl.{dtype})"
+    in_sql = f"{column.in_shell}::{_SQL_TYPES[dtype]}" if dtype in _SQL_TYPES else python
+    return Words(python, in_sql)
+
+
+def renamed(name: str, new: str) -> Words:
+    """A key with another name."""
+    key = f"{as_sql(name)} AS {as_sql(new)}"
+    return Words(f"pl.col('{name}').alias('{new}')", _typed("keys", key))
