@@ -41,14 +41,13 @@ from polars_mcc._log import defaults
 from polars_mcc._log.messages import option, said
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._shell import inputs
-from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.keeping import STATUSES, Keeping
 from polars_mcc._shell.look import is_below
 from polars_mcc._shell.places import before_pattern
+from polars_mcc._shell.typed_log import LogOptions, TypedLog
 from polars_mcc._store.paths import Options, is_url
 from polars_mcc._store.table import N
-from polars_mcc.prediction_log import PredictionLog
 
 
 def keep_counts(
@@ -125,14 +124,19 @@ def keep_counts(
     """
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
     preds = [pred] if isinstance(pred, str) else list(pred)
-    typed = {"keys": [*keys], "gold": gold, "pred": preds, "weight": weight}
-    names = [*map(str, paths)]
-    asked = Asked(PredictionLog.counts, names, filter, typed, storage_options, may_be_gone=forget)
-    return kept(asked, str(store), forget=forget, history=history)
+    log = TypedLog(
+        [*map(str, paths)],
+        LogOptions(gold=gold, pred=preds, weight=weight, filter=filter),
+        keys,
+        storage_options=storage_options,
+        lists_objects=True,
+        may_be_gone=forget,
+    )
+    return kept(log, str(store), forget=forget, history=history)
 
 
 def kept(
-    asked: Asked,
+    log: TypedLog,
     store: str,
     *,
     forget: bool,
@@ -149,8 +153,8 @@ def kept(
     if history is not None and (type(history) is not int or history < 1):
         msg = said(option("history", history), " is a number of days, and must be at least 1")
         raise ValueError(msg)
-    _check_outside(asked.logs, asked.found, store)
-    keeping = Keeping(asked, store, watch, forget)
+    _check_outside(log.logs, log.found, store)
+    keeping = Keeping(log, store, watch, forget)
     is_done = keeping.keep()
     if keeping.is_changed or history is not None:
         for sentence in keeping.store.upkeep(history):

@@ -12,16 +12,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
 from polars_mcc._log import defaults
 from polars_mcc._log.plan_errors import reason
-from polars_mcc._shell.asked import Asked
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.look import FILE, Files
+from polars_mcc._shell.typed_log import LogOptions, TypedLog
 from polars_mcc._store.rows import counts_to_keep, description
 from polars_mcc._store.table import INPUT, OF_INPUT, Input, N, Store, total
 
@@ -60,7 +60,7 @@ _OF_INPUT = {**OF_INPUT, "rows": pl.Float64()}
 class Keeping:
     """One run that puts the counts of inputs into a store."""
 
-    asked: Asked
+    log: TypedLog
     path: str
     watch: Callable[[Logs], Callable[[int], None]]
     forget: bool
@@ -103,15 +103,15 @@ class Keeping:
     def _open(self) -> None:
         """Open the store, then look at the inputs; make the store if there is none."""
         is_again = hasattr(self, "files")
-        wanted = _wanted(self.asked, self.path)
-        self.store = Store.of(self.path, self.asked.storage_options)
-        self.files = Files(self.asked.found, again=is_again)
+        wanted = _wanted(self.log, self.path)
+        self.store = Store.of(self.path, self.log.storage_options)
+        self.files = Files(self.log.found, again=is_again)
         self.failures |= self.files.failures
         if self.store.table is None:
             counts, columns = self._first()
             about = {**wanted, "columns": columns}
             self.store = self.store.made(about, counts.collect_schema())
-            self.files = Files(self.asked.found, again=True)
+            self.files = Files(self.log.found, again=True)
         for name, value in wanted.items():
             if (known := self.store.about.get(name)) != value:
                 msg = (
@@ -125,12 +125,12 @@ class Keeping:
         failures: list[Exception] = []
         for path in self.files.now:
             with _collected(failures):
-                asked = self.asked.of(self.files.scan([path]))
-                counts = counts_to_keep(asked.log, asked.keys)
+                log = self.log.of(self.files.scan([path]))
+                counts = counts_to_keep(log.log, log.keys)
                 counts.collect_schema()
-                return counts, description(asked.log)
+                return counts, description(log.log)
         failures += self.files.failures.values()
-        gone = FileNotFoundError(f"no file of {', '.join(self.asked.logs)} is there")
+        gone = FileNotFoundError(f"no file of {', '.join(self.log.logs)} is there")
         raise next(iter(failures), gone)
 
     def _plan(self) -> _Plan:
@@ -162,7 +162,7 @@ class Keeping:
             if same not in new and same not in self.failures
         }
         status: Status = "forgotten" if self.forget else "gone"
-        places = [*self.asked.logs, *self.asked.found.links]
+        places = [*self.log.logs, *self.log.found.links]
         gone = self.files.gone((path for path in known if path not in others), places)
         away = {path: (status, known[path].rows) for path in gone}
         unchanged = {path: known[path].rows for path in now if path in known and path not in new}
@@ -180,7 +180,7 @@ class Keeping:
         todo = [path for path in plan.new if path not in self._counted]
         if todo and self._note is None:
             files = [self.files.shown.get(path, path) for path in todo]
-            self._note = self.watch(replace(self.asked.found, files=files))
+            self._note = self.watch(replace(self.log.found, files=files))
         late: list[str] = []
         # All changes of a table are one step: no query sees a part of a version.
         latest, is_alone = time.monotonic(), not self.files.tables
@@ -197,8 +197,8 @@ class Keeping:
     def _counts_of(self, chunk: Sequence[str]) -> _Counted:
         """Count some inputs. Inputs that changed during the count are left out."""
         try:
-            asked = self.asked.of(self.files.scan(chunk))
-            answer = counts_to_keep(asked.log, [*asked.keys, FILE]).collect()
+            log = self.log.of(self.files.scan(chunk))
+            answer = counts_to_keep(log.log, [*log.keys, FILE]).collect()
             self._check_schema(chunk[0], answer)
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
             if len(chunk) > 1:  # Count each alone, to find the one that fails.
@@ -287,25 +287,21 @@ def _at_once(
         executor.shutdown(cancel_futures=True)
 
 
-def _wanted(asked: Asked, store: str) -> dict[str, object]:
+def _wanted(log: TypedLog, store: str) -> dict[str, object]:
     """What the counts of a store are of. It is the same for all inputs."""
-    typed = asked.typed
-    for name, value in typed.items():
-        if name not in {"keys", "gold", "pred", "weight"} and value is not None:
+    options = asdict(log.options)
+    for name, value in options.items():
+        if name not in {*_KEPT, "pred"} and value != getattr(LogOptions, name):
             flag = f"--{name.replace('_', '-')}"
             instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
             msg = f"the store '{store}' cannot keep {flag}; {instead}"
             raise ValueError(msg)
-    asked.check_rows()
-    return {
-        "by": typed.get("keys") or [],
-        "gold": typed.get("gold", defaults.GOLD),
-        "pred": typed.get("pred") or [defaults.PRED],
-        "weight": typed.get("weight"),
-        "filter": asked.filter,
-    }
+    log.check_rows()
+    pred = log.options.pred or [defaults.PRED]
+    return {"by": [*(log.by or ())], "pred": pred, **{name: options[name] for name in _KEPT}}
 
 
+_KEPT = ("gold", "weight", "filter")
 _INSTEAD = {
     "cluster": "make it a key with --by, and pass --cluster when you score the store",
     "sample_weight": "score the logs themselves",

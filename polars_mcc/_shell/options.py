@@ -1,155 +1,172 @@
-"""Options of the command line, made from the signature and the docstring of a verb."""
+"""The options that commands share, each with its help, and what typed values mean.
+
+An option is a parameter of its command, or a field of a group that commands share. The fields of a
+group are keywords of a verb, under the same names.
+"""
 
 from __future__ import annotations
 
-import inspect
-import re
-import types
-import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
 
-import polars as pl
+from cyclopts import Parameter
 
-from polars_mcc._shell.spoken import as_help, flag_of
+from polars_mcc._log import choices, defaults
+from polars_mcc._shell import outputs
+from polars_mcc._shell.typed_log import LogOptions
 
-if TYPE_CHECKING:
-    from docstring_parser import Docstring
-
-NONE = Literal["none"]
-"""The word for None, in the type of an option whose default is another value."""
-
-Role: TypeAlias = Literal[
-    "column", "key", "metric", "label", "frame", "thresholds", "bar", "slice", "value"
+Logs = Annotated[
+    str,
+    Parameter(
+        help="What to read: files, folders, quoted globs, URLs such as s3://, or - for the "
+        "standard input. Files are Parquet, CSV, NDJSON or IPC. A folder may also be a Delta "
+        "table, an Iceberg table or a store of counts. A file named twice is read once.\n\n"
+        "Options that take a column accept a name or SQL: --pred 'score >= 0.5', or --by "
+        "\"date_trunc('week', ts) AS week\".\n\n"
+        "--by also accepts bins(age, 5), and except in worst and contrast each(a, b), "
+        "rollup(a, b), cube(a, b), sets((a, b), a) and trailing(day, '7d').",
+        allow_leading_hyphen=True,
+    ),
 ]
+OfLog = Annotated[LogOptions, Parameter(name="*")]
+Keys = Annotated[
+    list[str] | None,
+    Parameter(
+        help="The keys to group by: columns; bins; each, rollup, cube or sets of columns; trailing "
+        "windows of time, unless the command compares periods or thresholds. Several keys are "
+        "crossed. Without keys, all rows are one slice. Repeat --by for several.",
+        name="--by",
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    Parameter(
+        help="The columns to slice by, cut or not, as in bins(age, 5). Repeat --by for several.",
+        name="--by",
+    ),
+]
+Metrics = Annotated[list[str], Parameter(name="--metric", show_default=" ".join)]
 
 
+@Parameter(name="*")
 @dataclass(frozen=True)
-class Option:
-    """A parameter of a verb, as an option of its command."""
+class Intervals:
+    """Intervals, if they are asked for.
 
-    verb: Callable[..., Any]
-    name: str  # the name of the parameter
-    hint: Any  # the type of the typed value: str, a number, a Literal, or a list of these
-    default: Any
-    role: Role
-    """What the typed text means. For some roles, only the log can tell the value."""
-
-    @property
-    def default_in_shell(self) -> Any:  # noqa: ANN401 - of any option
-        """The default as cyclopts needs it: a list if the option can be repeated."""
-        if isinstance(self.default, tuple):
-            return list(self.default)
-        return [self.default] if self.is_list and self.default is not None else self.default
-
-    @property
-    def is_list(self) -> bool:
-        """Whether the option can be repeated."""
-        return any(get_origin(member) is list for member in _members(self.hint))
-
-    @property
-    def flag(self) -> str:
-        """The option as it is typed, such as `--by`."""
-        return flag_of(self.name)
-
-    @property
-    def words(self) -> str:
-        """The text of the parameter in the docstring, in the words of a shell."""
-        params = docstring_of(self.verb).params
-        [text] = [one.description for one in params if one.arg_name.lstrip("*") == self.name]
-        words = as_help(" ".join((text or "").split()), self.flag)
-        if self.default is None:  # None is the option that is left out.
-            return re.sub(r"\bNone: ", "Without it: ", words)
-        return re.sub(r"\bNone\b", "none", words)  # See `_in_shell`.
-
-
-@lru_cache
-def options_of(verb: Callable[..., Any]) -> list[Option]:
-    """The options of a verb, or of a constructor: all parameters after the log or the frame."""
-    hints = typing.get_type_hints(verb)
-    return [
-        Option(
-            verb,
-            name,
-            _in_shell(hints[name], parameter),
-            None if parameter.kind is parameter.VAR_POSITIONAL else parameter.default,
-            _role(name, hints[name]),
-        )
-        for name, parameter in inspect.signature(verb).parameters.items()
-        if parameter.kind in {parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL}
-    ]
-
-
-@lru_cache
-def docstring_of(verb: Callable[..., Any]) -> Docstring:
-    """The parsed docstring of a verb."""
-    from docstring_parser import DocstringStyle, parse  # noqa: PLC0415 - it is optional
-
-    return parse(verb.__doc__ or "", DocstringStyle.GOOGLE)
-
-
-def examples_of(verb: Callable[..., Any]) -> list[str]:
-    """The command lines that a docstring shows as examples."""
-    _, _, block = inspect.cleandoc(verb.__doc__ or "").partition("Command line:\n")
-    return [line.strip() for line in block.splitlines() if line.strip()]
-
-
-def _role(
-    name: str,
-    hint: Any,  # noqa: ANN401 - any type
-) -> Role:
-    members = {*_members(hint)}
-    if name in {"keys", "metrics", "metric"}:
-        return "key" if name == "keys" else "metric"
-    if pl.Expr in members:
-        return "column"
-    mappings = [member for member in members if _is_mapping(member)]
-    if mappings:
-        return "bar" if float in get_args(mappings[0]) else "slice"
-    if pl.DataFrame in members:
-        return "frame"
-    if int in members and float in {*_listed(members)}:
-        return "thresholds"
-    return "label" if object in members or object in {*_listed(members)} else "value"
-
-
-def _in_shell(hint: Any, parameter: inspect.Parameter) -> Any:  # noqa: ANN401 - any type
-    """The type of an option for a parameter of this type: text, unless it is a number or a choice.
-
-    An option that is not typed is None. If the default is another value, the word `none` is None.
+    Attributes:
+        ci: The confidence level of an interval for each score, such as 0.95. Without it: no
+            interval.
+        method: The kind of interval. "score" has the best coverage. "fisher" and "wald" are the
+            textbook intervals.
     """
-    members = _members(hint)
-    if any(map(_is_mapping, members)):  # One word or number, or several name=value.
-        return list[str] | None if type(None) in members else list[str]
-    is_list = parameter.kind is parameter.VAR_POSITIONAL
-    listed = [*_listed(members)]
-    words = [member for member in members if get_origin(member) is Literal]
-    plain = [one for one in (str, float, int, bool) if one in (listed or members)]
-    typed: Any = next(iter([*words, *plain]), str)
-    if is_list or listed:
-        typed = list[typed]
-    if type(None) in members and parameter.default is not None:
-        return typed | NONE
-    is_optional = is_list or not {type(None), object}.isdisjoint(members)
-    return typed | None if is_optional else typed
+
+    ci: float | None = None
+    method: choices.Method = defaults.METHOD
 
 
-def _members(hint: Any) -> Sequence[Any]:  # noqa: ANN401 - any type
-    if get_origin(hint) in {typing.Union, types.UnionType}:
-        return [one for member in get_args(hint) for one in _members(member)]
-    return [hint]
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Scores(Intervals):
+    """Scores, with or without intervals.
+
+    Attributes:
+        metrics: One metric or several, computed from the same counts: a name of `polars-mcc
+            metrics`, such as "accuracy", "f1_macro" or "kappa". Metrics of one class, such as
+            "tpr", need --positive, the label of the class. Repeat --metric for several.
+        ci: The confidence level of an interval for each score, such as 0.95. Without it: no
+            interval.
+        method: The kind of interval. "score" has the best coverage. "fisher" and "wald" are the
+            textbook intervals.
+    """
+
+    metrics: Metrics = field(default_factory=lambda: [defaults.METRICS])
 
 
-def _is_mapping(
-    hint: Any,  # noqa: ANN401 - any type
-) -> bool:
-    return isinstance(get_origin(hint), type) and issubclass(get_origin(hint), Mapping)
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Thresholds:
+    """Thresholds of a model score.
+
+    Attributes:
+        thresholds: The thresholds. One integer: at most this many, at the quantiles of the scores
+            of all rows, the same for all slices. Several numbers: these; memory then does not grow
+            with the number of distinct scores. Without it: every distinct score of the slice.
+            Repeat --thresholds for several.
+    """
+
+    thresholds: list[float] | None = None
+
+    @property
+    def asked(self) -> int | Sequence[float] | None:
+        """The number of thresholds, or the thresholds."""
+        typed = self.thresholds
+        is_number = typed is not None and len(typed) == 1 and typed[0].is_integer()
+        return int(typed[0]) if typed and is_number else typed
 
 
-def _listed(members: Iterable[Any]) -> Iterator[Any]:
-    """The types of the elements of the members that are sequences."""
-    for member in members:
-        if isinstance(get_origin(member), type) and issubclass(get_origin(member), Sequence):
-            yield from (one for inner in get_args(member) for one in _members(inner))
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Differences:
+    """Tests of differences between scores.
+
+    Attributes:
+        metric: The metric to compare: a name of `polars-mcc metrics`.
+        ci: The confidence level of the intervals.
+        method: The kind of interval of each score. "score" has the best coverage. "fisher" and
+            "wald" are the textbook intervals. The interval of a difference is made from both.
+        correction: The correction of p-values for the number of tests in the answer. The false
+            discovery rate: "bh" (Benjamini and Hochberg 1995) or "by" (Benjamini and Yekutieli
+            2001, also valid if slices overlap). The probability of any false discovery: "holm" or
+            "bonferroni".
+    """
+
+    metric: str = defaults.METRIC
+    ci: float = defaults.LEVEL
+    method: choices.Method = defaults.METHOD
+    correction: choices.Correction = defaults.CORRECTION
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Output:
+    """Where an answer goes.
+
+    Attributes:
+        out: Write the answer to a file (.parquet, .csv, .json, .ndjson or .md). An old file is
+            replaced only when the new one is complete.
+        format: The output format. With table or wide, the suffix of --out decides. The table of
+            worst, compare, contrast and drift leaves out some columns; wide shows all. table, wide
+            and markdown round numbers; the other formats keep every digit.
+    """
+
+    out: Path | None = None
+    format: outputs.Format = "table"
+
+
+def bars(flag: str, typed: Sequence[str] | None) -> float | dict[str, float] | None:
+    """The least or largest score that passes: a number, or one per metric, such as mcc=0.5."""
+    if typed is None:
+        return None
+    by_metric = dict(text.rpartition("=")[::2] for text in typed)
+    try:
+        numbers = {name.strip(): float(number) for name, number in by_metric.items()}
+    except ValueError:
+        msg = f"{flag} takes a number (0.6) or metric=number (mcc=0.5), got {' '.join(typed)!r}"
+        raise ValueError(msg) from None
+    if "" in numbers and len(typed) > 1:
+        msg = f"{flag} takes one number, or one number per metric, such as {flag} mcc=0.5"
+        raise ValueError(msg)
+    return numbers.get("", numbers)
+
+
+def reference(flag: str, typed: Sequence[str]) -> str | dict[str, str]:
+    """A word, or a slice by its keys, such as country=US."""
+    by_key = dict(text.partition("=")[::2] for text in typed if "=" in text)
+    if len(by_key) == len(typed):
+        return by_key
+    if len(typed) > 1:
+        msg = f"{flag} takes one word, or each key once, as in {flag} country=US {flag} device=pc"
+        raise ValueError(msg)
+    return typed[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, TypeAlias
@@ -28,9 +28,23 @@ class Typed:
     """Typed columns of one log: each SQL expression becomes an additional column."""
 
     log: pl.LazyFrame
+    keys: list[IntoKey] = field(default_factory=list)
+    columns: dict[str, list[IntoColumn]] = field(default_factory=dict)  # by option
     computed: set[str] = field(default_factory=set)
     """SQL expressions to compute. The text of each is the name of its column."""
     read: set[str] = field(default_factory=set)  # columns of the log that the command uses
+
+    @classmethod
+    def of(
+        cls, log: pl.LazyFrame, keys: Iterable[str], columns: Mapping[str, Sequence[str]]
+    ) -> Typed:
+        """All keys, and all columns by the name of the option that they are typed after."""
+        typed = cls(log)
+        typed.keys += (typed.key("--by", text) for text in keys)
+        for name, texts in columns.items():
+            flag = f"--{name.replace('_', '-')}"
+            typed.columns[name] = [typed.column(flag, text) for text in texts]
+        return typed
 
     def column(self, option: str, text: str) -> IntoColumn:
         """The column of this name; if there is none, the column that this SQL computes.

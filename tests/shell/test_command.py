@@ -20,7 +20,6 @@ from support import some_slow
 
 import polars_mcc
 from polars_mcc import cube, each, rollup, sets, trailing
-from polars_mcc._log.described import Described
 from polars_mcc._shell import command
 
 ROWS = pl.DataFrame(
@@ -690,7 +689,19 @@ def test_the_shell_completes(tmp_path):
         assert done.stdout.split() == completed
 
 
-@pytest.mark.parametrize("verb", [*command.VERBS, "metrics"])
+NO_COMMANDS = {
+    "from_store": "a store is a log like any other",
+    "engine_counts": "it gives a frame of another engine, and a command reads files",
+}
+VERBS = {
+    name: verb
+    for name, verb in vars(polars_mcc.PredictionLog).items()
+    if not name.startswith("_") and name not in NO_COMMANDS
+}
+"""The verbs, each of which is a command."""
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "metrics"])
 def test_help_has_an_example(verb):
     verb = verb.replace("_", "-")
     done = invoke(verb, "--help")
@@ -698,19 +709,12 @@ def test_help_has_an_example(verb):
     assert f"polars-mcc {verb}" in done.output
 
 
-NO_COMMANDS = {"engine_counts": "it gives a frame of another engine, and a command reads files"}
 NO_OPTIONS = {
     "format": "the name of the file tells",
     "self": "the log of a method",
     "log": "it is the files that are named, and what is said of them",
     "frame": "it is the files that are named",
 }
-TAKES_LESS = {
-    "method": "a Bootstrap draws from a DataFrame, and a command reads a lazy log",
-    "metrics": "an expression over classes is Python's; its aggregation has no name in SQL",
-    "keys": "a selector is Python's",
-}
-"""Parameters whose option accepts fewer types of values."""
 
 
 @pytest.mark.slow
@@ -725,21 +729,7 @@ def test_a_library_that_checks_types_does_not_disturb():
 
 
 def test_every_verb_is_a_command():
-    verbs = {
-        name
-        for name, verb in inspect.getmembers(polars_mcc.PredictionLog, inspect.isfunction)
-        if not name.startswith("_") and name not in dir(Described)
-    }
-    assert verbs - {*command.VERBS} == {*NO_COMMANDS}
-    assert {*command.VERBS} <= verbs
-    assert {name.replace("_", "-") for name in command.VERBS} <= {*command.app}
-
-
-def described_in(verb) -> dict[str, str]:
-    """The text of each argument in a docstring, by a second parser."""
-    text = re.search(r"Args:\n(.*?)\n\n(?=\S)", inspect.cleandoc(verb.__doc__), re.DOTALL)[1]
-    found = re.findall(r"^    \*?(\w+): (.*?)(?=^    \*?\w+: |\Z)", text, re.DOTALL | re.MULTILINE)
-    return {name: " ".join(words.split()) for name, words in found}
+    assert {name.replace("_", "-") for name in VERBS} <= {*command.app}
 
 
 def choices_of(hint) -> set[str]:
@@ -760,49 +750,32 @@ def test_all_keys_in_words_are_known_without_the_report():
     assert done.stdout.split() == ["bins", "cube", "each", "rollup", "sets", "trailing"]
 
 
-@pytest.mark.parametrize("name", command.VERBS)
-def test_a_parameter_is_an_option_with_its_default_and_its_words(name):
-    """Every parameter of every verb is an option of its command."""
-    verb = command.VERBS[name]
-    [assembled] = [
-        command.app[name.replace("_", "-")].assemble_argument_collection(),
-    ]
-    arguments = {argument.field_info.name: argument for argument in assembled}
-    of_log = inspect.signature(polars_mcc.PredictionLog.__init__).parameters
-    of_verb = inspect.signature(verb).parameters
-    hints = {
-        **typing.get_type_hints(polars_mcc.PredictionLog.__init__),
-        **typing.get_type_hints(verb),
-    }
-    words = {**described_in(polars_mcc.PredictionLog.__init__), **described_in(verb)}
-    shown = " ".join(
-        re.sub(r"[│╭╮╰╯─]", " ", invoke(name.replace("_", "-"), "--help").output).split()
-    )
-    for parameter in [*of_log.values(), *of_verb.values()]:
-        if parameter.name in NO_OPTIONS:
-            continue
-        argument = arguments[parameter.name]
-        flag = {"keys": "--by", "metrics": "--metric"}.get(parameter.name)
-        flag = flag or f"--{parameter.name.replace('_', '-')}"
-        assert argument.names == (flag,)
+@pytest.mark.parametrize("name", VERBS)
+def test_a_parameter_is_an_option_with_its_default(name):
+    """Every parameter of every verb, and of a log, is an option of its command; it has help."""
+    asked = command.app[name.replace("_", "-")].assemble_argument_collection(parse_docstring=True)
+    arguments = {argument.field_info.name: argument for argument in asked}
+    makes_log, verb = polars_mcc.PredictionLog.__init__, VERBS[name]
+    parameters = {**inspect.signature(makes_log).parameters, **inspect.signature(verb).parameters}
+    hints = {**typing.get_type_hints(makes_log), **typing.get_type_hints(verb)}
+    groups = {argument.field_info.name for argument in asked if argument.names == ("*",)}
+    options = {*parameters} - {*NO_OPTIONS} | ({"format"} if name != "report" else {"out"})
+    assert {*arguments} - groups - options <= {"logs", "filter", "out", "forget", "history"}
+    for option in options & {*parameters} - {"format"}:
+        argument, parameter = arguments[option], parameters[option]
+        flag = {"keys": "--by", "metrics": "--metric"}.get(option)
+        flag = flag or f"--{option.replace('_', '-')}"
+        assert argument.names[:1] == (flag,)
         default = None if parameter.kind is parameter.VAR_POSITIONAL else parameter.default
         is_list = "list" in str(argument.hint)
         listed = list(default) if isinstance(default, tuple) else [default]
         assert argument.field_info.default == (listed if default and is_list else default)
-        repeat = f" Repeat {flag} for several." if is_list else ""
-        none = {"none"} if parameter.name in {"zero_division", "bins"} else set()  # no default
-        told = argument.parameter.help
-        if parameter.name != "to":
-            assert told.endswith(repeat)
-        said = words[parameter.name]
-        if not re.search(r"None|In Python|pl\.|\{|`", said):
-            assert told == said + repeat
-        assert told.startswith(said[:20])
+        none = {"none"} if option in {"zero_division", "bins"} else set()  # no default
+        assert choices_of(argument.hint) == choices_of(hints[option]) | none
+        told = " ".join(argument.parameter.help.split())
+        assert told.endswith(".")
         assert not re.search(OF_PYTHON, told)
-        assert choices_of(argument.hint) == choices_of(hints[parameter.name]) | none
-        assert told.replace("`", "")[:40] in shown
-    beyond = {*arguments} - {*of_log} - {*of_verb}
-    assert beyond <= {"logs", "filter", "out", "form", "forget", "history"}
+        assert (f" Repeat {flag} for several" in told) == is_list
 
 
 def test_every_option_of_a_log_reaches_every_command(planted):
@@ -833,7 +806,7 @@ NEEDED = {
 """What a verb cannot do without: typed, and in Python."""
 
 
-@pytest.mark.parametrize("name", some_slow(sorted({*command.VERBS} - {"report"}), "contrast"))
+@pytest.mark.parametrize("name", some_slow(sorted({*VERBS} - {"report"}), "contrast"))
 def test_the_defaults_of_a_command_are_those_of_the_verb(name, planted):
     typed, needed = NEEDED.get(name, ([], {}))
     log = planted.mcc(score="score") if "--score" in typed else planted.mcc

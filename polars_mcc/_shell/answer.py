@@ -1,0 +1,145 @@
+"""From a typed log to an output: run a verb, write or print its answer, say what went wrong."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._counts.remarks import (
+    PredictionLogWarning,
+    Sides,
+    key_is_gold,
+    labels_of,
+    remarks,
+)
+from polars_mcc._log.columns import MissingColumn
+from polars_mcc._log.messages import in_shell, of_error, said
+from polars_mcc._log.plan_errors import reason
+from polars_mcc._scores.registry import NoPositiveError, needs_two_classes
+from polars_mcc._search.words import rows_in_words
+from polars_mcc._shell import outputs
+from polars_mcc._shell.inputs import Logs
+from polars_mcc._shell.options import Output
+from polars_mcc._shell.terminal import details, say, show, table, visible_lines
+from polars_mcc._shell.typed_log import TypedLog
+
+_LISTED = 20  # maximum number of file names that are shown
+
+
+def answer(
+    verb: Callable[..., Any],
+    log: TypedLog,
+    output: Output,
+    *,
+    as_text: Callable[[pl.DataFrame], str] = table,
+    shown: Callable[[pl.DataFrame], pl.DataFrame] = lambda found: found,
+    **options: Any,  # noqa: ANN401 - of any verb
+) -> None:
+    """Write the answer of a verb to a file, or print it; `shown` selects what to print or write."""
+    out, form = output.out, output.format
+    is_table = out is None and form == "table"
+    if out is not None:
+        form = outputs.form_of(out, form)
+        outputs.check_place(out, log.found.places.values())
+    found = shown(log.collect("", lambda rows: _asked(verb, log, rows, options)))
+    if out is not None:
+        outputs.write_whole(out, lambda: outputs.encoded(found, form))
+    say_of(log, options, is_told=verb.__name__ == "check")
+    if out is not None:
+        say(f"{rows_in_words(found.height)} written to {out}")
+        if form == "csv" and (formulas := outputs.formulas(found)):
+            first, *more = formulas
+            others = f" and {len(more)} more" if more else ""
+            say(f"{out}: warning: a spreadsheet would run {first!r}{others} as a formula")
+        return
+    left_out = details(found, verb.__name__) if is_table else []
+    _print(found.drop(left_out), form, as_text)
+    if left_out and found.height:
+        columns = "1 column is" if len(left_out) == 1 else f"{len(left_out)} columns are"
+        say(f"{columns} left out; --format wide shows all")
+
+
+def _asked(
+    verb: Callable[..., Any], log: TypedLog, rows: pl.LazyFrame, options: Mapping[str, Any]
+) -> Any:  # noqa: ANN401 - of any verb
+    """The answer of a verb for these rows of a log."""
+    try:
+        with warnings.catch_warnings():  # `say_of` says it later.
+            warnings.simplefilter("ignore", PredictionLogWarning)
+            return verb(log.log.with_frame(rows), *log.keys, **options)
+    except NoPositiveError as error:
+        labels = labels_of(Sides.of(log.log.with_frame(rows)))
+        if not labels:
+            raise
+        msg = said(of_error(error), f". This log has the labels {labels}")
+        raise NoPositiveError(msg) from None
+
+
+def _print(
+    found: pl.DataFrame, form: outputs.Format, as_text: Callable[[pl.DataFrame], str]
+) -> None:
+    """Write to the standard output; on a terminal, control characters become escapes."""
+    if form in outputs.IN_TERMINAL:
+        show(as_text(found))
+        return
+    data = outputs.encoded(found, form)
+    if not sys.stdout.isatty():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+    elif form == "parquet":
+        say("a terminal cannot show parquet: use --out FILE, or > FILE")
+        raise SystemExit(2)
+    else:
+        sys.stdout.write(visible_lines(data.decode()))
+
+
+def say_of(log: TypedLog, options: Mapping[str, Any], *, is_told: bool = False) -> None:
+    """Say which files were not read, and, unless it is told, what makes every score 0 or 0/0."""
+    say_what_is_not_read(log.found)
+    if not is_told:
+        needs_two = needs_two_classes(options)
+        sentences = [*key_is_gold(log.log, log.keys)] if needs_two else []
+        for one in (*sentences, *remarks(Sides.of(log.log), of_two_classes=needs_two)):
+            say(in_shell(one))
+
+
+def say_what_is_not_read(found: Logs) -> None:
+    """Say which files in the folders are not of the format that is read."""
+    if found.others:
+        say(f"not read (not {found.kind.name} files): {', '.join(found.others)}")
+
+
+def listed(files: list[str]) -> list[str]:
+    """The first files, and how many more there are."""
+    more = [f"and {len(files) - _LISTED:,} more"] if len(files) > _LISTED else []
+    return [*files[:_LISTED], *more]
+
+
+@contextmanager
+def refusing(
+    logs: Sequence[str], out: object, interrupted: str = "nothing is written"
+) -> Iterator[None]:
+    """Print an expected error as one line, and exit with code 2 (130 after Ctrl-C)."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        what = in_shell(reason(error))
+        places = [str(one).rstrip("/") for one in (*logs, out) if one]
+        if isinstance(error, MissingColumn):  # A column may be called as a log is.
+            places = []
+        more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
+        # No prefix where the message names a log or the output itself.
+        is_named = any(f"'{place}{end}" in what for place in places for end in "'/")
+        say(what if is_named or not logs else f"{logs[0]}{more}: {what}")
+        raise SystemExit(2) from None
+    except ModuleNotFoundError as error:
+        say(str(error))
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        say(f"interrupted; {interrupted}")
+        raise SystemExit(130) from None

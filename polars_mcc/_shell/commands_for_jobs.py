@@ -1,0 +1,269 @@
+"""Commands for jobs: the release gate, the counts of every night, and the report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import polars as pl
+from cyclopts import Parameter
+from rich.console import Console
+
+from polars_mcc._log import choices, defaults
+from polars_mcc._report.written import written
+from polars_mcc._scores import registry
+from polars_mcc._shell import inputs, outputs
+from polars_mcc._shell.answer import answer, listed, refusing, say_of, say_what_is_not_read
+from polars_mcc._shell.app import command
+from polars_mcc._shell.keep import kept
+from polars_mcc._shell.keeping import STATUSES
+from polars_mcc._shell.options import Keys, Logs, OfLog, Output, bars
+from polars_mcc._shell.terminal import say, show, table, visible_lines
+from polars_mcc._shell.typed_log import LogOptions, TypedLog
+from polars_mcc._show.progress import Bar
+from polars_mcc._store.paths import is_url
+from polars_mcc._verbs.check import CheckError
+from polars_mcc.prediction_log import PredictionLog
+
+
+@command
+def check(
+    *logs: Logs,
+    keys: Keys = None,
+    min: list[str] | None = None,  # noqa: A002 - the name of the option
+    max: list[str] | None = None,  # noqa: A002 - likewise
+    metric: str = defaults.METRIC,
+    no_worse_than: str | None = None,
+    min_n: int = defaults.CHECKED_N,
+    ci: float | None = None,
+    of_log: OfLog = LogOptions(),
+    output: Output = Output(),
+) -> None:
+    """Raise an error if a slice misses a threshold or is worse than a baseline: a release gate.
+
+    The exit code is 0 if all slices pass, 1 if a slice fails or none can be judged, and 2 after an
+    error.
+
+    For example:
+
+    `polars-mcc check logs/ --by country --min 0.6 --min-n 100`
+
+    `polars-mcc check logs/ --by country --min mcc=0.5 --min recall_macro=0.6 --max fnr=0.1`
+
+    Args:
+        min: The least score that a slice may have: a number, for --metric; or one number per
+            metric, as `--min mcc=0.5 --min recall_macro=0.6`. Repeat --min for several.
+        max: The largest score that a slice may have, in the same forms, for metrics where less is
+            better, as `--max fnr=0.1`. Repeat --max for several.
+        metric: The metric to check, if --min and --max do not name metrics: a name of `polars-mcc
+            metrics`.
+        no_worse_than: A baseline, instead of --min and --max: the counts of another log, such as
+            the log of last week, by the same keys (see `polars-mcc counts`).
+        min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
+            judged.
+        ci: The confidence level of a failure. A slice fails only if the whole interval of its score
+            is below --min (above --max), or the whole interval of its difference to the baseline is
+            on the worse side of 0. A slice without an interval, such as one of a single predicted
+            class, is judged by its score. Without it: the score alone decides, however few the
+            rows. The level holds for each slice; there is no correction for the number of slices.
+    """
+    try:
+        answer(
+            PredictionLog.check,
+            TypedLog(logs, of_log, keys),
+            output,
+            as_text=_passed if output.format == "table" else table,
+            min=bars("--min", min),
+            max=bars("--max", max),
+            metric=metric,
+            no_worse_than=no_worse_than and inputs.scan(inputs.find([no_worse_than])),
+            min_n=min_n,
+            ci=ci,
+        )
+    except CheckError as error:
+        show(visible_lines(str(error)))
+        raise SystemExit(1) from None
+
+
+def _passed(judged: pl.DataFrame) -> str:
+    """How many slices pass, and between which scores they are: with `ci`, some may be below."""
+    passing = judged.filter(verdict="passes").fill_nan(None)
+    others = judged.height - passing.height
+    passed = "1 slice passes" if passing.height == 1 else f"{passing.height} slices pass"
+    names = ["diff"] if "diff" in judged.columns else registry.metrics()["metric"]
+    found = passing.select(name for name in names if name in passing.columns)
+    scores = ", ".join(
+        f"{one.name} {' to '.join(dict.fromkeys(map(_number, (one.min(), one.max()))))}"
+        for one in found.iter_columns()
+        if one.count()
+    )
+    return ": ".join(filter(None, [passed, scores])) + (f"; {others} not judged" if others else "")
+
+
+def _number(value: Any) -> str:  # noqa: ANN401 - of any column
+    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
+
+
+@command
+def counts(
+    *logs: Logs,
+    keys: Keys = None,
+    of_log: OfLog = LogOptions(),
+    out: str | None = None,
+    forget: bool = False,
+    history: int | None = None,
+    format: outputs.Format = "table",  # noqa: A002 - the name of the option
+) -> None:
+    """Compress the log to counts, one row per slice and (gold, pred); all scores stay the same.
+
+    With sets of keys, each row counts once per set; with windows, once per window. So filter to one
+    set or window before you add up rows. Clusters are lost, unless the cluster column is a key.
+
+    For example:
+
+    `polars-mcc counts logs/ --by country --by day --out counts.parquet`
+
+    `polars-mcc counts logs/ --by country --by day --out store/`
+
+    `polars-mcc by store/ --by country`
+
+    Args:
+        out: Write the answer to a file (.parquet, .csv, .json, .ndjson or .md). An old file is
+            replaced only when the new one is complete. Or keep the counts in a store: a folder or a
+            URL. Each run then counts only new inputs, and replaces the counts of changed inputs.
+            Every row is counted once, so you can run the command every night.
+        forget: For a store: drop the counts of inputs that no longer exist. Without this option,
+            their counts stay, and the inputs are listed.
+        history: For a store: for how many days earlier versions can be read, before their files are
+            deleted. Without this option: as before; 30 days for a new store.
+        format: The output format. With table or wide, the suffix of --out decides. table, wide and
+            markdown round numbers; the other formats keep every digit.
+    """
+    if out is not None and _is_store(out, format):
+        log = TypedLog(logs, of_log, keys, lists_objects=True, may_be_gone=forget)
+        _keep(log, out, forget=forget, history=history)
+        return
+    if forget or history is not None:
+        msg = "--forget and --history need a store: pass a folder or URL to --out"
+        raise ValueError(msg)
+    output = Output(None if out is None else Path(out), format)
+    answer(PredictionLog.counts, TypedLog(logs, of_log, keys), output)
+
+
+def _is_store(out: str, form: outputs.Format) -> bool:
+    """Whether `out` is a store (a folder or URL), and not a file."""
+    if form not in outputs.IN_TERMINAL:
+        return False
+    if is_url(out) and Path(out).suffix:
+        msg = f"cannot write '{out}': --out is a local file, or the URL of a store without a suffix"
+        raise ValueError(msg)
+    return is_url(out) or Path(out).is_dir() or not Path(out).suffix
+
+
+def _keep(log: TypedLog, store: str, *, forget: bool, history: int | None) -> None:
+    """Keep the counts of each input in a store, and say what was done with each."""
+    done_is_kept = "the store keeps what was counted; run it again for the rest"
+    with refusing(log.logs, store, done_is_kept), ExitStack() as stack:
+
+        def watch(files: inputs.Logs) -> Callable[[int], None]:
+            if not sys.stderr.isatty():
+                return lambda _: None
+            bar = Bar(inputs.rows_of_files(files), console=Console(stderr=True))
+            return stack.enter_context(closing(bar)).advance
+
+        done = kept(
+            log,
+            store,
+            forget=forget,
+            history=history,
+            watch=watch,
+            told=lambda one: say(f"{store}: {one}"),
+        )
+    say_what_is_not_read(log.found)
+    for status, what in (
+        ("gone", "gone, but still counted (use --forget to drop their counts)"),
+        ("forgotten", "gone, and their counts are dropped"),
+    ):
+        files = done.filter(status=status)["input"].to_list()
+        for line in (f"{what}:", *(f"  {file}" for file in listed(files))) if files else ():
+            say(line)
+    number = dict(done["status"].value_counts().iter_rows())
+    always = ("counted", "replaced", "unchanged")
+    numbers = {one: number.get(one, 0) for one in STATUSES if one in always or one in number}
+    say(f"{store}: {', '.join(f'{many} {status}' for status, many in numbers.items())}")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ReportOptions:
+    """What a report has.
+
+    Attributes:
+        metric: The metric that is drawn, and that slices and models are compared by: a name of
+            `polars-mcc metrics`, where the column `from` is not "pairs". The tables also show MCC,
+            accuracy and macro F1.
+        ci: The confidence level of the intervals.
+        depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
+            also compared in the slices of pairs of keys, of keys with up to 50 values.
+        min_n: The search for the worst slices does not test slices with fewer rows. The chart to
+            explore hides them at first.
+        title: The heading of the report.
+        explored: The page holds at most this many counts for the reader to explore, of 20 to 40
+            bytes each. The keys with most values are left out until the rest fit, and the page
+            names them. 0: the page has nothing to explore.
+    """
+
+    metric: str = defaults.METRIC
+    ci: float = defaults.LEVEL
+    depth: int = defaults.DEPTH
+    min_n: int = defaults.MIN_N
+    title: str = defaults.TITLE
+    explored: int = defaults.EXPLORED
+
+
+@command
+def report(
+    *logs: Logs,
+    keys: Keys = None,
+    asked: ReportOptions = ReportOptions(),
+    of_log: OfLog = LogOptions(),
+    out: Path,
+) -> None:
+    """Write a report about a log as one page of HTML that needs no network.
+
+    Each key makes its own slices, and has its own section. Dates and datetimes are drawn over time.
+
+    For example:
+
+    `polars-mcc report logs/ --by country --by device --by day --out report.html`
+
+    `polars-mcc report logs/ --by country --pred old --pred new --out comment.md`
+
+    Args:
+        out: Write the report to a file: a page (.html), or its text (.md, .json). An old file is
+            replaced only when the new one is complete.
+    """
+    form = out.suffix.removeprefix(".")
+    if form not in get_args(choices.ReportFormat):
+        endings = ", ".join(f".{one}" for one in get_args(choices.ReportFormat))
+        msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
+        raise ValueError(msg)
+    log = TypedLog(logs, of_log, keys)
+    outputs.check_place(out, log.found.places.values())
+    made_by = {
+        "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
+        "log": "\n".join(listed(log.found.files)),
+        "not read": "\n".join(listed(log.found.others)),
+        "filter": of_log.filter or "",
+    }
+    made_by = {what: text for what, text in made_by.items() if text}
+    options = {**vars(asked), "format": form, "made_by": made_by}
+    page = written(log.log, log.keys, log.collect, **options)
+    outputs.write_whole(out, page.encode)
+    say_of(log, options)
+    say(f"report written to {out}")

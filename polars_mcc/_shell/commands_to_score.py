@@ -1,0 +1,166 @@
+"""Commands that score slices, classes and thresholds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polars_mcc._counts.cut import cut
+from polars_mcc._log import choices, defaults
+from polars_mcc._log.labels import known_labels
+from polars_mcc._shell.answer import answer
+from polars_mcc._shell.app import command
+from polars_mcc._shell.options import (
+    Intervals,
+    Keys,
+    Logs,
+    Metrics,
+    OfLog,
+    Output,
+    Scores,
+    Thresholds,
+)
+from polars_mcc._shell.typed_log import LogOptions, TypedLog, as_label
+from polars_mcc.prediction_log import PredictionLog
+
+
+@command
+def by(
+    *logs: Logs,
+    keys: Keys = None,
+    scores: Scores = Scores(),
+    long: bool = False,
+    of_log: OfLog = LogOptions(),
+    output: Output = Output(),
+) -> None:
+    """Score every slice with MCC (R_K) or other metrics, with optional confidence intervals.
+
+    For example:
+
+    `polars-mcc by logs/ --by country --by device --ci 0.95 --filter "day > DATE '2026-03-01'"`
+
+    Args:
+        long: Name the slice in words, in the column `slice`, such as "country = DE and device =
+            pc", and its keys in `keys`, instead of one column per key.
+    """
+    log = TypedLog(logs, of_log, keys)
+    answer(PredictionLog.by, log, output, **vars(scores), long=long)
+
+
+@command
+def score(
+    *logs: Logs,
+    scores: Scores = Scores(),
+    of_log: OfLog = LogOptions(),
+    output: Output = Output(),
+) -> None:
+    """Score the whole log as one slice: `polars-mcc by` without keys.
+
+    For example:
+
+    `polars-mcc score logs/ --metric mcc --metric f1_macro --format json`
+    """
+    log = TypedLog(logs, of_log)
+    answer(PredictionLog.score, log, output, **vars(scores))
+
+
+@command
+def classes(
+    *logs: Logs,
+    keys: Keys = None,
+    intervals: Intervals = Intervals(),
+    of_log: OfLog = LogOptions(),
+    output: Output = Output(),
+) -> None:
+    """Score every class of every slice, one-vs-rest: precision, recall, F1, MCC and more.
+
+    For example:
+
+    `polars-mcc classes logs/ --by country --ci 0.95 --format csv`
+    """
+    answer(PredictionLog.classes, TypedLog(logs, of_log, keys), output, **vars(intervals))
+
+
+@command
+def confusion(
+    *logs: Logs,
+    keys: Keys = None,
+    labels: list[str] | None = None,
+    normalize: choices.Normalize | None = None,
+    long: bool = False,
+    top: int | None = None,
+    of_log: OfLog = LogOptions(),
+    output: Output = Output(),
+) -> None:
+    """Show the confusion matrix of each slice, or list the confusions that cost the most score.
+
+    For example:
+
+    `polars-mcc confusion logs/ --by country --top 5`
+
+    Args:
+        labels: The labels, in the order of the rows and columns. Every label that occurs must be
+            listed; more labels may be. Without it: the labels of a Boolean or Enum column, else
+            the labels that occur, sorted. Repeat --labels for several.
+        normalize: Shares instead of counts. "gold": each row of the matrix adds up to 1; "pred":
+            each column does; "all": the matrix of the slice does. A share of zero rows is 0.
+        long: One row per cell instead of one column per label: all cells of --labels, if they are
+            listed, else the pairs that occur.
+        top: List only the confusions (gold and pred differ) that cost the most score, at most this
+            many per slice, the costliest first, one per row.
+    """
+    log = TypedLog(logs, of_log, keys)
+    if labels is not None:
+        known: list[object] | None = [as_label(log.log, "--labels", text) for text in labels]
+    elif long or top is not None or known_labels(log.log.meaning.label_dtype) is not None:
+        known = None
+    else:  # The matrix has a column per label.
+        found = cut(log.log, log.keys, answers=()).distinct_labels().collect()
+        known = found.to_series().to_list()
+    asked: dict[str, Any] = {"normalize": normalize, "long": long, "top": top}
+    answer(PredictionLog.confusion, log, output, labels=known, **asked)
+
+
+@command
+def curve(
+    *logs: Logs,
+    keys: Keys = None,
+    metrics: Metrics = [*defaults.CURVE_METRICS],
+    thresholds: Thresholds = Thresholds(),
+    of_log: OfLog = LogOptions(),
+    output: Output = Output(),
+) -> None:
+    """Compute MCC, F1 and other metrics at every threshold of a model score, per slice.
+
+    For example:
+
+    `polars-mcc curve logs/ --score probability --by country --thresholds 100`
+
+    Args:
+        metrics: The metrics at each threshold: names of `polars-mcc metrics` that need only the
+            counts of two classes, not each class or pair. Repeat --metric for several.
+    """
+    log, cuts = TypedLog(logs, of_log, keys), thresholds.asked
+    answer(PredictionLog.curve, log, output, metrics=metrics, thresholds=cuts)
+
+
+@command
+def best_threshold(
+    *logs: Logs,
+    keys: Keys = None,
+    metric: str = defaults.METRIC,
+    thresholds: Thresholds = Thresholds(),
+    of_log: OfLog = LogOptions(),
+    output: Output = Output(),
+) -> None:
+    """Find the threshold with the best MCC (or another metric), per slice and for all rows.
+
+    For example:
+
+    `polars-mcc best-threshold logs/ --score probability --by country`
+
+    Args:
+        metric: The metric to optimize: a name of `polars-mcc metrics` that needs only the counts of
+            two classes. It is minimized if less of it is better.
+    """
+    log, cuts = TypedLog(logs, of_log, keys), thresholds.asked
+    answer(PredictionLog.best_threshold, log, output, metric=metric, thresholds=cuts)

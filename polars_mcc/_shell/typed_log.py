@@ -1,0 +1,244 @@
+"""A log as it is typed: find the files, read names and SQL as columns, describe the log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import polars as pl
+
+from polars_mcc._counts.remarks import heard
+from polars_mcc._log import defaults
+from polars_mcc._log.choices import Nulls
+from polars_mcc._log.keys import IntoKey
+from polars_mcc._log.messages import in_shell
+from polars_mcc._shell import inputs
+from polars_mcc._shell.kinds import STORE
+from polars_mcc._shell.sql import Typed, check_row_by_row, columns_in, where
+from polars_mcc._shell.terminal import say
+from polars_mcc._show.progress import Bar, collect
+from polars_mcc._store.paths import Options
+from polars_mcc._store.rows import as_described
+from polars_mcc._store.table import opened
+from polars_mcc.prediction_log import PredictionLog
+
+_COLUMNS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """What the columns of a log mean, as it is typed. The command line shows these texts.
+
+    Attributes:
+        gold: The true label.
+        pred: The predicted label. Labels may be integers, floats, text, Booleans or dates, and gold
+            and pred are of one kind. The integers 0 and 1 may stand beside Booleans. NaN is
+            missing, as null is. If a row has several labels, both columns have lists. Without it:
+            the column "pred", or none if there is a score. Repeat --pred for several.
+        score: The model's score for the positive class, a number. A larger score means more
+            positive. Only curve and best-threshold use it. Repeat --score for several.
+        positive: The positive label, for metrics of one class such as "tpr", and for scores. All
+            other labels are then negative. Other metrics do not change. Without it: True, if
+            labels are Boolean.
+        weight: The number of rows that a row stands for, a frequency: integer or float, not
+            negative. Without it: 1. A row whose weight is null is not scored.
+        sample_weight: The importance of a row, such as a survey weight or a class weight. The score
+            is the same as with --weight. The interval is wider, because a row of weight 10 is still
+            one row.
+        cluster: The column that groups dependent rows, such as the user id. Intervals then use the
+            differences between clusters, not between rows.
+        nulls: What to do with a null label. "drop": the row is not scored, and is counted in
+            `n_null`. "label": null is a class of its own, so an abstention is an error.
+        zero_division: The score of a slice with one gold class or one predicted class, where R_K is
+            0/0: 0.0, NaN, or none for null. So are precision and F1 at 0/0; fdr and for are 1 minus
+            it. Rates of gold rows, such as "tpr" and "fpr", are null without them.
+        portable: Count text in local Parquet files without the codes of the files, so that the
+            plan has only Polars' own expressions. The answers are the same.
+        filter: Score only the rows where this SQL condition is true, such as "country = 'DE'".
+    """
+
+    gold: str = defaults.GOLD
+    pred: list[str] | None = None
+    score: list[str] | None = None
+    positive: str | None = None
+    weight: str | None = None
+    sample_weight: str | None = None
+    cluster: str | None = None
+    nulls: Nulls = defaults.NULLS
+    zero_division: float | Literal["none"] = defaults.ZERO_DIVISION
+    portable: bool = False
+    filter: str | None = None
+
+
+@dataclass(frozen=True)
+class TypedLog:
+    """A log as it is typed: the files, the options of the log, and the keys of the slices."""
+
+    logs: Sequence[str]
+    options: LogOptions = field(default_factory=LogOptions)
+    by: Sequence[str] | None = None
+    others: Mapping[str, str | Sequence[str] | None] = field(default_factory=dict)
+    """The columns that other options of the command name, such as `within`."""
+    storage_options: Options | None = None
+    lists_objects: bool = False  # whether objects of a bucket are listed one by one
+    may_be_gone: bool = False  # deleted logs are no error
+    source: pl.LazyFrame | None = None  # None: all rows of the files
+
+    @cached_property
+    def found(self) -> inputs.Logs:
+        """The files."""
+        if not self.logs:
+            msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
+            raise ValueError(msg)
+        return inputs.find(
+            self.logs,
+            self.storage_options,
+            expand=self.lists_objects,
+            may_be_gone=self.may_be_gone,
+        )
+
+    def check_rows(self) -> None:
+        """Raise a ValueError if SQL uses several rows at once, as files are counted one by one."""
+        columns = (getattr(self.options, name) for name in ("gold", "pred", "weight", "filter"))
+        for texts in (self.by, *columns):
+            for text in _listed(texts):
+                check_row_by_row(text)
+
+    def of(self, source: pl.LazyFrame) -> TypedLog:
+        """The same for some of the rows."""
+        part = replace(self, source=source)
+        vars(part)["_by_default"] = self._by_default  # Avoid a second look-up of the files.
+        return part
+
+    @cached_property
+    def _by_default(self) -> Mapping[str, Any]:
+        """The description that a store of counts has of itself; empty for other logs."""
+        if self.found.kind.name != STORE:
+            return {}
+        options = self.storage_options
+        known = [as_described(opened(store, options).about) for store in self.found.files]
+        if any(one != known[0] for one in known):
+            msg = "the stores have counts of different columns; score each store on its own"
+            raise ValueError(msg)
+        return known[0]
+
+    @cached_property
+    def _scanned(self) -> pl.LazyFrame:
+        return inputs.scan(self.found) if self.source is None else self.source
+
+    @cached_property
+    def _rows(self) -> pl.LazyFrame:
+        """The rows where the filter is true."""
+        condition = self.options.filter
+        return self._scanned if condition is None else where(condition)(self._scanned)
+
+    @cached_property
+    def _typed(self) -> Typed:
+        """The keys and columns that are typed, all at once: some of them are computed by SQL."""
+        of_log = {name: getattr(self.options, name) for name in _COLUMNS}
+        columns = {name: _listed(texts) for name, texts in {**of_log, **self.others}.items()}
+        return Typed.of(self._rows, self.by or (), columns)
+
+    @property
+    def keys(self) -> Sequence[IntoKey]:
+        """The keys of the slices."""
+        return self._typed.keys
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns of `others`: one, or a list, or None."""
+        return self._columns(self.others)
+
+    def _columns(self, names: Iterable[str]) -> dict[str, Any]:
+        found = ((name, self._typed.columns[name]) for name in names)
+        return {name: some[0] if len(some) == 1 else some or None for name, some in found}
+
+    @cached_property
+    def log(self) -> PredictionLog[pl.LazyFrame]:
+        """The log with its description, and with the columns that the command computes by SQL."""
+        known = {name: told for name, told in self._by_default.items() if not self._is_told(name)}
+        log = PredictionLog(
+            self._typed.beside(self._rows),
+            **{**self._columns(_COLUMNS), **known},
+            nulls=self.options.nulls,
+            zero_division=or_none(self.options.zero_division),
+            portable=self.options.portable,
+        )
+        positive = self.options.positive
+        return log if positive is None else log(positive=as_label(log, "--positive", positive))
+
+    def _is_told(self, name: str) -> bool:
+        """Whether the user typed a column other than the default."""
+        typed = getattr(self.options, name)
+        return typed is not None and typed not in (defaults.GOLD, [defaults.PRED])
+
+    @property
+    def rows(self) -> pl.LazyFrame:
+        """The rows of the log, with the columns that the command computes by SQL."""
+        rows = self.log.frame
+        assert isinstance(rows, pl.LazyFrame)  # noqa: S101 - for the type checker
+        return rows
+
+    @cached_property
+    def read(self) -> list[str]:
+        """The columns that the command reads from the files."""
+        preds = self.log.meaning.preds
+        by_default = [] if preds is None else [one for one in preds.given if isinstance(one, str)]
+        return [*self._typed.read, *by_default, *self._of_filter]
+
+    @cached_property
+    def _of_filter(self) -> list[str]:
+        """The columns that the filter uses."""
+        condition = self.options.filter
+        return [] if condition is None else columns_in(condition, self._scanned.collect_schema())
+
+    def collect(self, about: str, query: Callable[[pl.LazyFrame], Any]) -> pl.DataFrame:
+        """Run a query; on a terminal, show a progress bar."""
+        inputs.check_same(self.found, self.read)
+        with inputs.named_if_corrupt(self.found, self.read), _saying():
+            if not sys.stderr.isatty():
+                return query(self.rows).lazy().collect()  # type: ignore[no-any-return]
+            from rich.console import Console  # noqa: PLC0415 - it is optional
+
+            condition = self.options.filter
+            kept = None if condition is None else where(condition)
+            rows_of_files = inputs.rows_of_files(self.found, kept, self._of_filter)
+            bar = Bar(rows_of_files, title=about, console=Console(stderr=True))
+            with closing(bar):
+                return collect(self.rows, query, bar)
+
+
+@contextmanager
+def _saying() -> Iterator[None]:
+    """Say the warnings of a verb in the words of a shell."""
+    with heard() as sentences:
+        yield
+    for one in sentences:
+        say(in_shell(one))
+
+
+def _listed(typed: str | Sequence[str] | None) -> list[str]:
+    return [typed] if isinstance(typed, str) else list(typed or ())
+
+
+def or_none(value: Any) -> Any:  # noqa: ANN401 - a number or a word
+    """A value, or None for the word `none`."""
+    return None if value == "none" else value
+
+
+def as_label(log: PredictionLog[pl.LazyFrame], flag: str, text: str) -> object:
+    """Convert typed text to a label, in the dtype of the labels."""
+    dtype = log.meaning.label_dtype
+    if dtype == pl.Boolean:
+        label: object = {"true": True, "false": False}.get(text.lower())
+    else:
+        [label] = pl.Series([text]).cast(dtype, strict=False)
+    if label is None:
+        name = log.meaning.gold.name
+        msg = f"{flag} {text!r} is not a label: column '{name}' (gold) is {dtype}"
+        raise ValueError(msg)
+    return label
