@@ -45,7 +45,7 @@ def answer(
     is_table = out is None and form == "table"
     if out is not None:
         form = outputs.form_of(out, form)
-        outputs.check_place(out, log.found.places.values())
+        outputs.check_place(out, log.found.canonical.values())
     found = shown(log.collect("", lambda rows: _asked(verb, log, rows, options)))
     if out is not None:
         outputs.write_whole(out, lambda: outputs.encoded(found, form))
@@ -129,12 +129,12 @@ def refusing(
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         what = in_shell(reason(error))
-        places = [str(one).rstrip("/") for one in (*logs, out) if one]
-        if isinstance(error, MissingColumn):  # A column may be called as a log is.
-            places = []
+        # A column may be called as a log is.
+        typed = () if isinstance(error, MissingColumn) else filter(None, (*logs, out))
+        paths = [str(one).rstrip("/") for one in typed]
         more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
         # No prefix where the message names a log or the output itself.
-        is_named = any(f"'{place}{end}" in what for place in places for end in "'/")
+        is_named = any(f"'{path}{end}" in what for path in paths for end in "'/")
         say(what if is_named or not logs else f"{logs[0]}{more}: {what}")
         raise SystemExit(2) from None
     except ModuleNotFoundError as error:

@@ -20,7 +20,7 @@ from polars_mcc._scores import registry
 from polars_mcc._shell import inputs, outputs
 from polars_mcc._shell.answer import answer, listed, refusing, say_of, say_what_is_not_read
 from polars_mcc._shell.app import command
-from polars_mcc._shell.keep import kept
+from polars_mcc._shell.keep import keep
 from polars_mcc._shell.keeping import STATUSES
 from polars_mcc._shell.options import Keys, Logs, OfLog, Output, bars
 from polars_mcc._shell.terminal import say, show, table, visible_lines
@@ -146,7 +146,7 @@ def counts(
     """
     if out is not None and _is_store(out, format):
         log = TypedLog(logs, of_log, keys, lists_objects=True, may_be_gone=forget)
-        _keep(log, out, forget=forget, history=history)
+        _keep_in_store(log, out, forget=forget, history=history)
         return
     if forget or history is not None:
         msg = "--forget and --history need a store: pass a folder or URL to --out"
@@ -165,7 +165,7 @@ def _is_store(out: str, form: outputs.Format) -> bool:
     return is_url(out) or Path(out).is_dir() or not Path(out).suffix
 
 
-def _keep(log: TypedLog, store: str, *, forget: bool, history: int | None) -> None:
+def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | None) -> None:
     """Keep the counts of each input in a store, and say what was done with each."""
     done_is_kept = "the store keeps what was counted; run it again for the rest"
     with refusing(log.logs, store, done_is_kept), ExitStack() as stack:
@@ -176,7 +176,7 @@ def _keep(log: TypedLog, store: str, *, forget: bool, history: int | None) -> No
             bar = Bar(inputs.rows_of_files(files), console=Console(stderr=True))
             return stack.enter_context(closing(bar)).advance
 
-        done = kept(
+        done = keep(
             log,
             store,
             forget=forget,
@@ -254,7 +254,7 @@ def report(
         msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
         raise ValueError(msg)
     log = TypedLog(logs, of_log, keys)
-    outputs.check_place(out, log.found.places.values())
+    outputs.check_place(out, log.found.canonical.values())
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
         "log": "\n".join(listed(log.found.files)),

@@ -10,7 +10,7 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -60,9 +60,9 @@ class Search:
         while folders:
             folder = folders.pop()
             if is_once and folder in self.links:
-                seen.update(map(_place_of_folder, walked))
+                seen.update(canonical(one, is_folder=True) for one in walked)
                 walked.clear()
-                if _place_of_folder(folder) in seen:
+                if canonical(folder, is_folder=True) in seen:
                     continue
             walked.append(folder)
             inside = self._inside(folder, is_wanted)
@@ -78,7 +78,7 @@ class Search:
         # A folder that was deleted meanwhile has no files. With the dot, a folder that may be
         # listed but not entered is an error.
         gone = suppress(FileNotFoundError, NotADirectoryError)
-        with named(folder), gone, os.scandir(_join(folder, os.curdir)) as entries:
+        with naming(folder), gone, os.scandir(_join(folder, os.curdir)) as entries:
             wanted += (entry for entry in entries if is_wanted(entry.name))
         paths = ((_join(folder, entry.name), entry) for entry in wanted)
         return [(path, self._is_folder(path, entry)) for path, entry in paths]
@@ -109,48 +109,22 @@ def refused(path: str, error: OSError) -> OSError:
     return type(error)(msg)
 
 
-def places(files: Iterable[str]) -> dict[str, str]:
-    """The real path of each file; a link into another partition folder keeps its own path."""
-    found = _in_folders(files, _place_of_folder)
-    for file, where in found.items():
-        if os.path.islink(file):  # noqa: PTH114 - thousands of inputs
-            target = os.path.realpath(file)
-            found[file] = target if partitions(where) == partitions(target) else where
-    return found
+def canonical(path: str, *, is_folder: bool = False) -> str:
+    """The real path of a file or folder; its own path if a link put it into another partition."""
+    if is_url(path):
+        return path
+    own, real = os.path.abspath(path), os.path.realpath(path)  # noqa: PTH100 - thousands of inputs
+    end = "/" if is_folder else ""
+    return real if {*partitions(own + end)} <= {*partitions(real + end)} else own
 
 
-def real_paths(files: Iterable[str]) -> dict[str, str]:
-    """The real path of each file: symbolic links are resolved."""
-    found = _in_folders(files, os.path.realpath)
-    links = [file for file in found if os.path.islink(file)]  # noqa: PTH114 - as in `places`
-    return found | {file: os.path.realpath(file) for file in links}
-
-
-def _in_folders(files: Iterable[str], place: Callable[[str], str]) -> dict[str, str]:
-    """Each file in the place of its folder, which is looked up once; a URL stays as it is."""
-    folders: dict[str, str] = {}
-    found = {}
-    for file in files:
-        folder, name = os.path.split(file)
-        if is_url(file):
-            found[file] = file
-        elif not name:
-            found[file] = os.path.realpath(file)
-        else:
-            if folder not in folders:
-                folders[folder] = place(folder)
-            found[file] = os.path.join(folders[folder], name)  # noqa: PTH118 - as in `places`
-    return found
-
-
-def _place_of_folder(folder: str) -> str:
-    """The real path of a folder; its own path if a link put it into another partition folder."""
-    own, real = os.path.abspath(folder), os.path.realpath(folder)  # noqa: PTH100 - as in `places`
-    return real if {*partitions(f"{own}/")} <= {*partitions(f"{real}/")} else own
+def real_path(path: str) -> str:
+    """The path of a file without symbolic links; a URL stays as it is."""
+    return path if is_url(path) else os.path.realpath(path)
 
 
 @contextmanager
-def named(path: str) -> Iterator[None]:
+def naming(path: str) -> Iterator[None]:
     """Turn errors of the system into errors that name a file or folder."""
     try:
         yield
@@ -168,7 +142,7 @@ def _check_no_loop(link: str) -> None:
 
 
 def _is_there(path: str) -> bool:
-    with named(path), suppress(FileNotFoundError, NotADirectoryError):
+    with naming(path), suppress(FileNotFoundError, NotADirectoryError):
         os.lstat(path)
         return True
     return False

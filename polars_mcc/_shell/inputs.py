@@ -7,7 +7,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._shell.folders import Search, named, places, refused
+from polars_mcc._shell.folders import Search, canonical, naming, refused
 from polars_mcc._shell.kinds import KINDS, PARQUET, Kind, by_suffix, kind_of_folder
 from polars_mcc._shell.places import (
     Listed,
@@ -71,9 +71,9 @@ class Logs:
         return self.kind.scan(name, storage_options=self.options)
 
     @cached_property
-    def places(self) -> dict[str, str]:
+    def canonical(self) -> dict[str, str]:
         """The real path of each file."""
-        return places(self.files)
+        return {file: canonical(file) for file in self.files}
 
     def hive_schema(self, columns: Sequence[str]) -> pl.Schema:
         """The dtypes of the columns of folders, for all files that are in such folders."""
@@ -98,55 +98,92 @@ def find(
 ) -> Logs:
     """Find the files of paths, globs and folders, each file once.
 
-    A folder may be a Delta table, an Iceberg table or a store of counts. From any other folder, the
-    Parquet files are read; without Parquet files, the files of the one other format in it. Files
-    whose names begin with `.` or `_` are skipped: they belong to other tools. Links to folders are
-    followed; a loop of links, or a folder that cannot be read, is an error. Polars expands the
-    globs and folders of URLs, unless `expand` is true: then they are listed here. With
-    `may_be_gone`, a path without files is no error.
+    A path has matches: itself, or those of a glob. A match is a file, a table, or a folder, of
+    which `_inside` takes the files of one format. All files must be of one format.
+
+    Links to folders are followed; a loop of links, or a folder that cannot be read, is an error.
+    Polars expands the globs and folders of URLs, unless `expand` is true: then they are listed
+    here. With `may_be_gone`, a path without files is no error.
     """
     if STDIN in paths:
         if list(paths) != [STDIN]:
             msg = "the standard input (-) cannot be combined with other logs; pass it alone"
             raise ValueError(msg)
         return Logs([STDIN], [], PARQUET)
-    files: dict[str, Kind] = {}
-    others: list[str] = []
-    listed: dict[str, Listed] = {}
-    local = Search()
+    local, kinds = Search(), dict[str, Kind]()
+    others, listed = list[str](), dict[str, Listed]()
     for path in (path.removeprefix("file://") for path in paths):
-        found: dict[str, Kind] = {}
-        is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
-        for match in [path] if is_one else local.matches(path):
-            with named(match):
-                kind = kind_of_folder(match, options)
-                is_file = is_url(match) or not Path(match).is_dir()
-            is_bucket = expand and is_in_bucket(match)
-            if kind is not None or (is_file and not is_bucket):
-                found[match] = kind or by_suffix(match) or PARQUET
-                continue
-            objects = {one.path: one for one in _objects(match, options)} if is_bucket else {}
-            inside, rest = _of_one_kind(match, [*objects] if is_bucket else local.files(match))
-            found |= inside
-            others += rest
-            listed |= objects
-        if not found and not may_be_gone:
-            is_folder = Path(path).is_dir() or path.endswith("/")
-            what = "no .parquet file in folder" if is_folder else "no file"
-            kinds = "a file, a folder, a quoted glob, or a store of counts"
-            is_word = path.isidentifier() and not is_folder
-            hint = "; to give an option several values, repeat it, as in --by a --by b;"
-            msg = f"{what} '{path}'{hint if is_word else ';'} a log is {kinds}"
-            raise FileNotFoundError(msg)
-        files |= found
-    by_name = {kind.name: kind for kind in files.values()}
+        is_found = may_be_gone
+        for match in _matches(path, local):
+            kind = _kind_of(match, options, expand=expand)
+            if kind is None:
+                objects = _objects(match, options) if is_url(match) else []
+                listed |= {one.path: one for one in objects}
+                inside = [one.path for one in objects] if is_url(match) else local.files(match)
+                found, rest = _inside(match, inside)
+                others += rest
+            else:
+                found = {match: kind}
+            kinds |= found
+            is_found |= bool(found)
+        if not is_found:
+            raise _nothing_at(path)
+    kind_of_all = _the_one(kinds)
+    _check_names(file for file, kind in kinds.items() if kind.is_folder is None)
+    links = sorted(local.links)
+    return Logs(_each_once(kinds), _each_once(others), kind_of_all, options, listed, links)
+
+
+def _matches(path: str, local: Search) -> list[str]:
+    """The path itself, or the matches of a local glob."""
+    is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
+    return [path] if is_one else local.matches(path)
+
+
+def _kind_of(match: str, options: Options | None, *, expand: bool) -> Kind | None:
+    """The format of a file or table; None for a folder, whose files are listed here."""
+    with naming(match):
+        if (kind := kind_of_folder(match, options)) is not None:
+            return kind
+        is_listed = expand and is_in_bucket(match) if is_url(match) else Path(match).is_dir()
+        return None if is_listed else by_suffix(match) or PARQUET
+
+
+def _inside(folder: str, paths: Sequence[str]) -> tuple[dict[str, Kind], list[str]]:
+    """The Parquet files of a folder, or those of the one other format in it; and other files.
+
+    Files whose names begin with `.` or `_` are skipped: they belong to other tools.
+    """
+    files = [file for file in paths if not file.rpartition("/")[2].startswith((".", "_"))]
+    kinds = {file: kind for file in files if (kind := by_suffix(file)) is not None}
+    names = sorted({kind.name for kind in kinds.values()})
+    if len(names) > 1 and PARQUET.name not in names:
+        msg = (
+            f"folder '{folder}' has {' and '.join(names)} files; pass a quoted glob for one format"
+        )
+        raise ValueError(msg)
+    wanted = PARQUET.name if PARQUET.name in names else "".join(names)
+    found = {file: kind for file, kind in kinds.items() if kind.name == wanted}
+    return found, [file for file in files if file not in found]
+
+
+def _nothing_at(path: str) -> FileNotFoundError:
+    is_folder = Path(path).is_dir() or path.endswith("/")
+    what = "no .parquet file in folder" if is_folder else "no file"
+    is_word = path.isidentifier() and not is_folder
+    hint = " to give an option several values, repeat it, as in --by a --by b;" if is_word else ""
+    kinds = "a file, a folder, a quoted glob, or a store of counts"
+    return FileNotFoundError(f"{what} '{path}';{hint} a log is {kinds}")
+
+
+def _the_one(kinds: Mapping[str, Kind]) -> Kind:
+    """The format that all files have."""
+    by_name = {kind.name: kind for kind in kinds.values()}
     if len(by_name) > 1:
         formats = " and ".join(sorted(by_name))
         msg = f"cannot read {formats} as one log; score each on its own"
         raise ValueError(msg)
-    _check_names(file for file, kind in files.items() if kind.is_folder is None)
-    [kind] = by_name.values() or [PARQUET]
-    return Logs(_each_once(files), _each_once(others), kind, options, listed, sorted(local.links))
+    return next(iter(by_name.values()), PARQUET)
 
 
 def scan(
@@ -248,20 +285,6 @@ def _as_regex(pattern: str) -> str:
     return "".join(of_parts.get(part, text) for part, text in zip(parts, texts, strict=True))
 
 
-def _of_one_kind(folder: str, inside: Sequence[str]) -> tuple[dict[str, Kind], list[str]]:
-    """Split the files in a folder: the files of the format to read, and the others."""
-    files = [file for file in inside if not file.rpartition("/")[2].startswith((".", "_"))]
-    kinds = {file: by_suffix(file) for file in files}
-    known = sorted({kind.name for kind in kinds.values() if kind is not None})
-    if len(known) > 1 and PARQUET.name not in known:
-        formats = " and ".join(known)
-        msg = f"folder '{folder}' has {formats} files; pass a quoted glob for one format"
-        raise ValueError(msg)
-    wanted = PARQUET.name if PARQUET.name in known else "".join(known)
-    found = {file: kind for file, kind in kinds.items() if kind is not None and kind.name == wanted}
-    return found, [file for file in files if file not in found]
-
-
 def _check_names(files: Iterable[str]) -> None:
     """Raise a ValueError if files are part of a Delta table, or if a name is not UTF-8."""
     folders: dict[str, None] = {}
@@ -286,8 +309,9 @@ def _check_names(files: Iterable[str]) -> None:
 def _each_once(files: Iterable[str]) -> list[str]:
     """One name of each file: its real path, if this is one of the names."""
     found: dict[str, str] = {}
-    for file, where in places(files).items():
-        if where not in found or os.path.abspath(file) == where:  # noqa: PTH100 - as in `places`
+    for file in files:
+        where = canonical(file)
+        if where not in found or os.path.abspath(file) == where:  # noqa: PTH100 - as in `canonical`
             found[where] = file
     return [*found.values()]
 

@@ -132,10 +132,10 @@ def keep_counts(
         lists_objects=True,
         may_be_gone=forget,
     )
-    return kept(log, str(store), forget=forget, history=history)
+    return keep(log, str(store), forget=forget, history=history)
 
 
-def kept(
+def keep(
     log: TypedLog,
     store: str,
     *,
@@ -155,7 +155,7 @@ def kept(
         raise ValueError(msg)
     _check_outside(log.logs, log.found, store)
     keeping = Keeping(log, store, watch, forget)
-    is_done = keeping.keep()
+    is_done = keeping.run()
     if keeping.is_changed or history is not None:
         for sentence in keeping.store.upkeep(history):
             told(sentence)
@@ -184,7 +184,7 @@ def _check_outside(logs: Sequence[str], found: Logs, store: str) -> None:
         msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
         raise ValueError(msg)
     path = store.rstrip("/") if is_url(store) else os.path.realpath(store)
-    for file, where in found.places.items():
+    for file, where in found.canonical.items():
         if where == path or where.startswith(path + "/"):
             msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
             raise ValueError(msg)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -78,7 +78,7 @@ class Keeping:
     """The entries that are dropped when an input is put: the same file under other names."""
     _note: Callable[[int], None] | None = None
 
-    def keep(self) -> bool:
+    def run(self) -> bool:
         """Count until the store has the counts of each input as it is now.
 
         Return False if nothing was done, as a new version of a table could not be read as a whole.
@@ -124,10 +124,13 @@ class Keeping:
         """The counts of the first readable input, and the description of the log."""
         failures: list[Exception] = []
         for path in self.files.now:
-            with _collected(failures):
+            try:
                 log = self.log.of(self.files.scan([path]))
                 counts = counts_to_keep(log.log, log.keys)
                 counts.collect_schema()
+            except (pl.exceptions.PolarsError, OSError) as error:  # noqa: PERF203 - a few files
+                failures.append(error)
+            else:
                 return counts, description(log.log)
         failures += self.files.failures.values()
         gone = FileNotFoundError(f"no file of {', '.join(self.log.logs)} is there")
@@ -147,14 +150,13 @@ class Keeping:
             if path not in self.failures
             and not (path in known and replace(known[path], rows=0) == one)
         }
-        counted = self._counted.items()
-        self._keep_only(
-            [
-                path
-                for path, (one, _) in counted
-                if path in new and replace(one, rows=0) == now[path]
-            ]
-        )
+        self._counted = {
+            path: counted
+            for path, counted in self._counted.items()
+            if path in new and replace(counted[0], rows=0) == now[path]
+        }
+        counts = pl.concat([self._none(), *self._counts])
+        self._counts = [counts.filter(pl.col(INPUT).is_in([*self._counted]))]
         removed: Status = "removed"
         dropped = {
             entry: (removed, known[entry].rows)
@@ -162,18 +164,11 @@ class Keeping:
             if same not in new and same not in self.failures
         }
         status: Status = "forgotten" if self.forget else "gone"
-        places = [*self.log.logs, *self.log.found.links]
-        gone = self.files.gone((path for path in known if path not in others), places)
+        named = [*self.log.logs, *self.log.found.links]
+        gone = self.files.gone((path for path in known if path not in others), named)
         away = {path: (status, known[path].rows) for path in gone}
         unchanged = {path: known[path].rows for path in now if path in known and path not in new}
         return _Plan(new, unchanged, dropped | (away if self.forget else {}), away)
-
-    def _keep_only(self, paths: Iterable[str]) -> None:
-        """Forget the counts of other inputs."""
-        self._counted = {path: self._counted[path] for path in paths}
-        are_kept = pl.DataFrame([one for one, _ in self._counted.values()], schema=_OF_INPUT)
-        counts = pl.concat([self._none(), *self._counts])
-        self._counts = [counts.join(are_kept, on=[*OF_INPUT], how="semi", maintain_order="left")]
 
     def _count(self, plan: _Plan) -> list[str]:
         """Count new inputs, and take steps on the way. Return the inputs that changed meanwhile."""
@@ -194,7 +189,7 @@ class Keeping:
                     latest = time.monotonic()
         return late
 
-    def _counts_of(self, chunk: Sequence[str]) -> _Counted:
+    def _counts_of(self, chunk: Sequence[str]) -> list[_Counted]:
         """Count some inputs. Inputs that changed during the count are left out."""
         try:
             log = self.log.of(self.files.scan(chunk))
@@ -202,15 +197,12 @@ class Keeping:
             self._check_schema(chunk[0], answer)
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
             if len(chunk) > 1:  # Count each alone, to find the one that fails.
-                each = [self._counts_of([path]) for path in chunk]
-                counts = pl.concat([one.counts for one in each])
-                inputs = [one for part in each for one in part.inputs]
-                return _Counted(inputs, counts, [path for part in each for path in part.changed])
+                return [one for path in chunk for one in self._counts_of([path])]
             if self.files.look(chunk):  # Else it was deleted during the count.
                 is_panic = not isinstance(error, Exception)
                 failure = pl.exceptions.ComputeError(reason(error)) if is_panic else error
                 self.failures[chunk[0]] = failure
-            return _Counted([], self._none(), [])
+            return []
         again = self.files.look(chunk)
         is_same = {path: again.get(path) == self.files.now[path] for path in chunk}
         rows = dict(answer.group_by(FILE).agg(total(answer.schema[N])).iter_rows())
@@ -220,7 +212,7 @@ class Keeping:
         assert self._note is not None  # noqa: S101 - there is something to count
         self._note(int(sum(one.rows for one in inputs)))
         changed = [path for path in chunk if not is_same[path] and path in again]
-        return _Counted(inputs, counts.select(self._none().columns), changed)
+        return [_Counted(inputs, counts.select(self._none().columns), changed)]
 
     def _none(self) -> pl.DataFrame:
         """No counts, with their columns."""
@@ -267,22 +259,14 @@ class Keeping:
 
 
 @contextmanager
-def _collected(failures: list[Exception]) -> Iterator[None]:
-    try:
-        yield
-    except (pl.exceptions.PolarsError, OSError) as error:
-        failures.append(error)
-
-
-@contextmanager
 def _at_once(
-    do: Callable[[Sequence[str]], _Counted], chunks: Sequence[Sequence[str]]
+    do: Callable[[Sequence[str]], list[_Counted]], chunks: Sequence[Sequence[str]]
 ) -> Iterator[Iterator[_Counted]]:
     """Run chunks in threads. After an interrupt, only the chunks that have begun are finished."""
     executor = ThreadPoolExecutor(min(max(len(chunks), 1), os.cpu_count() or 1))
     try:
         answers = as_completed([executor.submit(do, chunk) for chunk in chunks])
-        yield (one.result() for one in answers)
+        yield (counted for one in answers for counted in one.result())
     finally:
         executor.shutdown(cancel_futures=True)
 

@@ -58,13 +58,10 @@ class Typed:
             return text
         if found := _ALIAS.match(text):
             return as_expr(self.column(option, found[1])).alias(found[2] or found[3])
-        query = partial(_beside, computed=[text])
-        if (error := _failure(query, schema)) is not None:
-            several = f"repeat {option} for several columns: {option} a {option} b"
-            is_several = "(" not in text and "," in text
-            why = several if is_several else _why(error, query, schema, text)
-            msg = f"{option} {text!r} is neither a column nor SQL that Polars accepts: {why}"
-            raise type(error)(msg)
+        is_several = "(" not in text and "," in text
+        hint = f"repeat {option} for several columns: {option} a {option} b" if is_several else ""
+        what = f"{option} {text!r} is neither a column nor SQL"
+        _check(partial(_beside, computed=[text]), schema, text, what, hint)
         self.read.update(columns_in(text, schema))
         self.computed.add(text)
         return text
@@ -152,17 +149,20 @@ def where(condition: str) -> Query:
 
     @cache  # A filter of thousands of files is checked once.
     def check(columns: tuple[tuple[str, pl.DataType], ...]) -> None:
-        schema = pl.Schema(columns)
-        if (error := _failure(query, schema)) is not None:
-            why = _why(error, query, schema, condition)
-            msg = f"filter {condition!r} is not SQL that Polars accepts: {why}"
-            raise type(error)(msg)
+        _check(query, pl.Schema(columns), condition, f"filter {condition!r} is not SQL")
 
     def filtered(rows: pl.LazyFrame) -> pl.LazyFrame:
         check((*rows.collect_schema().items(),))
         return query(rows)
 
     return filtered
+
+
+def _check(query: Query, schema: pl.Schema, sql: str, what: str, hint: str = "") -> None:
+    """Raise an error that says `what` is wrong, unless a query accepts rows of this schema."""
+    if (error := _failure(query, schema)) is not None:
+        why = hint or _why(error, query, schema, sql)
+        raise type(error)(f"{what} that Polars accepts: {why}")  # noqa: EM102, TRY003 - of any class
 
 
 def _failure(query: Query, schema: Mapping[str, pl.DataType]) -> pl.exceptions.PolarsError | None:

@@ -87,6 +87,7 @@ class TypedLog:
     lists_objects: bool = False  # whether objects of a bucket are listed one by one
     may_be_gone: bool = False  # deleted logs are no error
     source: pl.LazyFrame | None = None  # None: all rows of the files
+    known: Mapping[str, Any] | None = None  # what `_known` would look up again
 
     @cached_property
     def found(self) -> inputs.Logs:
@@ -110,13 +111,13 @@ class TypedLog:
 
     def of(self, source: pl.LazyFrame) -> TypedLog:
         """The same for some of the rows."""
-        part = replace(self, source=source)
-        vars(part)["_by_default"] = self._by_default  # Avoid a second look-up of the files.
-        return part
+        return replace(self, source=source, known=self._known)
 
     @cached_property
-    def _by_default(self) -> Mapping[str, Any]:
+    def _known(self) -> Mapping[str, Any]:
         """The description that a store of counts has of itself; empty for other logs."""
+        if self.known is not None:
+            return self.known
         if self.found.kind.name != STORE:
             return {}
         options = self.storage_options
@@ -160,7 +161,7 @@ class TypedLog:
     @cached_property
     def log(self) -> PredictionLog[pl.LazyFrame]:
         """The log with its description, and with the columns that the command computes by SQL."""
-        known = {name: told for name, told in self._by_default.items() if not self._is_told(name)}
+        known = {name: told for name, told in self._known.items() if not self._is_told(name)}
         log = PredictionLog(
             self._typed.beside(self._rows),
             **{**self._columns(_COLUMNS), **known},
