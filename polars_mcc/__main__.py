@@ -14,7 +14,7 @@ def main() -> None:
     try:
         from polars_mcc._shell.command import main as run  # noqa: PLC0415 - cyclopts is optional
     except ModuleNotFoundError as error:
-        if error.name not in {"cyclopts", "docstring_parser", "rich"}:
+        if error.name not in {"cyclopts", "rich"}:
             raise
         told = missing(subject="the command line", package=error.name, extra="cli")
         sys.stderr.write(f"polars-mcc: {told}\n")
