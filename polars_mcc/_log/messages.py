@@ -64,8 +64,8 @@ def option(name: str, value: object, of: str = "") -> Words:
 def _typed(name: str, value: object) -> str:
     """An option as it is typed. A list or a mapping repeats it."""
     flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
-    if value is True:
-        return flag
+    if value is True or value is None:
+        return flag if value else f"no {flag}"
     if isinstance(value, Mapping):
         return " ".join(f"{flag} {shlex.quote(f'{key}={one}')}" for key, one in value.items())
     values = value if isinstance(value, (list, tuple)) else [value]

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from polars_mcc._log import defaults
+from polars_mcc._log.messages import option, said
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.look import FILE, Files
@@ -114,9 +115,10 @@ class Keeping:
             self.files = Files(self.log.found, again=True)
         for name, value in wanted.items():
             if (known := self.store.about.get(name)) != value:
-                msg = (
-                    f"the store '{self.path}' has counts with {name}={known!r}, not {value!r}; "
-                    "pass the same words in the same order, or use another store"
+                msg = said(
+                    f"the store '{self.path}' has counts with ",
+                    option(name, known),
+                    f", not {value!r}; pass the same words in the same order, or use another store",
                 )
                 raise ValueError(msg)
 

@@ -13,6 +13,7 @@ WORDS = {
     option("min", 0.6): ("min=0.6", "--min 0.6"),
     option("min_n", 3): ("min_n=3", "--min-n 3"),
     option("long", value=True): ("long=True", "--long"),
+    option("weight", None): ("weight=None", "no --weight"),
     option("keys", ["a", "b c"]): ("keys=['a', 'b c']", "--by a --by 'b c'"),
     option("to", {"k": "DE"}): ("to={'k': 'DE'}", "--to k=DE"),
     option("positive", "fraud", of="log"): ("log(positive='fraud')", "--positive fraud"),
