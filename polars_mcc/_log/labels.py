@@ -8,7 +8,7 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_mcc._log.choices import Nulls
-from polars_mcc._log.messages import Words, cast, operand, option, said
+from polars_mcc._log.messages import Words, cast, column, option, said
 from polars_mcc._log.plan_errors import Failure, told, unless
 
 Labelled: TypeAlias = Sequence[tuple[str, pl.DataType]]
@@ -69,7 +69,7 @@ class LabelsDiffer(pl.exceptions.SchemaError):
             other, self.dtype = self.dtype, other
         self.other = pl.String() if isinstance(other, (pl.Categorical, pl.Enum)) else other
         self.name = next(name for name, dtype in columns if dtype == self.dtype)
-        self.code = operand(self.name)
+        self.code = column(self.name)
         self.engine: Callable[[LabelsDiffer], str] | None = None
 
     @property

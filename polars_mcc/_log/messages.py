@@ -78,20 +78,19 @@ def as_sql(name: str) -> str:
     return name if re.fullmatch(r"[^\W\d]\w*", name) else f'"{escaped}"'
 
 
-def operand(name: str) -> Words:
-    """A column. On the command line, the name of a computed column is its SQL."""
-    is_sql = re.search(r"[-+*/%<>=(|:]", name)
-    return Words(f"pl.col({name!r})", f"({name})" if is_sql else as_sql(name))
+def column(name: str) -> Words:
+    """A column."""
+    return Words(f"pl.col({name!r})", as_sql(name))
 
 
 _SQL_TYPES = {"Int64": "BIGINT", "Float64": "DOUBLE", "String": "VARCHAR", "Boolean": "BOOLEAN"}
 _SQL_TYPES |= {"Int8": "TINYINT", "Int16": "SMALLINT", "Int32": "INT", "Date": "DATE"}
 
 
-def cast(column: Words, dtype: str) -> Words:
+def cast(code: Words, dtype: str) -> Words:
     """A column in another dtype of Polars."""
-    python = f"{column}.cast(pl.{dtype})"
-    in_sql = f"{column.in_shell}::{_SQL_TYPES[dtype]}" if dtype in _SQL_TYPES else python
+    python = f"{code}.cast(pl.{dtype})"
+    in_sql = f"{code.in_shell}::{_SQL_TYPES[dtype]}" if dtype in _SQL_TYPES else python
     return Words(python, in_sql)
 
 

@@ -15,7 +15,8 @@ from polars_mcc._counts.remarks import heard
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.messages import in_shell
+from polars_mcc._log.labels import LabelsDiffer
+from polars_mcc._log.messages import Words, in_shell
 from polars_mcc._shell import inputs
 from polars_mcc._shell.kinds import STORE
 from polars_mcc._shell.sql import Typed, check_row_by_row, columns_in, where
@@ -162,13 +163,18 @@ class TypedLog:
     def log(self) -> PredictionLog[pl.LazyFrame]:
         """The log with its description, and with the columns that the command computes by SQL."""
         known = {name: told for name, told in self._known.items() if not self._is_told(name)}
-        log = PredictionLog(
-            self._typed.beside(self._rows),
-            **{**self._columns(_COLUMNS), **known},
-            nulls=self.options.nulls,
-            zero_division=or_none(self.options.zero_division),
-            portable=self.options.portable,
-        )
+        try:
+            log = PredictionLog(
+                self._typed.beside(self._rows),
+                **{**self._columns(_COLUMNS), **known},
+                nulls=self.options.nulls,
+                zero_division=or_none(self.options.zero_division),
+                portable=self.options.portable,
+            )
+        except LabelsDiffer as error:
+            if error.name in self._typed.computed:  # It is called by its SQL.
+                error.code = Words(error.code, f"({error.name})")
+            raise
         positive = self.options.positive
         return log if positive is None else log(positive=as_label(log, "--positive", positive))
 

@@ -7,7 +7,7 @@ import pickle
 import polars as pl
 import pytest
 
-from polars_mcc._log.messages import Words, cast, in_shell, of_error, operand, option, renamed, said
+from polars_mcc._log.messages import Words, cast, column, in_shell, of_error, option, renamed, said
 
 WORDS = {
     option("min", 0.6): ("min=0.6", "--min 0.6"),
@@ -18,9 +18,9 @@ WORDS = {
     option("to", {"k": "DE"}): ("to={'k': 'DE'}", "--to k=DE"),
     option("positive", "fraud", of="log"): ("log(positive='fraud')", "--positive fraud"),
     renamed("mcc", "mcc_key"): ("pl.col('mcc').alias('mcc_key')", "--by 'mcc AS mcc_key'"),
-    cast(operand("k"), "Float64"): ("pl.col('k').cast(pl.Float64)", "k::DOUBLE"),
-    cast(operand("a b"), "Float64"): ("pl.col('a b').cast(pl.Float64)", '"a b"::DOUBLE'),
-    operand("k + 1"): ("pl.col('k + 1')", "(k + 1)"),
+    cast(column("k"), "Float64"): ("pl.col('k').cast(pl.Float64)", "k::DOUBLE"),
+    cast(column("a b"), "Float64"): ("pl.col('a b').cast(pl.Float64)", '"a b"::DOUBLE'),
+    column("temp-c"): ("pl.col('temp-c')", '"temp-c"'),
     Words(", as in log(...)"): (", as in log(...)", ""),
 }
 

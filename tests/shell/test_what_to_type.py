@@ -28,6 +28,7 @@ REFUSED = {
     "confusion --labels 0 --labels 0": "--labels 0 --labels 0 lists a label twice",
     "check --min 2": "--min 2.0 is outside the range of mcc",
     "by --pred text": "cast one to the other's dtype, as in gold::VARCHAR",
+    "by --pred 'a-float'": """cut the score at a threshold, as in "a-float" >= 0.5""",
     "by --pred 'k::DOUBLE'": "cut the score at a threshold, as in (k::DOUBLE) >= 0.5",
     "by --pred text --gold lists": "make both lists, or neither",
     "by --weight 'temp min=3'": "but 'temp min=3' is String; cast it first",
@@ -45,7 +46,9 @@ def test_a_message_says_what_to_type(line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     log = pl.DataFrame({"k": [1, 2, 3], "gold": [0, 1, 0], "pred": [0, 1, 1]})
     log = log.with_columns(
-        lists=pl.concat_list("gold"), **dict.fromkeys(("text", "temp min=3"), pl.lit("a"))
+        lists=pl.concat_list("gold"),
+        **{"a-float": 0.5},
+        **dict.fromkeys(("text", "temp min=3"), pl.lit("a")),
     )
     log.write_parquet("log.parquet")
     verb, *typed = shlex.split(line)
