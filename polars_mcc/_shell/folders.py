@@ -10,8 +10,9 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from polars_mcc._shell.kinds import by_suffix
@@ -60,9 +61,9 @@ class Search:
         while folders:
             folder = folders.pop()
             if is_once and folder in self.links:
-                seen.update(canonical(one, is_folder=True) for one in walked)
+                seen.update(map(canonical, walked))
                 walked.clear()
-                if canonical(folder, is_folder=True) in seen:
+                if canonical(folder) in seen:
                     continue
             walked.append(folder)
             inside = self._inside(folder, is_wanted)
@@ -109,18 +110,26 @@ def refused(path: str, error: OSError) -> OSError:
     return type(error)(msg)
 
 
-def canonical(path: str, *, is_folder: bool = False) -> str:
+def canonical(path: str) -> str:
     """The real path of a file or folder; its own path if a link put it into another partition."""
-    if is_url(path):
-        return path
     own, real = os.path.abspath(path), os.path.realpath(path)  # noqa: PTH100 - thousands of inputs
-    end = "/" if is_folder else ""
+    end = "/" if os.path.isdir(path) else ""  # noqa: PTH112 - as above
     return real if {*partitions(own + end)} <= {*partitions(real + end)} else own
 
 
-def real_path(path: str) -> str:
-    """The path of a file without symbolic links; a URL stays as it is."""
-    return path if is_url(path) else os.path.realpath(path)
+def each_resolved(paths: Iterable[str], resolve: Callable[[str], str]) -> dict[str, str]:
+    """Resolve paths, by path. A folder of thousands of files is resolved once; URLs stay."""
+    of_folder = cache(resolve)
+    found = {}
+    for path in paths:
+        folder, name = os.path.split(path)
+        if is_url(path):
+            found[path] = path
+        elif not name or os.path.islink(path):  # noqa: PTH114 - as above
+            found[path] = resolve(path)
+        else:
+            found[path] = _join(of_folder(folder), name)
+    return found
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._shell.folders import Search, canonical, naming, refused
+from polars_mcc._shell.folders import Search, canonical, each_resolved, naming, refused
 from polars_mcc._shell.kinds import KINDS, PARQUET, Kind, by_suffix, kind_of_folder
 from polars_mcc._shell.places import (
     Listed,
@@ -73,7 +73,7 @@ class Logs:
     @cached_property
     def canonical(self) -> dict[str, str]:
         """The real path of each file."""
-        return {file: canonical(file) for file in self.files}
+        return each_resolved(self.files, canonical)
 
     def hive_schema(self, columns: Sequence[str]) -> pl.Schema:
         """The dtypes of the columns of folders, for all files that are in such folders."""
@@ -309,8 +309,7 @@ def _check_names(files: Iterable[str]) -> None:
 def _each_once(files: Iterable[str]) -> list[str]:
     """One name of each file: its real path, if this is one of the names."""
     found: dict[str, str] = {}
-    for file in files:
-        where = canonical(file)
+    for file, where in each_resolved(files, canonical).items():
         if where not in found or os.path.abspath(file) == where:  # noqa: PTH100 - as in `canonical`
             found[where] = file
     return [*found.values()]

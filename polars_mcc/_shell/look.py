@@ -10,7 +10,7 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._shell import inputs
-from polars_mcc._shell.folders import real_path, refused
+from polars_mcc._shell.folders import each_resolved, refused
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.kinds import PARQUET
 from polars_mcc._shell.places import before_pattern, is_there, looked_up_all
@@ -72,8 +72,7 @@ class Files:
     def _each_once(self) -> None:
         """Keep one name of each file: two may have become one since they were listed."""
         seen: dict[str, str] = {}
-        for path in [*self.now]:
-            where = real_path(path)
+        for path, where in each_resolved(self.now, os.path.realpath).items():
             if (other := seen.setdefault(where, path)) == path:
                 continue
             if partitions(other) != partitions(path):
@@ -132,12 +131,16 @@ class Files:
         file that is no longer part of a table is none.
         """
         away = [path for path in known if path not in self.now]
-        names = {real_path(path): path for path in self.now} if away else {}
+        names = (
+            {where: path for path, where in each_resolved(self.now, os.path.realpath).items()}
+            if away
+            else {}
+        )
         inside = tuple(f"{table}/" for table in self.tables)
         return {
-            path: names.get(real_path(path))
-            for path in away
-            if real_path(path) in names or f"{path}/".startswith(inside)
+            path: names.get(where)
+            for path, where in each_resolved(away, os.path.realpath).items()
+            if where in names or f"{path}/".startswith(inside)
         }
 
     def gone(self, known: Iterable[str], named: Sequence[str]) -> list[str]:
@@ -147,7 +150,9 @@ class Files:
         """
         is_named, options = is_below(named), self._found.options
         away = [path for path in known if path not in self.now and path not in self.failures]
-        away = [path for path in away if is_named(real_path(path))]
+        away = [
+            path for path, where in each_resolved(away, os.path.realpath).items() if is_named(where)
+        ]
         there = looked_up_all(away, options)
         return [path for path in away if path not in there and not is_there(path, options)]
 

@@ -7,7 +7,6 @@ deleted from a file, or columns were renamed.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from polars_mcc._log.extras import missing
+from polars_mcc._log.extras import check_installed
 from polars_mcc._shell.places import Listed, listing
 from polars_mcc._store.paths import Options, as_dict, is_url
 
@@ -53,7 +52,7 @@ def _names(table: str, folder: str, options: Options | None) -> Iterator[str]:
 
 def scan_delta(table: str, storage_options: Options | None = None) -> pl.LazyFrame:
     """Scan the newest version of a Delta table."""
-    _check_installed("deltalake", "Delta", "store")
+    check_installed("deltalake", subject="reading Delta tables", extra="store")
     return pl.scan_delta(table, storage_options=as_dict(storage_options))
 
 
@@ -98,7 +97,7 @@ def parts_of_delta(table: str, options: Options | None) -> Parts | None:
 
 
 def _delta(table: str, options: Options | None) -> Any:  # noqa: ANN401 - deltalake is optional
-    _check_installed("deltalake", "Delta", "store")
+    check_installed("deltalake", subject="reading Delta tables", extra="store")
     from deltalake import DeltaTable  # noqa: PLC0415 - it is optional
 
     return DeltaTable(table, storage_options=as_dict(options))
@@ -107,7 +106,7 @@ def _delta(table: str, options: Options | None) -> Any:  # noqa: ANN401 - deltal
 def scan_iceberg(table: str, storage_options: Options | None = None) -> pl.LazyFrame:
     """Scan the newest version of an Iceberg table."""
     newest = newest_metadata(table, storage_options)
-    _check_installed("pyiceberg", "Iceberg", "iceberg")
+    check_installed("pyiceberg", subject="reading Iceberg tables", extra="iceberg")
     return pl.scan_iceberg(newest, storage_options=as_dict(storage_options))
 
 
@@ -120,8 +119,3 @@ def newest_metadata(table: str, options: Options | None) -> str:
 
 def _number(file: str) -> int:
     return int("0" + re.sub(r"\D.*", "", file.rpartition("/")[2].removeprefix("v")))
-
-
-def _check_installed(package: str, kind: str, extra: str) -> None:
-    if importlib.util.find_spec(package) is None:
-        raise missing(subject=f"reading {kind} tables", package=package, extra=extra)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_mcc._log.extras import missing
+from polars_mcc._log.extras import check_installed
 from polars_mcc._store.dtypes import as_text, from_text, stored
 from polars_mcc._store.paths import Options, as_dict, is_url
 
@@ -306,8 +306,7 @@ def is_store(path: str, options: Options | None) -> bool:
 
 def _opened(path: str, options: Options | None) -> DeltaTable | None:
     """The newest version of a Delta table; None if there is none."""
-    if importlib.util.find_spec("deltalake") is None:
-        raise missing(subject=f"the store '{path}'", package="deltalake", extra="store")
+    check_installed("deltalake", subject=f"the store '{path}'", extra="store")
     from deltalake import DeltaTable  # noqa: PLC0415 - it is optional
     from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415 - as above
 
