@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+import importlib.util
 
 
 def missing(*, subject: str, package: str, extra: str) -> ModuleNotFoundError:
@@ -13,5 +13,5 @@ def missing(*, subject: str, package: str, extra: str) -> ModuleNotFoundError:
 
 def check_installed(package: str, *, subject: str, extra: str) -> None:
     """Raise an error that names the extra, unless its package is installed."""
-    if find_spec(package) is None:
+    if importlib.util.find_spec(package) is None:
         raise missing(subject=subject, package=package, extra=extra)
