@@ -18,7 +18,7 @@ import polars.selectors as cs
 
 from polars_mcc._shell.folders import Search, canonical, each_resolved, naming, refused
 from polars_mcc._shell.kinds import KINDS, PARQUET, Kind, by_suffix, kind_of_folder
-from polars_mcc._shell.places import (
+from polars_mcc._shell.object_storage import (
     Listed,
     before_pattern,
     is_in_bucket,

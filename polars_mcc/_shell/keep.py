@@ -44,7 +44,7 @@ from polars_mcc._shell import inputs
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.keeping import STATUSES, Keeping
 from polars_mcc._shell.look import is_below
-from polars_mcc._shell.places import before_pattern
+from polars_mcc._shell.object_storage import before_pattern
 from polars_mcc._shell.typed_log import LogOptions, TypedLog
 from polars_mcc._store.paths import Options, is_url
 from polars_mcc._store.table import N

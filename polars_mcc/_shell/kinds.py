@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from polars_mcc._shell import tables
-from polars_mcc._shell.places import before_pattern, is_in_bucket
+from polars_mcc._shell.object_storage import before_pattern, is_in_bucket
 from polars_mcc._shell.tables import Parts
 from polars_mcc._store.paths import Options, is_url
 from polars_mcc._store.table import is_store, opened

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from polars_mcc._log.extras import check_installed
-from polars_mcc._shell.places import Listed, listing
+from polars_mcc._shell.object_storage import Listed, listing
 from polars_mcc._store.paths import Options, as_dict, is_url
 
 _ALONE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}

@@ -15,7 +15,7 @@ from store_cases import KEYS, Logs, Objects, contents, keep, s3_server
 
 import polars_mcc
 from polars_mcc import PredictionLog
-from polars_mcc._shell import keeping, places
+from polars_mcc._shell import keeping, object_storage
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # boto's
 STORE = "s3://bucket/a/store"
@@ -166,7 +166,7 @@ def test_a_late_listing_of_inputs_loses_nothing(logs):
     """An object that is not listed yet is neither gone nor forgotten; it is counted later."""
     keep(logs, STORE)
     new = logs.write("new.parquet")
-    listing = places.listing
+    listing = object_storage.listing
     late = {"s3://bucket/logs/a.parquet", new}
 
     def before(*arguments):

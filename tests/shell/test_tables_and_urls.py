@@ -79,7 +79,9 @@ def test_what_a_table_needs_is_named(inside, kind, package, extra, tmp_path, mon
 
 @pytest.mark.parametrize("url", ["hf://datasets/a/b", "https://a.b/c", "s3://logs/*", "x3://a/b"])
 def test_urls_that_cannot_be_listed_are_left_to_polars(url, monkeypatch):
-    monkeypatch.setattr("polars_mcc._shell.places.listing", lambda *_: pytest.fail("it is listed"))
+    monkeypatch.setattr(
+        "polars_mcc._shell.object_storage.listing", lambda *_: pytest.fail("it is listed")
+    )
     assert inputs.find([url]).files == [url]
 
 

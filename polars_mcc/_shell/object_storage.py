@@ -1,4 +1,4 @@
-"""Files, objects and folders: whether they exist, their sizes and versions, what is in them."""
+"""Object storage, its credentials, and local files: what exists, with size and version; listings."""
 
 from __future__ import annotations
 
