@@ -42,7 +42,6 @@ def answer(
 ) -> None:
     """Write the answer of a verb to a file, or print it; `shown` selects what to print or write."""
     out, form = output.out, output.format
-    is_table = out is None and form == "table"
     if out is not None:
         form = outputs.form_of(out, form)
         outputs.check_place(out, log.found.canonical.values())
@@ -50,18 +49,14 @@ def answer(
     if out is not None:
         outputs.write_whole(out, lambda: outputs.encoded(found, form))
     say_of(log, options, is_told=verb.__name__ == "check")
-    if out is not None:
-        say(f"{rows_in_words(found.height)} written to {out}")
-        if form == "csv" and (formulas := outputs.formulas(found)):
-            first, *more = formulas
-            others = f" and {len(more)} more" if more else ""
-            say(f"{out}: warning: a spreadsheet would run {first!r}{others} as a formula")
+    if out is None:
+        _print(found, form, as_text, details(found, verb.__name__) if form == "table" else [])
         return
-    left_out = details(found, verb.__name__) if is_table else []
-    _print(found.drop(left_out), form, as_text)
-    if left_out and found.height:
-        columns = "1 column is" if len(left_out) == 1 else f"{len(left_out)} columns are"
-        say(f"{columns} left out; --format wide shows all")
+    say(f"{rows_in_words(found.height)} written to {out}")
+    if form == "csv" and (formulas := outputs.formulas(found)):
+        first, *more = formulas
+        others = f" and {len(more)} more" if more else ""
+        say(f"{out}: warning: a spreadsheet would run {first!r}{others} as a formula")
 
 
 def _asked(
@@ -81,11 +76,17 @@ def _asked(
 
 
 def _print(
-    found: pl.DataFrame, form: outputs.Format, as_text: Callable[[pl.DataFrame], str]
+    found: pl.DataFrame,
+    form: outputs.Format,
+    as_text: Callable[[pl.DataFrame], str],
+    left_out: Sequence[str],
 ) -> None:
     """Write to the standard output; on a terminal, control characters become escapes."""
     if form in outputs.IN_TERMINAL:
-        show(as_text(found))
+        show(as_text(found.drop(left_out)))
+        if left_out and found.height:
+            columns = "1 column is" if len(left_out) == 1 else f"{len(left_out)} columns are"
+            say(f"{columns} left out; --format wide shows all")
         return
     data = outputs.encoded(found, form)
     if not sys.stdout.isatty():

@@ -1,4 +1,4 @@
-"""Object storage, its credentials, and local files: what exists, with size and version; listings."""
+"""Object storage, its credentials, and local files: what exists, its size and version."""
 
 from __future__ import annotations
 
