@@ -146,7 +146,9 @@ def test_edges(log):
     assert empty.is_empty()
     one = log.head(1).mcc.contrast("country")
     assert one.select("n", "n_to", "diff").rows() == [(1, 0, None)]
-    with pytest.raises(pl.exceptions.InvalidOperationError, match="no row of the log is in the slice country = XX"):
+    with pytest.raises(
+        pl.exceptions.InvalidOperationError, match="no row of the log is in the slice country = XX"
+    ):
         log.mcc.contrast("country", to={"country": "XX"})
     all_rows = log.with_columns(key=1).mcc.contrast("key", to="total")
     assert all_rows.select("diff", "diff_low", "diff_high", "p_value").rows() == [(0, 0, 0, 1)]
