@@ -68,20 +68,6 @@ def power_of_two(number: pl.Expr) -> pl.Expr:
     return pl.lit(2.0).pow(number.log(2).ceil() + 1)
 
 
-def sum_in_any_order(addends: pl.Expr, unit: pl.Expr, bits: int = 60) -> pl.Expr:
-    """Sum floats as integers, so that the order of rows does not change the sum.
-
-    `unit` is the same for all addends. Measured in units, an addend keeps `bits` + 60 binary digits
-    after the point, and all absolute values may add up to 2^(126 - bits).
-    """
-    fine = float(2**bits)
-    scaled = addends / unit * fine
-    high = scaled.floor()
-    low = ((scaled - high) * float(_LIMB)).floor()
-    limbs = Product(*(limb.cast(pl.Int128, strict=False) for limb in (high, low))).sum()
-    return limbs.to_float() * (unit.max() / fine)
-
-
 class Numbers:
     """Arithmetic of integer weights, whose unit is 1."""
 

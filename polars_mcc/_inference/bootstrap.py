@@ -25,8 +25,8 @@ from polars_mcc._counts.classes import is_scored, of_pairs
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.asked import Asked, columns_of, with_limits_of
 from polars_mcc._inference.methods import Bootstrap
+from polars_mcc._inference.options import IntervalOptions, columns_of, with_limits_of
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
 
@@ -113,6 +113,17 @@ class Table:
             }
         )
 
+    def moves(self, without: _Floats | None) -> _Floats | None:
+        """How far each draw moves a score, from the score without it, and how often it occurs."""
+        if without is None:
+            return None
+        known = ~np.isnan(without)
+        if not known.any():
+            return np.zeros((2, 0))
+        weights = self.n if self.clusters is None else np.ones(self.n_clusters, np.int64)
+        without, weights = without[known], weights[known]
+        return np.stack([np.average(without, weights=weights) - without, weights])
+
     @cached_property
     def _labels(self) -> pl.Series:
         return pl.concat([self.cells["gold"], self.cells["pred"].alias("gold")]).unique().sort()
@@ -129,64 +140,58 @@ class Table:
         return gold, pred
 
 
-def resampled(log: SlicedLog, asked: Asked, method: Bootstrap) -> pl.DataFrame:
-    """Score each slice, with `_low`, `_high` and `_se` of each metric from replicates.
-
-    Each slice has its own random generator, so threads do not change the draws.
-    """
+def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl.DataFrame:
+    """Score each slice, with `_low`, `_high` and `_se` of each metric from replicates."""
     counted = pairs(log).collect()
     plain = replace(log, extras=())
-    of_slices = merged(plain, counted.lazy()) if log.extras else counted.lazy()
-    classes = of_pairs(plain, of_slices)
-    metrics, positive = asked.metrics, asked.positive
-    slices = measure(plain, classes, metrics, pairs=of_slices, positive=positive).collect()
-    slices = (slices.sort(log.slice) if log.slice else slices).with_row_index(_SLICE)
-    columns = ["gold", "pred", *log.extras]
-    cells = (
-        log.beside(
-            counted.lazy().filter(is_scored(log) & (pl.col("n") > 0)),
-            slices.lazy().select(*log.slice, _SLICE),
-        )
-        .select(_SLICE, *columns, "n")
-        .sort(_SLICE, *columns)
-        .collect()
+    of_slices = merged(plain, counted.lazy())
+    scores = measure(
+        plain,
+        of_pairs(plain, of_slices),
+        options.metrics,
+        pairs=of_slices,
+        positive=options.positive,
     )
-    tables = [
-        Table(of_slice.drop(_SLICE), place)
-        for (place,), of_slice in cells.group_by(_SLICE, maintain_order=True)
-    ]
+    slices = (scores.sort(log.slice) if log.slice else scores).with_row_index(_SLICE).collect()
+    tables = _tables(log, counted.lazy(), slices.lazy())
+    # Each slice has its own random generator, so threads do not change the draws.
     seeds = np.random.SeedSequence(method.seed).spawn(slices.height)
-    known: list[dict[str, float | None]] = [{"n_clusters": 0} for _ in range(slices.height)]
+    generators = {table.place: np.random.default_rng(seeds[table.place]) for table in tables}
+    names = [metric.name for metric in options.metrics]
+    schema: dict[str, pl.DataType] = {_SLICE: pl.UInt32(), "n_clusters": pl.Int64()}
+    schema |= dict.fromkeys(columns_of(names), pl.Float64())
+    known: list[dict[str, float | None]] = []
     for some in _portions(tables, method.replicates):
         step = max(1, _AT_A_TIME // sum(table.cells.height for table in some))
-        steps = [min(step, method.replicates - at) for at in range(0, method.replicates, step)]
-        generators = [np.random.default_rng(seeds[table.place]) for table in some]
-        draws = (
-            [table.draws(one, size) for table, one in zip(some, generators, strict=True)]
-            for size in steps
-        )
-        replicates = _scored(log, asked, some, draws)
-        without: list[dict[str, _Floats]] | None = None
+        sizes = [min(step, method.replicates - at) for at in range(0, method.replicates, step)]
+        draws = ([table.draws(generators[table.place], size) for table in some] for size in sizes)
+        replicates = _scored(log, options, some, draws)
+        without: Sequence[pl.DataFrame | None] = [None] * len(some)
         if method.bca:
             left = zip_longest(*(table.without_a_draw(step) for table in some))
-            without = _scored(replace(log, zero_division=None), asked, some, left)
-        for place, table in enumerate(some):
-            known[table.place]["n_clusters"] = table.n_clusters
-            weights = table.n if table.clusters is None else np.ones(table.n_clusters, np.int64)
-            for metric in metrics:
-                score = slices[metric.name][table.place]
-                lead = None
-                if without is not None:
-                    lead = _influences(without[place][metric.name], weights)
-                found = _interval(metric, score, replicates[place][metric.name], asked.ci, lead)
-                known[table.place] |= dict(zip(columns_of([metric.name]), found, strict=True))
-    names = [metric.name for metric in metrics]
-    schema = {**dict.fromkeys(columns_of(names), pl.Float64()), "n_clusters": pl.Int64()}
-    n_clusters = ["n_clusters"] if log.extras else []
-    limits_of_slices = pl.DataFrame(known, schema=schema)
-    return pl.concat([slices, limits_of_slices], how="horizontal").select(
+            without = _scored(replace(log, zero_division=None), options, some, left)
+        for table, drawn, left_out in zip(some, replicates, without, strict=True):
+            limits: dict[str, float | None] = {_SLICE: table.place, "n_clusters": table.n_clusters}
+            for metric in options.metrics:
+                score, of_draws = slices[metric.name][table.place], drawn[metric.name].to_numpy()
+                lead = None if left_out is None else left_out[metric.name].to_numpy()
+                found = _interval(metric, score, of_draws, options.ci, table.moves(lead))
+                limits |= dict(zip(columns_of([metric.name]), found, strict=True))
+            known.append(limits)
+    n_clusters = [pl.col("n_clusters").fill_null(0)] if log.extras else []
+    return slices.join(pl.DataFrame(known, schema), on=_SLICE, how="left").select(
         *log.slice, "n", *n_clusters, *with_limits_of(names), "n_null"
     )
+
+
+def _tables(log: SlicedLog, counted: pl.LazyFrame, slices: pl.LazyFrame) -> list[Table]:
+    """The scored cells of each slice that has some."""
+    scored = counted.filter(is_scored(log) & (pl.col("n") > 0))
+    columns = ["gold", "pred", *log.extras]
+    cells = log.beside(scored, slices.select(*log.slice, _SLICE))
+    cells = cells.select(_SLICE, *columns, "n").sort(_SLICE, *columns)
+    of_slices = cells.collect().group_by(_SLICE, maintain_order=True)
+    return [Table(of_slice.drop(_SLICE), place) for (place,), of_slice in of_slices]
 
 
 def _portions(tables: Sequence[Table], replicates: int) -> Iterator[list[Table]]:
@@ -201,37 +206,31 @@ def _portions(tables: Sequence[Table], replicates: int) -> Iterator[list[Table]]
 
 
 def _scored(
-    log: SlicedLog, asked: Asked, tables: Sequence[Table], steps: Iterable[Sequence[_Ints | None]]
-) -> list[dict[str, _Floats]]:
-    """Score tables with the counts of `steps`: an array per metric, NaN where undefined."""
+    log: SlicedLog,
+    options: IntervalOptions,
+    tables: Sequence[Table],
+    steps: Iterable[Sequence[_Ints | None]],
+) -> list[pl.DataFrame]:
+    """Score tables with the counts of `steps`: a row per draw, NaN where undefined."""
     one = replace(log.whole, has_models=False, extras=(), apart=(_SLICE, _DRAW))
-    wide, names = one.numbers.wide, [metric.name for metric in asked.metrics]
-    needs_pairs = any(metric.pairs for metric in asked.metrics)
-
-    def rows_of(item: tuple[Table, _Ints]) -> pl.DataFrame:
-        table, counts = item
-        return table.as_pairs(counts) if needs_pairs else table.as_classes(counts)
-
-    def scores(drawn: Iterable[tuple[Table, _Ints]]) -> pl.DataFrame:
+    wide, names = one.numbers.wide, [metric.name for metric in options.metrics]
+    needs_pairs = any(metric.pairs for metric in options.metrics)
+    rows_of = Table.as_pairs if needs_pairs else Table.as_classes
+    found = []
+    for step in steps:
+        drawn = [(table, n) for table, n in zip(tables, step, strict=True) if n is not None]
         with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
-            rows = pl.concat(threads.map(rows_of, drawn)).lazy()
+            rows = pl.concat(threads.map(lambda table_n: rows_of(*table_n), drawn)).lazy()
         cells = merged(one, rows) if needs_pairs else None  # adds up the clusters of a pair
         classes = rows.with_columns(
             pl.col("^(gold|pred|hit)_n$").cast(wide), null_n=pl.lit(0, wide), unit=pl.lit(1.0)
         )
         if cells is not None:
             classes = of_pairs(one, cells)
-        found = measure(one, classes, asked.metrics, pairs=cells, positive=asked.positive)
+        scores = measure(one, classes, options.metrics, pairs=cells, positive=options.positive)
         values = pl.col(names).cast(pl.Float64).fill_null(math.nan)
-        return found.select(_SLICE, _DRAW, values).sort(_SLICE, _DRAW).collect()
-
-    found: dict[int, list[pl.DataFrame]] = {table.place: [] for table in tables}
-    for step in steps:
-        drawn = zip(tables, step, strict=True)
-        of_step = scores((table, counts) for table, counts in drawn if counts is not None)
-        for (place,), part in of_step.partition_by(_SLICE, as_dict=True).items():
-            found[place].append(part.select(names))
-    return [{name: pl.concat(parts)[name].to_numpy() for name in names} for parts in found.values()]
+        found.append(scores.select(_SLICE, _DRAW, values).sort(_SLICE, _DRAW).collect())
+    return pl.concat(found).partition_by(_SLICE)
 
 
 def _interval(
@@ -258,16 +257,6 @@ def _interval(
         return None, None, se
     low, high = np.quantile(replicates, tails)
     return float(low), float(high), se
-
-
-def _influences(without: _Floats, weights: _Floats | _Ints) -> _Floats:
-    """How far each draw moves a score, from the score without it, and how often it occurs."""
-    known = ~np.isnan(without)
-    without, weights = without[known], weights[known]
-    if not len(without):
-        return np.zeros((2, 0))
-    lead = np.average(without, weights=weights) - without
-    return np.stack([lead, weights])
 
 
 def _bca(tails: list[float], replicates: _Floats, score: float, influences: _Floats) -> list[float]:

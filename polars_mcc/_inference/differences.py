@@ -7,31 +7,26 @@ import math
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.asked import columns_of, student_critical
 from polars_mcc._inference.intervals import Estimate
-from polars_mcc._inference.methods import normal_critical, two_sided
-from polars_mcc._inference.variance import sum_of_squares
+from polars_mcc._inference.methods import normal_critical, student_critical, two_sided
+from polars_mcc._inference.options import columns_of
+from polars_mcc._inference.variance import exact_sums, over_draws
 from polars_mcc._log.choices import Correction
 
 _PARTS = ("score", "low", "high", "se")
-SIDE_A, SIDE_B = ([f"{part}_{name}" for part in _PARTS] for name in "ab")
-"""The columns of each side of a difference b - a."""
+COLUMNS_A, COLUMNS_B = ([f"{part}_{letter}" for part in _PARTS] for letter in "ab")
+"""The columns of both scores of a difference b - a, with their limits."""
 
 
 def limits_of(metric: str) -> dict[str, str]:
-    """Map the columns of a score and its limits to their short names in a side."""
+    """Map the columns of a score and its limits to their short names in a difference."""
     return dict(zip((metric, *columns_of([metric])), _PARTS, strict=True))
 
 
-def side(estimate: Estimate, metric: str, name: str) -> pl.LazyFrame:
+def with_letter(estimate: Estimate, metric: str, letter: str) -> pl.LazyFrame:
     """The scores of an estimate and their limits as `score_a`, `low_a`, `high_a`, `se_a`."""
     parts = limits_of(metric)
-    return estimate.scores.rename({column: f"{part}_{name}" for column, part in parts.items()})
-
-
-def side_a(estimate: Estimate, metric: str) -> pl.LazyFrame:
-    """The score and limits of side a alone, to join to side b."""
-    return side(estimate, metric, "a").select(*estimate.log.slice, *SIDE_A)
+    return estimate.scores.rename({column: f"{part}_{letter}" for column, part in parts.items()})
 
 
 COVARIANCES = ("own_own", "own_total", "total_total")
@@ -46,27 +41,22 @@ def covariances(
     With the influences φ of a row on both scores, centred within the slice, they are
     Σ φ_own φ_total / n². With sample weights w they are Σ w² φ_own φ_total / (Σ w)².
     """
-    phi, on = f"phi:{metric}", [*whole.slice, "gold", "pred"]
-    n = pl.col("n").cast(pl.Float64)
-    squares = pl.col("n" if log.is_frequency else "squares").cast(pl.Float64)
-    of_total = total.influences[metric].select(*on, phi_total=phi, unit_total=f"unit:{metric}")
+    on = [*whole.slice, "gold", "pred"]
+    of_total = total.influences[metric].select(*on, total="phi")
     rows = slices.influences[metric].join(of_total, on=on, how="left", nulls_equal=True)
-    own, unit = pl.col(phi), pl.col(f"unit:{metric}")
-    other, unit_total = pl.col("phi_total"), pl.col("unit_total")
-    mean = log.within_slice(sum_of_squares(log, n * other, unit_total) / n.sum())
-    rows = rows.with_columns(phi_total=other - mean)
-    sums = {
-        "own_own": (own * own, unit * unit),
-        "own_total": (own * other, unit * unit_total),
-        "total_total": (other * other, 2 * unit_total * unit_total),
-    }
-    return log.per_slice(
-        rows,
-        **{
-            name: sum_of_squares(log, squares * product, most) / n.sum().pow(2)
-            for name, (product, most) in sums.items()
-        },
+    n, total_phi = pl.col("n").cast(pl.Float64), pl.col("total")
+    sums = exact_sums(log, rows, [], size=n, moved=n * total_phi)
+    centred = log.beside(rows, sums).with_columns(
+        own="phi", total=total_phi - pl.col("moved") / pl.col("size")
     )
+    products = over_draws(
+        log,
+        centred,
+        own_own=("own", "own"),
+        own_total=("own", "total"),
+        total_total=("total", "total"),
+    )
+    return products.select(*log.slice, pl.col(COVARIANCES) / pl.col("n") / pl.col("n"))
 
 
 def independent(slices: pl.LazyFrame, ci: float) -> pl.LazyFrame:

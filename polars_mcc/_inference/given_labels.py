@@ -18,60 +18,53 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored
-from polars_mcc._counts.exact import numbers, sum_in_any_order
+from polars_mcc._counts.exact import numbers
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.intervals import estimate
-from polars_mcc._inference.tables import Pool, rates
+from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._inference.tables import Pool
+from polars_mcc._inference.variance import exact_sums
 
 
-def given_labels(log: SlicedLog, pairs: pl.LazyFrame, pool: Pool, asked: Asked) -> pl.LazyFrame:
+def given_labels(
+    log: SlicedLog, pairs: pl.LazyFrame, pool: Pool, options: IntervalOptions
+) -> pl.LazyFrame:
     """The `expected` score of each slice given its labels, and its `expected_se`.
 
     `expected_step` is how far the prediction of one row moves the score, at most. `pool` has the
-    pairs of all rows. The first metric of `asked` is scored.
+    pairs of all rows. The first metric of `options` is scored.
     """
-    metric, n = asked.metrics[0], pl.col("n").cast(pl.Float64)
-    on = [*pool.log.slice, "gold"]
-    of_gold = pairs.filter(is_scored(log)).group_by(*log.slice, "gold").agg(rows=n.sum())
-    at_rates = of_gold.join(rates(pool), on=on, nulls_equal=True).select(
-        *log.slice,
-        "gold",
-        "pred",
-        "rate",
-        "of_gold",
-        "rows",
-        n=pl.col("rows") * pl.col("rate"),
-        n_null=pl.lit(0.0),
-    )
-    at_rates = at_rates.cache()
+    metric, rows = options.metrics[0], pl.col("rows")
+    expected = pool.expected(log, pairs).with_columns(n_null=pl.lit(0.0)).cache()
     in_floats = replace(
         log, numbers=numbers(pl.Float64()), extras=(), weight_name="n", is_frequency=True
     )
-    pairs = at_rates.select(*log.slice, "gold", "pred", "n", "n_null")
-    found = estimate(in_floats, pairs, replace(asked, pool=None))
+    pair, of_label = [*log.slice, "gold", "pred"], [*log.slice, "gold"]
+    at_rates = expected.select(*pair, "n", "n_null")
+    found = estimate(in_floats, at_rates, replace(options, pool=None))
     scores = found.scores.select(*log.slice, expected=metric.name)
     if metric.no_interval:
         none = pl.lit(None, pl.Float64)
         return scores.with_columns(expected_se=none, expected_step=none)
-    moved = found.influences[metric.name].select(
-        *log.slice, "gold", "pred", phi=f"phi:{metric.name}", unit=f"unit:{metric.name}"
-    )
-    rows, of_all, rate, phi, unit = map(pl.col, ("rows", "of_gold", "rate", "phi", "unit"))
-    left = pl.when(of_all > 1).then((of_all - rows) / (of_all - 1)).otherwise(0.0)
-    mean = sum_in_any_order(rate * phi, unit).over([*log.slice, "gold"])
-    square = rows * left * rate * (phi - mean).pow(2)
-    reach = (phi.max() - phi.min()).over([*log.slice, "gold"])
-    moves = at_rates.join(moved, on=[*log.slice, "gold", "pred"], nulls_equal=True)
-    spreads = log.per_slice(
-        moves.with_columns(square=square, reach=reach),
-        variance=sum_in_any_order(pl.col("square"), 4 * unit.pow(2)),
-        reach=pl.col("reach").max(),
-    )
+    influences = found.influences[metric.name].select(*pair, "phi")
+    of_all, rate, phi = map(pl.col, ("pool_rows", "rate", "phi"))
+    not_drawn = pl.when(of_all > 1).then((of_all - rows) / (of_all - 1)).otherwise(0.0)
+    # Differences from the least φ: if all are equal, the variance is exactly 0.
+    above = phi - phi.min().over(of_label)
+    moves = expected.join(influences, on=pair, nulls_equal=True).with_columns(above=above)
+    above = pl.col("above")
+    mean = (rate * above).sum().over(of_label, order_by="pred")
+    moves = moves.with_columns(square=rows * not_drawn * rate * (above - mean).pow(2))
+    spreads = exact_sums(log, moves, [], variance=pl.col("square"))
+    spreads = log.beside(spreads, log.per_slice(moves, reach=above.max()))
+    size = pl.col("n").cast(pl.Float64).sum()
+    spreads = log.beside(spreads, log.per_slice(pairs.filter(is_scored(log)), size=size))
     size = pl.col("size")
-    spreads = log.beside(spreads, log.per_slice(of_gold, size=rows.sum())).select(
-        *log.slice,
-        expected_se=(pl.col("variance") / size.pow(2)).sqrt(),
-        expected_step=pl.col("reach") / size,
+    return log.beside(
+        scores,
+        spreads.select(
+            *log.slice,
+            expected_se=(pl.col("variance") / size.pow(2)).sqrt(),
+            expected_step=pl.col("reach") / size,
+        ),
     )
-    return log.beside(scores, spreads)

@@ -3,82 +3,105 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import polars as pl
 
-from polars_mcc._counts.classes import of_pairs
+from polars_mcc._counts.classes import is_scored, of_pairs
 from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.asked import Asked, Counted, columns_of, with_limits_of
+from polars_mcc._inference.influences import Influences, by_metric, influences
+from polars_mcc._inference.limits import in_columns, limits, smoothed
+from polars_mcc._inference.options import IntervalOptions, columns_of, with_limits_of
+from polars_mcc._inference.tables import METRIC, Pool
+from polars_mcc._inference.variance import over_draws, with_influence
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric, Needed
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """The pairs, classes and scores of slices, and the influence of a row on each score."""
+class Estimate(NamedTuple):
+    """The scores of slices, and the influence of a row on each score."""
 
     log: SlicedLog
-    pairs: pl.LazyFrame
-    classes: pl.LazyFrame
     scores: pl.LazyFrame
     """A row per slice: `n`, `n_clusters` if there are clusters, metrics, intervals, `n_null`."""
     influences: Mapping[str, pl.LazyFrame]
-    """For each metric, the scored pairs with its `phi:` and `unit:`."""
+    """For each metric, the scored pairs of each slice with their influence `phi`."""
 
 
-def estimate(log: SlicedLog, pairs: pl.LazyFrame, asked: Asked) -> Estimate:
+def estimate(log: SlicedLog, pairs: pl.LazyFrame, options: IntervalOptions) -> Estimate:
     """Score each slice of a log from its pairs, with standard errors and intervals.
 
-    If the log has clusters, `pairs` are split by cluster; the pairs of the estimate are not.
-    A metric without a derivative raises a ValueError.
+    If the log has clusters, `pairs` are split by cluster. A metric without a derivative raises a
+    ValueError.
     """
     # A frame that is used twice is cached: else Polars reads the log once per use.
     cells = pairs.cache()
     pairs = without_clusters(log, cells)
     classes = of_pairs(log, pairs).cache()
-    metrics, positive = asked.metrics, asked.positive
-    scores = measure(log, classes, metrics, pairs=pairs, positive=positive)
-    influences: dict[str, pl.LazyFrame] = {}
-    sure = [metric for metric in metrics if not metric.no_interval]
-    from polars_mcc._inference import metric_intervals  # noqa: PLC0415 - for intervals alone
-
-    for needs_pairs in (False, True):
-        chosen = [metric for metric in sure if bool(metric.pairs) is needs_pairs]
-        if chosen:
-            kind = metric_intervals.of_pairs if needs_pairs else metric_intervals.of_classes
-            counted = Counted(log, cells, pairs, classes, replace(asked, metrics=chosen))
-            scores, of_pair = kind(counted, scores)
-            influences |= {metric.name: of_pair for metric in chosen}
+    metrics, positive, pool = options.metrics, options.positive, options.pool
+    measured = measure(log, classes, metrics, pairs=pairs, positive=positive).cache()
+    names = [metric.name for metric in metrics if not metric.no_interval]
+    moved: dict[str, pl.LazyFrame] = {}
+    if names:
+        found = influences(log, pairs, classes, options)
+        moved = {name: found.of(name) for name in names}
+        scores = log.beside(measured, _limits(log, cells, measured, found, options))
+    else:
+        scores = log.beside(measured, over_draws(log, cells.filter(is_scored(log))).drop("n"))
     unsure = columns_of(metric.name for metric in metrics if metric.no_interval)
     scores = scores.with_columns(**dict.fromkeys(unsure, pl.lit(None, pl.Float64)))
-    if asked.pool is not None:
-        scores = _comparable(log, scores, classes, asked)
+    if pool is not None:
+        scores = _comparable(log, scores, classes, metrics, pool)
     n_clusters = [pl.col("n_clusters").fill_null(0)] if log.has_clusters else []
     with_limits = with_limits_of(metric.name for metric in metrics)
     scores = scores.select(*log.slice, "n", *n_clusters, *with_limits, "n_null")
-    return Estimate(log, pairs, classes, scores, influences)
+    return Estimate(log, scores, moved)
+
+
+def _limits(
+    log: SlicedLog,
+    cells: pl.LazyFrame,
+    measured: pl.LazyFrame,
+    found: Influences,
+    options: IntervalOptions,
+) -> pl.LazyFrame:
+    """The limits and the standard error of each score, a row per slice."""
+    each = by_metric(log)
+    rows = with_influence(log, cells, found.observed) if log.has_clusters else found.observed
+    variances = over_draws(each, rows, variance=("phi", "phi")).with_columns(
+        variance=pl.col("variance") / pl.col("n") / pl.col("n")
+    )
+    names = [metric.name for metric in options.metrics if not metric.no_interval]
+    scores = pl.concat(
+        measured.select(*log.slice, pl.lit(name).alias(METRIC), score=pl.col(name).cast(pl.Float64))
+        for name in names
+    )
+    known = each.beside(each.beside(scores, smoothed(each, found.tables)), variances)
+    return in_columns(log, limits(each, known, options.ci, options.method), names)
 
 
 def _comparable(
-    log: SlicedLog, scores: pl.LazyFrame, classes: pl.LazyFrame, asked: Asked
+    log: SlicedLog,
+    scores: pl.LazyFrame,
+    classes: pl.LazyFrame,
+    metrics: Sequence[Metric],
+    pool: Pool,
 ) -> pl.LazyFrame:
     """Drop the limits of slices that lack the classes that a comparison needs."""
-    assert asked.pool is not None  # noqa: S101 - for the type checker
-    whole = asked.pool.log
+    whole = pool.log
     n_classes = {
         side: count_where(pl.col(f"{side}_n") > 0).cast(pl.Int64) for side in ("gold", "pred")
     }
     here = log.per_slice(classes, **n_classes)
     there = whole.per_slice(
-        of_pairs(whole, asked.pool.pairs),
+        of_pairs(whole, pool.pairs),
         **{f"all_{side}": number for side, number in n_classes.items()},
     )
     limits = {
         column: pl.when(has_classes(metric.classes_needed)).then(column)
-        for metric in asked.metrics
+        for metric in metrics
         for column in columns_of([metric.name])
     }
     return whole.beside(log.beside(scores, here), there).with_columns(**limits)

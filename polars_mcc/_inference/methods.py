@@ -1,4 +1,4 @@
-"""How intervals are made: from the normal distribution, or from resampled rows."""
+"""How intervals are made: from the normal or Student's distribution, or from resampled rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import polars as pl
 
+from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least
 
@@ -26,13 +27,47 @@ def normal_quantile(share: float) -> float:
     return NormalDist().inv_cdf(share)
 
 
-class Resampling(Generic[FrameT_co]):
-    """A method that is not a query. It takes only frames of the type `FrameT_co`."""
+def critical(ci: float, log: SlicedLog) -> pl.Expr:
+    """The critical value of a log: of Student's t if it has clusters, else the normal one.
+
+    Student's t has one degree of freedom less than there are clusters.
+    """
+    if not log.has_clusters:
+        return pl.lit(normal_critical(ci))
+    return student_critical(ci, pl.col("n_clusters") - 1)
+
+
+def student_critical(ci: float, df: pl.Expr) -> pl.Expr:
+    """The critical value of Student's t, by its degrees of freedom; null below one.
+
+    One and two degrees are exact. From 3 on it is the expansion of Fisher and Cornish (1960). Its
+    error is 0.1 % at 3, and goes to 0 with more.
+    """
+    z = normal_critical(ci)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    expansion = z + sum(term / df.pow(power) for power, term in enumerate(terms, 1))
+    return (
+        pl.when(df == 1)
+        .then(math.tan(math.pi * ci / 2))
+        .when(df == 2)
+        .then(ci * math.sqrt(2 / (1 - ci**2)))
+        .when(df > 2)
+        .then(expansion)
+    )
 
 
 def two_sided(errors: pl.Expr) -> pl.Expr:
     """The two-sided p-value of a difference of so many standard errors, if it is normal."""
     return (errors.abs() / math.sqrt(2)).erfc()
+
+
+class Resampling(Generic[FrameT_co]):
+    """A method that is not a query. It takes only frames of the type `FrameT_co`."""
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.differences import independent, limits_of, with_difference
 from polars_mcc._inference.intervals import Estimate, estimate
+from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import Pool
-from polars_mcc._inference.variance import sum_of, with_influence
+from polars_mcc._inference.variance import over_draws, with_influence
 
 PERIODS = pl.Enum(["before", "after"])
 _SIDES = {"before": "a", "after": "b"}
@@ -31,7 +31,9 @@ def columns_in_answer(metric: str, names: Sequence[str]) -> list[pl.Expr]:
     return [pl.col(scores.get(name, name)).alias(name) for name in names]
 
 
-def changes(log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, asked: Asked) -> pl.LazyFrame:
+def changes(
+    log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, asked: IntervalOptions
+) -> pl.LazyFrame:
     """The difference between the scores of both periods, per slice of a log.
 
     `apart` is the same log with a slice per slice and `period`. `cells` are its pairs. The first
@@ -81,28 +83,12 @@ def _covariances(
     Φ is the sum of the influences φ of the rows of a cluster. The covariance is Σ Φ_before Φ_after,
     divided by the rows before and by the rows after.
     """
-    rows = with_influence(apart, cells, found.influences[metric], [metric])
-    n, unit = pl.col("n"), pl.col(f"unit:{metric}")
-    moved = sum_of(log, n * pl.col(f"phi:{metric}"), unit)
-    of_clusters = rows.group_by(*apart.slice, "cluster").agg(moved=moved, unit=unit.max())
-    in_period = {period: pl.col("period") == period for period in _SIDES}
-    of_both = of_clusters.group_by(*log.slice, "cluster").agg(
-        pl.col(column).filter(is_here).sum().alias(f"{column}_{period}")
-        for period, is_here in in_period.items()
-        for column in ("moved", "unit")
-    )
-    products, units = (
-        pl.col(f"{column}_before") * pl.col(f"{column}_after") for column in ("moved", "unit")
-    )
-    most = log.within_slice(units.max())
-    sizes = log.per_slice(
-        rows,
-        **{f"rows_{period}": n.filter(is_here).sum() for period, is_here in in_period.items()},
-    )
-    unit = pl.when(most > 0).then(most).otherwise(1.0)
-    shared = of_both.with_columns(product=products, most=unit)
-    product = sum_of(log, pl.col("product"), pl.col("most"), bits=0)
-    covariance = pl.col("product") / pl.col("rows_before") / pl.col("rows_after")
-    return log.beside(log.per_slice(shared, product=product), sizes).select(
-        *log.slice, covariance=covariance
-    )
+    rows = with_influence(apart, cells, found.influences[metric])
+    shares = {}
+    for period in _SIDES:
+        is_here = pl.col("period") == period
+        n = log.within_slice(pl.col("n").filter(is_here).sum().cast(pl.Float64))
+        shares[period] = pl.when(is_here).then(pl.col("phi") / n).otherwise(0.0)
+    both = rows.with_columns(**shares)
+    products = over_draws(log, both, covariance=("before", "after"))
+    return products.select(*log.slice, "covariance")

@@ -2,99 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import polars as pl
 
-from polars_mcc._counts.exact import sum_in_any_order
+from polars_mcc._counts.exact import power_of_two
 from polars_mcc._counts.sliced import SlicedLog
 
 NOTHING = 1e-20  # a mean square of influences up to this is 0, except for rounding
+_FINE = 2.0**80
+
+
+def in_order(log: SlicedLog, *labels: str) -> Callable[[pl.Expr], pl.Expr]:
+    """Aggregate over a slice in the order of labels, so that sums of floats are always the same.
+
+    To sort the frame is not enough: Polars leaves out a sort before sums.
+    """
+    return lambda aggregation: aggregation.over(log.slice or pl.lit(0), order_by=labels)
+
+
+def exact_sums(
+    log: SlicedLog, rows: pl.LazyFrame, by: Sequence[str], **addends: pl.Expr
+) -> pl.LazyFrame:
+    """Sum floats within each slice, and within `by`; the same bits in any order of rows.
+
+    An addend becomes an integer: it keeps 80 binary digits after the point of the largest addend
+    of its slice. Up to 2^46 addends fit into an Int128. A sum is null if an addend is infinite.
+    """
+    units = {
+        f"unit of {name}": log.within_slice(
+            power_of_two(addend.abs().fill_nan(math.inf).max().cast(pl.Float64))
+        )
+        for name, addend in addends.items()
+    }
+    sums = {}
+    for name in addends:
+        unit = pl.col(f"unit of {name}")
+        whole = (pl.col(name) / unit * _FINE).cast(pl.Int128, strict=False).sum()
+        total = whole.cast(pl.Float64) / _FINE * unit.max()
+        sums[name] = pl.when(unit.max().is_finite()).then(total)
+    keys = [*log.slice, *by]
+    scaled = rows.select(*keys, **addends, **units)
+    return scaled.group_by(keys).agg(**sums) if keys else scaled.select(**sums)
 
 
 def with_influence(
     log: SlicedLog,
     cells: pl.LazyFrame,
     influences: pl.LazyFrame,
-    names: Sequence[str],
     *,
     pred: str = "pred",
-    suffix: str = "",
+    name: str = "phi",
 ) -> pl.LazyFrame:
-    """The scored cells, with `phi:` and `unit:` of their pair for each metric."""
-    columns = [f"{what}:{name}" for name in names for what in ("phi", "unit")]
-    of_pair = influences.select(
-        *(*log.slice, "gold"),
-        pl.col("pred").alias(pred),
-        pl.col(columns).name.suffix(suffix),
-    )
-    return cells.join(of_pair, on=[*log.slice, "gold", pred], how="inner", nulls_equal=True)
+    """The scored cells, with the influence `phi` of their pair in the column `name`."""
+    counts = ["n", "n_null", "squares", "weight"]
+    of_pair = influences.drop(counts, strict=False).rename({"pred": pred, "phi": name})
+    return cells.join(of_pair, on=[*log.slice, "gold", pred], nulls_equal=True)
 
 
-def variances(
-    log: SlicedLog, cells: pl.LazyFrame, influences: Mapping[str, tuple[pl.Expr, pl.Expr]]
-) -> pl.LazyFrame:
-    """The `variance:` of statistics of each slice, from each influence and its upper bound.
+def over_draws(log: SlicedLog, rows: pl.LazyFrame, **products: tuple[str, str]) -> pl.LazyFrame:
+    """Sum products of two columns over the independent draws of each slice.
 
-    The variance is the sum of (Σ n·influence)² over independent draws, divided by (Σ n)². A draw
-    is a row, or a cluster. `draws` is (Σ n)² / Σ (n of a draw)²: so many draws of equal size would
-    be as good if all rows of a draw were alike. `n_clusters` is the number of clusters.
+    A draw is a row, or a cluster. The product of columns a and b is Σ (Σ n·a)·(Σ n·b), where the
+    inner sums are over the rows of a draw. So the variance of a mean with the influence a is the
+    sum of a·a, divided by `n`².
+
+    The result also has `n`, the sum of weights; `draws` = n² / Σ (n of a draw)², so many draws of
+    equal size would be as good if all rows of a draw were alike; and `n_clusters`.
     """
-    if not log.has_clusters:
-        return log.per_slice(cells, **of_rows(log, influences))
-    size = pl.col("size")
-    n, sizes = total(size), size.cast(log.numbers.wide)
-    moved = {}
-    for name, (influence, most) in influences.items():
-        moved[f"moved:{name}"] = sum_of(log, pl.col("n") * influence, most)
-        moved[f"unit:{name}"] = most.max()
-    clusters = cells.group_by(*log.slice, "cluster").agg(size=pl.col("n").sum(), **moved)
-    squares = {
-        f"variance:{name}": sum_of(
-            log, pl.col(f"moved:{name}").pow(2), pl.col(f"unit:{name}").pow(2), bits=0
-        )
-        / n
-        / n
-        for name in influences
-    }
-    return log.per_slice(
-        clusters,
-        **squares,
-        draws=n / (sizes * sizes).sum().cast(pl.Float64) * n,
-        n_clusters=size.count().cast(pl.Int64),
+    n = pl.col("n").cast(pl.Float64)
+    if log.has_clusters:
+        columns = {column: n * pl.col(column) for both in products.values() for column in both}
+        rows = exact_sums(log, rows, ["cluster"], n=n, **columns).with_columns(n_clusters=1.0)
+        of_draw, squared = pl.lit(1.0), pl.col("n").pow(2)
+    else:
+        of_draw = squared = n if log.is_frequency else pl.col("squares")
+    n_clusters = ["n_clusters"] if log.has_clusters else []
+    sums = exact_sums(
+        log,
+        rows,
+        [],
+        **{name: of_draw * pl.col(a) * pl.col(b) for name, (a, b) in products.items()},
+        **{name: pl.col(name) for name in n_clusters},
+        squared=squared,
+        n=n,
     )
-
-
-def of_rows(
-    log: SlicedLog, influences: Mapping[str, tuple[pl.Expr, pl.Expr]]
-) -> dict[str, pl.Expr]:
-    n, squares = total(pl.col("n")), pl.col("n" if log.is_frequency else "squares")
-    bits = 60 if log.is_frequency else 0  # squares are as large as 2^126
-    found = {
-        f"variance:{name}": sum_of(log, squares * influence.pow(2), most.pow(2), bits) / n / n
-        for name, (influence, most) in influences.items()
-    }
-    return {**found, "draws": n / total(squares) * n}
-
-
-def total(n: pl.Expr) -> pl.Expr:
-    return n.sum().cast(pl.Float64)
-
-
-def sum_of_squares(log: SlicedLog, addends: pl.Expr, unit: pl.Expr) -> pl.Expr:
-    """Sum products of influences in any order. An addend is at most `unit` for each of its rows.
-
-    Each addend keeps 60 binary digits after the point of the unit, so it is faster than `sum_of`.
-    """
-    if log.numbers.count.is_float():
-        return addends.sum()
-    fine = float(2**60)
-    whole = (addends / unit * fine).cast(pl.Int128, strict=False).sum()
-    return whole.cast(pl.Float64) / fine * unit.max()
-
-
-def sum_of(log: SlicedLog, addends: pl.Expr, unit: pl.Expr, bits: int = 60) -> pl.Expr:
-    """Sum over pairs or clusters, in any order; if weights are floats, a plain sum of floats."""
-    if log.numbers.count.is_float():
-        return addends.sum()
-    return sum_in_any_order(addends, unit, bits)
+    draws = pl.col("n") / pl.col("squared") * pl.col("n")
+    return sums.with_columns(pl.col(n_clusters).cast(pl.Int64), draws=draws).drop("squared")

@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_mcc._counts.remarks import Sides, heard, key_is_gold, remarks
 from polars_mcc._counts.sliced import SET
-from polars_mcc._inference.asked import columns_of
+from polars_mcc._inference.options import columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.columns import Columns, as_code
 from polars_mcc._log.described import Described

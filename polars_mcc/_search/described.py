@@ -10,9 +10,9 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._counts.counted import merged
-from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.methods import normal_critical
+from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.periods import PERIODS, changes
 from polars_mcc._inference.tables import Pool
 from polars_mcc._search.codes import Coded
@@ -59,7 +59,7 @@ def _schema(sought: Sought) -> dict[str, pl.DataType]:
     return {SLICE: pl.UInt32(), **numbers, **labels}
 
 
-def _expected(sought: Sought, cells: pl.DataFrame, asked: Asked) -> pl.DataFrame:
+def _expected(sought: Sought, cells: pl.DataFrame, asked: IntervalOptions) -> pl.DataFrame:
     """The score of each slice given its labels."""
     log = replace(sought.whole, apart=(SLICE,))
     pairs = sought.named(merged(log, cells.lazy())).collect().lazy()

@@ -178,7 +178,6 @@ class Overlaps:
         self, sides: Sequence[Mapping[str, Mask]], moved: pl.DataFrame
     ) -> dict[int, _Clustered]:
         """The effect of clusters, for comparisons with two or more clusters on each side."""
-        phi = f"phi:{self.sought.metric.name}"
         of_pair = moved.join(self.pairs, on=["gold", "pred"], nulls_equal=True)
         kind, pair, cluster = (self.cells[name].to_numpy() for name in ("kind", "pair", "cluster"))
         n = self.cells["n"].cast(pl.Float64).to_numpy()
@@ -189,7 +188,7 @@ class Overlaps:
             for side, mask in masks.items():
                 known = of_pair.filter((pl.col(SLICE) == slice_) & (pl.col(SIDE) == side))
                 moves = np.zeros(len(self.pairs))
-                moves[known["pair"].to_numpy()] = known[phi].to_numpy()
+                moves[known["pair"].to_numpy()] = known["phi"].to_numpy()
                 cells = mask[kind] & (n > 0)
                 sign = (1 if side == IN else -1) / max(n[cells].sum(), 1e-300)
                 shares = moves[pair[cells]] * sign

@@ -10,9 +10,9 @@ import polars as pl
 from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.asked import Asked, columns_of
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.intervals import Estimate, estimate, has_classes
+from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest
 from polars_mcc._inference.tables import Pool
 from polars_mcc._scores.measure import measure
@@ -59,9 +59,9 @@ class Sought:
         return replace(self.whole, apart=(SLICE,))
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> IntervalOptions:
         """The query for the confidence limits that give the evidence."""
-        return Asked(LEVEL, metrics=[self.metric], positive=self.positive)
+        return IntervalOptions(LEVEL, metrics=[self.metric], positive=self.positive)
 
     @property
     def _is_named(self) -> bool:

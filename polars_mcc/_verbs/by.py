@@ -12,9 +12,9 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.asked import Asked, columns_of
 from polars_mcc._inference.intervals import estimate, ranges_of, within_range
 from polars_mcc._inference.methods import Bootstrap, Resampling
+from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method, check_choice, check_interval
 from polars_mcc._log.described import Described
@@ -188,7 +188,7 @@ def by(
     if isinstance(method, Bootstrap) and ci is not None:
         positive = registry.checked(asked, log.meaning.positive, sliced.label_dtype)
         _check_resampling(log, sliced)
-        resampling = Asked(ci, metrics=asked, positive=positive)
+        resampling = IntervalOptions(ci, metrics=asked, positive=positive)
         from polars_mcc._inference import bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
 
         return log.in_kind(sliced.answer(bootstrap.resampled(sliced, resampling, method).lazy()))
@@ -208,7 +208,7 @@ def scores(
     if not any(metric.needs_labels for metric in asked):
         sliced = unnamed(sliced)
     if ci is not None:
-        found = estimate(sliced, pairs(sliced), Asked(ci, method, asked, positive))
+        found = estimate(sliced, pairs(sliced), IntervalOptions(ci, method, asked, positive))
         return within_range(found.scores, ranges_of(asked))
     if not any(metric.pairs for metric in asked):
         return measure(sliced, classes(sliced), asked, positive=positive)

@@ -13,7 +13,7 @@ from polars_mcc._counts.exact import Floats
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.remarks import Sides, key_is_gold, never_met, no_positive, one_class
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
-from polars_mcc._inference.asked import Asked, columns_of
+from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._inference.periods import PERIODS, changes, columns_for, columns_in_answer
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level
@@ -317,7 +317,9 @@ def _compared(
     apart, cells = _with_baseline(before, sliced)
     positive = registry.checked([metric], log.meaning.positive, apart.label_dtype)
     marks = _marks([metric])
-    found = changes(sliced, apart, cells, Asked(ci, metrics=[metric, *marks], positive=positive))
+    found = changes(
+        sliced, apart, cells, IntervalOptions(ci, metrics=[metric, *marks], positive=positive)
+    )
     shown = [name for name in columns if name not in {"p_value", "p_adjusted"}]
     shown += [f"{mark.name}_{period}" for mark in marks for period in PERIODS.categories]
     return sliced.answer(found.select(*sliced.slice, *columns_in_answer(metric.name, shown)))

@@ -10,8 +10,9 @@ from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.asked import Asked, columns_of
+from polars_mcc._inference.class_intervals import class_intervals
 from polars_mcc._inference.intervals import within_range
+from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method, check_choice, check_interval
 from polars_mcc._log.described import Described
@@ -102,9 +103,7 @@ def classes(
     counted = without_clusters(sliced, cells)
     reduced = of_pairs(sliced, counted).cache()
     scores = _scored(sliced, reduced)
-    from polars_mcc._inference import class_intervals  # noqa: PLC0415 - for intervals alone
-
-    found = class_intervals.of_each(sliced, cells, counted, reduced, Asked(ci, method))
+    found = class_intervals(sliced, cells, counted, reduced, IntervalOptions(ci, method))
     both = scores.join(found, on=[*sliced.slice, "label"], how="left", nulls_equal=True)
     n_clusters = ["n_clusters"] if sliced.has_clusters else []
     columns = [

@@ -11,12 +11,12 @@ from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.cut import cut, model_named
 from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
-from polars_mcc._inference.asked import Asked
-from polars_mcc._inference.differences import adjusted, side, side_a, with_difference
+from polars_mcc._inference.differences import COLUMNS_A, adjusted, with_difference, with_letter
 from polars_mcc._inference.intervals import estimate
 from polars_mcc._inference.methods import normal_critical
+from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import Pool
-from polars_mcc._inference.variance import NOTHING, variances, with_influence
+from polars_mcc._inference.variance import NOTHING, over_draws, with_influence
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method, check_choice, check_level
 from polars_mcc._log.columns import IntoColumn
@@ -123,7 +123,7 @@ def compare(
     columns = _columns_for(chosen.name)
     sliced = cut(log, keys, answers=columns, cluster=True, baseline=_baseline_of(log, baseline))
     positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
-    asked = Asked(ci, method, [chosen], positive)
+    asked = IntervalOptions(ci, method, [chosen], positive)
     if not chosen.needs_labels:
         sliced = unnamed(sliced)
     labels = [pl.col(name) for name in ("gold", "baseline", "pred")]
@@ -140,15 +140,15 @@ def compare(
     asked = replace(asked, pool=Pool.of(sliced, pl.concat(of_models)))
     a, b = (estimate(sliced, of_model, asked) for of_model in of_models)
     rows = cells
-    for estimated, pred, suffix in ((a, "baseline", ":a"), (b, "pred", ":b")):
+    for estimated, pred, name in ((a, "baseline", "phi_a"), (b, "pred", "phi_b")):
         influences = estimated.influences[chosen.name]
-        rows = with_influence(sliced, rows, influences, [chosen.name], pred=pred, suffix=suffix)
-    (phi_a, unit_a), (phi_b, unit_b) = (
-        (pl.col(f"phi:{chosen.name}:{side}"), pl.col(f"unit:{chosen.name}:{side}")) for side in "ab"
+        rows = with_influence(sliced, rows, influences, pred=pred, name=name)
+    rows = rows.with_columns(diff=pl.col("phi_b") - pl.col("phi_a"))
+    moved = over_draws(sliced, rows, variance=("diff", "diff")).select(
+        *sliced.slice, "draws", moved=pl.col("variance") / pl.col("n") / pl.col("n")
     )
-    moved = variances(sliced, rows, {"diff": (phi_b - phi_a, unit_a + unit_b)})
-    moved = moved.select(*sliced.slice, "variance:diff", "draws")
-    both = sliced.beside(sliced.beside(side(b, chosen.name, "b"), side_a(a, chosen.name)), moved)
+    scores_a = with_letter(a, chosen.name, "a").select(*sliced.slice, *COLUMNS_A)
+    both = sliced.beside(sliced.beside(with_letter(b, chosen.name, "b"), scores_a), moved)
     df = pl.col("n_clusters") - 1 if cluster else None
     slices = with_difference(_correlated(both, ci, method), ci, df)
     scores = {f"{chosen.name}_{side}": f"score_{side}" for side in "ab"}
@@ -185,7 +185,7 @@ def _correlated(slices: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame
     """
     z = normal_critical(ci)
     se_a, se_b = pl.col("se_a"), pl.col("se_b")
-    moved, draws = pl.col("variance:diff"), pl.col("draws")
+    moved, draws = pl.col("moved"), pl.col("draws")
     shared = (se_a.pow(2) + se_b.pow(2) - moved) / (2 * se_a * se_b)
     known = draws / (draws + z**2) if method == "score" else pl.lit(1.0)
     return slices.with_columns(

@@ -15,20 +15,20 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, SlicedLog
-from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.differences import (
+    COLUMNS_A,
+    COLUMNS_B,
     COVARIANCES,
-    SIDE_A,
-    SIDE_B,
     adjusted,
     covariances,
     independent,
-    side,
+    with_letter,
     with_limits,
 )
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.intervals import Estimate, estimate
 from polars_mcc._inference.methods import normal_critical, two_sided
+from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.rest_of_log import pairs_of_rest
 from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import NOTHING
@@ -195,7 +195,7 @@ def contrast(
     positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
     sliced = sliced if chosen.needs_labels else unnamed(sliced)
     cells, whole = pairs(sliced).cache(), replace(sliced.whole, keys=tuple(of_whole))
-    asked = Asked(ci, method, [chosen], positive, Pool.of(whole, cells))
+    asked = IntervalOptions(ci, method, [chosen], positive, Pool.of(whole, cells))
     sides = _Sides(sliced, whole, cells, asked, chosen)
     found = adjusted(sides.compared(to, ratio=ratio), correction)
     scores = {chosen.name: "own_b", f"{chosen.name}{_TO}": "own_a"}
@@ -241,7 +241,7 @@ class _Sides:
     log: SlicedLog
     whole: SlicedLog  # sliced by `within` only
     cells: pl.LazyFrame
-    asked: Asked
+    asked: IntervalOptions
     metric: Metric
 
     def compared(self, what: To, *, ratio: bool) -> pl.LazyFrame:
@@ -261,10 +261,10 @@ class _Sides:
         return self.log.beside(found, expected)
 
     def _b(self, slices: Estimate) -> pl.LazyFrame:
-        return side(slices, self.metric.name, "b")
+        return with_letter(slices, self.metric.name, "b")
 
     def _a(self, estimate: Estimate) -> pl.LazyFrame:
-        scores = side(estimate, self.metric.name, "a").drop("n_null")
+        scores = with_letter(estimate, self.metric.name, "a").drop("n_null")
         return scores.rename({"n": f"n{_TO}"})
 
     def _rest(self, slices: Estimate) -> tuple[pl.LazyFrame, Estimate]:
@@ -414,7 +414,7 @@ def _compared(both: pl.LazyFrame, ci: float, *, ratio: bool) -> pl.LazyFrame:
     are_positive = (pl.col("score_a") > 0) & (pl.col("score_b") > 0)
     logs = [
         pl.when(are_positive).then(pl.col(name).clip(0).log()).alias(name)
-        for name in [*SIDE_A, *SIDE_B]
+        for name in [*COLUMNS_A, *COLUMNS_B]
     ]
     ends = {"ratio": "diff", "ratio_low": "diff_low", "ratio_high": "diff_high"}
     return independent(both.with_columns(logs), ci).with_columns(

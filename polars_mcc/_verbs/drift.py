@@ -10,8 +10,8 @@ from polars_mcc._counts.counted import merged
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import unnamed
 from polars_mcc._counts.pairs import pairs
-from polars_mcc._inference.asked import Asked
 from polars_mcc._inference.differences import adjusted
+from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.periods import PERIODS, changes, columns_for, columns_in_answer
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method, check_choice, check_level
@@ -110,7 +110,7 @@ def drift(
     of_slices = replace(sliced, extras=("cluster",) if sliced.has_clusters else ())
     apart = replace(of_slices, apart=("period",), has_total=False)
     cells = merged(apart, counted.with_columns(period=_period()))
-    compared = changes(of_slices, apart, cells, Asked(ci, method, [chosen], positive))
+    compared = changes(of_slices, apart, cells, IntervalOptions(ci, method, [chosen], positive))
     found = adjusted(compared, correction)
     # On the left of the join, so that a missing period is an error even if there are no slices.
     checked = _both_periods(counted).join(found, on=pl.lit(0), how="left")
