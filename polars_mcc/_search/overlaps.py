@@ -22,6 +22,7 @@ from polars_mcc._counts.counted import count_columns, counted, merged
 from polars_mcc._counts.sliced import KEY, PRED
 from polars_mcc._inference.intervals import estimate
 from polars_mcc._inference.tables import Pool
+from polars_mcc._inference.variance import over_draws
 from polars_mcc._search.codes import Coded
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.slices import Sought
@@ -179,23 +180,26 @@ class Overlaps:
     ) -> dict[int, _Clustered]:
         """The effect of clusters, for comparisons with two or more clusters on each side."""
         of_pair = moved.join(self.pairs, on=["gold", "pred"], nulls_equal=True)
-        kind, pair, cluster = (self.cells[name].to_numpy() for name in ("kind", "pair", "cluster"))
-        n = self.cells["n"].cast(pl.Float64).to_numpy()
-        rows = n if self.sought.whole.is_frequency else self.cells["squares"].to_numpy()
+        by_row = self.sought.whole
+        by_cluster = replace(by_row, extras=("cluster",))
+        kind, n = self.cells["kind"].to_numpy(), pl.col("n").cast(pl.Float64)
         found = {}
         for slice_, masks in enumerate(sides):
-            of_clusters, of_rows, fewest = np.zeros(int(cluster.max()) + 1), 0.0, len(cluster)
+            cells = []
             for side, mask in masks.items():
-                known = of_pair.filter((pl.col(SLICE) == slice_) & (pl.col(SIDE) == side))
-                moves = np.zeros(len(self.pairs))
-                moves[known["pair"].to_numpy()] = known["phi"].to_numpy()
-                cells = mask[kind] & (n > 0)
-                sign = (1 if side == IN else -1) / max(n[cells].sum(), 1e-300)
-                shares = moves[pair[cells]] * sign
-                of_rows += float(np.sum(rows[cells] * shares**2))
-                of_clusters += np.bincount(cluster[cells], n[cells] * shares, len(of_clusters))
-                fewest = min(fewest, len(np.unique(cluster[cells])))
-            effect = float(np.sum(of_clusters**2)) / of_rows if of_rows > 0 else 0.0
+                known = of_pair.filter(pl.col(SLICE) == slice_, pl.col(SIDE) == side)
+                rows = self.cells.filter(mask[kind]).filter(n > 0)
+                sign = 1 if side == IN else -1
+                moves = rows.join(known.select("pair", "phi"), on="pair")
+                cells.append(moves.with_columns(phi=sign * pl.col("phi") / n.sum()))
+            both = pl.concat(cells).lazy()
+            of_rows, of_clusters = pl.collect_all(
+                over_draws(log, both, variance=("phi", "phi")).select("variance")
+                for log in (by_row, by_cluster)
+            )
+            rows_vary, clusters_vary = of_rows.item() or 0.0, of_clusters.item() or 0.0
+            effect = clusters_vary / rows_vary if rows_vary > 0 else 0.0
+            fewest = min(rows["cluster"].n_unique() for rows in cells)
             if fewest > 1 and effect > _NOTHING:
                 effect *= fewest / (fewest - 1)  # few clusters show too little variance
                 found[slice_] = _Clustered(effect, fewest)
