@@ -41,53 +41,69 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True)
 class Table:
-    """The cells of a slice: its pairs, split by cluster if whole clusters are drawn."""
+    """The cells of a slice: its pairs, split by cluster if whole clusters are drawn.
+
+    What is drawn is a unit: a row of a cell, or a cluster.
+    """
 
     cells: pl.DataFrame  # `gold`, `pred`, `n`, and `cluster`
-    place: int = 0
+    number: int = 0
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether whole clusters are drawn."""
+        return "cluster" in self.cells.columns
 
     @property
     def n(self) -> _Ints:
         """The rows of each cell."""
         return self.cells["n"].to_numpy()
 
+    @property
+    def drawn_n(self) -> _Ints:
+        """The rows that a cell gets each time its unit is drawn."""
+        return self.n if self.has_clusters else np.ones_like(self.n)
+
     @cached_property
-    def clusters(self) -> _Ints | None:
-        """The cluster of each cell, as a number from 0 on."""
-        if "cluster" not in self.cells.columns:
-            return None
+    def units(self) -> _Ints:
+        """The unit of each cell, as a number from 0 on."""
+        if not self.has_clusters:
+            return np.arange(self.cells.height)
         ranks = self.cells["cluster"].rank("dense").fill_null(0)  # a null is a cluster too
         numbers: _Ints = np.unique(ranks.to_numpy(), return_inverse=True)[1]
         return numbers
 
     @cached_property
-    def n_clusters(self) -> int:
-        """How many clusters there are."""
-        return 0 if self.clusters is None else int(self.clusters.max()) + 1
+    def weights(self) -> _Ints:
+        """How often each unit occurs."""
+        return np.ones(int(self.units.max()) + 1, np.int64) if self.has_clusters else self.n
 
     def draws(self, generator: np.random.Generator, size: int) -> _Ints:
         """Draw the rows of each cell in `size` replicates: an array (size, cells)."""
-        if self.clusters is None:
-            return generator.multinomial(int(self.n.sum()), self.n / self.n.sum(), size=size)
-        shares = np.full(self.n_clusters, 1 / self.n_clusters)
-        drawn = generator.multinomial(self.n_clusters, shares, size=size)
-        return drawn[:, self.clusters] * self.n
+        total = self.weights.sum()
+        drawn = generator.multinomial(int(total), self.weights / total, size=size)
+        return drawn[:, self.units] * self.drawn_n
 
     def without_a_draw(self, step: int) -> Iterator[_Ints]:
         """The rows of each cell with one row or cluster left out: the jackknife, in steps."""
-        n = self.n
-        place = np.arange(len(n)) if self.clusters is None else self.clusters
-        draws = len(n) if self.clusters is None else self.n_clusters
-        for first in range(0, draws, step):
-            is_out = place == np.arange(first, min(first + step, draws))[:, None]
-            yield n - is_out if self.clusters is None else np.where(is_out, 0, n)
+        for first in range(0, len(self.weights), step):
+            left_out = np.arange(first, min(first + step, len(self.weights)))[:, None]
+            yield self.n - self.drawn_n * (self.units == left_out)
+
+    def moves(self, without: _Floats) -> _Floats:
+        """How far each draw moves a score, from the score without it, and how often it occurs."""
+        known = ~np.isnan(without)
+        if not known.any():
+            return np.zeros((2, 0))
+        without, weights = without[known], self.weights[known]
+        return np.stack([np.average(without, weights=weights) - without, weights])
 
     def as_pairs(self, counts: _Ints) -> pl.DataFrame:
         """The pairs of tables with these counts, (tables, cells): a row per table and cell."""
         tables, cells = counts.shape
         place = np.tile(np.arange(cells), tables)
         return self.cells.select("gold", "pred")[place].select(
-            pl.lit(self.place).alias(_SLICE),
+            pl.lit(self.number).alias(_SLICE),
             pl.Series(_DRAW, np.repeat(np.arange(tables), cells)),
             pl.all(),
             pl.Series("n", counts.reshape(-1)),
@@ -106,23 +122,12 @@ class Table:
         }
         return pl.DataFrame(
             {
-                _SLICE: self.place,
+                _SLICE: self.number,
                 _DRAW: np.repeat(np.arange(tables), labels.len()),
                 "label": labels[np.tile(np.arange(labels.len()), tables)],
                 **{name: side.reshape(-1) for name, side in sides.items()},
             }
         )
-
-    def moves(self, without: _Floats | None) -> _Floats | None:
-        """How far each draw moves a score, from the score without it, and how often it occurs."""
-        if without is None:
-            return None
-        known = ~np.isnan(without)
-        if not known.any():
-            return np.zeros((2, 0))
-        weights = self.n if self.clusters is None else np.ones(self.n_clusters, np.int64)
-        without, weights = without[known], weights[known]
-        return np.stack([np.average(without, weights=weights) - without, weights])
 
     @cached_property
     def _labels(self) -> pl.Series:
@@ -145,18 +150,18 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
     counted = pairs(log).collect()
     plain = replace(log, extras=())
     of_slices = merged(plain, counted.lazy())
-    scores = measure(
+    measured = measure(
         plain,
         of_pairs(plain, of_slices),
         options.metrics,
         pairs=of_slices,
         positive=options.positive,
     )
-    slices = (scores.sort(log.slice) if log.slice else scores).with_row_index(_SLICE).collect()
+    slices = (measured.sort(log.slice) if log.slice else measured).with_row_index(_SLICE).collect()
     tables = _tables(log, counted.lazy(), slices.lazy())
     # Each slice has its own random generator, so threads do not change the draws.
     seeds = np.random.SeedSequence(method.seed).spawn(slices.height)
-    generators = {table.place: np.random.default_rng(seeds[table.place]) for table in tables}
+    generators = {table.number: np.random.default_rng(seeds[table.number]) for table in tables}
     names = [metric.name for metric in options.metrics]
     schema: dict[str, pl.DataType] = {_SLICE: pl.UInt32(), "n_clusters": pl.Int64()}
     schema |= dict.fromkeys(columns_of(names), pl.Float64())
@@ -164,23 +169,25 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
     for some in _portions(tables, method.replicates):
         step = max(1, _AT_A_TIME // sum(table.cells.height for table in some))
         sizes = [min(step, method.replicates - at) for at in range(0, method.replicates, step)]
-        draws = ([table.draws(generators[table.place], size) for table in some] for size in sizes)
+        draws = ([table.draws(generators[table.number], size) for table in some] for size in sizes)
         replicates = _scored(log, options, some, draws)
         without: Sequence[pl.DataFrame | None] = [None] * len(some)
         if method.bca:
             left = zip_longest(*(table.without_a_draw(step) for table in some))
             without = _scored(replace(log, zero_division=None), options, some, left)
         for table, drawn, left_out in zip(some, replicates, without, strict=True):
-            limits: dict[str, float | None] = {_SLICE: table.place, "n_clusters": table.n_clusters}
+            n_clusters = len(table.weights) if table.has_clusters else 0
+            limits: dict[str, float | None] = {_SLICE: table.number, "n_clusters": n_clusters}
             for metric in options.metrics:
-                score, of_draws = slices[metric.name][table.place], drawn[metric.name].to_numpy()
-                lead = None if left_out is None else left_out[metric.name].to_numpy()
-                found = _interval(metric, score, of_draws, options.ci, table.moves(lead))
-                limits |= dict(zip(columns_of([metric.name]), found, strict=True))
+                name = metric.name
+                moves = None if left_out is None else table.moves(left_out[name].to_numpy())
+                score, scores = slices[name][table.number], drawn[name].to_numpy()
+                found = _interval(metric, score, scores, options.ci, moves)
+                limits |= dict(zip(columns_of([name]), found, strict=True))
             known.append(limits)
-    n_clusters = [pl.col("n_clusters").fill_null(0)] if log.extras else []
+    shown = [pl.col("n_clusters").fill_null(0)] if log.extras else []
     return slices.join(pl.DataFrame(known, schema), on=_SLICE, how="left").select(
-        *log.slice, "n", *n_clusters, *with_limits_of(names), "n_null"
+        *log.slice, "n", *shown, *with_limits_of(names), "n_null"
     )
 
 
@@ -191,7 +198,7 @@ def _tables(log: SlicedLog, counted: pl.LazyFrame, slices: pl.LazyFrame) -> list
     cells = log.beside(scored, slices.select(*log.slice, _SLICE))
     cells = cells.select(_SLICE, *columns, "n").sort(_SLICE, *columns)
     of_slices = cells.collect().group_by(_SLICE, maintain_order=True)
-    return [Table(of_slice.drop(_SLICE), place) for (place,), of_slice in of_slices]
+    return [Table(of_slice.drop(_SLICE), number) for (number,), of_slice in of_slices]
 
 
 def _portions(tables: Sequence[Table], replicates: int) -> Iterator[list[Table]]:
@@ -238,7 +245,7 @@ def _interval(
     score: float | None,
     replicates: _Floats,
     ci: float,
-    influences: _Floats | None,
+    moves: _Floats | None,
 ) -> tuple[float | None, ...]:
     """The limits and the standard error of a score, from its replicates; None if unknown."""
     unknown = (None, None, None)
@@ -251,20 +258,20 @@ def _interval(
         return unknown
     se = float(replicates.std(ddof=1))
     tails = [(1 - ci) / 2, (1 + ci) / 2]
-    if influences is not None:
-        tails = _bca(tails, replicates, score, influences)
+    if moves is not None:
+        tails = _bca(tails, replicates, score, moves)
     if any(map(math.isnan, tails)):
         return None, None, se
     low, high = np.quantile(replicates, tails)
     return float(low), float(high), se
 
 
-def _bca(tails: list[float], replicates: _Floats, score: float, influences: _Floats) -> list[float]:
+def _bca(tails: list[float], replicates: _Floats, score: float, moves: _Floats) -> list[float]:
     """The tails, corrected for bias and acceleration (Efron 1987)."""
     below = float((replicates < score).mean() + (replicates <= score).mean()) / 2
     if not 0 < below < 1:
         return [math.nan, math.nan]
-    lead, n = influences
+    lead, n = moves
     spread = float((n * lead**2).sum())
     acceleration = float((n * lead**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
     bias = _NORMAL.inv_cdf(below)

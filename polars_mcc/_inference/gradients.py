@@ -46,6 +46,7 @@ _COUNTS = {
 MOVES = ("by_gold", "by_pred", "by_both")
 """How far a row moves a metric, by the class of its gold label, of its prediction, and of both."""
 _PAIR_MARGINS = ("n", "gold_t", "pred_p")
+_PAIR_MOVES = ("by_pair", "by_gold", "by_pred")
 
 
 _N, _S, _T, _P = map(pl.col, ("n", "s", "gold_t", "pred_p"))
@@ -114,8 +115,7 @@ def moves_of_pairs(
     of_metrics = []
     for metric in metrics:
         value = values[metric.name]
-        sides = ("by_pair", "by_gold", "by_pred")
-        moves = dict(zip(sides, _moves(tape.gradient(value), _PAIR_MARGINS), strict=True))
+        moves = dict(zip(_PAIR_MOVES, _moves(tape.gradient(value), _PAIR_MARGINS), strict=True))
         at_observed = _at_table(metric, value, [OBSERVED])
         of_metrics.append(found.with_columns(**at_observed, **moves))
     return pl.concat(of_metrics).with_columns(n="given")

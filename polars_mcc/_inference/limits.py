@@ -25,7 +25,7 @@ _MOST = 1e12  # rows of a proportion per row of the slice; more than any share o
 
 _SCORE, _VALUE, _LEAST, _LARGEST = map(pl.col, ("score", "value", "least", "largest"))
 _VARIANCE, _PHI_PHI, _DRAWS, _Z = map(pl.col, ("variance", "phi_phi", "draws", "z"))
-_SPAN, _PLACE, _SE, _ROWS = map(pl.col, ("span", "place", "se", "rows"))
+_SPAN, _PROPORTION, _SE, _ROWS = map(pl.col, ("span", "proportion", "se", "rows"))
 
 
 def limits(log: SlicedLog, scores: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame:
@@ -36,11 +36,15 @@ def limits(log: SlicedLog, scores: pl.LazyFrame, ci: float, method: Method) -> p
     """
     known = _with_rows(log, scores.with_columns(z=critical(ci, log)))
     placed = _with_ends(known, method)
-    most = _SE if method != "score" else (pl.col("most") / _ROWS).sqrt()
-    has_place = _PLACE.is_not_null()
+    error = _SE if method != "score" else (pl.col("most") / _ROWS).sqrt()
+    has_proportion = _PROPORTION.is_not_null()
     found = placed.with_columns(
-        low=pl.when(has_place).then(_LEAST + _SPAN * pl.col("low")).otherwise(_SCORE - _Z * most),
-        high=pl.when(has_place).then(_LEAST + _SPAN * pl.col("high")).otherwise(_SCORE + _Z * most),
+        low=pl.when(has_proportion)
+        .then(_LEAST + _SPAN * pl.col("low"))
+        .otherwise(_SCORE - _Z * error),
+        high=pl.when(has_proportion)
+        .then(_LEAST + _SPAN * pl.col("high"))
+        .otherwise(_SCORE + _Z * error),
     )
     are_finite = pl.col("low").is_finite() & pl.col("high").is_finite() & pl.col("has_score")
     return found.with_columns(pl.when(are_finite).then(pl.col("low", "high")))
@@ -81,18 +85,18 @@ def in_columns(log: SlicedLog, limits: pl.LazyFrame, metrics: Iterable[str]) -> 
 
 def _worth() -> pl.Expr:
     """The rows m of a proportion with the variance of the score, per row of the slice."""
-    place, squared = (_VALUE - _LEAST) / (_LARGEST - _LEAST), _PHI_PHI
+    proportion, squared = (_VALUE - _LEAST) / (_LARGEST - _LEAST), _PHI_PHI
     squared = squared / (_LARGEST - _LEAST).pow(2)
     # Kappa of one gold class is moved by no row. Then φ is only a rounding error.
-    rows = place * (1 - place) / squared
-    is_real = (place > 0) & (place < 1) & (squared > NOTHING) & (rows < _MOST)
+    rows = proportion * (1 - proportion) / squared
+    is_real = (proportion > 0) & (proportion < 1) & (squared > NOTHING) & (rows < _MOST)
     # A rate of a class that the slice does not have is a proportion of all rows.
-    is_alone = ((place == 0) | (place == 1)) & (squared <= NOTHING)
+    is_alone = ((proportion == 0) | (proportion == 1)) & (squared <= NOTHING)
     return pl.when(is_real).then(rows).when(is_alone).then(pl.lit(1.0))
 
 
 def _with_rows(log: SlicedLog, scores: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the `place` of a score in its range of width `span`, its `se`, and how many `rows`.
+    """Add the `proportion` of a score in its range of width `span`, its `se`, and how many `rows`.
 
     `rows` are the independent rows of equal weight that would have this variance; if the rows seem
     not to vary, the rows that there are.
@@ -105,7 +109,7 @@ def _with_rows(log: SlicedLog, scores: pl.LazyFrame) -> pl.LazyFrame:
         scores.with_columns(has_score=has_score, span=span)
         .with_columns(
             varies=pl.col("has_score") & _varies(),
-            place=pl.when(is_inside).then((_SCORE - _LEAST) / _SPAN),
+            proportion=pl.when(is_inside).then((_SCORE - _LEAST) / _SPAN),
         )
         .with_columns(se=pl.when(pl.col("varies") & _VARIANCE.is_finite()).then(_VARIANCE.sqrt()))
         .with_columns(rows=rows)
@@ -135,18 +139,24 @@ def _effective(log: SlicedLog, rows: pl.Expr) -> pl.Expr:
 
 
 def _with_ends(scores: pl.LazyFrame, method: Method) -> pl.LazyFrame:
-    """Add the places of both limits in the range, `low` and `high`."""
+    """Add the proportions of both limits in the range, `low` and `high`."""
     if method == "wald":
         reach = _Z * _SE / _SPAN
-        return scores.with_columns(low=_PLACE - reach, high=_PLACE + reach)
+        return scores.with_columns(low=_PROPORTION - reach, high=_PROPORTION + reach)
     if method == "fisher":
-        middle, reach = (2 * _PLACE - 1).arctanh(), _Z * _SE / (2 * _SPAN * _PLACE * (1 - _PLACE))
+        middle, reach = (
+            (2 * _PROPORTION - 1).arctanh(),
+            _Z * _SE / (2 * _SPAN * _PROPORTION * (1 - _PROPORTION)),
+        )
         ends = ((end.tanh() + 1) / 2 for end in (middle - reach, middle + reach))
         return scores.with_columns(**dict(zip(("low", "high"), ends, strict=True)))
     z2 = pl.col("z2")  # Wilson's interval
-    middle, reach = _PLACE + z2 / 2, (z2 * _PLACE * (1 - _PLACE) + z2.pow(2) / 4).sqrt()
+    middle, reach = (
+        _PROPORTION + z2 / 2,
+        (z2 * _PROPORTION * (1 - _PROPORTION) + z2.pow(2) / 4).sqrt(),
+    )
     return scores.with_columns(z2=_Z.pow(2) / (_ROWS * pl.col("worth"))).with_columns(
         # At an end exactly: the formula gives 1 - 4·10⁻¹⁶.
-        low=pl.when(_PLACE == 0).then(_PLACE).otherwise((middle - reach) / (1 + z2)),
-        high=pl.when(_PLACE == 1).then(_PLACE).otherwise((middle + reach) / (1 + z2)),
+        low=pl.when(_PROPORTION == 0).then(_PROPORTION).otherwise((middle - reach) / (1 + z2)),
+        high=pl.when(_PROPORTION == 1).then(_PROPORTION).otherwise((middle + reach) / (1 + z2)),
     )

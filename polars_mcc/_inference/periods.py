@@ -15,33 +15,33 @@ from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import over_draws, with_influence
 
 PERIODS = pl.Enum(["before", "after"])
-_SIDES = {"before": "a", "after": "b"}
+_LETTERS = {"before": "a", "after": "b"}
 
 
 def columns_for(metric: str, *, has_clusters: bool) -> list[str]:
     """The columns of an answer about two periods, without the slice."""
     sizes = ["n", "n_clusters"] if has_clusters else ["n"]
-    both = [f"{name}_{period}" for name in (*sizes, metric) for period in _SIDES]
+    both = [f"{name}_{period}" for name in (*sizes, metric) for period in _LETTERS]
     return [*both, "diff", "diff_low", "diff_high", "diff_se", "p_value", "p_adjusted", "n_null"]
 
 
 def columns_in_answer(metric: str, names: Sequence[str]) -> list[pl.Expr]:
     """Select these columns from `changes`, and give the scores the name of their metric."""
-    scores = {f"{metric}_{period}": f"score_{side}" for period, side in _SIDES.items()}
+    scores = {f"{metric}_{period}": f"score_{letter}" for period, letter in _LETTERS.items()}
     return [pl.col(scores.get(name, name)).alias(name) for name in names]
 
 
 def changes(
-    log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, asked: IntervalOptions
+    log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, options: IntervalOptions
 ) -> pl.LazyFrame:
     """The difference between the scores of both periods, per slice of a log.
 
     `apart` is the same log with a slice per slice and `period`. `cells` are its pairs. The first
     metric is compared; the others are facts, shown for each period.
     """
-    metric, *facts = asked.metrics
+    metric, *facts = options.metrics
     cells = cells.cache()
-    found = estimate(apart, cells, replace(asked, pool=Pool.of(log, cells)))
+    found = estimate(apart, cells, replace(options, pool=Pool.of(log, cells)))
     sizes = ["n", "n_clusters"] if log.has_clusters else ["n"]
 
     def of(period: str, column: str) -> pl.Expr:
@@ -50,18 +50,20 @@ def changes(
     both = log.per_slice(
         found.scores,
         n_null=pl.col("n_null").sum(),
-        **{f"{size}_{period}": of(period, size).sum() for size in sizes for period in _SIDES},
+        **{f"{size}_{period}": of(period, size).sum() for size in sizes for period in _LETTERS},
         **{
-            f"{short}_{side}": of(period, column).max()
+            f"{short}_{letter}": of(period, column).max()
             for column, short in limits_of(metric.name).items()
-            for period, side in _SIDES.items()
+            for period, letter in _LETTERS.items()
         },
         **{
-            f"{one.name}_{period}": of(period, one.name).max() for one in facts for period in _SIDES
+            f"{one.name}_{period}": of(period, one.name).max()
+            for one in facts
+            for period in _LETTERS
         },
     )
     if not log.has_clusters:
-        return independent(both, asked.ci)
+        return independent(both, options.ci)
     se_a, se_b = pl.col("se_a"), pl.col("se_b")
     shared = log.beside(both, _covariances(log, apart, cells, found, metric.name))
     covariance = pl.col("covariance").fill_null(0.0)
@@ -70,8 +72,8 @@ def changes(
             correlation=(covariance / (se_a * se_b)).clip(-1, 1).fill_null(0.0),
             diff_se=(se_a.pow(2) + se_b.pow(2) - 2 * covariance).clip(0).sqrt(),
         ),
-        asked.ci,
-        pl.min_horizontal(f"n_clusters_{period}" for period in _SIDES) - 1,
+        options.ci,
+        pl.min_horizontal(f"n_clusters_{period}" for period in _LETTERS) - 1,
     )
 
 
@@ -85,7 +87,7 @@ def _covariances(
     """
     rows = with_influence(apart, cells, found.influences[metric])
     shares = {}
-    for period in _SIDES:
+    for period in _LETTERS:
         is_here = pl.col("period") == period
         n = log.within_slice(pl.col("n").filter(is_here).sum().cast(pl.Float64))
         shares[period] = pl.when(is_here).then(pl.col("phi") / n).otherwise(0.0)
