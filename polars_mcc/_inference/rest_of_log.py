@@ -8,7 +8,9 @@ import polars as pl
 
 from polars_mcc._counts.counted import count_columns
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._scores.r_k import correlation
 
+_COUNTS = ("gold_n", "pred_n", "hit_n")
 _NEARLY_NOTHING = 2.0**-40
 """The share of a sum of floats that rounding may leave when all of it is subtracted."""
 
@@ -22,21 +24,16 @@ def scores_of_rest(
     the rest, such as Σ (T - t)(P - p), is Σ TP - Σ (T·p + t·(P - p)). The second sum needs only
     the classes of the slice.
     """
-    sides = ("gold_n", "pred_n", "hit_n")
-
-    def weighed(classes: pl.LazyFrame) -> pl.LazyFrame:
-        units = log.numbers.from_units(pl.col(sides), pl.col("unit"))
-        return classes.with_columns(units.cast(log.numbers.wide))
-
-    t, p, hits = map(pl.col, sides)
+    t, p, hits = map(pl.col, _COUNTS)
     total_t, total_p = pl.col("total_t"), pl.col("total_p")
-    of_all = weighed(of_total)
+    of_all = _weighed(log, of_total)
     of_labels = of_all.select(*whole.slice, "label", total_t=t, total_p=p)
     sums = whole.per_slice(
         of_all, s=t.sum(), c=hits.sum(), tp=(t * p).sum(), tt=(t * t).sum(), pp=(p * p).sum()
     )
+    in_slices = _weighed(log, classes)
     taken = log.per_slice(
-        weighed(classes).join(of_labels, on=[*whole.slice, "label"], how="left", nulls_equal=True),
+        in_slices.join(of_labels, on=[*whole.slice, "label"], how="left", nulls_equal=True),
         s_taken=t.sum(),
         c_taken=hits.sum(),
         tp_taken=(total_t * p + t * (total_p - p)).sum(),
@@ -51,10 +48,15 @@ def scores_of_rest(
     )
     is_float = log.numbers.count.is_float()
     least = pl.col("s").pow(2) * _NEARLY_NOTHING if is_float else pl.lit(0)
-    score = pl.when((var_gold > least) & (var_pred > least)).then(
-        cov / (var_gold * var_pred).sqrt()
-    )
+    is_defined = (var_gold > least) & (var_pred > least)
+    score = pl.when(is_defined).then(correlation(cov, var_gold, var_pred, None))
     return whole.beside(taken, sums).select(*log.slice, rest=score)
+
+
+def _weighed(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
+    """The counts of classes as weights, in place of numbers of units."""
+    counts = log.numbers.from_units(pl.col(_COUNTS), pl.col("unit")).cast(log.numbers.wide)
+    return classes.with_columns(counts).drop("null_n", "unit")
 
 
 def classes_of_rest(
@@ -64,35 +66,21 @@ def classes_of_rest(
 
     The rest has nearly all classes of the log, so there are as many rows as slices times classes.
     """
-    sides = ("gold_n", "pred_n", "hit_n")
-
-    def weighed(classes: pl.LazyFrame) -> pl.LazyFrame:
-        return classes.select(
-            pl.all().exclude(*sides, "null_n", "unit"),
-            log.numbers.from_units(pl.col(sides), pl.col("unit")),
-        )
-
     slices = classes.select(log.slice).unique()
-    taken = weighed(classes).select(*log.slice, "label", pl.col(sides).name.suffix("_taken"))
-    on = whole.slice or pl.lit(0)
-    left = slices.join(weighed(of_total), on=on, nulls_equal=True).join(
+    taken = _weighed(log, classes).select(
+        *log.slice, "label", pl.col(_COUNTS).name.suffix("_taken")
+    )
+    of_total = _weighed(log, of_total)
+    left = slices.join(of_total, on=whole.slice or pl.lit(0), nulls_equal=True).join(
         taken, on=[*log.slice, "label"], how="left", nulls_equal=True
     )
-    rest = {side: pl.col(side) - pl.col(f"{side}_taken").fill_null(0) for side in sides}
+    counts = {name: pl.col(name) - pl.col(f"{name}_taken").fill_null(0) for name in _COUNTS}
     unit = log.numbers.unit(log.within_slice(pl.col("gold_n").sum()))
+    in_units = log.numbers.in_units(pl.col(_COUNTS).clip(0), pl.col("unit"))
     return (
-        left.with_columns(**rest)
+        left.with_columns(**counts)
         .with_columns(unit=unit)
-        .select(
-            *log.slice,
-            "label",
-            *(
-                log.numbers.in_units(pl.col(side).clip(0), pl.col("unit")).alias(side)
-                for side in sides
-            ),
-            null_n=pl.lit(0, log.numbers.wide),
-            unit="unit",
-        )
+        .select(*log.slice, "label", in_units, null_n=pl.lit(0, log.numbers.wide), unit="unit")
     )
 
 
