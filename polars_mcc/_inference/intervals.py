@@ -11,11 +11,9 @@ from polars_mcc._counts.classes import is_scored, of_pairs
 from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.influences import Influences, by_metric, influences
-from polars_mcc._inference.limits import in_columns, limits, smoothed
 from polars_mcc._inference.options import IntervalOptions, columns_of, with_limits_of
-from polars_mcc._inference.tables import METRIC, Pool
-from polars_mcc._inference.variance import over_draws, with_influence
+from polars_mcc._inference.tables import Pool
+from polars_mcc._inference.variance import over_draws
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric, Needed
 
@@ -44,10 +42,12 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, options: IntervalOptions) -> E
     measured = measure(log, classes, metrics, pairs=pairs, positive=positive).cache()
     names = [metric.name for metric in metrics if not metric.no_interval]
     moved: dict[str, pl.LazyFrame] = {}
+    from polars_mcc._inference import influences, limits  # noqa: PLC0415 - for intervals alone
+
     if names:
-        found = influences(log, pairs, classes, options)
+        found = influences.influences(log, pairs, classes, options)
         moved = {name: found.of(name) for name in names}
-        scores = log.beside(measured, _limits(log, cells, measured, found, options))
+        scores = log.beside(measured, limits.limits_of_slices(log, cells, measured, found, options))
     else:
         scores = log.beside(measured, over_draws(log, cells.filter(is_scored(log))).drop("n"))
     unsure = columns_of(metric.name for metric in metrics if metric.no_interval)
@@ -58,28 +58,6 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, options: IntervalOptions) -> E
     with_limits = with_limits_of(metric.name for metric in metrics)
     scores = scores.select(*log.slice, "n", *n_clusters, *with_limits, "n_null")
     return Estimate(log, scores, moved)
-
-
-def _limits(
-    log: SlicedLog,
-    cells: pl.LazyFrame,
-    measured: pl.LazyFrame,
-    found: Influences,
-    options: IntervalOptions,
-) -> pl.LazyFrame:
-    """The limits and the standard error of each score, a row per slice."""
-    each = by_metric(log)
-    rows = with_influence(log, cells, found.observed) if log.has_clusters else found.observed
-    variances = over_draws(each, rows, variance=("phi", "phi")).with_columns(
-        variance=pl.col("variance") / pl.col("n") / pl.col("n")
-    )
-    names = [metric.name for metric in options.metrics if not metric.no_interval]
-    scores = pl.concat(
-        measured.select(*log.slice, pl.lit(name).alias(METRIC), score=pl.col(name).cast(pl.Float64))
-        for name in names
-    )
-    known = each.beside(each.beside(scores, smoothed(each, found.tables)), variances)
-    return in_columns(log, limits(each, known, options.ci, options.method), names)
 
 
 def _comparable(

@@ -16,9 +16,11 @@ from collections.abc import Iterable
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.influences import Influences, by_metric
 from polars_mcc._inference.methods import critical
+from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import METRIC, OBSERVED, TABLE
-from polars_mcc._inference.variance import NOTHING
+from polars_mcc._inference.variance import NOTHING, over_draws, with_influence
 from polars_mcc._log.choices import Method
 
 _MOST = 1e12  # rows of a proportion per row of the slice; more than any share of a class allows
@@ -26,6 +28,28 @@ _MOST = 1e12  # rows of a proportion per row of the slice; more than any share o
 _SCORE, _VALUE, _LEAST, _LARGEST = map(pl.col, ("score", "value", "least", "largest"))
 _VARIANCE, _PHI_PHI, _DRAWS, _Z = map(pl.col, ("variance", "phi_phi", "draws", "z"))
 _SPAN, _PROPORTION, _SE, _ROWS = map(pl.col, ("span", "proportion", "se", "rows"))
+
+
+def limits_of_slices(
+    log: SlicedLog,
+    cells: pl.LazyFrame,
+    measured: pl.LazyFrame,
+    found: Influences,
+    options: IntervalOptions,
+) -> pl.LazyFrame:
+    """The limits and the standard error of each score, a row per slice."""
+    each = by_metric(log)
+    rows = with_influence(log, cells, found.observed) if log.has_clusters else found.observed
+    variances = over_draws(each, rows, variance=("phi", "phi")).with_columns(
+        variance=pl.col("variance") / pl.col("n") / pl.col("n")
+    )
+    names = [metric.name for metric in options.metrics if not metric.no_interval]
+    scores = pl.concat(
+        measured.select(*log.slice, pl.lit(name).alias(METRIC), score=pl.col(name).cast(pl.Float64))
+        for name in names
+    )
+    known = each.beside(each.beside(scores, smoothed(each, found.tables)), variances)
+    return in_columns(log, limits(each, known, options.ci, options.method), names)
 
 
 def limits(log: SlicedLog, scores: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame:

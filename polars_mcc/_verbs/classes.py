@@ -10,7 +10,6 @@ from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.class_intervals import class_intervals
 from polars_mcc._inference.intervals import within_range
 from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._log import defaults
@@ -103,6 +102,8 @@ def classes(
     counted = without_clusters(sliced, cells)
     reduced = of_pairs(sliced, counted).cache()
     scores = _scored(sliced, reduced)
+    from polars_mcc._inference.class_intervals import class_intervals  # noqa: PLC0415 - rare
+
     found = class_intervals(sliced, cells, counted, reduced, IntervalOptions(ci, method))
     both = scores.join(found, on=[*sliced.slice, "label"], how="left", nulls_equal=True)
     n_clusters = ["n_clusters"] if sliced.has_clusters else []
