@@ -23,8 +23,7 @@ from polars_mcc._inference.metric_intervals import (
     with_limits,
 )
 from polars_mcc._inference.tables import OBSERVED, TABLE, class_tables
-from polars_mcc._scores.class_scores import formulas
-from polars_mcc._scores.metric import CLASS_GIVEN, CLASS_RANGES
+from polars_mcc._scores.class_scores import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
 
 
 def of_each(
@@ -48,7 +47,11 @@ def of_each(
             + (p - c) * (pred - mean).pow(2)
             + (1 - t - p + c) * mean.pow(2)
         )
-    tables = class_tables(log, pairs, classes).with_columns(**formulas(None)).cache()
+    tables = (
+        class_tables(log, pairs, classes)
+        .with_columns(**TwoByTwo.of_floats(pl.col).scores(None))
+        .cache()
+    )
     key = [*log.slice, "label"]
     observed = tables.filter(pl.col(TABLE) == OBSERVED).select(*key, "s", *names, **columns)
     ends = {

@@ -21,7 +21,6 @@ import polars as pl
 from polars_mcc._counts.classes import beside_class, is_scored, with_margins
 from polars_mcc._counts.exact import power_of_two
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.derivative import NoDerivativeError, Tape, Value
 from polars_mcc._inference.tables import (
     BY_GOLD,
     BY_PRED,
@@ -36,26 +35,19 @@ from polars_mcc._inference.tables import (
     class_tables,
     pooled_pairs,
 )
-from polars_mcc._scores.class_scores import formulas
-from polars_mcc._scores.metric import Metric, OverClasses, OverPairs
+from polars_mcc._scores.class_scores import TwoByTwo
+from polars_mcc._scores.derivative import Dual, NoDerivativeError, Tape
+from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Terms
 
 _MARGINS = ("support", "predicted", "hits")
-_SUPPORT, _PREDICTED, _HITS = map(pl.col, _MARGINS)
-_COUNTS = {
-    "fn": _SUPPORT - _HITS,
-    "fp": _PREDICTED - _HITS,
-    "tn": pl.col("s") - _SUPPORT - _PREDICTED + _HITS,
-}
-"""Counts of a class that are columns, so that they are exact, with their derivatives."""
 _PAIR_MARGINS = ("n", "gold_t", "pred_p")
-
-
-_N, _S, _T, _P = map(pl.col, ("n", "s", "gold_t", "pred_p"))
-_OF_PAIRS = {
-    "share": _N / _S,
-    "expected": _T * _P / _S / _S,
-    "excess": _N / _S - _T * _P / _S / _S,
+_COUNTS = {
+    **{name: {name: 1.0} for name in (*_MARGINS, *_PAIR_MARGINS)},
+    "fn": {"support": 1.0, "hits": -1.0},
+    "fp": {"predicted": 1.0, "hits": -1.0},
+    "tn": {"support": -1.0, "predicted": -1.0, "hits": 1.0},
 }
+"""Counts that are columns, so that they are exact, with their derivatives by the margins."""
 
 
 def in_order(log: SlicedLog, *labels: str) -> Callable[[pl.Expr], pl.Expr]:
@@ -89,16 +81,17 @@ def of_classes(
     undefined = log.zero_division
     if undefined is not None and math.isnan(undefined):  # A score that is NaN has no interval.
         undefined = None
-    frame = class_tables(log, pairs, classes, positive, pool).with_columns(**formulas(undefined))
-    tape = _tape_of_classes(in_order(apart, "label"), undefined)
-    values = _read(tape, metrics)
+    frame = class_tables(log, pairs, classes, positive, pool)
+    tape = Tape(_COUNTS, in_order(apart, "label"))
+    tape.define(TwoByTwo.of_floats(tape).scores(undefined))
+    values = _read(OverClasses(tape), metrics)
     columns = _at_table(values, metrics)
     for name, value in values.items():
         moves = _moves(tape.gradient(value), _MARGINS)
         columns |= dict(zip(sides_of(name), moves, strict=True))
     is_by_pred = pl.col(TABLE) == BY_PRED
     kept = 1 - pl.col("more")
-    found = tape.with_aggregates(frame).select(
+    found = tape.with_columns(frame).select(
         *apart.slice,
         *("label", "support", "more", "others"),
         kept_gold=pl.when(pl.col(TABLE) == BY_GOLD).then(kept).otherwise(1.0),
@@ -131,9 +124,9 @@ def of_pairs(
         given=pl.col("n"),
         n=pl.col("n").cast(pl.Float64),
     )
-    tape = _tape_of_pairs(in_order(log, "gold", "pred"))
-    frame = frame.with_columns(**_OF_PAIRS)
-    values = _read(tape, metrics)
+    tape = Tape(_COUNTS, in_order(log, "gold", "pred"))
+    tape.define({"share": tape("n") / tape("s")})
+    values = _read(OverPairs(tape), metrics)
     columns = _at_table(values, metrics)
     units, sums, phis = {}, {}, {}
     for name, value in values.items():
@@ -150,7 +143,7 @@ def of_pairs(
         mean = in_order(log, "gold", "pred")((pl.col("n") / pl.col("s") * phi).sum())
         phis[f"phi:{name}"] = phi - mean
     return (
-        tape.with_aggregates(frame)
+        tape.with_columns(frame)
         .with_columns(**columns)
         .with_columns(**units)
         .with_columns(**sums)
@@ -165,7 +158,7 @@ def of_pairs(
     )
 
 
-def _at_table(values: Mapping[str, Value], metrics: Sequence[Metric]) -> dict[str, pl.Expr]:
+def _at_table(values: Mapping[str, Dual], metrics: Sequence[Metric]) -> dict[str, pl.Expr]:
     """The value of each metric in its slice, and both ends of its range."""
     columns = {f"value:{name}": one.value.cast(pl.Float64) for name, one in values.items()}
     for metric in metrics:
@@ -209,35 +202,29 @@ def _unit(log: SlicedLog, sides: Sequence[pl.Expr]) -> pl.Expr:
 
 def of_each_class() -> dict[str, list[pl.Expr]]:
     """How far a row moves each score of a class: by gold label, by prediction, and by both."""
-    of_class = formulas(None)
-    tape = Tape(_MARGINS, lambda one: one, _COUNTS | of_class)
-    derivatives = {name: tape.read(pl.col(name)).by for name in of_class}
-    return {name: _moves(by, _MARGINS) for name, by in derivatives.items()}
+    scores = TwoByTwo.of_floats(Tape(_COUNTS, lambda one: one)).scores(None)
+    return {name: _moves(one.by, _MARGINS) for name, one in scores.items() if isinstance(one, Dual)}
 
 
-def _tape_of_classes(
-    within_slice: Callable[[pl.Expr], pl.Expr], zero_division: float | None
-) -> Tape:
-    return Tape(_MARGINS, within_slice, _COUNTS | formulas(zero_division))
+def _read(terms: Terms, metrics: Sequence[Metric]) -> dict[str, Dual]:
+    """Each metric as an expression with its derivative."""
+    return {metric.name: _differentiated(metric, terms) for metric in metrics}
 
 
-def _tape_of_pairs(within_slice: Callable[[pl.Expr], pl.Expr]) -> Tape:
-    return Tape(_PAIR_MARGINS, within_slice, _OF_PAIRS)
-
-
-def _read(tape: Tape, metrics: Sequence[Metric]) -> dict[str, Value]:
-    values = {}
-    for metric in metrics:
-        terms = OverPairs if metric.pairs else OverClasses
-        try:
-            values[metric.name] = tape.read(metric.value(terms(metric, None)))
-        except NoDerivativeError as error:
-            msg = (
-                f"metric '{metric.name}' has no standard error by a formula, because {error} has "
-                "no derivative; use by(..., method=Bootstrap(...)) on a DataFrame to resample it"
-            )
-            raise ValueError(msg) from None
-    return values
+def _differentiated(metric: Metric, terms: Terms) -> Dual:
+    try:
+        value = metric.value(terms.of(metric, None))
+    except NoDerivativeError as error:
+        value = error.part
+    if isinstance(value, Dual):
+        return value
+    msg = (
+        f"metric '{metric.name}' has no standard error by a formula, because {value} has no "
+        "derivative; write it as a function, as in lambda col: col('recall').mean(), with the "
+        "methods that register_metric lists, or use by(..., method=Bootstrap(...)) on a DataFrame "
+        "to resample it"
+    )
+    raise ValueError(msg)
 
 
 def of_rows(

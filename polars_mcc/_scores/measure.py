@@ -9,7 +9,7 @@ import polars as pl
 from polars_mcc._counts.classes import is_scored, with_margins
 from polars_mcc._counts.exact import Numbers, Product
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._scores.class_scores import class_scores
+from polars_mcc._scores.class_scores import TwoByTwo, class_scores
 from polars_mcc._scores.metric import Metric, Terms
 from polars_mcc._scores.metrics import MCC
 from polars_mcc._scores.r_k import Sums, count_of, summed
@@ -49,7 +49,7 @@ def measure(
     n = count_of(log, Terms.s)
     if log.is_multilabel:  # Label totals are multiplied too: they must fit a count.
         n = pl.when(count_of(log, pl.max_horizontal(Terms.t, Terms.p)) >= 0).then(n)
-    values = {metric.name: metric.value(Terms(metric, log.zero_division)) for metric in metrics}
+    values = {one.name: one.value(Terms().of(one, log.zero_division)) for one in metrics}
     return slices.with_columns(**floats).select(
         *log.slice,
         n=n,
@@ -79,19 +79,16 @@ def terms_of(log: SlicedLog, sums: Sums, *, has_positive: bool) -> dict[str, pl.
         "apart": numbers.product(s, s) - sums.tp,
         "most": numbers.product(pl.col("overlap"), s) - sums.tp,
     }
+    of_positive = {}
     if has_positive:
-        of_gold, of_pred, both = (
-            pl.col(f"positive:{name}") for name in ("support", "predicted", "hits")
-        )
-        guessed = numbers.product(of_gold, of_pred)
-        products |= {
-            "positive:cov": numbers.product(both, s) - guessed,
-            "positive:var_gold": numbers.product(of_gold, s - of_gold),
-            "positive:var_pred": numbers.product(of_pred, s - of_pred),
-            "positive:most": numbers.product(pl.min_horizontal(of_gold, of_pred), s) - guessed,
-        }
+        t, p, c = (pl.col(f"positive:{name}") for name in ("gold", "pred", "tp"))
+        table = TwoByTwo.exact(numbers, t, p, c, s)
+        of_positive = {f"positive:{name}": one for name, one in table._asdict().items()}
+        most = numbers.product(pl.min_horizontal(t, p), s) - numbers.product(t, p)
+        products["positive:most"] = most
     return {
         **({} if log.is_multilabel else {"t": sums.t, "p": sums.p}),
+        **of_positive,
         "total": numbers.from_units(s, pl.col("unit")).cast(pl.Float64),
         **{name: product.to_float() for name, product in products.items()},
     }

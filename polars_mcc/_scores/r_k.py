@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_mcc._counts.exact import Numbers, Product, count_where
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._scores.derivative import except_where
 
 
 class Sums(NamedTuple):
@@ -102,7 +103,7 @@ def summed(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None = Non
     sums = sums_over_classes(log)
     of_positive: dict[str, pl.Expr] = {}
     if positive is not None:
-        for name, units in {"support": t, "predicted": p, "hits": pl.col("hit_n")}.items():
+        for name, units in {"gold": t, "pred": p, "tp": pl.col("hit_n")}.items():
             of_positive[f"positive:{name}"] = pl.when(positive).then(units).otherwise(0).sum()
     slices = log.per_slice(
         log.with_total(classes),
@@ -128,8 +129,9 @@ def r_k(sums: Sums, numbers: Numbers, zero_division: float | None) -> pl.Expr:
 
 
 def divide(part: pl.Expr, whole: pl.Expr, zero_division: float | None) -> pl.Expr:
-    """Divide two floats; 0/0 is `zero_division`."""
-    return pl.when(whole == 0).then(pl.lit(zero_division, pl.Float64)).otherwise(part / whole)
+    """Divide as floats; 0/0 is `zero_division`."""
+    part, whole = part.cast(pl.Float64), whole.cast(pl.Float64)
+    return except_where(whole == 0, part / whole, zero_division)
 
 
 def correlation(
@@ -140,11 +142,8 @@ def correlation(
     The root is taken of the product: √(x·x) is exactly x, so a perfect prediction scores exactly
     1. The product of two roots may round to a neighbour of 1.
     """
-    return (
-        pl.when((var_gold <= 0) | (var_pred <= 0))
-        .then(pl.lit(zero_division, pl.Float64))
-        .otherwise((cov / (var_gold * var_pred).sqrt()).clip(-1, 1))
-    )
+    score = (cov / (var_gold * var_pred).sqrt()).clip(-1, 1)
+    return except_where((var_gold <= 0) | (var_pred <= 0), score, zero_division)
 
 
 def count_of(log: SlicedLog, units: pl.Expr) -> pl.Expr:

@@ -268,9 +268,9 @@ def _scored(
         "k": pl.sum_horizontal((g + p > 0).cast(pl.Int64) for g, p in zip(gold, pred, strict=True)),
         "k_gold": pl.sum_horizontal((side > 0).cast(pl.Int64) for side in gold),
         "k_pred": pl.sum_horizontal((side > 0).cast(pl.Int64) for side in pred),
-        "positive:support": gold[0],
-        "positive:predicted": pred[0],
-        "positive:hits": tp,
+        "positive:gold": gold[0],
+        "positive:pred": pred[0],
+        "positive:tp": tp,
     }
     sums = Sums(
         s=pl.col("s"),
@@ -279,7 +279,7 @@ def _scored(
         tt=product(gold[0], gold[0]) + product(gold[1], gold[1]),
         pp=product(pred[0], pred[0]) + product(pred[1], pred[1]),
     )
-    values = {metric.name: metric.value(Terms(metric, zero_division)) for metric in metrics}
+    values = {one.name: one.value(Terms().of(one, zero_division)) for one in metrics}
     return (
         points.with_columns(**counted)
         .with_columns(**terms_of(log, sums, has_positive=True))

@@ -17,8 +17,7 @@ from polars_mcc._log.choices import Method, check_choice, check_interval
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._scores.class_scores import COLUMNS, class_scores
-from polars_mcc._scores.metric import CLASS_RANGES
+from polars_mcc._scores.class_scores import CLASS_RANGES, COLUMNS, class_scores
 from polars_mcc._scores.r_k import rows_of
 
 
