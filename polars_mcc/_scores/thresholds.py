@@ -16,11 +16,12 @@ import polars as pl
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import PRED, SlicedLog
 from polars_mcc._log.choices import check_at_least
-from polars_mcc._scores.measure import terms_of
-from polars_mcc._scores.metric import Metric, Terms
-from polars_mcc._scores.r_k import Sums, count_of
+from polars_mcc._scores.measure import measure
+from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.metrics import METRICS
 
-COUNTS = ("tp", "fp", "fn", "tn")
+_COUNTS = [metric for metric in METRICS if metric.is_count]
+COUNTS = [metric.name for metric in _COUNTS]  # tp, fp, fn and tn
 
 _BOTH = ("positive", "negative")
 
@@ -76,14 +77,10 @@ class Thresholds:
         """Compute the counts and metrics of each slice at each threshold."""
         log, (levels, slices) = self.log, self._levels()
         points = self._points(log, levels, self._grid(levels))
-        points = _scored(log, points, metrics, log.zero_division).select(
-            *log.slice,
-            *(_count(log, name).alias(name) for name in COUNTS),
-            *(metric.name for metric in metrics),
-            threshold=self._threshold(),
-        )
+        scored = _scored(log, points, [*_COUNTS, *metrics], log.zero_division)
+        scored = scored.drop("n", "n_null").with_columns(threshold=self._threshold())
         # A slice without any score has no threshold, but keeps its row with `n_null`.
-        return log.beside(slices, points).select(*log.slice, *curve_columns(metrics))
+        return log.beside(slices, scored).select(*log.slice, *curve_columns(metrics))
 
     def best(self, metric: Metric) -> pl.LazyFrame:
         """Find the best threshold of each slice, the shared best one, and the loss by sharing."""
@@ -94,17 +91,19 @@ class Thresholds:
         shared = self._best(whole, _of_whole(log, levels), grid, metric)
         shared = shared.select(*whole.slice, shared="score")
         own = self._best(log, levels, grid, metric)
+        positive, negative = map(pl.col, _BOTH)
         is_positive = pl.col("score") >= pl.col("shared")
-        sides = [(where, side) for where in (is_positive, ~is_positive) for side in _BOTH]
-        counts = (pl.col(side).filter(where).sum() for where, side in sides)
         at_shared = log.per_slice(
             whole.beside(_in_units(log, levels), shared),
-            **dict(zip(COUNTS, counts, strict=True)),
-            shared=pl.col("shared").max(),
+            tp=positive.filter(is_positive).sum(),
+            fp=negative.filter(is_positive).sum(),
+            all_positive=positive.sum(),
+            all_negative=negative.sum(),
+            score=pl.col("shared").max(),
             unit=pl.col("unit").max(),
         )
         at_shared = _scored(log, at_shared, [metric], None).select(
-            *log.slice, "shared", pl.col(name).alias(shared_name)
+            *log.slice, pl.col(name).alias(shared_name), shared="score"
         )
         better, worse = pl.col(name), pl.col(shared_name)
         loss = worse - better if metric.less_is_better else better - worse
@@ -186,14 +185,12 @@ class Thresholds:
                 how="left",
                 nulls_equal=True,
             ).select(*log.slice, pl.col(_BOTH).fill_null(0), score="cut")
-        tp, fp = pl.col("tp"), pl.col("fp")
         return (
             log.beside(levels.select(*log.slice, "score", *_BOTH), totals)
             .sort(*log.slice, "score", descending=[*(False for _ in log.slice), True])
             .with_columns(
                 tp=log.within_slice(positive.cum_sum()), fp=log.within_slice(negative.cum_sum())
             )
-            .with_columns(fn=pl.col("all_positive") - tp, tn=pl.col("all_negative") - fp)
         )
 
     def _best(
@@ -248,47 +245,29 @@ def _in_units(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _count(log: SlicedLog, name: str) -> pl.Expr:
-    return log.numbers.as_count(log.numbers.from_units(pl.col(name), pl.col("unit")))
-
-
 def _scored(
     log: SlicedLog, points: pl.LazyFrame, metrics: Sequence[Metric], zero_division: float | None
 ) -> pl.LazyFrame:
-    """Compute metrics from tp, fp, fn and tn, which are in units of the slice."""
-    product = log.numbers.product
-    tp, fp, fn, tn = map(pl.col, COUNTS)
-    gold, pred = (tp + fn, fp + tn), (tp + fp, fn + tn)
-    counted = {
-        "s": tp + fp + fn + tn,
-        "c": tp + tn,
-        "first": pl.max_horizontal(gold),
-        "second": pl.min_horizontal(gold),
-        "overlap": pl.sum_horizontal(map(pl.min_horizontal, gold, pred)),
-        "k": pl.sum_horizontal((g + p > 0).cast(pl.Int64) for g, p in zip(gold, pred, strict=True)),
-        "k_gold": pl.sum_horizontal((side > 0).cast(pl.Int64) for side in gold),
-        "k_pred": pl.sum_horizontal((side > 0).cast(pl.Int64) for side in pred),
-        "positive:gold": gold[0],
-        "positive:pred": pred[0],
-        "positive:tp": tp,
+    """Score the two classes of each slice and threshold, from `tp` and `fp` in units."""
+    tp, fp = pl.col("tp"), pl.col("fp")
+    positive, negative = pl.col("all_positive"), pl.col("all_negative")
+    points = points.cache()
+    sides = {
+        True: (positive, tp + fp, tp),
+        False: (negative, positive + negative - tp - fp, negative - fp),
     }
-    sums = Sums(
-        s=pl.col("s"),
-        c=pl.col("c"),
-        tp=product(gold[0], pred[0]) + product(gold[1], pred[1]),
-        tt=product(gold[0], gold[0]) + product(gold[1], gold[1]),
-        pp=product(pred[0], pred[0]) + product(pred[1], pred[1]),
-    )
-    values = {one.name: one.value(Terms().of(one, zero_division)) for one in metrics}
-    return (
-        points.with_columns(**counted)
-        .with_columns(**terms_of(log, sums, has_positive=True))
-        .with_columns(
-            (
-                count_of(log, values[metric.name])
-                if metric.is_count
-                else pl.when(pl.col("s") > 0).then(values[metric.name])
-            ).alias(metric.name)
-            for metric in metrics
+    classes = pl.concat(
+        points.select(
+            *(*log.slice, "score", "unit"),
+            label=pl.lit(label),
+            gold_n=gold,
+            pred_n=pred,
+            hit_n=hits,
+            null_n=pl.lit(0, log.numbers.wide),
         )
+        for label, (gold, pred, hits) in sides.items()
     )
+    at_each = replace(
+        log, apart=(*log.apart, "score"), has_total=False, zero_division=zero_division
+    )
+    return measure(at_each, classes, metrics, positive=pl.col("label"))
