@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_mcc._counts.counted import count_columns
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._scores.r_k import correlation
 
 _NEARLY_NOTHING = 2.0**-40
 """The share of a sum of floats that rounding may leave when all of it is subtracted."""
@@ -46,14 +47,11 @@ def scores_of_rest(
     s, c, tp, tt, pp = (
         pl.col(name) - pl.col(f"{name}_taken") for name in ("s", "c", "tp", "tt", "pp")
     )
-    cov, var_gold, var_pred = (
-        part.cast(pl.Float64) for part in (c * s - tp, s * s - tt, s * s - pp)
-    )
+    cov, *variances = (part.cast(pl.Float64) for part in (c * s - tp, s * s - tt, s * s - pp))
     is_float = log.numbers.count.is_float()
     least = pl.col("s").pow(2) * _NEARLY_NOTHING if is_float else pl.lit(0)
-    score = pl.when((var_gold > least) & (var_pred > least)).then(
-        cov / (var_gold * var_pred).sqrt()
-    )
+    var_gold, var_pred = (pl.when(one > least).then(one).otherwise(0.0) for one in variances)
+    score = correlation(cov, var_gold, var_pred, zero_division=None)
     return whole.beside(taken, sums).select(*log.slice, rest=score)
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from polars_mcc._counts.exact import Numbers
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._scores.derivative import Columns
-from polars_mcc._scores.r_k import correlation, count_of, divide
+from polars_mcc._scores.r_k import correlation, count_of, divide, rows_of
 
 CLASS_RANGES: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("precision", "recall", "specificity", "f1"), (0.0, 1.0)),
@@ -88,21 +88,22 @@ class TwoByTwo(NamedTuple):
 
 
 def class_scores(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
-    """Score each class against the rest of its slice.
-
-    The columns of `classes` include `s` and `null`: the rows of the slice that are scored, and
-    the rows that are not.
-    """
+    """Score each class against the rest of its slice."""
     t, p, c, s = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n"), pl.col("s")
     n = count_of(log, s)
     scores = TwoByTwo.exact(log.numbers, t, p, c, s).scores(log.zero_division)
-    return classes.filter(t + p > 0).select(
-        *log.slice,
-        "label",
-        support=count_of(log, t),
-        predicted=count_of(log, p),
-        hits=count_of(log, c),
-        **{name: pl.when(n > 0).then(scores[name]) for name in CLASS_RANGES},
-        n=n,
-        n_null=log.numbers.as_count(pl.col("null")),
+    of_slice = {"s": rows_of(log), "n_null": pl.col("null_n").sum()}
+    return (
+        classes.with_columns(log.within_slice(sum_).alias(name) for name, sum_ in of_slice.items())
+        .filter(t + p > 0)
+        .select(
+            *log.slice,
+            "label",
+            support=count_of(log, t),
+            predicted=count_of(log, p),
+            hits=count_of(log, c),
+            **{name: pl.when(n > 0).then(scores[name]) for name in CLASS_RANGES},
+            n=n,
+            n_null=log.numbers.as_count(pl.col("n_null")),
+        )
     )

@@ -106,7 +106,7 @@ def _mean_of(column: str, weight: str | None = None) -> dict[str, Sum]:
 
 
 def _mean(terms: Terms) -> pl.Expr:
-    return terms.ratio(terms["total"], terms["weight"])
+    return terms.ratio(terms["total"], terms["weight"].fill_null(0))  # null without any class
 
 
 def _least(terms: Terms) -> pl.Expr:
