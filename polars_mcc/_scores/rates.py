@@ -59,7 +59,15 @@ def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: st
     )
 
 
-_PRECISION, _RECALL = "scikit-learn: precision_score", "scikit-learn: recall_score"
+_PRECISION = _rate(
+    *("precision", "tp", "fp", "tp / (tp + fp)", FAWCETT),
+    *("scikit-learn: precision_score", "PyCM: PPV"),
+)
+_RECALL = _rate(
+    *("recall", "tp", "fn", "tp / (tp + fn)", FAWCETT),
+    *("scikit-learn: recall_score", "PyCM: TPR"),
+)
+_SPECIFICITY = _rate("specificity", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR")
 
 _METRICS = [
     _count("tp", "gold and predicted positive"),
@@ -75,9 +83,9 @@ _METRICS = [
         "",
         ("PyCM: PRE",),
     ),
-    _rate("precision", "tp", "fp", "tp / (tp + fp)", FAWCETT, _PRECISION, "PyCM: PPV"),
-    _rate("recall", "tp", "fn", "tp / (tp + fn)", FAWCETT, _RECALL, "PyCM: TPR"),
-    _rate("specificity", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
+    _PRECISION,
+    _RECALL,
+    _SPECIFICITY,
     Metric(
         "f1",
         lambda terms: terms.ratio(2 * terms.positive.tp, terms.positive.gold + terms.positive.pred),
@@ -88,10 +96,10 @@ _METRICS = [
         ("scikit-learn: f1_score", "PyCM: F1"),
         has_gold=has_rows("tp", "fp"),
     ),
-    _rate("ppv", "tp", "fp", "tp / (tp + fp)", _ALTMAN, "PyCM: PPV"),
+    replace(_PRECISION, name="ppv", source=_ALTMAN, peers=("PyCM: PPV",)),
     _rate("npv", "tn", "fn", "tn / (tn + fn)", _ALTMAN, "PyCM: NPV"),
-    _rate("tpr", "tp", "fn", "tp / (tp + fn)", FAWCETT, "PyCM: TPR"),
-    _rate("tnr", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
+    replace(_RECALL, name="tpr", peers=("PyCM: TPR",)),
+    replace(_SPECIFICITY, name="tnr"),
     _rate("fdr", "fp", "tp", "fp / (tp + fp)", "1 - ppv", "PyCM: FDR"),
     _rate("fnr", "fn", "tp", "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
     _rate("fpr", "fp", "tn", "fp / (tn + fp)", FAWCETT, "PyCM: FPR"),

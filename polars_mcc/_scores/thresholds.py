@@ -89,20 +89,10 @@ class Thresholds:
         whole = log.whole
         grid = self._grid(levels)
         shared = self._best(whole, _of_whole(log, levels), grid, metric)
-        shared = shared.select(*whole.slice, shared="score")
+        shared = shared.select(*whole.slice, cut="score")
         own = self._best(log, levels, grid, metric)
-        positive, negative = map(pl.col, _BOTH)
-        is_positive = pl.col("score") >= pl.col("shared")
-        at_shared = log.per_slice(
-            whole.beside(_in_units(log, levels), shared),
-            tp=positive.filter(is_positive).sum(),
-            fp=negative.filter(is_positive).sum(),
-            all_positive=positive.sum(),
-            all_negative=negative.sum(),
-            score=pl.col("shared").max(),
-            unit=pl.col("unit").max(),
-        )
-        at_shared = _scored(log, at_shared, [metric], None).select(
+        points = self._points(log, levels, shared)
+        at_shared = _scored(log, points, [metric], None).select(
             *log.slice, pl.col(name).alias(shared_name), shared="score"
         )
         better, worse = pl.col(name), pl.col(shared_name)
