@@ -157,30 +157,22 @@ class Thresholds:
         positive, negative = map(pl.col, _BOTH)
         all_of = {"all_positive": positive.sum(), "all_negative": negative.sum()}
         totals = log.per_slice(levels, **all_of, unit=pl.col("unit").max())
+        levels = levels.select(*log.slice, "score", *_BOTH, is_cut=pl.lit(grid is None))
         if grid is not None:
-            reached = levels.sort("score").join_asof(
-                grid.sort("cut"),
-                left_on="score",
-                right_on="cut",
-                by=whole.slice or None,
-                check_sortedness=False,  # Polars cannot check it within groups.
-            )
-            at_cuts = _summed(log, reached.filter(pl.col("cut").is_not_null()), "cut")
             # Without keys, a log without scored rows has a row of totals, all null.
             every = whole.beside(totals.drop_nulls("unit").select(*log.slice, "unit"), grid)
-            levels = every.join(
-                at_cuts,
-                left_on=[*log.slice, "cut"],
-                right_on=[*log.slice, "score"],
-                how="left",
-                nulls_equal=True,
-            ).select(*log.slice, pl.col(_BOTH).fill_null(0), score="cut")
+            no_rows = dict.fromkeys(_BOTH, pl.lit(0, pl.Int128))
+            cuts = every.select(*log.slice, score="cut", **no_rows, is_cut=pl.lit(value=True))
+            levels = pl.concat([levels, cuts])
+        # A threshold comes after the rows that reach it.
+        order = [*log.slice, "score", "is_cut"]
         return (
-            log.beside(levels.select(*log.slice, "score", *_BOTH), totals)
-            .sort(*log.slice, "score", descending=[*(False for _ in log.slice), True])
+            log.beside(levels, totals)
+            .sort(order, descending=[name == "score" for name in order])
             .with_columns(
                 tp=log.within_slice(positive.cum_sum()), fp=log.within_slice(negative.cum_sum())
             )
+            .filter("is_cut")
         )
 
     def _best(
