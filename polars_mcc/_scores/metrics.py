@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 import polars as pl
 
@@ -164,7 +163,6 @@ MCC = Metric(
 )
 
 _OF_CLASSES = [
-    MCC,
     Metric(
         "accuracy",
         lambda terms: terms.ratio(terms.c, terms.s),
@@ -192,6 +190,9 @@ _OF_CLASSES = [
         "2c / (t + p)",
         (lambda terms: terms.ratio(2 * terms.c, terms.t + terms.p), "2Σc / (Σt + Σp)"),
     ),
+]
+
+_OF_TWO_CLASSES = [
     Metric(
         "kappa",
         lambda terms: terms.ratio(terms.covariance, terms.apart),
@@ -337,13 +338,9 @@ _OF_PAIRS = [
     ),
 ]
 
-_of_two = partial(replace, has_gold=has_two_gold)
-
 METRICS = (
-    *(
-        # One gold class is enough for accuracy and for means over classes.
-        one if "accuracy" in one.name or one.source == RIJSBERGEN else _of_two(one)
-        for one in (*_OF_CLASSES, *_OF_PAIRS)
-    ),
+    MCC,
+    *_OF_CLASSES,  # One gold class is enough for them.
+    *(replace(metric, has_gold=has_two_gold) for metric in (*_OF_TWO_CLASSES, *_OF_PAIRS)),
     *OF_POSITIVE,
 )
