@@ -31,7 +31,7 @@ CORE = {
     "_counts/classes": f"{_EXACT} {_SCORED} log/test_errors verbs/test_classes",
     "_scores/r_k": f"{_EXACT} {_SCORED} log/test_errors verbs/test_classes",
     "_scores/expression": f"{_EXACT} scores/test_expression test_edges",
-    "_inference/derivative": _EVERY,
+    "_scores/derivative": _EVERY,
     "_inference/gradients": f"{_SURE} {_EVERY}",
     "_inference/tables": f"{_SURE} {_EVERY}",
     "_inference/influences": f"{_SURE} {_EVERY}",

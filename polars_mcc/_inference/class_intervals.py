@@ -18,8 +18,7 @@ from polars_mcc._inference.limits import in_columns, limits, smoothed
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import METRIC, OBSERVED, TABLE, class_tables, smoothed_tables
 from polars_mcc._inference.variance import exact_sums, over_draws
-from polars_mcc._scores.class_scores import formulas
-from polars_mcc._scores.metric import CLASS_GIVEN, CLASS_RANGES
+from polars_mcc._scores.class_scores import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
 
 _GOLD, _PRED, _BOTH, _MEAN = map(pl.col, (*MOVES, "mean"))
 _SCORES = pl.Enum([*CLASS_RANGES])
@@ -56,7 +55,8 @@ def _of_each_score(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -
 
     And how far a row moves the score: `MOVES`, less the `mean` of all rows.
     """
-    tables = class_tables(log, pairs, classes).with_columns(**formulas(None)).cache()
+    scores = TwoByTwo.of_floats(pl.col).scores(None)
+    tables = class_tables(log, pairs, classes).with_columns(**scores).cache()
     of_scores = [
         tables.select(
             *(*log.slice, "label", TABLE, "support", "predicted", "hits", "s"),

@@ -14,14 +14,13 @@ Influences are computed at several tables: see `tables`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored, with_margins
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.derivative import NoDerivativeError, Tape, Value
 from polars_mcc._inference.tables import (
     METRIC,
     OBSERVED,
@@ -32,29 +31,22 @@ from polars_mcc._inference.tables import (
     smoothed_tables,
 )
 from polars_mcc._inference.variance import in_order
-from polars_mcc._scores.class_scores import formulas
-from polars_mcc._scores.metric import Metric, OverClasses, OverPairs
+from polars_mcc._scores.class_scores import TwoByTwo
+from polars_mcc._scores.derivative import Dual, NoDerivativeError, Tape
+from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Terms
 
 _MARGINS = ("support", "predicted", "hits")
-_SUPPORT, _PREDICTED, _HITS = map(pl.col, _MARGINS)
-_COUNTS = {
-    "fn": _SUPPORT - _HITS,
-    "fp": _PREDICTED - _HITS,
-    "tn": pl.col("s") - _SUPPORT - _PREDICTED + _HITS,
-}
-"""Counts of a class that are columns, so that they are exact, with their derivatives."""
 MOVES = ("by_gold", "by_pred", "by_both")
 """How far a row moves a metric, by the class of its gold label, of its prediction, and of both."""
 _PAIR_MARGINS = ("n", "gold_t", "pred_p")
 _PAIR_MOVES = ("by_pair", "by_gold", "by_pred")
-
-
-_N, _S, _T, _P = map(pl.col, ("n", "s", "gold_t", "pred_p"))
-_OF_PAIRS = {
-    "share": _N / _S,
-    "expected": _T * _P / _S / _S,
-    "excess": _N / _S - _T * _P / _S / _S,
+_COUNTS = {
+    **{name: {name: 1.0} for name in (*_MARGINS, *_PAIR_MARGINS)},
+    "fn": {"support": 1.0, "hits": -1.0},
+    "fp": {"predicted": 1.0, "hits": -1.0},
+    "tn": {"support": -1.0, "predicted": -1.0, "hits": 1.0},
 }
+"""Counts that are columns, so that they are exact, with their derivatives by the margins."""
 
 
 def moves_of_classes(
@@ -68,10 +60,10 @@ def moves_of_classes(
     undefined = log.zero_division
     if undefined is not None and math.isnan(undefined):  # A score that is NaN has no interval.
         undefined = None
-    frame = tables.with_columns(**formulas(undefined))
-    tape = _tape_of_classes(in_order(apart, "label"), undefined)
-    values = _read(tape, metrics)
-    found = tape.with_aggregates(frame).cache()
+    tape = Tape(_COUNTS, in_order(apart, "label"))
+    tape.define(TwoByTwo.of_floats(tape).scores(undefined))
+    values = _read(OverClasses(tape), metrics)
+    found = tape.with_columns(tables).cache()
     facts = (*apart.slice, "label", *_MARGINS, "s", "more", "others")
     of_metrics = []
     for metric in metrics:
@@ -109,9 +101,10 @@ def moves_of_pairs(
         given=pl.col("n"),
         n=pl.col("n").cast(pl.Float64),
     )
-    tape = _tape_of_pairs(in_order(log, "gold", "pred"))
-    values = _read(tape, metrics)
-    found = at_table(tape.with_aggregates(frame.with_columns(**_OF_PAIRS)), OBSERVED).cache()
+    tape = Tape(_COUNTS, in_order(log, "gold", "pred"))
+    tape.define({"share": tape("n") / tape("s")})
+    values = _read(OverPairs(tape), metrics)
+    found = at_table(tape.with_columns(frame), OBSERVED).cache()
     of_metrics = []
     for metric in metrics:
         value = values[metric.name]
@@ -121,7 +114,7 @@ def moves_of_pairs(
     return pl.concat(of_metrics).with_columns(n="given")
 
 
-def _at_table(metric: Metric, value: Value, smoothed: Sequence[str]) -> dict[str, pl.Expr]:
+def _at_table(metric: Metric, value: Dual, smoothed: Sequence[str]) -> dict[str, pl.Expr]:
     """The columns of a metric in `Influences.tables`."""
     ends = (None, None) if metric.range is None else (metric.range.low, metric.range.high)
     least, largest = (end if isinstance(end, pl.Expr) else pl.lit(end) for end in ends)
@@ -141,32 +134,26 @@ def _moves(derivatives: Mapping[str, pl.Expr], margins: Sequence[str]) -> list[p
 
 def of_each_class() -> dict[str, list[pl.Expr]]:
     """How far a row moves each score of a class: by gold label, by prediction, and by both."""
-    of_class = formulas(None)
-    tape = Tape(_MARGINS, lambda one: one, _COUNTS | of_class)
-    derivatives = {name: tape.read(pl.col(name)).by for name in of_class}
-    return {name: _moves(by, _MARGINS) for name, by in derivatives.items()}
+    scores = TwoByTwo.of_floats(Tape(_COUNTS, lambda one: one)).scores(None)
+    return {name: _moves(one.by, _MARGINS) for name, one in scores.items() if isinstance(one, Dual)}
 
 
-def _tape_of_classes(
-    within_slice: Callable[[pl.Expr], pl.Expr], zero_division: float | None
-) -> Tape:
-    return Tape(_MARGINS, within_slice, _COUNTS | formulas(zero_division))
+def _read(terms: Terms, metrics: Sequence[Metric]) -> dict[str, Dual]:
+    """Each metric as an expression with its derivative."""
+    return {metric.name: _differentiated(metric, terms) for metric in metrics}
 
 
-def _tape_of_pairs(within_slice: Callable[[pl.Expr], pl.Expr]) -> Tape:
-    return Tape(_PAIR_MARGINS, within_slice, _OF_PAIRS)
-
-
-def _read(tape: Tape, metrics: Sequence[Metric]) -> dict[str, Value]:
-    values = {}
-    for metric in metrics:
-        terms = OverPairs if metric.pairs else OverClasses
-        try:
-            values[metric.name] = tape.read(metric.value(terms(metric, None)))
-        except NoDerivativeError as error:
-            msg = (
-                f"metric '{metric.name}' has no standard error by a formula, because {error} has "
-                "no derivative; use by(..., method=Bootstrap(...)) on a DataFrame to resample it"
-            )
-            raise ValueError(msg) from None
-    return values
+def _differentiated(metric: Metric, terms: Terms) -> Dual:
+    try:
+        value = metric.value(terms.of(metric, None))
+    except NoDerivativeError as error:
+        value = error.part
+    if isinstance(value, Dual):
+        return value
+    msg = (
+        f"metric '{metric.name}' has no standard error by a formula, because {value} has no "
+        "derivative; write it as a function, as in lambda col: col('recall').mean(), with the "
+        "methods that register_metric lists, or use by(..., method=Bootstrap(...)) on a DataFrame "
+        "to resample it"
+    )
+    raise ValueError(msg)

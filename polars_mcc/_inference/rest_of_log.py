@@ -43,13 +43,11 @@ def scores_of_rest(
     s, c, tp, tt, pp = (
         pl.col(name) - pl.col(f"{name}_taken") for name in ("s", "c", "tp", "tt", "pp")
     )
-    cov, var_gold, var_pred = (
-        part.cast(pl.Float64) for part in (c * s - tp, s * s - tt, s * s - pp)
-    )
+    cov, *variances = (part.cast(pl.Float64) for part in (c * s - tp, s * s - tt, s * s - pp))
     is_float = log.numbers.count.is_float()
     least = pl.col("s").pow(2) * _NEARLY_NOTHING if is_float else pl.lit(0)
-    is_defined = (var_gold > least) & (var_pred > least)
-    score = pl.when(is_defined).then(correlation(cov, var_gold, var_pred, None))
+    var_gold, var_pred = (pl.when(one > least).then(one).otherwise(0.0) for one in variances)
+    score = correlation(cov, var_gold, var_pred, zero_division=None)
     return whole.beside(taken, sums).select(*log.slice, rest=score)
 
 

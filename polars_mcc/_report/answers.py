@@ -44,7 +44,7 @@ class Asked:
 
     metric: Metric
     given: IntoMetric
-    """The metric as the user gave it: a name or an expression."""
+    """The metric as the user gave it: a name, a function or an expression."""
     ci: float
     depth: int
     min_n: int

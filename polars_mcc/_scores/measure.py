@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored, with_margins
-from polars_mcc._counts.exact import Numbers, Product
+from polars_mcc._counts.exact import Product
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._scores.class_scores import class_scores
+from polars_mcc._scores.class_scores import CLASS_DTYPES, TwoByTwo, class_scores
 from polars_mcc._scores.metric import Metric, Terms
 from polars_mcc._scores.metrics import MCC
 from polars_mcc._scores.r_k import Sums, count_of, summed
@@ -34,23 +34,17 @@ def measure(
     pair_sums = {name: sum_ for metric in metrics for name, sum_ in metric.pair_sums.items()}
     if class_sums or pair_sums:
         classes = classes.cache()
-    sums = summed(log, classes, positive)
-    slices = sums.slices
+    slices, sums = summed(log, classes, positive)
     if class_sums:
-        slices = slices.cache()
-        beside = log.beside(classes, slices.select(*log.slice, "s", "null"))
-        rows = class_scores(log, beside).with_columns(
-            pl.col("support", "predicted", "hits", "n").cast(pl.Float64)
-        )
-        slices = log.beside(slices, log.per_slice(rows, **class_sums))
+        scores = class_scores(log, classes).with_columns(pl.col(*CLASS_DTYPES).cast(pl.Float64))
+        slices = log.beside(slices, log.per_slice(scores, **class_sums))
     if pair_sums and pairs is not None:
         slices = log.beside(slices, _over_pairs(log, classes, pairs, pair_sums))
-    floats = terms_of(log, sums.sums, has_positive=positive is not None)
     n = count_of(log, Terms.s)
     if log.is_multilabel:  # Label totals are multiplied too: they must fit a count.
         n = pl.when(count_of(log, pl.max_horizontal(Terms.t, Terms.p)) >= 0).then(n)
-    values = {metric.name: metric.value(Terms(metric, log.zero_division)) for metric in metrics}
-    return slices.with_columns(**floats).select(
+    values = {one.name: one.value(Terms().of(one, log.zero_division)) for one in metrics}
+    return slices.with_columns(**_terms(log, sums)).select(
         *log.slice,
         n=n,
         **{
@@ -65,34 +59,26 @@ def measure(
     )
 
 
-def terms_of(log: SlicedLog, sums: Sums, *, has_positive: bool) -> dict[str, pl.Expr]:
+def _terms(log: SlicedLog, sums: Sums) -> dict[str, pl.Expr]:
     """Compute the columns of `Terms` from the sums of a slice, each rounded once."""
-    numbers, s = log.numbers, sums.s
-    var_gold, var_pred = sums.variances(numbers)
+    s, product = sums.s, log.numbers.product
+    var_gold, var_pred = sums.variances(log.numbers)
     products = {
-        "cov": sums.covariance(numbers),
+        "cov": sums.covariance(log.numbers),
         "var_gold": var_gold,
         "var_pred": var_pred,
-        "ss": numbers.product(s, s),
-        "cs": numbers.product(sums.c, s),
-        "t_p": numbers.product(sums.t, sums.p),
-        "apart": numbers.product(s, s) - sums.tp,
-        "most": numbers.product(pl.col("overlap"), s) - sums.tp,
+        "ss": product(s, s),
+        "cs": product(sums.c, s),
+        "t_p": product(sums.t, sums.p),
+        "apart": product(s, s) - sums.tp,
+        "most": product(pl.col("overlap"), s) - sums.tp,
     }
-    if has_positive:
-        of_gold, of_pred, both = (
-            pl.col(f"positive:{name}") for name in ("support", "predicted", "hits")
-        )
-        guessed = numbers.product(of_gold, of_pred)
-        products |= {
-            "positive:cov": numbers.product(both, s) - guessed,
-            "positive:var_gold": numbers.product(of_gold, s - of_gold),
-            "positive:var_pred": numbers.product(of_pred, s - of_pred),
-            "positive:most": numbers.product(pl.min_horizontal(of_gold, of_pred), s) - guessed,
-        }
+    t, p, c = (pl.col(f"positive:{name}") for name in ("gold", "pred", "tp"))
+    products["positive:most"] = product(pl.min_horizontal(t, p), s) - product(t, p)
+    of_positive = TwoByTwo.exact(log.numbers, t, p, c, s)
     return {
-        **({} if log.is_multilabel else {"t": sums.t, "p": sums.p}),
-        "total": numbers.from_units(s, pl.col("unit")).cast(pl.Float64),
+        **{f"positive:{name}": number for name, number in of_positive._asdict().items()},
+        "total": log.numbers.from_units(s, pl.col("unit")).cast(pl.Float64),
         **{name: product.to_float() for name, product in products.items()},
     }
 
@@ -106,17 +92,15 @@ def _over_pairs(
     `share` = n/s, `expected` = t·p/s², the share by chance, and `excess` = share - expected.
     The result also has `unseen`, the expected share of all pairs that do not occur.
     """
-    numbers: Numbers = log.numbers
+    product = log.numbers.product
     n, t, p, s = (pl.col(name) for name in ("units", "gold_t", "pred_p", "s"))
     scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
-    cells = with_margins(log, scored, classes)
-    cells = cells.with_columns(s=log.within_slice(n.sum()))
-    squared, guessed = numbers.product(s, s), numbers.product(t, p)
-    excess = numbers.product(n, s) - guessed
+    guessed, squared = product(t, p), product(s, s)
 
-    def of_square(product: Product) -> pl.Expr:
-        return product.to_float() / squared.to_float()
+    def of_square(part: Product) -> pl.Expr:
+        return part.to_float() / squared.to_float()
 
+    cells = with_margins(log, scored, classes).with_columns(s=log.within_slice(n.sum()))
     rows = cells.select(
         *log.slice,
         "gold",
@@ -126,9 +110,9 @@ def _over_pairs(
         n=pl.col("n").cast(pl.Float64),
         share=n.cast(pl.Float64) / s.cast(pl.Float64),
         expected=of_square(guessed),
-        excess=of_square(excess),
+        excess=of_square(product(n, s) - guessed),
     )
     seen = guessed.from_columns(_SEEN, pl.col).sum()
     slices = log.per_slice(rows, **sums, s=s.max(), **seen.columns(_SEEN))
-    left = numbers.product(s, s) - seen.from_columns(_SEEN, pl.col)
+    left = squared - seen.from_columns(_SEEN, pl.col)
     return slices.select(*log.slice, *sums, unseen=of_square(left))

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from copy import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
 
+from polars_mcc._scores.class_scores import TwoByTwo
+from polars_mcc._scores.derivative import Columns, Tape
 from polars_mcc._scores.r_k import correlation, divide
 
-CLASS_DTYPES: Mapping[str, pl.DataType] = {
-    name: pl.Float64()
-    for name in (
-        *("support", "predicted", "hits", "precision", "recall", "specificity", "f1", "mcc"),
-        *("informedness", "markedness", "n"),
-    )
-}
-"""The columns of classes that a metric may aggregate, besides `label`."""
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-CLASS_RANGES: Mapping[str, tuple[float, float]] = {
-    **dict.fromkeys(("precision", "recall", "specificity", "f1"), (0.0, 1.0)),
-    **dict.fromkeys(("mcc", "informedness", "markedness"), (-1.0, 1.0)),
-}
-"""The scores of a class, each with its least and its largest value."""
-
-CLASS_GIVEN: Mapping[str, Literal["gold", "pred"]] = {
-    "precision": "pred",
-    "recall": "gold",
-    "specificity": "gold",
-}
-"""The margin that a rate of a class is given: see `Metric.given`."""
+Sum: TypeAlias = Callable[[Columns], pl.Expr]
+"""An aggregation, as a function of columns. A function `lambda col: col("f1").min()` has a
+derivative; one that returns an expression of its own has none."""
 
 PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64()}
 """The columns of pairs that a metric may aggregate, besides `gold` and `pred`."""
@@ -54,18 +42,14 @@ class Range:
         return self.text or f"[{self.low:g}, {self.high:g}]"
 
 
-@dataclass(frozen=True)
 class Terms:
-    """The columns of a slice that metrics are made of, in the units of the slice.
+    """The numbers of a slice that metrics are made of: columns, in the units of the slice.
 
     `s` counts rows, `c` hits, `t` gold labels and `p` predicted labels (with one label a row, both
     are s). `n` is the weight of the rows, and `k` the number of classes that occur. Products are
-    floats, each rounded once. `tp`, `fp`, `fn` and `tn` count the positive class.
+    floats, each rounded once. `positive` is the table of the positive class and the rest.
     `terms["name"]` is a sum that the metric itself defines.
     """
-
-    metric: Metric
-    zero_division: float | None
 
     s, c, t, p = pl.col("s"), pl.col("c"), pl.col("t"), pl.col("p")
     n, k = pl.col("total"), pl.col("k")
@@ -76,101 +60,78 @@ class Terms:
     apart, most = pl.col("apart"), pl.col("most")
     first, second = pl.col("first"), pl.col("second")
     unseen = pl.col("unseen")
-    tp = pl.col("positive:hits")
-    gold_positive, pred_positive = pl.col("positive:support"), pl.col("positive:predicted")
+    positive = TwoByTwo.of_columns("positive:")
+    positive_most = pl.col("positive:most")
+
+    sums: Mapping[str, pl.Expr]
+    zero_division: float | None
+
+    def of(self, metric: Metric, zero_division: float | None) -> Self:
+        """The same terms, with the sums of a metric, and a number in place of 0/0."""
+        terms = copy(self)
+        terms.sums, terms.zero_division = self.sums_of(metric), zero_division
+        return terms
+
+    def sums_of(self, metric: Metric) -> Mapping[str, pl.Expr]:
+        """The sums over classes or pairs that a metric defines, by name."""
+        names = (*metric.classes, *metric.pairs)
+        return {name: pl.col(sum_name(metric.name, name)) for name in names}
 
     def __getitem__(self, name: str) -> pl.Expr:
         """A sum over classes or pairs that the metric defines."""
-        return pl.col(sum_name(self.metric.name, name))
-
-    @property
-    def fp(self) -> pl.Expr:
-        """Predicted positive, but gold negative."""
-        return self.pred_positive - self.tp
-
-    @property
-    def fn(self) -> pl.Expr:
-        """Predicted negative, but gold positive."""
-        return self.gold_positive - self.tp
-
-    @property
-    def tn(self) -> pl.Expr:
-        """Gold and predicted negative."""
-        return self.s - self.tp - self.fp - self.fn
-
-    def positive(self, product: str) -> pl.Expr:
-        """`cov`, `var_gold`, `var_pred` or `most`, of the positive class and the rest."""
-        return pl.col(f"positive:{product}")
+        return self.sums[name]
 
     def ratio(self, part: pl.Expr, whole: pl.Expr) -> pl.Expr:
         """Divide; 0/0 is `zero_division`."""
-        return divide(part.cast(pl.Float64), whole.cast(pl.Float64), self.zero_division)
+        return divide(part, whole, self.zero_division)
 
     def correlation(self, cov: pl.Expr, var_gold: pl.Expr, var_pred: pl.Expr) -> pl.Expr:
         """Turn a covariance into a correlation; 0/0 is `zero_division`."""
         return correlation(cov, var_gold, var_pred, self.zero_division)
 
 
-_SUPPORT, _PREDICTED, _HITS = map(pl.col, ("support", "predicted", "hits"))
-_FN, _FP, _TN = (pl.col(name) / pl.col("s") for name in ("fn", "fp", "tn"))
-_TP = _HITS / pl.col("s")
-_POSITIVE_CLASS = pl.col("is_positive")
+class OverPairs(Terms):
+    """Terms that have derivatives: sums over the pairs of a slice."""
+
+    def __init__(self, column: Tape) -> None:
+        """Take the columns of pairs from a tape."""
+        self._column = column
+
+    def sums_of(self, metric: Metric) -> Mapping[str, pl.Expr]:
+        """The sums that a metric defines, over rows."""
+        sums = {**metric.classes, **metric.pairs}
+        return {name: sum_(self._column) for name, sum_ in sums.items()}
 
 
-class OverClasses(Terms):
-    """`Terms` as float aggregations over the classes of a slice, which have derivatives.
+class OverClasses(OverPairs):
+    """Terms that have derivatives: float sums over the classes of a slice.
 
     The columns are those of `CLASS_DTYPES`; `fn`, `fp` and `tn` of each class against the rest;
-    `s`, `total`, `k`, `k_gold`, `k_pred` of the slice; `is_positive`, for the positive class;
-    `is_most`, for each class that is gold most often; and `n_most`, the number of these classes.
-    Products are of shares of the rows. They add up products without differences, so no digit is
-    lost where one class has nearly all rows.
+    `s`, `total` and `k` of the slice; and `is_positive`, for the positive class. Products are of
+    shares of the rows. Terms that only metrics without an interval need are not here.
     """
 
-    t, p, c = Terms.s, Terms.s, _HITS.sum()
-    rows_squared, gold_times_pred, hits_times_rows = pl.lit(1.0), pl.lit(1.0), _TP.sum()
-    covariance = (_TP * _TN - _FN * _FP).sum()
-    var_gold = ((_TP + _FN) * (_FP + _TN)).sum()
-    var_pred = ((_TP + _FP) * (_FN + _TN)).sum()
-    apart = covariance + _FN.sum()
-    most = covariance + pl.min_horizontal(_FN, _FP).sum()
-    first = _SUPPORT.max()
-    second = (
-        pl.when(pl.col("n_most") > 1)
-        .then(first)
-        .otherwise(_SUPPORT.filter(~pl.col("is_most")).max())
-    )
-    gold_positive, pred_positive, tp, fp, fn, _tn = (
-        pl.col(name).filter(_POSITIVE_CLASS).sum()
-        for name in ("support", "predicted", "hits", "fp", "fn", "tn")
-    )
-    tn = pl.when(_POSITIVE_CLASS.sum() > 0).then(_tn).otherwise(Terms.s)
+    def __init__(self, column: Tape) -> None:
+        """Take the columns of classes from a tape."""
+        super().__init__(column)
+        each = TwoByTwo.of_floats(column)
+        self.s = self.t = self.p = column("s")
+        self.c, self.n, self.k = column("hits").sum(), column("total"), column("k")
+        self.rows_squared = self.gold_times_pred = column.number(1.0)
+        self.hits_times_rows = (column("hits") / self.s).sum()
+        self.covariance = each.covariance.sum()
+        self.var_gold, self.var_pred = each.var_gold.sum(), each.var_pred.sum()
+        self.apart = self.covariance + (column("fn") / self.s).sum()
+        is_positive = column("is_positive")
 
-    def __getitem__(self, name: str) -> pl.Expr:
-        """A sum over classes that the metric defines."""
-        return self.metric.classes[name]
+        def of_positive(name: str) -> pl.Expr:
+            if name == "s":
+                return self.s
+            total = column(name).filter(is_positive).sum()
+            # Without the positive class, all rows are negative.
+            return total + self.s * (1 - is_positive.sum()) if name == "tn" else total
 
-    def positive(self, product: str) -> pl.Expr:
-        """The product of this name, of the positive class and the rest."""
-        tp, fp, fn, tn = (count / Terms.s for count in (self.tp, self.fp, self.fn, self.tn))
-        cov = tp * tn - fp * fn
-        products = {
-            "cov": cov,
-            "var_gold": (tp + fn) * (fp + tn),
-            "var_pred": (tp + fp) * (fn + tn),
-            "most": cov + pl.min_horizontal(fp, fn),
-        }
-        return products[product]
-
-
-class OverPairs(Terms):
-    """`Terms` as aggregations over the pairs of a slice, for metrics of pairs."""
-
-    unseen = 1 - pl.col("expected").sum()
-
-    def __getitem__(self, name: str) -> pl.Expr:
-        """A sum over pairs that the metric defines."""
-        return self.metric.pairs[name]
+        self.positive = TwoByTwo.of_floats(of_positive)
 
 
 def has_two_gold(terms: Terms) -> pl.Expr:
@@ -180,7 +141,7 @@ def has_two_gold(terms: Terms) -> pl.Expr:
 
 def has_both(terms: Terms) -> pl.Expr:
     """Whether the positive class and the rest are gold."""
-    return terms.positive("var_gold") > 0
+    return terms.positive.var_gold > 0
 
 
 OF_GOLD = ({"tp", "fn"}, {"tn", "fp"})
@@ -196,7 +157,7 @@ def has_rows(part: str, rest: str) -> Callable[[Terms], pl.Expr]:
     is_of_gold = {part, rest} in OF_GOLD
 
     def has(terms: Terms) -> pl.Expr:
-        gold, pred = terms.gold_positive, terms.pred_positive
+        gold, pred = terms.positive.gold, terms.positive.pred
         gold, pred = (terms.s - gold, terms.s - pred) if is_negative else (gold, pred)
         return gold > 0 if is_of_gold else (gold > 0) | (pred > 0)
 
@@ -214,9 +175,9 @@ class Metric:
     range: Range | None
     undefined: str = ""  # where it is 0/0
     peers: tuple[str, ...] = ()  # functions of other libraries that agree
-    classes: Mapping[str, pl.Expr] = field(default_factory=dict)
+    classes: Mapping[str, Sum] = field(default_factory=dict)
     """Aggregations over the columns of `classes` of a slice, by name."""
-    pairs: Mapping[str, pl.Expr] = field(default_factory=dict)
+    pairs: Mapping[str, Sum] = field(default_factory=dict)
     """Aggregations over the columns of the pairs of a slice, by name."""
     is_of_positive: bool = False  # whether it scores one class against the rest
     is_count: bool = False
@@ -251,19 +212,19 @@ class Metric:
     @property
     def needs_labels(self) -> bool:
         """Whether the metric needs the labels, not just which labels are equal."""
-        sums = (*self.classes.values(), *self.pairs.values())
+        sums = (*self.class_sums.values(), *self.pair_sums.values())
         named = {name for sum_ in sums for name in sum_.meta.root_names()}
         return self.is_of_positive or not named.isdisjoint({"label", "gold", "pred"})
 
     @property
     def class_sums(self) -> dict[str, pl.Expr]:
         """The sums over classes that the metric defines, by column name."""
-        return {sum_name(self.name, name): sum_ for name, sum_ in self.classes.items()}
+        return {sum_name(self.name, name): sum_(pl.col) for name, sum_ in self.classes.items()}
 
     @property
     def pair_sums(self) -> dict[str, pl.Expr]:
         """The sums over pairs that the metric defines, by column name."""
-        return {sum_name(self.name, name): sum_ for name, sum_ in self.pairs.items()}
+        return {sum_name(self.name, name): sum_(pl.col) for name, sum_ in self.pairs.items()}
 
 
 FACT = "polars_mcc:"
@@ -289,7 +250,7 @@ def defined(metric: Metric) -> Metric:
     """
 
     def value(terms: Terms) -> pl.Expr:
-        score = metric.value(replace(terms, metric=metric, zero_division=None))
+        score = metric.value(terms.of(metric, None))
         is_defined = score.cast(pl.Float64).is_finite().fill_null(value=False)
         has_gold = is_defined if metric.has_gold is None else metric.has_gold(terms)
         return pl.when(has_gold).then(is_defined.cast(pl.Float64))

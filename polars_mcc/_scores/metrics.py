@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 import polars as pl
 
-from polars_mcc._scores.metric import Metric, Needed, Range, Terms, has_two_gold
+from polars_mcc._scores.metric import Metric, Needed, Range, Sum, Terms, has_two_gold
 from polars_mcc._scores.rates import (
     DAVENPORT,
     FAWCETT,
@@ -82,8 +81,7 @@ def _mcc_min(terms: Terms) -> pl.Expr:
     return terms.ratio(pl.max_horizontal(-odds.sqrt() * rest, -spread), spread)
 
 
-_EXCESS, _EXPECTED, _SHARE = pl.col("excess"), pl.col("expected"), pl.col("share")
-_CHI2 = {"chi2": (_EXCESS.pow(2) / _EXPECTED).sum()}
+_CHI2: Mapping[str, Sum] = {"chi2": lambda col: (col("excess").pow(2) / col("expected")).sum()}
 
 
 def _phi_squared(terms: Terms) -> pl.Expr:
@@ -96,15 +94,18 @@ def _cramers_v(terms: Terms) -> pl.Expr:
     return terms.ratio(pl.min_horizontal((_phi_squared(terms) * least).sqrt(), least), least)
 
 
-def _mean_of(column: str, weight: pl.Expr | None = None) -> dict[str, pl.Expr]:
+def _mean_of(column: str, weight: str | None = None) -> dict[str, Sum]:
     """The two sums of a mean over a column of `classes`. Classes without a value are left out."""
-    value, factor = pl.col(column), pl.lit(1.0) if weight is None else weight
-    weights = pl.when(value.is_not_null()).then(factor)
-    return {"total": (value * factor).sum(), "weight": weights.sum()}
+    if weight is None:
+        return {"total": lambda col: col(column).sum(), "weight": lambda col: col(column).count()}
+    return {
+        "total": lambda col: (col(column) * col(weight)).sum(),
+        "weight": lambda col: col(weight).filter(col(column).is_not_null()).sum(),
+    }
 
 
 def _mean(terms: Terms) -> pl.Expr:
-    return terms.ratio(terms["total"], terms["weight"].fill_null(0))
+    return terms.ratio(terms["total"], terms["weight"].fill_null(0))  # null without any class
 
 
 def _least(terms: Terms) -> pl.Expr:
@@ -118,12 +119,12 @@ def _averages(name: str, column: str, formula: str, micro: tuple[Value, str]) ->
     value, total = micro
     undefined = f"each class where {formula} is 0/0"
     mean = f"the mean of {formula}"
-    weighted = _mean_of(name, pl.col("support"))
+    weighted = _mean_of(name, "support")
     # A class that is not predicted has the precision 0/0, however many gold rows it weighs.
     is_of_pred = name == "precision"
     of_macro: Needed = "all" if is_of_pred else "all gold"
     of_weighted: Needed = "all" if is_of_pred else "any"
-    kinds: list[tuple[str, Value, str, str, Mapping[str, pl.Expr], Needed]] = [
+    kinds: list[tuple[str, Value, str, str, Mapping[str, Sum], Needed]] = [
         ("macro", _mean, f"{mean} over classes that occur", undefined, _mean_of(name), of_macro),
         ("micro", value, f"{total}; with one label a row, the accuracy", "", {}, "any"),
         ("weighted", _mean, f"{mean}, weighted by t", undefined, weighted, of_weighted),
@@ -162,15 +163,13 @@ MCC = Metric(
 )
 
 _OF_CLASSES = [
-    MCC,
     Metric(
         "accuracy",
         lambda terms: terms.ratio(terms.c, terms.s),
         "c / s",
         FAWCETT,
         RATIO,
-        "",
-        ("scikit-learn: accuracy_score", "PyCM: Overall_ACC"),
+        peers=("scikit-learn: accuracy_score", "PyCM: Overall_ACC"),
     ),
     Metric(
         "balanced_accuracy",
@@ -180,7 +179,7 @@ _OF_CLASSES = [
         RATIO,
         "",
         ("scikit-learn: balanced_accuracy_score",),
-        classes={"mean": pl.col("recall").filter(pl.col("support") > 0).mean()},
+        classes={"mean": lambda col: col("recall").filter(col("support") > 0).mean()},
         classes_needed="all gold",
     ),
     *_averages("precision", "PPV", "c/p", (lambda terms: terms.ratio(terms.c, terms.p), "Σc / Σp")),
@@ -191,6 +190,9 @@ _OF_CLASSES = [
         "2c / (t + p)",
         (lambda terms: terms.ratio(2 * terms.c, terms.t + terms.p), "2Σc / (Σt + Σp)"),
     ),
+]
+
+_OF_TWO_CLASSES = [
     Metric(
         "kappa",
         lambda terms: terms.ratio(terms.covariance, terms.apart),
@@ -253,7 +255,7 @@ _OF_CLASSES = [
         "shows a class that fails; cf. Stoica and Babu 2024, arXiv 2305.05974",
         SIGNED,
         "each class that is gold in all rows or in none, or predicted in all or in none",
-        classes={"least": pl.col("mcc").min()},
+        classes={"least": lambda col: col("mcc").min()},
         multilabel=True,
         classes_needed="all gold",
         no_interval=KINK.format("the worst class"),
@@ -307,8 +309,7 @@ _OF_PAIRS = [
         "Σ (n_ij - t_i p_j / s)² / (t_i p_j / s)",
         "Pearson 1900, Philosophical Magazine 50",
         Range(0, (_FEWER_CLASSES - 1) * Terms.n, "[0, (K - 1)s]"),
-        "",
-        ("SciPy: chi2_contingency", "PyCM: Chi_Squared"),
+        peers=("SciPy: chi2_contingency", "PyCM: Chi_Squared"),
         pairs=_CHI2,
         no_interval=_NEAR_0,
     ),
@@ -332,18 +333,14 @@ _OF_PAIRS = [
         Range(0, _FEWER_CLASSES.log(), "[0, ln K]"),
         "",
         ("scikit-learn: mutual_info_score",),
-        pairs={"total": (_SHARE * (_SHARE / _EXPECTED).log()).sum()},
+        pairs={"total": lambda col: (col("share") * (col("share") / col("expected")).log()).sum()},
         no_interval=_NEAR_0,
     ),
 ]
 
-_of_two = partial(replace, has_gold=has_two_gold)
-
 METRICS = (
-    *(
-        # One gold class is enough for accuracy and for means over classes.
-        one if "accuracy" in one.name or one.source == RIJSBERGEN else _of_two(one)
-        for one in (*_OF_CLASSES, *_OF_PAIRS)
-    ),
+    MCC,
+    *_OF_CLASSES,  # One gold class is enough for them.
+    *(replace(metric, has_gold=has_two_gold) for metric in (*_OF_TWO_CLASSES, *_OF_PAIRS)),
     *OF_POSITIVE,
 )

@@ -9,28 +9,23 @@ import polars as pl
 
 from polars_mcc._counts.exact import Numbers, Product, count_where
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._scores.derivative import except_where
 
 
 class Sums(NamedTuple):
-    """The sums of a slice that R_K needs: rows, hits, and products of marginals over classes."""
+    """The sums of a slice that R_K needs: rows, hits, gold labels and predicted labels.
+
+    With one label a row, there are as many labels as rows. `tp`, `tt` and `pp` are sums of products
+    of the marginals of a class.
+    """
 
     s: pl.Expr
     c: pl.Expr
+    t: pl.Expr
+    p: pl.Expr
     tp: Product
     tt: Product
     pp: Product
-    labels: tuple[pl.Expr, pl.Expr] | None = None
-    """The number of gold and of predicted labels, if rows have several labels."""
-
-    @property
-    def t(self) -> pl.Expr:
-        """The number of gold labels."""
-        return self.s if self.labels is None else self.labels[0]
-
-    @property
-    def p(self) -> pl.Expr:
-        """The number of predicted labels."""
-        return self.s if self.labels is None else self.labels[1]
 
     def covariance(self, numbers: Numbers) -> Product:
         """The covariance of gold and pred, times s²."""
@@ -46,38 +41,22 @@ class Sums(NamedTuple):
         cls, t: pl.Expr, p: pl.Expr, hits: pl.Expr, numbers: Numbers, rows: pl.Expr | None = None
     ) -> Sums:
         """Sum the marginals, a row per class. `rows` counts the rows if Σ t does not."""
-        return cls(
-            s=t.sum() if rows is None else rows,
-            labels=None if rows is None else (t.sum(), p.sum()),
-            c=hits,
-            tp=numbers.product(t, p).sum(),
-            tt=numbers.product(t, t).sum(),
-            pp=numbers.product(p, p).sum(),
-        )
+        products = (numbers.product(*sides).sum() for sides in ((t, p), (t, t), (p, p)))
+        return cls(t.sum() if rows is None else rows, hits, t.sum(), p.sum(), *products)
 
     def columns(self) -> dict[str, pl.Expr]:
         """The expressions to compute, by column name."""
-        s, c, tp, tt, pp, labels = self
-        totals = {} if labels is None else dict(zip(("t", "p"), labels, strict=True))
-        products = {**tp.columns("tp"), **tt.columns("tt"), **pp.columns("pp")}
-        return {"s": s, "c": c, **products, **totals}
+        columns: dict[str, pl.Expr] = {}
+        for name, number in self._asdict().items():
+            columns |= number.columns(name) if isinstance(number, Product) else {name: number}
+        return columns
 
     def from_columns(self, column: Callable[[str], pl.Expr]) -> Sums:
         """The same sums, read from their computed `columns`."""
-        return Sums(
-            s=column("s"),
-            c=column("c"),
-            tp=self.tp.from_columns("tp", column),
-            tt=self.tt.from_columns("tt", column),
-            pp=self.pp.from_columns("pp", column),
-            labels=None if self.labels is None else (column("t"), column("p")),
-        )
-
-
-def sums_over_classes(log: SlicedLog) -> Sums:
-    """Sum the classes of a log."""
-    t, p, hits = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n").sum()
-    return Sums.over_classes(t, p, hits, log.numbers, rows_of(log) if log.is_multilabel else None)
+        s, c, t, p = map(column, ("s", "c", "t", "p"))
+        products = {"tp": self.tp, "tt": self.tt, "pp": self.pp}
+        known = (product.from_columns(name, column) for name, product in products.items())
+        return Sums(s, c, t, p, *known)
 
 
 def rows_of(log: SlicedLog) -> pl.Expr:
@@ -85,25 +64,18 @@ def rows_of(log: SlicedLog) -> pl.Expr:
     return pl.col("row_n" if log.is_multilabel else "gold_n").sum()
 
 
-class Summed(NamedTuple):
-    """A frame with a row per slice, and the expressions that read the sums from its columns."""
-
-    slices: pl.LazyFrame
-    sums: Sums
-
-
-def summed(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None = None) -> Summed:
+def summed(
+    log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None = None
+) -> tuple[pl.LazyFrame, Sums]:
     """Add up the classes of each slice, in its units. `positive` is true for the positive class.
 
-    Besides the sums there are `null`, the rows not scored, the `unit`, and columns that only some
-    metrics need. Polars drops unused columns from the plan, so they cost nothing.
+    Returns a row per slice, and the expressions that read the sums from its columns. Besides the
+    sums there are `null`, the rows not scored, the `unit`, and columns that only some metrics need.
+    Polars drops unused columns from the plan, so they cost nothing.
     """
-    t, p = pl.col("gold_n"), pl.col("pred_n")
-    sums = sums_over_classes(log)
-    of_positive: dict[str, pl.Expr] = {}
-    if positive is not None:
-        for name, units in {"support": t, "predicted": p, "hits": pl.col("hit_n")}.items():
-            of_positive[f"positive:{name}"] = pl.when(positive).then(units).otherwise(0).sum()
+    t, p, c = pl.col("gold_n"), pl.col("pred_n"), pl.col("hit_n")
+    sums = Sums.over_classes(t, p, c.sum(), log.numbers, rows_of(log))
+    is_positive = pl.lit(value=False) if positive is None else positive
     slices = log.per_slice(
         log.with_total(classes),
         **sums.columns(),
@@ -115,9 +87,12 @@ def summed(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None = Non
         overlap=pl.min_horizontal(t, p).sum(),
         first=t.max(),
         second=t.top_k(2).min(),
-        **of_positive,
+        **{
+            f"positive:{name}": pl.when(is_positive).then(units).otherwise(0).sum()
+            for name, units in {"gold": t, "pred": p, "tp": c}.items()
+        },
     )
-    return Summed(slices, sums.from_columns(pl.col))
+    return slices, sums.from_columns(pl.col)
 
 
 def r_k(sums: Sums, numbers: Numbers, zero_division: float | None) -> pl.Expr:
@@ -128,8 +103,9 @@ def r_k(sums: Sums, numbers: Numbers, zero_division: float | None) -> pl.Expr:
 
 
 def divide(part: pl.Expr, whole: pl.Expr, zero_division: float | None) -> pl.Expr:
-    """Divide two floats; 0/0 is `zero_division`."""
-    return pl.when(whole == 0).then(pl.lit(zero_division, pl.Float64)).otherwise(part / whole)
+    """Divide as floats; 0/0 is `zero_division`."""
+    part, whole = part.cast(pl.Float64), whole.cast(pl.Float64)
+    return except_where(whole == 0, part / whole, zero_division)
 
 
 def correlation(
@@ -140,11 +116,8 @@ def correlation(
     The root is taken of the product: √(x·x) is exactly x, so a perfect prediction scores exactly
     1. The product of two roots may round to a neighbour of 1.
     """
-    return (
-        pl.when((var_gold <= 0) | (var_pred <= 0))
-        .then(pl.lit(zero_division, pl.Float64))
-        .otherwise((cov / (var_gold * var_pred).sqrt()).clip(-1, 1))
-    )
+    score = (cov / (var_gold * var_pred).sqrt()).clip(-1, 1)
+    return except_where((var_gold <= 0) | (var_pred <= 0), score, zero_division)
 
 
 def count_of(log: SlicedLog, units: pl.Expr) -> pl.Expr:

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from polars_mcc._scores.metric import OF_GOLD, Metric, Range, Terms, has_both, has_rows
+from polars_mcc._scores.r_k import divide
 
 Value: TypeAlias = Callable[[Terms], pl.Expr]
 
@@ -27,14 +28,14 @@ _ERRORS = {"fp", "fn", "fdr", "fnr", "fpr", "for"}
 
 def _count(name: str, words: str) -> Metric:
     peers = (f"PyCM: {name.upper()}",)
-    value: Value = attrgetter(name)
+    value: Value = attrgetter(f"positive.{name}")
     return Metric(name, value, words, FAWCETT, _COUNT, "", peers, is_count=True)
 
 
 def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: str) -> Metric:
     """The rate part / (part + rest) of two counts. Without its gold rows, it is null."""
     undefined = f"{formula.split(' / ')[1].strip('()')} = 0"
-    of_both = attrgetter(part, rest)
+    of_both = attrgetter(f"positive.{part}", f"positive.{rest}")
     given: Literal["gold", "pred"] = "gold" if {part, rest} in OF_GOLD else "pred"
 
     def value(terms: Terms) -> pl.Expr:
@@ -42,7 +43,7 @@ def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: st
         at_0 = None if given == "gold" else terms.zero_division
         if name in _ERRORS and at_0 is not None:
             at_0 = 1 - at_0  # as fdr is 1 - ppv
-        return replace(terms, zero_division=at_0).ratio(one, one + other)
+        return divide(one, one + other, at_0)
 
     return Metric(
         name,
@@ -58,7 +59,15 @@ def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: st
     )
 
 
-_PRECISION, _RECALL = "scikit-learn: precision_score", "scikit-learn: recall_score"
+_PRECISION = _rate(
+    *("precision", "tp", "fp", "tp / (tp + fp)", FAWCETT),
+    *("scikit-learn: precision_score", "PyCM: PPV"),
+)
+_RECALL = _rate(
+    *("recall", "tp", "fn", "tp / (tp + fn)", FAWCETT),
+    *("scikit-learn: recall_score", "PyCM: TPR"),
+)
+_SPECIFICITY = _rate("specificity", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR")
 
 _METRICS = [
     _count("tp", "gold and predicted positive"),
@@ -67,19 +76,19 @@ _METRICS = [
     _count("tn", "gold and predicted negative"),
     Metric(
         "prevalence",
-        lambda terms: terms.ratio(terms.gold_positive, terms.s),
+        lambda terms: terms.ratio(terms.positive.gold, terms.s),
         "(tp + fn) / s",
         _ALTMAN,
         RATIO,
         "",
         ("PyCM: PRE",),
     ),
-    _rate("precision", "tp", "fp", "tp / (tp + fp)", FAWCETT, _PRECISION, "PyCM: PPV"),
-    _rate("recall", "tp", "fn", "tp / (tp + fn)", FAWCETT, _RECALL, "PyCM: TPR"),
-    _rate("specificity", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
+    _PRECISION,
+    _RECALL,
+    _SPECIFICITY,
     Metric(
         "f1",
-        lambda terms: terms.ratio(2 * terms.tp, 2 * terms.tp + terms.fp + terms.fn),
+        lambda terms: terms.ratio(2 * terms.positive.tp, terms.positive.gold + terms.positive.pred),
         "2tp / (2tp + fp + fn)",
         RIJSBERGEN,
         RATIO,
@@ -87,17 +96,19 @@ _METRICS = [
         ("scikit-learn: f1_score", "PyCM: F1"),
         has_gold=has_rows("tp", "fp"),
     ),
-    _rate("ppv", "tp", "fp", "tp / (tp + fp)", _ALTMAN, "PyCM: PPV"),
+    replace(_PRECISION, name="ppv", source=_ALTMAN, peers=("PyCM: PPV",)),
     _rate("npv", "tn", "fn", "tn / (tn + fn)", _ALTMAN, "PyCM: NPV"),
-    _rate("tpr", "tp", "fn", "tp / (tp + fn)", FAWCETT, "PyCM: TPR"),
-    _rate("tnr", "tn", "fp", "tn / (tn + fp)", _ALTMAN, "PyCM: TNR"),
+    replace(_RECALL, name="tpr", peers=("PyCM: TPR",)),
+    replace(_SPECIFICITY, name="tnr"),
     _rate("fdr", "fp", "tp", "fp / (tp + fp)", "1 - ppv", "PyCM: FDR"),
     _rate("fnr", "fn", "tp", "fn / (tp + fn)", "1 - tpr", "PyCM: FNR"),
     _rate("fpr", "fp", "tn", "fp / (tn + fp)", FAWCETT, "PyCM: FPR"),
     _rate("for", "fn", "tn", "fn / (tn + fn)", "1 - npv", "PyCM: FOR"),
     Metric(
         "phi",
-        lambda terms: terms.correlation(*map(terms.positive, ("cov", "var_gold", "var_pred"))),
+        lambda terms: terms.correlation(
+            *attrgetter("covariance", "var_gold", "var_pred")(terms.positive)
+        ),
         "(tp·tn - fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
         "Matthews 1975, Biochimica et Biophysica Acta 405",
         SIGNED,
@@ -107,7 +118,9 @@ _METRICS = [
     ),
     Metric(
         "phi_max",
-        lambda terms: terms.correlation(*map(terms.positive, ("most", "var_gold", "var_pred"))),
+        lambda terms: terms.correlation(
+            terms.positive_most, terms.positive.var_gold, terms.positive.var_pred
+        ),
         "the largest φ for these marginals: T = tp + fn and P = tp + fp, and the numerator of φ is "
         "min(T, P)s - T·P",
         DAVENPORT,

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
 from polars_mcc._log.columns import did_you_mean
 from polars_mcc._log.messages import option, said
-from polars_mcc._scores.metric import CLASS_DTYPES, CLASS_RANGES, PAIR_DTYPES, Metric, Range
+from polars_mcc._scores.class_scores import CLASS_DTYPES, CLASS_RANGES
+from polars_mcc._scores.derivative import Columns
+from polars_mcc._scores.metric import PAIR_DTYPES, Metric, Range
 from polars_mcc._scores.metrics import METRICS
 
-IntoMetric: TypeAlias = str | pl.Expr
-"""The name of a metric, or an expression over columns of classes or of pairs."""
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+Definition: TypeAlias = pl.Expr | Callable[[Columns], pl.Expr]
+"""An expression over columns of classes or of pairs, or a function `col` → expression."""
+IntoMetric: TypeAlias = str | Definition
+"""The name of a metric, or its definition."""
 IntoMetrics: TypeAlias = IntoMetric | Sequence[IntoMetric]
 """A metric, or several."""
 
@@ -73,24 +80,32 @@ def metrics() -> pl.DataFrame:
 
 def register_metric(
     name: str,
-    expression: pl.Expr,
+    definition: Definition,
     *,
     formula: str = "",
     source: str = "",
     range: tuple[float, float] | None = None,  # noqa: A002 - what metrics() calls it
     less_is_better: bool = False,
 ) -> None:
-    """Register an expression as a metric: `metrics=[...]` then takes its name.
+    """Register a metric of your own: `metrics=[...]` then takes its name.
 
     The name is known in this process only. Registering the same name again replaces the metric.
 
     Args:
         name: The name of the metric, and of its column.
-        expression: An aggregation with one value per slice. It is over the classes of a slice:
+        definition: A function such as `lambda col: col("recall").min()`: `col` gives a column, as
+            `pl.col` does, and the function returns an aggregation with one value per slice. An
+            expression is taken too, such as `pl.col("recall").min()`, but a confidence interval
+            of an expression needs `Bootstrap`. The columns are of the classes of a slice:
             `support`, `predicted`, `hits`, `precision`, `recall`, `specificity`, `f1`, `mcc`,
             `informedness`, `markedness`, `n` (all Float64; `n` is the rows of the slice) and
-            `label`. If it names `gold` or `pred`, it is over the pairs of a slice: `gold`, `pred`,
-            `n`, how often the pair occurs, and `share`, n as a share of the slice (both Float64).
+            `label`. With `gold` or `pred`, the columns are of the pairs of a slice: `gold`,
+            `pred`, `n`, how often the pair occurs, and `share`, n as a share of the slice (both
+            Float64).
+
+            An interval without `Bootstrap` needs the derivative of the function. It may use
+            `+ - * /`, `abs`, `pow`, `sqrt`, `exp`, `log`, `clip`, `fill_null`, `filter`, `sum`,
+            `mean`, `min`, `max` and `count`.
         formula: The formula that `metrics()` shows.
         source: The source that `metrics()` shows.
         range: The least and the largest value, such as `(0, 1)`. A confidence interval stays
@@ -100,14 +115,14 @@ def register_metric(
     Raises:
         ValueError: The name belongs to a built-in metric or to a column of answers; or the range
             is not two finite numbers in rising order.
-        TypeError: The expression is not a Polars expression.
-        polars.exceptions.ColumnNotFoundError: The expression names an unknown column.
-        polars.exceptions.SchemaError: The expression is not an aggregation.
+        TypeError: The definition is no Polars expression, and no function that returns one.
+        polars.exceptions.ColumnNotFoundError: The definition names an unknown column.
+        polars.exceptions.SchemaError: The definition is not an aggregation.
 
     Examples:
         >>> import polars as pl
         >>> import polars_mcc
-        >>> polars_mcc.register_metric("recall_min", pl.col("recall").min())
+        >>> polars_mcc.register_metric("recall_min", lambda col: col("recall").min())
         >>> log = pl.DataFrame({"gold": ["a", "a", "b"], "pred": ["a", "b", "b"]})
         >>> log.mcc.score(metrics=["mcc", "recall_min"]).row(0)
         (3, 0.5, 0.5, 0)
@@ -125,22 +140,22 @@ def register_metric(
         msg = f"range must be the least and the largest value, such as (0, 1), got {range!r}"
         raise ValueError(msg)
     metric = replace(
-        _of_expression(name, expression),
+        _of_definition(name, definition),
         formula=formula,
         source=source,
         range=None if range is None else Range(*range),
         less_is_better=less_is_better,
     )
-    if not {"label", "gold", "pred"} & {*expression.meta.root_names()}:  # Label dtypes are unknown.
+    if not metric.needs_labels:  # Label dtypes are unknown.
         check_aggregations([metric], pl.String())
     _REGISTRY[name] = metric
 
 
 def chosen(metrics: IntoMetrics) -> list[Metric]:
     """Find the metrics that a user asks for, by name or as expressions, or raise an error."""
-    listed = [metrics] if isinstance(metrics, (str, pl.Expr)) else list(metrics)
+    listed = [metrics] if _is_one(metrics) else list(metrics)
     found = [
-        _named(metric) if isinstance(metric, str) else _of_expression(None, metric)
+        _named(metric) if isinstance(metric, str) else _of_definition(None, metric)
         for metric in listed
     ]
     names = [metric.name for metric in found]
@@ -163,7 +178,7 @@ def chosen(metrics: IntoMetrics) -> list[Metric]:
 
 def one(metric: IntoMetric) -> Metric:
     """Find the one metric that a user asks for, or raise an error."""
-    if not isinstance(metric, (str, pl.Expr)):
+    if not _is_one(metric):
         msg = f"metric must be one name of metrics(), or one expression, got {metric!r}"
         raise TypeError(msg)
     [found] = chosen(metric)
@@ -219,9 +234,17 @@ def _named(name: str) -> Metric:
     return _REGISTRY[name]
 
 
-def _of_expression(name: str | None, expression: pl.Expr) -> Metric:
+def _is_one(metrics: IntoMetrics) -> TypeIs[IntoMetric]:
+    return isinstance(metrics, (str, pl.Expr)) or callable(metrics)
+
+
+def _of_definition(name: str | None, definition: Definition) -> Metric:
+    expression = definition(pl.col) if callable(definition) else definition
     if not isinstance(expression, pl.Expr):
-        msg = f"a metric must be a name or a polars expression, got {expression!r}"
+        msg = (
+            "a metric must be a name or a polars expression, or a function of col that returns "
+            f"an expression, got {expression!r}"
+        )
         raise TypeError(msg)
     if expression.meta.has_multiple_outputs():
         msg = f"a metric must be one column, but {expression} gives several; list them one by one"
@@ -236,7 +259,7 @@ def _of_expression(name: str | None, expression: pl.Expr) -> Metric:
             f"{', '.join(map(repr, of_classes))}; or of pairs, {', '.join(map(repr, of_pairs))}"
         )
         raise pl.exceptions.ColumnNotFoundError(msg)
-    sums = {"value": expression}
+    sums = {"value": definition if callable(definition) else lambda _: expression}
     # A mean of scores of classes is another score without one of the classes.
     is_of_all = bool(named & _OF_CLASS) and "label" not in named
     return Metric(
@@ -296,8 +319,8 @@ def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:
     pairs = pl.Schema({"gold": labels, "pred": labels, **PAIR_DTYPES, **internal})
     for metric in metrics:
         for kind, schema, sums in (
-            ("class", classes, metric.classes),
-            ("pair", pairs, metric.pairs),
+            ("class", classes, metric.class_sums),
+            ("pair", pairs, metric.pair_sums),
         ):
             for expression in sums.values():
                 rows = pl.LazyFrame(schema={"slice": pl.Int8(), **schema}).group_by("slice")

@@ -16,11 +16,12 @@ import polars as pl
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import PRED, SlicedLog
 from polars_mcc._log.choices import check_at_least
-from polars_mcc._scores.measure import terms_of
-from polars_mcc._scores.metric import Metric, Terms
-from polars_mcc._scores.r_k import Sums, count_of
+from polars_mcc._scores.measure import measure
+from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.metrics import METRICS
 
-COUNTS = ("tp", "fp", "fn", "tn")
+_COUNTS = [metric for metric in METRICS if metric.is_count]
+COUNTS = [metric.name for metric in _COUNTS]  # tp, fp, fn and tn
 
 _BOTH = ("positive", "negative")
 
@@ -76,14 +77,10 @@ class Thresholds:
         """Compute the counts and metrics of each slice at each threshold."""
         log, (levels, slices) = self.log, self._levels()
         points = self._points(log, levels, self._grid(levels))
-        points = _scored(log, points, metrics, log.zero_division).select(
-            *log.slice,
-            *(_count(log, name).alias(name) for name in COUNTS),
-            *(metric.name for metric in metrics),
-            threshold=self._threshold(),
-        )
+        scored = _scored(log, points, [*_COUNTS, *metrics], log.zero_division)
+        scored = scored.drop("n", "n_null").with_columns(threshold=self._threshold())
         # A slice without any score has no threshold, but keeps its row with `n_null`.
-        return log.beside(slices, points).select(*log.slice, *curve_columns(metrics))
+        return log.beside(slices, scored).select(*log.slice, *curve_columns(metrics))
 
     def best(self, metric: Metric) -> pl.LazyFrame:
         """Find the best threshold of each slice, the shared best one, and the loss by sharing."""
@@ -92,19 +89,11 @@ class Thresholds:
         whole = log.whole
         grid = self._grid(levels)
         shared = self._best(whole, _of_whole(log, levels), grid, metric)
-        shared = shared.select(*whole.slice, shared="score")
+        shared = shared.select(*whole.slice, cut="score")
         own = self._best(log, levels, grid, metric)
-        is_positive = pl.col("score") >= pl.col("shared")
-        sides = [(where, side) for where in (is_positive, ~is_positive) for side in _BOTH]
-        counts = (pl.col(side).filter(where).sum() for where, side in sides)
-        at_shared = log.per_slice(
-            whole.beside(_in_units(log, levels), shared),
-            **dict(zip(COUNTS, counts, strict=True)),
-            shared=pl.col("shared").max(),
-            unit=pl.col("unit").max(),
-        )
-        at_shared = _scored(log, at_shared, [metric], None).select(
-            *log.slice, "shared", pl.col(name).alias(shared_name)
+        points = self._points(log, levels, shared)
+        at_shared = _scored(log, points, [metric], None).select(
+            *log.slice, pl.col(name).alias(shared_name), shared="score"
         )
         better, worse = pl.col(name), pl.col(shared_name)
         loss = worse - better if metric.less_is_better else better - worse
@@ -168,32 +157,22 @@ class Thresholds:
         positive, negative = map(pl.col, _BOTH)
         all_of = {"all_positive": positive.sum(), "all_negative": negative.sum()}
         totals = log.per_slice(levels, **all_of, unit=pl.col("unit").max())
+        levels = levels.select(*log.slice, "score", *_BOTH, is_cut=pl.lit(grid is None))
         if grid is not None:
-            reached = levels.sort("score").join_asof(
-                grid.sort("cut"),
-                left_on="score",
-                right_on="cut",
-                by=whole.slice or None,
-                check_sortedness=False,  # Polars cannot check it within groups.
-            )
-            at_cuts = _summed(log, reached.filter(pl.col("cut").is_not_null()), "cut")
             # Without keys, a log without scored rows has a row of totals, all null.
             every = whole.beside(totals.drop_nulls("unit").select(*log.slice, "unit"), grid)
-            levels = every.join(
-                at_cuts,
-                left_on=[*log.slice, "cut"],
-                right_on=[*log.slice, "score"],
-                how="left",
-                nulls_equal=True,
-            ).select(*log.slice, pl.col(_BOTH).fill_null(0), score="cut")
-        tp, fp = pl.col("tp"), pl.col("fp")
+            no_rows = dict.fromkeys(_BOTH, pl.lit(0, pl.Int128))
+            cuts = every.select(*log.slice, score="cut", **no_rows, is_cut=pl.lit(value=True))
+            levels = pl.concat([levels, cuts])
+        # A threshold comes after the rows that reach it.
+        order = [*log.slice, "score", "is_cut"]
         return (
-            log.beside(levels.select(*log.slice, "score", *_BOTH), totals)
-            .sort(*log.slice, "score", descending=[*(False for _ in log.slice), True])
+            log.beside(levels, totals)
+            .sort(order, descending=[name == "score" for name in order])
             .with_columns(
                 tp=log.within_slice(positive.cum_sum()), fp=log.within_slice(negative.cum_sum())
             )
-            .with_columns(fn=pl.col("all_positive") - tp, tn=pl.col("all_negative") - fp)
+            .filter("is_cut")
         )
 
     def _best(
@@ -248,47 +227,29 @@ def _in_units(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _count(log: SlicedLog, name: str) -> pl.Expr:
-    return log.numbers.as_count(log.numbers.from_units(pl.col(name), pl.col("unit")))
-
-
 def _scored(
     log: SlicedLog, points: pl.LazyFrame, metrics: Sequence[Metric], zero_division: float | None
 ) -> pl.LazyFrame:
-    """Compute metrics from tp, fp, fn and tn, which are in units of the slice."""
-    product = log.numbers.product
-    tp, fp, fn, tn = map(pl.col, COUNTS)
-    gold, pred = (tp + fn, fp + tn), (tp + fp, fn + tn)
-    counted = {
-        "s": tp + fp + fn + tn,
-        "c": tp + tn,
-        "first": pl.max_horizontal(gold),
-        "second": pl.min_horizontal(gold),
-        "overlap": pl.sum_horizontal(map(pl.min_horizontal, gold, pred)),
-        "k": pl.sum_horizontal((g + p > 0).cast(pl.Int64) for g, p in zip(gold, pred, strict=True)),
-        "k_gold": pl.sum_horizontal((side > 0).cast(pl.Int64) for side in gold),
-        "k_pred": pl.sum_horizontal((side > 0).cast(pl.Int64) for side in pred),
-        "positive:support": gold[0],
-        "positive:predicted": pred[0],
-        "positive:hits": tp,
+    """Score the two classes of each slice and threshold, from `tp` and `fp` in units."""
+    tp, fp = pl.col("tp"), pl.col("fp")
+    positive, negative = pl.col("all_positive"), pl.col("all_negative")
+    points = points.cache()
+    sides = {
+        True: (positive, tp + fp, tp),
+        False: (negative, positive + negative - tp - fp, negative - fp),
     }
-    sums = Sums(
-        s=pl.col("s"),
-        c=pl.col("c"),
-        tp=product(gold[0], pred[0]) + product(gold[1], pred[1]),
-        tt=product(gold[0], gold[0]) + product(gold[1], gold[1]),
-        pp=product(pred[0], pred[0]) + product(pred[1], pred[1]),
-    )
-    values = {metric.name: metric.value(Terms(metric, zero_division)) for metric in metrics}
-    return (
-        points.with_columns(**counted)
-        .with_columns(**terms_of(log, sums, has_positive=True))
-        .with_columns(
-            (
-                count_of(log, values[metric.name])
-                if metric.is_count
-                else pl.when(pl.col("s") > 0).then(values[metric.name])
-            ).alias(metric.name)
-            for metric in metrics
+    classes = pl.concat(
+        points.select(
+            *(*log.slice, "score", "unit"),
+            label=pl.lit(label),
+            gold_n=gold,
+            pred_n=pred,
+            hit_n=hits,
+            null_n=pl.lit(0, log.numbers.wide),
         )
+        for label, (gold, pred, hits) in sides.items()
     )
+    at_each = replace(
+        log, apart=(*log.apart, "score"), has_total=False, zero_division=zero_division
+    )
+    return measure(at_each, classes, metrics, positive=pl.col("label"))

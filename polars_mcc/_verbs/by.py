@@ -57,9 +57,9 @@ def by(
             slice. In Python also expressions and selectors.
         metrics: One metric or several, computed from the same counts: a name of `metrics()`, such
             as "accuracy", "f1_macro" or "kappa". Metrics of one class, such as "tpr", need
-            `positive`, the label of the class. In Python also an expression over the columns of
-            `classes`, such as `pl.col("recall").min().alias("recall_min")`, or over `gold`, `pred`
-            and `n` of the pairs (see `register_metric`).
+            `positive`, the label of the class. In Python also a function of the columns of
+            `classes`, such as `lambda col: col("recall").min().alias("recall_min")`, or of `gold`,
+            `pred` and `n` of the pairs; or an expression of these columns (see `register_metric`).
         ci: The confidence level of an interval for each metric, such as 0.95. None: no interval.
         method: The kind of interval. "score" has the best coverage. "fisher" and "wald" are the
             textbook intervals. In Python also a `Bootstrap`, which resamples the rows, or

@@ -78,7 +78,7 @@ def check(
         max: The largest score that a slice may have, in the same forms, for metrics where less is
             better, as `{"fnr": 0.1}`.
         metric: The metric to check, if `min` and `max` do not name metrics: a name of `metrics()`.
-            In Python also an expression, as in `by`.
+            In Python also a function, as in `by`.
         no_worse_than: A baseline, instead of `min` and `max`: the counts of another log, such as
             the log of last week, by the same keys (see `counts`).
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
@@ -263,7 +263,7 @@ def _marks(metrics: Sequence[Metric]) -> list[Metric]:
     """Facts on a slice: its hits, its labels of the positive class, which metrics are defined."""
     facts: dict[str, Callable[[Terms], pl.Expr]] = {_HITS: lambda terms: terms.c}
     if any(metric.is_of_positive for metric in metrics):
-        facts[_POSITIVE] = lambda terms: terms.gold_positive + terms.pred_positive
+        facts[_POSITIVE] = lambda terms: terms.positive.gold + terms.positive.pred
     of_log = [fact(name, value) for name, value in facts.items()]
     return [*of_log, *map(defined, metrics)]
 

@@ -17,9 +17,7 @@ from polars_mcc._log.choices import Method, check_choice, check_interval
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._scores.class_scores import COLUMNS, class_scores
-from polars_mcc._scores.metric import CLASS_RANGES
-from polars_mcc._scores.r_k import rows_of
+from polars_mcc._scores.class_scores import CLASS_RANGES, COLUMNS, class_scores
 
 
 def classes(
@@ -118,11 +116,8 @@ def classes(
 
 def _scored(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
     """Score each class. A rate of gold rows is null without them."""
-    of_slice = classes.with_columns(
-        s=log.within_slice(rows_of(log)), null=log.within_slice(pl.col("null_n").sum())
-    )
     support, n = pl.col("support"), pl.col("n")
-    return class_scores(log, of_slice).with_columns(
+    return class_scores(log, classes).with_columns(
         recall=pl.when(support > 0).then("recall"),
         specificity=pl.when(support < n).then("specificity"),
     )

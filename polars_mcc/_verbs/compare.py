@@ -58,7 +58,7 @@ def compare(
         *keys: The keys to group by, as in `by`.
         baseline: The baseline, model a: one of the models of the log, or another column. None:
             the first model of the log.
-        metric: The metric to compare: a name of `metrics()`. In Python also an expression, as in
+        metric: The metric to compare: a name of `metrics()`. In Python also a function, as in
             `by`.
         ci: The confidence level of the interval.
         method: The kind of interval of each score, "score", "fisher" or "wald". The interval of

@@ -77,7 +77,7 @@ def contrast(
         within: Compare slices only within each value of these columns, such as countries within
             each device. The rest, the total and the best slice are then of the same device.
         ratio: Compare by the ratio of both scores instead of the difference.
-        metric: The metric to compare: a name of `metrics()`. In Python also an expression, as in
+        metric: The metric to compare: a name of `metrics()`. In Python also a function, as in
             `by`.
         ci: The confidence level of the interval.
         method: The kind of interval of each score, "score", "fisher" or "wald", as in `by`. The

@@ -48,7 +48,7 @@ def drift(
         before: A Boolean column that marks the rows of the first period, such as
             `pl.col("day") < date(2026, 3, 15)`.
         after: A Boolean column that marks the rows of the second period.
-        metric: The metric to compare: a name of `metrics()`. In Python also an expression, as in
+        metric: The metric to compare: a name of `metrics()`. In Python also a function, as in
             `by`.
         ci: The confidence level of the interval.
         method: The kind of interval of each score: "score", "fisher" or "wald", as in `by`.

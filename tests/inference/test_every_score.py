@@ -86,11 +86,15 @@ def test_intervals_are_wilsons_with_the_variance_of_smoothed_tables(table):
 def test_the_table_of_a_note():
     """The numbers are from ../shared/statistics.md: complex steps, and 40 000 resamples."""
     table = oracles.table_of([[50, 7, 3], [4, 60, 9], [6, 2, 20]])
-    geometric = pl.col("recall").log().mean().exp().alias("geometric")
-    of_class = [
-        pl.col(score).filter(pl.col("label") == label).sum().alias(f"{score}:{label}")
-        for score, label in (("recall", 0), ("precision", 1), ("f1", 2))
-    ]
+
+    def geometric(col):
+        return col("recall").log().mean().exp().alias("geometric")
+
+    def of_class(score, label):
+        name = f"{score}:{label}"
+        return lambda col: col(score).filter(col("label") == label).sum().alias(name)
+
+    one_class = [of_class(*one) for one in (("recall", 0), ("precision", 1), ("f1", 2))]
     expected = {
         "accuracy": (0.807453416149068, 0.03107518401361325),
         "balanced_accuracy": (0.789845618612742, 0.03591424712057785),
@@ -104,7 +108,7 @@ def test_the_table_of_a_note():
         "f1:2": (0.666666666666667, 0.07027283689263066),
     }
     names = [name for name in expected if name in NAMES]
-    found = measured(table, metrics=[*names, geometric, *of_class])
+    found = measured(table, metrics=[*names, geometric, *one_class])
     for name, (value, se) in expected.items():
         assert found[name] == pytest.approx(value, rel=1e-13), name
         assert found[f"{name}_se"] == pytest.approx(se, rel=1e-12), name
@@ -297,10 +301,20 @@ def test_a_metric_of_one_s_own_is_differentiated(users):
     """Accuracy written over classes, and over pairs, has the standard error of accuracy."""
     log = users.drop_nulls("gold")
     expected = log.mcc.score(metrics="accuracy", ci=0.9)
-    of_classes = (pl.col("hits").sum() / pl.col("support").sum()).alias("own")
-    of_pairs = pl.col("share").filter(pl.col("gold") == pl.col("pred")).sum().alias("own")
-    nested = ((pl.col("hits") / pl.col("n").max()).sum()).alias("own")
-    for own in (of_classes, of_pairs, nested):
+
+    def of_classes(col):
+        return (col("hits").sum() / col("support").sum()).alias("own")
+
+    def of_pairs(col):
+        return col("share").filter(col("gold") == col("pred")).sum().alias("own")
+
+    def of_counts(col):
+        return (((col("gold") == col("pred")) * col("n")).sum() / col("n").sum()).alias("own")
+
+    def nested(col):
+        return (col("hits") / col("n").max()).sum().alias("own")
+
+    for own in (of_classes, of_pairs, of_counts, nested):
         found = log.mcc.score(metrics=own, ci=0.9)
         assert found["own"].item() == pytest.approx(expected["accuracy"].item(), rel=1e-14)
         assert found["own_se"].item() == pytest.approx(expected["accuracy_se"].item(), rel=1e-12)
@@ -332,15 +346,55 @@ def test_the_bootstrap_of_any_metric(users):
         assert found["median_se"].item() > 0
 
 
-def test_what_has_no_derivative_says_what_to_do(users):
-    with pytest.raises(ValueError, match=r"'recall' has no .* Median .* method=Bootstrap\(...\)"):
-        users.lazy().mcc.by(metrics=pl.col("recall").median(), ci=0.9)
+@pytest.mark.parametrize(
+    ("own", "shown"),
+    [
+        (lambda col: col("recall").median(), r'col\("recall"\).median\(\)'),
+        (pl.col("recall").mean(), r'col\("recall"\).mean\(\)'),
+    ],
+)
+@pytest.mark.parametrize(
+    "ask_for",
+    [
+        lambda log, own: log.by(metrics=own, ci=0.9),
+        lambda log, own: log.worst("user", metric=own).collect(),
+    ],
+)
+def test_what_has_no_derivative_says_what_to_do(users, own, shown, ask_for):
+    message = rf"'recall' has no .* {shown} .* as a function, .* method=Bootstrap\(...\)"
+    log = users.lazy().mcc
+    with pytest.raises(ValueError, match=message):
+        ask_for(log, own)
+
+
+def test_an_expression_and_a_function_are_one_metric(users):
+    method = polars_mcc.Bootstrap(replicates=50, seed=1)
+    for options in ({}, {"ci": 0.9, "method": method}):
+        expected = users.mcc.by("slice", metrics=pl.col("recall").mean(), **options)
+        found = users.mcc.by("slice", metrics=lambda col: col("recall").mean(), **options)
+        assert_frame_equal(found, expected, rel_tol=1e-12)
+
+
+def test_a_function_is_searched_and_compared_as_its_built_in_twin(users):
+    polars_mcc.register_metric("own_f1", lambda col: col("f1").mean(), range=(0, 1))
+    both = users.mcc(pred=["pred", "other"])
+    for ask_for in (
+        lambda metric: users.mcc.worst("user", metric=metric),
+        lambda metric: both.compare("slice", metric=metric),
+        lambda metric: users.mcc.contrast("slice", metric=metric),
+    ):
+        expected = ask_for("f1_macro").rename(lambda name: name.replace("f1_macro", "own_f1"))
+        expected = expected.drop("parts", strict=False)
+        assert_frame_equal(ask_for("own_f1").drop("parts", strict=False), expected, rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["z", "draws", "s", "value", "draw", "table", "covariance"])
 def test_a_metric_may_have_any_name(users, name):
     expected = users.mcc.by("slice", metrics="accuracy", ci=0.9)
-    own = (pl.col("hits").sum() / pl.col("support").sum()).alias(name)
+
+    def own(col):
+        return (col("hits").sum() / col("support").sum()).alias(name)
+
     if name != "value":  # the long form has a column of this name
         for method in ("wald", polars_mcc.Bootstrap(replicates=50, seed=1)):
             found = users.mcc.by("slice", metrics=own, ci=0.9, method=method)
@@ -362,7 +416,7 @@ def test_what_is_linear_in_r_k_has_its_interval(users):
 
 def test_an_expression_called_mcc_is_not_r_k(users):
     """It has the interval of the expression, which is `mcc_macro` here."""
-    found = users.mcc.by("slice", metrics=pl.col("mcc").mean(), ci=0.9, method="wald")
+    found = users.mcc.by("slice", metrics=lambda col: col("mcc").mean(), ci=0.9, method="wald")
     expected = users.mcc.by("slice", metrics="mcc_macro", ci=0.9, method="wald")
     assert_frame_equal(found, expected.rename(lambda name: name.replace("_macro", "")))
 

@@ -340,10 +340,10 @@ def test_a_metric_and_a_key_of_any_name():
         (
             {"metrics": pl.col("f1").median(), "ci": 0.9},
             ValueError,
-            r"'f1' has no standard error by a formula, because Median has .*Bootstrap\(...\)",
+            r"'f1' has no standard error by a formula, because .*median.* has .*Bootstrap\(...\)",
         ),
         ({"metrics": pl.col("f1", "mcc").min()}, ValueError, "must be one column, but .* several"),
-        ({"metrics": [1]}, TypeError, "a metric must be a name or a polars expression, got 1"),
+        ({"metrics": [1]}, TypeError, "a metric must be a name or a polars expression, .* got 1"),
         ({"metrics": pl.col("tp").max()}, pl.exceptions.ColumnNotFoundError, "no column 'tp' for"),
         (
             {"metrics": (pl.col("gold") == pl.col("label")).any()},
