@@ -8,6 +8,7 @@ readers can tell apart.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -158,10 +159,10 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         x=alt.X("at", title=chart.title_of(time), type="temporal"), color=chart.lines(rows)
     )
     title = chart.title_of(metric)
-    y = alt.Y("score", title=title, type="quantitative").scale(zero=False)
+    y = chart.measured(alt.Y, "score", title)
     layers = [base.mark_line(point=True).encode(y=y, tooltip=chart.tooltip(rows, metric, at=time))]
     if has_band:
-        low = alt.Y("low", title=title, type="quantitative").scale(zero=False)
+        low = chart.measured(alt.Y, "low", title)
         layers = [base.mark_area(opacity=0.2).encode(y=low, y2="high"), *layers]
     if rows["is_undefined"].any():
         cross = base.transform_filter("datum.is_undefined").mark_point(shape="cross", color=GREY)
@@ -192,7 +193,7 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
     rows = chart.drawn(result, "curve()", metric, at="threshold")
     best = rows.filter(pl.col("score") == pl.col("score").max().over("line"))
     best = best.unique("line", keep="first", maintain_order=True)
-    x = alt.X("at", title="threshold", type="quantitative").scale(zero=False)
+    x = chart.measured(alt.X, "at", "threshold")
     y = alt.Y("score", title=chart.title_of(metric), type="quantitative")
     encoding = {"x": x, "y": y, "color": chart.lines(rows)}
     tooltip = chart.tooltip(rows, metric, at="threshold")
@@ -295,24 +296,20 @@ def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Cha
         why = "a part of it has no score" if adds else "it has no parts, as it has one key"
         msg = f"there is nothing to draw of the slice {name}: {why}"
         raise ValueError(msg)
-    steps = [end - sum(adds[place:]) for place in range(len(adds) + 1)]
+    steps = [end - sum(adds[at:]) for at in range(len(adds) + 1)]
     bars = [("all rows", 0.0, steps[0], None, f"{steps[0]:.3f}")]
     bars += [
-        (part["slice"], steps[place], steps[place + 1], part[metric], f"{part['adds']:+.3f}")
-        for place, part in enumerate(parts)
+        (part["slice"], steps[at], steps[at + 1], part[metric], f"{part['adds']:+.3f}")
+        for at, part in enumerate(parts)
     ]
     columns = ["slice", "start", "end", "alone", "text"]
     rows = pl.DataFrame([*bars, (name, 0.0, end, None, f"{end:.3f}")], columns, orient="row")
     is_part = pl.int_range(pl.len()).is_between(1, len(parts))
     rows = rows.with_columns(chart.legible(pl.col("slice")), is_part=is_part)
     title = chart.title_of(metric)
-    axis = alt.Axis(title=None, labelLimit=chart.LABEL_LIMIT, labelOverlap=False)
     tooltip = [alt.Tooltip("slice"), alt.Tooltip("text", title=title)]
     tooltip += [alt.Tooltip("alone", title=f"{title} of this part alone", format=".3f")]
-    base = alt.Chart(rows).encode(
-        y=alt.Y("slice", type="nominal", axis=axis).scale(domain=rows["slice"].to_list()),
-        tooltip=tooltip,
-    )
+    base = alt.Chart(rows).encode(y=_of_slices(rows["slice"].to_list()), tooltip=tooltip)
     start = alt.X("start", type="quantitative", title=title)
     colours = alt.condition("datum.is_part", alt.value(chart.COLOURS[1]), alt.value(COLOUR))
     layers = [
@@ -333,9 +330,8 @@ def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
     title = chart.title_of(metric)
     order = rows.sort("score", nulls_last=True) if sort else rows
     names = order["slice"].unique(maintain_order=True).to_list()
-    axis = alt.Axis(title=None, labelLimit=chart.LABEL_LIMIT, labelOverlap=False)
     encoding: dict[str, Any] = {
-        "y": alt.Y("slice", type="nominal", axis=axis).scale(domain=names),
+        "y": _of_slices(names),
         "color": alt.value(COLOUR),
         "tooltip": chart.tooltip(rows, metric),
     }
@@ -345,7 +341,7 @@ def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
         offset = alt.YOffset("model", type="nominal", sort="ascending").scale(domain=models)
         encoding |= {"color": chart.colour("model", rows), "yOffset": offset}
     base = alt.Chart(rows).encode(**encoding)
-    x = alt.X("score", title=title, type="quantitative").scale(zero=False)
+    x = chart.measured(alt.X, "score", title)
     dots = base.mark_point(filled=True, size=50, opacity=1).encode(x=x)
     if "n" in rows.columns:
         most: Any = rows["n"].max() or 1
@@ -357,5 +353,11 @@ def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
         points.append(text.encode(x=alt.value(0), text=alt.value("0/0"), color=alt.value(GREY)))
     if "low" not in rows.columns:
         return points
-    low = alt.X("low", title=title, type="quantitative").scale(zero=False)
+    low = chart.measured(alt.X, "low", title)
     return [base.mark_rule(strokeWidth=2).encode(x=low, x2="high"), *points]
+
+
+def _of_slices(names: Sequence[str]) -> alt.Y:
+    """The axis of slices, in this order."""
+    axis = alt.Axis(title=None, labelLimit=chart.LABEL_LIMIT, labelOverlap=False)
+    return alt.Y("slice", type="nominal", axis=axis).scale(domain=names)

@@ -56,5 +56,5 @@ def gaps(classes: pl.DataFrame, keys: Sequence[str], min_n: float, level: float)
         .sort("diff", descending=True, maintain_order=True)
         .unique(of_key, keep="first", maintain_order=True)
     )
-    sides = [f"{name}{side}" for name in ("slice", "n", "rate") for side in ("", "_to")]
-    return widest.select(*of_key, *sides, "diff", "p_adjusted").collect()
+    both = [f"{name}{end}" for name in ("slice", "n", "rate") for end in ("", "_to")]
+    return widest.select(*of_key, *both, "diff", "p_adjusted").collect()

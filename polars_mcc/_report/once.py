@@ -20,7 +20,7 @@ from polars_mcc._counts.joint import GOLD, HAS_NONE, TIMES, N, joint
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.columns import IntoColumn, as_many_as_fit, distinct
 from polars_mcc._log.described import Described
-from polars_mcc._log.keys import IntoKey, columns_of
+from polars_mcc._log.keys import columns_of
 from polars_mcc._report.parts import Part
 from polars_mcc._verbs.counts import counts
 
@@ -29,8 +29,6 @@ Collect: TypeAlias = Callable[[str, Query], pl.DataFrame]
 """Collects a query on the log. Its first argument says what the query is about."""
 
 _MOST = 2**22  # counts in memory, at most
-_SAMPLED = 2**20  # hashes that estimate the number of counts, about
-
 _TAKEN = {"model", "gold", "pred", "n"}  # column names that a counts table reserves
 
 
@@ -46,35 +44,40 @@ class Once:
     rows_are_draws: bool
     """Whether rows are independent: the log has neither clusters nor sample weights."""
 
-    def answers(self, keys: Iterable[str], *, needs_draws: bool) -> bool:
-        """Whether the counts can answer a question about these keys."""
-        has_keys = self.counts is not None and {*self.keys} >= {*keys}
+    def counts_answer(self, parts: Sequence[Part], *, needs_draws: bool) -> bool:
+        """Whether the counts can answer a question about these keys.
+
+        `needs_draws`: the answer has intervals or p-values, so rows must be independent.
+        """
+        has_keys = self.counts is not None and all({*self.keys} >= {*one.needed} for one in parts)
         return has_keys and (self.rows_are_draws or not needs_draws)
+
+    def ask(
+        self,
+        about: str,
+        question: Callable[..., Any],
+        parts: Sequence[Part] = (),
+        *,
+        needs_draws: bool = True,
+    ) -> pl.DataFrame:
+        """Answer a question from the counts if they are enough, else from the rows of the log.
+
+        A question is a function of a log and its keys, such as a verb.
+        """
+        if self.counts_answer(parts, needs_draws=needs_draws):
+            answer: pl.DataFrame = question(self.counts, *(part.by_name for part in parts))
+            return answer
+        keys = [part.key for part in parts]
+        return self.collect(about, lambda rows: question(self.log.with_frame(rows), *keys))
 
     def size(self, parts: Sequence[Part]) -> float:
         """The number of slices of crossed keys; infinite if the counts lack one of the keys."""
-        needed = [name for part in parts for name in part.needed]
-        if not self.answers(needed, needs_draws=False):
+        if self.counts is None or not self.counts_answer(parts, needs_draws=False):
             return math.inf
-        return self._number([part.by_name for part in parts])
-
-    def _number(self, keys: Sequence[IntoKey]) -> int:
-        columns = columns_of(self._frame.schema, keys)
-        number: int = self._frame.select(distinct(columns)).item()
+        frame: Any = self.counts.frame
+        columns = [*columns_of(frame.schema, [part.by_name for part in parts])]
+        number: int = frame.select(distinct(columns)).item()
         return number
-
-    @property
-    def _frame(self) -> pl.DataFrame:
-        """The counts as a frame; empty if the log is not counted."""
-        frame: pl.DataFrame = pl.DataFrame() if self.counts is None else self.counts.frame  # type: ignore[assignment]
-        return frame
-
-    def asked_of(self, about: str, question: Callable[[Described[Any]], Any]) -> pl.DataFrame:
-        """Answer a question without keys and intervals: from the counts if there are any."""
-        if self.counts is not None:
-            answer: pl.DataFrame = question(self.counts)
-            return answer
-        return self.collect(about, lambda rows: question(self.log.with_frame(rows)))
 
     def fewer(self, most: int, parts: Sequence[Part]) -> pl.DataFrame:
         """A counts table of at most `most` rows, by as many keys as fit; else an empty frame.
@@ -83,21 +86,22 @@ class Once:
         """
         if self.counts is None or not most:
             return pl.DataFrame()
-        rows = self._frame.filter(pl.col(N).is_not_null())
+        frame: Any = self.counts.frame
+        rows: pl.DataFrame = frame.filter(pl.col(N).is_not_null())
         models = [name for name in rows.columns if name.startswith(PRED)]
-        keys: dict[str, IntoKey] = {name: name for name in self.keys if name not in _TAKEN}
-        keys |= {part.name: part.by_name for part in parts if part.name in keys}
+        keys = {name: Part(name, name, name, {name: name}) for name in self.keys}
+        keys |= {part.name: part for part in parts if part.name in keys}
 
         def fits(names: Sequence[str]) -> bool:
-            columns = [*columns_of(rows.schema, [keys[name] for name in names])]
-            numbers = rows.select(
-                distinct([*columns, GOLD, model]).alias(str(place))
-                for place, model in enumerate(models)
-            )
-            return bool(sum(numbers.row(0)) <= most)
+            columns = [*columns_of(rows.schema, [keys[name].by_name for name in names])]
+            counted = (distinct([*columns, GOLD, model]) for model in models)
+            return bool(sum(rows.select(number).item() for number in counted) <= most)
 
-        kept = as_many_as_fit([*keys], lambda name: self._number([keys[name]]), fits) or ()
-        found: pl.DataFrame = counts(self.counts.with_frame(rows), *(keys[name] for name in kept))
+        names = [name for name in keys if name not in _TAKEN]
+        kept = as_many_as_fit(names, lambda name: self.size([keys[name]]), fits) or ()
+        found: pl.DataFrame = counts(
+            self.counts.with_frame(rows), *(keys[name].by_name for name in kept)
+        )
         return found
 
 
@@ -142,21 +146,18 @@ def _few_enough(
     rows: int = collect("rows", lambda rows: rows.select(pl.len())).item()
     if rows <= _MOST:
         return names
-    every = math.ceil(rows / _SAMPLED)
 
     def number(keys: Sequence[str], *, labels: bool = True) -> int:
-        """Estimate the number of groups: count the hashes of one group in `every`."""
+        """Estimate the number of groups, within 10 % or so, in little memory (HyperLogLog)."""
 
         def query(frame: pl.LazyFrame) -> pl.LazyFrame:
             log = sliced(frame, keys)
-            sides = ["gold", *(PRED + name for name in log.models)] if labels else []
-            columns = [*(KEY + name for name in log.keys), *sides]
-            hashed = pl.struct(columns).hash().alias("hash")
-            few = log.frame.select(hashed).filter(pl.col("hash") % every == 0)
-            return few.select(pl.col("hash").n_unique())
+            labelled = ["gold", *(PRED + name for name in log.models)] if labels else []
+            columns = [*(KEY + name for name in log.keys), *labelled]
+            return log.frame.select(pl.struct(columns).hash().approx_n_unique())
 
         groups: int = collect("number of counts", query).item()
-        return every * groups
+        return groups
 
     return as_many_as_fit(
         names, lambda name: number([name], labels=False), lambda keys: number(keys) <= _MOST

@@ -1,12 +1,12 @@
 "use strict";
 // `ast`: Vega interprets expressions, because the policy of the page forbids eval.
 const specs = JSON.parse(document.getElementById("specs").textContent);
-const drawn = [...document.querySelectorAll("[data-spec]")].map((place) =>
-  vegaEmbed(place, specs[place.dataset.spec], {
+const drawn = [...document.querySelectorAll("[data-spec]")].map((element) =>
+  vegaEmbed(element, specs[element.dataset.spec], {
     actions: false,
     ast: true,
     renderer: "svg",
-    bind: place.dataset.controls,
+    bind: element.dataset.controls,
   })
 );
 // The views of all charts, for tests that drive the page.
@@ -34,8 +34,8 @@ for (const table of document.querySelectorAll("table")) {
     heads.forEach((head) => head.removeAttribute("aria-sort"));
     heads[column].setAttribute("aria-sort", up ? "ascending" : "descending");
     const rank = (row) => Number(row.cells[column].dataset.rank ?? (up ? Infinity : -Infinity));
-    const place = new Map(rows.map((row) => [row, rank(row)]));
-    const compare = (a, b) => (place.get(a) === place.get(b) ? 0 : place.get(a) - place.get(b));
+    const ranks = new Map(rows.map((row) => [row, rank(row)]));
+    const compare = (a, b) => (ranks.get(a) === ranks.get(b) ? 0 : ranks.get(a) - ranks.get(b));
     body.append(...[...rows].sort((a, b) => (up ? compare(a, b) : compare(b, a))));
   };
   heads.forEach((head, column) => head.firstElementChild.addEventListener("click", () => sort(column)));

@@ -11,17 +11,17 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from polars_mcc import plot
+from polars_mcc._report.explorer import explorer
 from polars_mcc._report.sections import Drawing
-from polars_mcc._report.verdict import Report, Sentence, Tile
+from polars_mcc._report.verdict import Report, Sentence, picture, tiles
 from polars_mcc._show.chart import COLOURS, alt, legible_name
-from polars_mcc._show.explore import Explorer
 from polars_mcc._show.table import keys_of, shown
 
 ALTAIR: str = alt.__version__
@@ -37,13 +37,6 @@ class _Cell(NamedTuple):
     text: str
     full: str
     rank: int | None
-
-
-class _Figure(NamedTuple):
-    """A chart: the index of its specification, and its description."""
-
-    place: int
-    alt: str
 
 
 @contextmanager
@@ -76,16 +69,10 @@ sys.stdout.write(vl_convert.javascript_bundle(None, vl_version=sys.argv[1]))
 """
 
 
-def page(
-    report: Report,
-    tiles: Sequence[Tile],
-    pictures: Sequence[Drawing],
-    explorer: tuple[Explorer | None, Sequence[str]],
-    script: Callable[[], str],
-) -> str:
+def page(report: Report, script: Callable[[], str]) -> str:
     """Write a report as HTML. Text is escaped, and a policy lets only the page's own scripts run.
 
-    The explorer has notes, which stand above it or say why there is none. The `script` draws.
+    The `script` draws.
     """
     from importlib.resources import files  # noqa: PLC0415 - these take long to load
 
@@ -93,50 +80,48 @@ def page(
 
     here = files("polars_mcc._report")
     html, css, js = (here.joinpath(f"page.{kind}").read_text("utf-8") for kind in _KINDS)
-    scripts = [_script(script()), _script(js)]
-    specs: list[dict[str, Any]] = []
-    of_metric: dict[str, list[dict[str, Any]]] = {"slices": [], "over_time": []}
-
-    def figures(drawings: Sequence[Drawing]) -> list[_Figure]:
-        found = []
-        for drawing in drawings:
-            figure = getattr(plot, drawing.draw)(drawing.rows, **drawing.options)
-            with alt.data_transformers.disable_max_rows():  # Each chart has its own bound.
-                specs.append(_spec(figure, report.models, drawing.draw))
-            if drawing.options.get("metric") == report.asked.metric.name:
-                of_metric.get(drawing.draw, []).append(specs[-1])
-            found.append(_Figure(len(specs) - 1, drawing.alt))
-        return found
-
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    places = {section.id: f"section-{at}" for at, section in enumerate(report.sections)}
-    environment.globals.update(figures=figures, table=_table, places=places)
-    chart, notes = explorer
+    answers, pictures = report.answers, picture(report.answers)
+    drawings = [*pictures]
+    for section in report.sections:
+        drawings += [*section.drawings, *section.on_demand]
+    specs = [_spec(drawing, answers.models) for drawing in drawings]
+    for draw, channel in (("slices", "x"), ("over_time", "y")):
+        of_metric = [
+            spec
+            for drawing, spec in zip(drawings, specs, strict=True)
+            if drawing.draw == draw and drawing.options.get("metric") == answers.metric
+        ]
+        _on_one_axis(of_metric, channel)
+    chart, notes = explorer(answers)
     if chart is not None:
         specs.append(_styled(chart.to_dict(validate=False)))
-
-    def drawn() -> str:
-        for draw, channel in (("slices", "x"), ("over_time", "y")):
-            _on_one_axis(of_metric[draw], channel)
-        return _script(json.dumps(_plain(specs), default=str).replace("<", "\\u003c"))
-
-    body = environment.from_string(html)
-    return body.render(
-        title=report.title,
+    data = json.dumps(_plain(specs), default=str).replace("<", "\\u003c")
+    scripts = [_script(script()), _script(js)]
+    template = jinja2.Template(
+        html,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page: str = template.render(
+        title=answers.options.title,
         verdict=_nested(report.verdict),
-        tiles=tiles,
+        tiles=[*tiles(answers)],
         pictures=pictures,
         sections=report.sections,
+        anchors={section.id: f"section-{at}" for at, section in enumerate(report.sections)},
+        spec_of={drawing: at for at, drawing in enumerate(drawings)},
+        table=_table,
         explorer=None if chart is None else len(specs) - 1,
         notes=notes,
         made=report.made,
         style=css,
         scripts=scripts,
         digests=[*map(_digest, scripts)],
-        specs=drawn,  # Figures are drawn while the template is rendered.
+        specs=_script(data),
     )
+    return page
 
 
 def _digest(script: str) -> str:
@@ -164,9 +149,9 @@ def _on_one_axis(specs: Sequence[dict[str, Any]], channel: str) -> None:
     axis = {"domain": [min(ends), max(ends)], "nice": True, "zero": False}
     for spec in specs:
         for layer in spec["layer"]:
-            side = layer["encoding"].get(channel, {})
-            if side.get("field") in {"score", "low"}:
-                side["scale"] = axis
+            encoding = layer["encoding"].get(channel, {})
+            if encoding.get("field") in {"score", "low"}:
+                encoding["scale"] = axis
 
 
 def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]]:
@@ -180,30 +165,31 @@ def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]
     return found
 
 
-def _spec(
-    drawn: Any,  # noqa: ANN401 - of altair
-    models: Sequence[str],
-    draw: str,
-) -> dict[str, Any]:
+def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
     """The specification of a chart. All but a waterfall are as wide as the page."""
-    spec = _styled(drawn.to_dict(validate=False))
+    figure = getattr(plot, drawing.draw)(drawing.rows, **drawing.options)
+    with alt.data_transformers.disable_max_rows():  # Each chart has its own bound.
+        spec = _styled(figure.to_dict(validate=False))
     spec["padding"] = 5
-    names = map(legible_name, models)
-    colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
+    colours = {legible_name(name): COLOURS[at % len(COLOURS)] for at, name in enumerate(models)}
     for layer in spec["layer"]:
-        for side, channel in layer["encoding"].items():
-            if side == "y" and "labelLimit" in channel.get("axis", {}):  # This axis names slices.
-                channel["axis"] |= _labelled(channel["scale"]["domain"])
-            if side == "color" and channel.get("field") in {"model", "line"}:
-                scale = channel["scale"]  # A model has one colour in all charts.
-                scale["range"] = [
-                    colours.get(one, colour)
-                    for one, colour in zip(scale["domain"], scale["range"], strict=True)
-                ]
-    if isinstance(spec.get("width"), (int, float)) and draw != "waterfall":
+        encoding = layer["encoding"]
+        y, colour = encoding.get("y", {}), encoding.get("color", {})
+        if "labelLimit" in y.get("axis", {}):  # This axis names slices.
+            names = y["scale"]["domain"]
+            y["axis"] |= _labelled(names)
+            models = encoding["yOffset"]["scale"]["domain"] if "yOffset" in encoding else []
+            lines = len(names) * max(len(models) + 1, *(name.count(_AND) + 1 for name in names))
+        if colour.get("field") in {"model", "line"}:  # A model has one colour in all charts.
+            scale = colour["scale"]
+            of_lines = zip(scale["domain"], scale["range"], strict=True)
+            scale["range"] = [colours.get(name, given) for name, given in of_lines]
+    if isinstance(spec.get("width"), (int, float)) and drawing.draw != "waterfall":
         spec["width"] = "container"
-        if isinstance(spec["height"], dict):
-            spec["height"] = spec["height"]["step"] * _lines(spec)
+        if isinstance(
+            spec["height"], dict
+        ):  # Vega-Lite warns of a step if the width fits the page.
+            spec["height"] = spec["height"]["step"] * lines
     return spec
 
 
@@ -215,17 +201,6 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
     if equals and has_one_key and len(slices) > 1:
         return {"labelExpr": f"substring(datum.label, {len(key)}, length(datum.label))"}
     return {"labelExpr": f"split(datum.label, '{_AND}')", "labelLimit": 180}
-
-
-def _lines(spec: Mapping[str, Any]) -> int:
-    """Count the lines of a chart. Vega-Lite ignores a step height if the width fits the page."""
-    encodings = [layer["encoding"] for layer in spec["layer"]]
-    of_slices = [one["y"]["scale"]["domain"] for one in encodings if "y" in one]
-    models = [len(one["yOffset"]["scale"]["domain"]) for one in encodings if "yOffset" in one]
-    per_slice = max(models, default=0) + 1 if models else 1
-    slices = max(of_slices, key=len)
-    label_lines = max((name.count(_AND) + 1 for name in slices), default=1)
-    return len(slices) * max(per_slice, label_lines)
 
 
 def _styled(spec: dict[str, Any]) -> dict[str, Any]:

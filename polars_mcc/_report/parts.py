@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +14,7 @@ from polars_mcc._log import keys as keys_of_question
 from polars_mcc._log.bins import Bins, cut_if_many
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
-from polars_mcc._log.key_sets import KeySets, sets
+from polars_mcc._log.key_sets import KeySets
 from polars_mcc._log.keys import IntoKey, Key, is_same
 from polars_mcc._log.messages import Words, as_sql, said
 from polars_mcc._log.trailing import Trailing
@@ -26,29 +25,44 @@ class Part:
     """One key of a report: a column, sets of columns, or windows."""
 
     key: IntoKey
-    """Numbers with many values are binned."""
+    """The key for the log. Numbers with many values are binned."""
     by_name: IntoKey
     """The same key for the counts, whose columns have the names of the keys."""
     name: str
-    columns: list[str]  # the columns of the answer that identify a slice
-    needed: dict[str, IntoColumn]  # the columns that the key is made of, by name
-    crossed: dict[str, IntoColumn]  # the columns that the search for the worst slices crosses
-    min_n: int = 0  # slices of fewer rows are not shown
+    needed: Mapping[str, IntoColumn]
+    """The columns that the key is made of, by name."""
+    min_n: int = 0
+    """Slices of fewer rows are not shown."""
 
     @property
     def is_column(self) -> bool:
         """Whether the key is one column, which may be binned."""
         return not isinstance(self.key, Key) or self.key.stands_for == "column"
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns of an answer that identify a slice."""
+        return [SET, *self.needed] if isinstance(self.key, KeySets) else [*self.needed]
 
-def pairs_of(parts: Sequence[Part], min_n: int) -> Part:
-    """One part for all pairs of keys."""
-    columns = {name: column for part in parts for name, column in part.needed.items()}
-    key, by_name = (
-        sets(*itertools.combinations(keys, 2))
-        for keys in ([part.key for part in parts], [part.by_name for part in parts])
-    )
-    return Part(key, by_name, "pairs of keys", [SET, *columns], columns, {}, min_n)
+
+def joined(
+    parts: Sequence[Part], name: str, join: Callable[[Sequence[IntoKey]], IntoKey], min_n: int = 0
+) -> Part:
+    """Make one part of several; `join` makes one key of their keys."""
+    needed = {name: column for part in parts for name, column in part.needed.items()}
+    key, by_name = join([part.key for part in parts]), join([part.by_name for part in parts])
+    return Part(key, by_name, name, needed, min_n)
+
+
+def crossed(parts: Sequence[Part]) -> list[Part]:
+    """Each column of the parts as a part, but for windows: the search crosses them, and bins."""
+    columns = {
+        name: column
+        for part in parts
+        if not isinstance(part.key, Trailing)
+        for name, column in part.needed.items()
+    }
+    return [Part(column, name, name, {name: column}) for name, column in columns.items()]
 
 
 def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
@@ -84,15 +98,14 @@ def _of_key(schema: pl.Schema, key: IntoKey, cuts: Mapping[str, Bins]) -> Iterat
         index = found.windows.index
         [column] = index.given
         name = f"{index.name}, {key.window}"
-        needed = {index.name: column}
-        yield Part(key, replace(key, index=index.name), name, [index.name], needed, columns)
+        yield Part(key, replace(key, index=index.name), name, {index.name: column})
     elif isinstance(key, KeySets):
         listed = found.sets or ()
         by_name = KeySets("sets", listed, total=() in listed)
         name = f"{key.kind}({', '.join(columns)})"
-        yield Part(key, by_name, name, [SET, *columns], columns, columns)
+        yield Part(key, by_name, name, columns)
     else:
         for name, column in columns.items():
             cut = None if isinstance(key, Key) else cuts.get(name)
             of_counts = name if cut is None else replace(cut, column=name)
-            yield Part(cut or column, of_counts, name, [name], {name: column}, {name: column})
+            yield Part(cut or column, of_counts, name, {name: column})

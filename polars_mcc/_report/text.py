@@ -17,7 +17,7 @@ _ROWS = 20  # rows of a table in Markdown, at most: a comment should be short
 
 def markdown(report: Report) -> str:
     """Write a report as Markdown: the verdict, the total, and all other tables folded."""
-    parts = [f"## {_escaped(report.title)}", "\n".join(map(_item, report.verdict))]
+    parts = [f"## {_escaped(report.answers.options.title)}", "\n".join(map(_item, report.verdict))]
     for section in report.sections:
         if section.rows.is_empty():
             continue
@@ -38,11 +38,11 @@ def as_json(report: Report) -> str:
     """Write a report as JSON, with all digits and columns. NaN is null, and times are text."""
     found = {
         "schema": 1,
-        "title": report.title,
-        "metric": report.asked.metric.name,
-        "ci": report.asked.ci,
-        "models": [*report.models],
-        "keys": [*report.keys],
+        "title": report.answers.options.title,
+        "metric": report.answers.metric,
+        "ci": report.answers.options.ci,
+        "models": [*report.answers.models],
+        "keys": [*report.answers.keys],
         "verdict": [
             {"kind": sentence.kind, "text": sentence.text, "section": sentence.about}
             for sentence in report.verdict

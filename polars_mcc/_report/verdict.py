@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
 from polars_mcc._counts.sliced import SAID
-from polars_mcc._report.answers import Answers, Asked
+from polars_mcc._log.words import ALL_ROWS
+from polars_mcc._report.answers import Answers
 from polars_mcc._report.sections import (
     COMPARED_ID,
     GAPS_ID,
@@ -17,6 +18,7 @@ from polars_mcc._report.sections import (
     WORST_ID,
     Drawing,
     Section,
+    drawn,
     id_of,
 )
 from polars_mcc._search.words import count, percent, rows_in_words, text
@@ -59,80 +61,73 @@ class Sentence(NamedTuple):
 class Report(NamedTuple):
     """The content of a report, the same for every format."""
 
-    title: str
-    asked: Asked
-    models: Sequence[str]
-    keys: Sequence[str]
+    answers: Answers
     verdict: Sequence[Sentence]
     sections: Sequence[Section]
     made: Mapping[str, str]
 
 
-def verdict(answers: Answers, asked: Asked) -> list[Sentence]:
+def verdict(answers: Answers) -> list[Sentence]:
     """Say how good the models are, which slices are behind, and which rows are not scored."""
     return [
         *(Sentence(f"{one}.".replace("?.", "?"), "labels", TOTAL_ID) for one in answers.remarks),
-        *_overall(answers, asked),
-        *_behind(answers, asked),
+        *_overall(answers),
+        *_behind(answers),
         *_gaps(answers),
-        *_better(answers, asked),
+        *_better(answers),
         *_unscored(answers),
     ]
 
 
-def _overall(answers: Answers, asked: Asked) -> Iterator[Sentence]:
-    metric, total = asked.metric.name, answers.total.rows
+def _overall(answers: Answers) -> Iterator[Sentence]:
+    metric, total = answers.metric, answers.total.rows
     is_undefined = total.select(undefined(total, metric)).to_series()
     rows = zip(total.iter_rows(named=True), is_undefined, answers.bases, strict=True)
     for row, is_0, base in rows:
         model = f"{row['model']}: " if answers.has_models else ""
         told = "no row is scored"
         if row["n"] and is_0:
-            told = f"{_named(metric)} is undefined (0/0) over {base}"
+            told = f"{_name(metric)} is undefined (0/0) over {base}"
         elif row["n"]:
-            low, high = row[f"{metric}_low"], row[f"{metric}_high"]
-            sure = "" if low is None else f" ({_interval(asked, low, high)})"
-            told = f"{_named(metric)} is {_score(row[metric])}{sure} over {base}"
+            is_sure = row[f"{metric}_low"] is not None
+            sure = f" ({_interval(answers, row, metric)})" if is_sure else ""
+            told = f"{_name(metric)} is {_score(row[metric])}{sure} over {base}"
         yield Sentence(f"{model}{told}.", "score", TOTAL_ID)
-    yield from _meaning(answers, metric)
+    yield from _meaning(answers)
 
 
-def _meaning(answers: Answers, metric: str) -> Iterator[Sentence]:
+def _meaning(answers: Answers) -> Iterator[Sentence]:
     """What MCC is, and what the first model's score would mean in the simplest of logs."""
-    first = answers.total.rows.row(0, named=True)
+    mcc = answers.total.rows["mcc"][0]
     k = answers.cells["gold"].drop_nulls().n_unique()
-    if metric != "mcc" or k < 2 or first["mcc"] is None or not 0 < first["mcc"] < 1:
+    if answers.metric != "mcc" or k < 2 or mcc is None or not 0 < mcc < 1:
         return
-    right = 1 / k + first["mcc"] * (1 - 1 / k)
+    right = 1 / k + mcc * (1 - 1 / k)
     told = (
         "MCC is 1 without errors and 0 for guessing, whatever the mix of labels. With "
-        f"{k} equally frequent labels, {_score(first['mcc'])} means that {percent(right)} of the "
+        f"{k} equally frequent labels, {_score(mcc)} means that {percent(right)} of the "
         "rows are right."
     )
     yield Sentence(told, "meaning", TOTAL_ID)
 
 
-def _behind(answers: Answers, asked: Asked) -> Iterator[Sentence]:
+def _behind(answers: Answers) -> Iterator[Sentence]:
     if answers.worst is None:
         return
-    metric = asked.metric.name
+    metric = answers.metric
     listed, looked = answers.worst.listed, answers.worst.looked
     more = f" The worst {_WORST}:" if listed.height > _WORST else ""
     yield Sentence(f"{looked}{more}", "slices", WORST_ID)
     for row in listed.head(_WORST).iter_rows(named=True):
-        model = f" ({row['model']})" if answers.has_models else ""
-        here, rest = _score(row[metric]), _score(row[f"{metric}_rest"])
-        interval = _interval(asked, row["diff_low"], row["diff_high"])
-        expected = row[f"{metric}_expected"]
-        given = (
-            "" if expected is None else f" Given its labels alone, it would be {_score(expected)}."
-        )
-        confusion = "" if row["confusion"] is None else f" {row['confusion']}."
         told = (
-            f"{row[SAID]}{model}: {_named(metric)} is {here} over {rows_in_words(row['n'])}, and "
-            f"{rest} in the rest of the log (difference {_signed(row['diff'])}; "
-            f"{interval}).{given}{confusion}"
+            f"{row[SAID]}{answers.of_model(row)}: {_name(metric)} is {_score(row[metric])} over "
+            f"{rows_in_words(row['n'])}, and {_score(row[f'{metric}_rest'])} in the rest of the "
+            f"log (difference {_signed(row['diff'])}; {_interval(answers, row, 'diff')})."
         )
+        if (expected := row[f"{metric}_expected"]) is not None:
+            told += f" Given its labels alone, it would be {_score(expected)}."
+        if row["confusion"] is not None:
+            told += f" {row['confusion']}."
         yield Sentence(told, "slice", WORST_ID)
 
 
@@ -141,29 +136,26 @@ def _gaps(answers: Answers) -> Iterator[Sentence]:
     if answers.gaps is None:
         return
     found = answers.gaps.rows
-    if found.is_empty():
-        none = "No gap in error rates between slices of one key is significant."
-        yield Sentence(none, "gaps", GAPS_ID)
-        return
     told = "The widest gaps in error rates between slices of one key:"
-    yield Sentence(told, "gaps", GAPS_ID)
+    none = "No gap in error rates between slices of one key is significant."
+    yield Sentence(none if found.is_empty() else told, "gaps", GAPS_ID)
     for row in found.head(_GAPS).iter_rows(named=True):
-        model = f" ({row['model']})" if answers.has_models else ""
         base, base_to = rows_in_words(row["n"]), count(row["n_to"])
         what = f"with gold {text(row['gold'])} are predicted {text(row['pred'])}"
         told = (
-            f"{row[SAID]}{model}: {percent(row['rate'])} of {base} {what}; {row[f'{SAID}_to']}: "
-            f"{percent(row['rate_to'])} of {base_to} ({_p_value(row['p_adjusted'])})."
+            f"{row[SAID]}{answers.of_model(row)}: {percent(row['rate'])} of {base} {what}; "
+            f"{row[f'{SAID}_to']}: {percent(row['rate_to'])} of {base_to} "
+            f"({_p_value(row['p_adjusted'])})."
         )
         yield Sentence(told, "gap", GAPS_ID)
 
 
-def _better(answers: Answers, asked: Asked) -> Iterator[Sentence]:
+def _better(answers: Answers) -> Iterator[Sentence]:
     if answers.compared is None:
         return
     first, *_ = answers.models
-    turn = -1 if asked.metric.less_is_better else 1
-    level = 1 - asked.ci
+    turn = -1 if answers.less_is_better else 1
+    signs = {"better": turn, "worse": -turn}
     for row in answers.compared.rows.iter_rows(named=True):
         name, p = row["model"], row["p_adjusted"]
         if p is None or row["diff"] is None:
@@ -173,55 +165,47 @@ def _better(answers: Answers, asked: Asked) -> Iterator[Sentence]:
             )
             yield Sentence(text, "comparison", COMPARED_ID)
             continue
-        interval = _interval(asked, row["diff_low"], row["diff_high"])
-        difference = f"the difference in {_named(asked.metric.name)} is {_signed(row['diff'])}"
-        numbers = f"{difference} ({interval}; {_p_value(p)})"
-        if p >= level:
-            text = f"{name} and {first} do not differ significantly: {numbers}."
-            yield Sentence(text, "comparison", COMPARED_ID)
-            where: Sequence[tuple[str, int]] = [("better", turn), ("worse", -turn)]
-        else:
-            is_better = row["diff"] * turn > 0
-            word = "better" if is_better else "worse"
-            yield Sentence(f"{name} is {word} than {first}: {numbers}.", "comparison", COMPARED_ID)
-            where = [("worse", -turn)] if is_better else [("better", turn)]
-        yield from _where(answers, name, where, level)
+        said, where = f"{name} and {first} do not differ significantly", signs
+        if p < 1 - answers.options.ci:
+            word, other = ("better", "worse") if row["diff"] * turn > 0 else ("worse", "better")
+            said, where = f"{name} is {word} than {first}", {other: signs[other]}
+        numbers = f"the difference in {_name(answers.metric)} is {_signed(row['diff'])}"
+        numbers += f" ({_interval(answers, row, 'diff')}; {_p_value(p)})"
+        yield Sentence(f"{said}: {numbers}.", "comparison", COMPARED_ID)
+        yield from _where(answers, name, where)
 
 
-def _where(
-    answers: Answers, model: str, signs: Sequence[tuple[str, int]], level: float
-) -> Iterator[Sentence]:
+def _where(answers: Answers, model: str, signs: Mapping[str, int]) -> Iterator[Sentence]:
     """Name the slices in which a model is significantly better or worse than the first model."""
     first, *_ = answers.models
-    looked = 0
-    found = []
+    is_found, looked = False, 0
     for part, answer in answers.compared_by:
         rows = answer.rows.filter(pl.col("model") == model)
-        looked += rows["p_adjusted"].drop_nulls().len()
-        for word, sign in signs:
+        looked += rows["p_adjusted"].count()
+        for word, sign in signs.items():
             moved = pl.col("diff") * sign
-            there = rows.filter((pl.col("p_adjusted") < level) & (moved > 0))
+            is_sure = pl.col("p_adjusted") < 1 - answers.options.ci
+            there = rows.filter(is_sure & (moved > 0))
             if there.is_empty():
                 continue
+            is_found = True
             most = there.sort(moved, descending=True, maintain_order=True).head(_WORST)
             most = most.with_columns(slices_in_words(most, part.columns).alias(SAID))
-            named = ", ".join(
+            names = ", ".join(
                 f"{row[SAID]} (difference {_signed(row['diff'])}, {_p_value(row['p_adjusted'])})"
                 for row in most.iter_rows(named=True)
             )
             number = f"{there.height:,} of {rows.height:,} slices by {part.name}"
-            these = f", most of all in {named}" if there.height > _WORST else f": {named}"
+            these = f", most of all in {names}" if there.height > _WORST else f": {names}"
             text = f"{model} is {word} than {first} in {number}{these}."
-            found.append(Sentence(text, "regression", id_of("compared", part)))
-    if looked and not found:
+            yield Sentence(text, "regression", id_of("compared", part))
+    if looked and not is_found:
         names = ", ".join(part.name for part, _ in answers.compared_by)
-        either = " or ".join(word for word, _ in signs)
         text = (
-            f"{model} is not significantly {either} than {first} in any of {looked:,} slices by "
-            f"{names}."
+            f"{model} is not significantly {' or '.join(signs)} than {first} in any of "
+            f"{looked:,} slices by {names}."
         )
-        found = [Sentence(text, "regression", COMPARED_ID)]
-    yield from found
+        yield Sentence(text, "regression", COMPARED_ID)
 
 
 def _unscored(answers: Answers) -> Iterator[Sentence]:
@@ -234,25 +218,21 @@ def _unscored(answers: Answers) -> Iterator[Sentence]:
         yield Sentence(text, "unscored", UNSCORED_ID)
 
 
-def _named(metric: str) -> str:
+def _name(metric: str) -> str:
     return "MCC" if metric == "mcc" else metric
 
 
 def _score(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+    return "–" if value is None else f"{value:.3f}".replace("-", "−")
 
 
 def _signed(value: float) -> str:
     return f"{value:+.3f}".replace("-", "−")
 
 
-def _to(low: float | None, high: float | None) -> str:
-    ends = (f"{end:.3f}".replace("-", "−") if end is not None else "–" for end in (low, high))
-    return " to ".join(ends)
-
-
-def _interval(asked: Asked, low: float | None, high: float | None) -> str:
-    return f"{100 * asked.ci:.10g}\u00a0% confidence interval {_to(low, high)}"
+def _interval(answers: Answers, row: Mapping[str, Any], score: str) -> str:
+    low, high = _score(row[f"{score}_low"]), _score(row[f"{score}_high"])
+    return f"{100 * answers.options.ci:.10g}\u00a0% confidence interval {low} to {high}"
 
 
 def _p_value(p: float) -> str:
@@ -268,12 +248,12 @@ class Tile(NamedTuple):
     """The `id` of a section."""
 
 
-def tiles(answers: Answers, asked: Asked) -> Iterator[Tile]:
+def tiles(answers: Answers) -> Iterator[Tile]:
     """The tiles: scores, differences, how many slices are behind, how many rows are not scored."""
-    metric = asked.metric.name
+    metric = answers.metric
     for row in answers.total.rows.head(_TILES).iter_rows(named=True):
         of_model = f" of {row['model']}" if answers.has_models else ""
-        yield Tile(_score(row[metric]), f"{_named(metric)}{of_model}", TOTAL_ID)
+        yield Tile(_score(row[metric]), f"{_name(metric)}{of_model}", TOTAL_ID)
     if answers.compared is not None:
         for row in answers.compared.rows.head(_TILES - 1).iter_rows(named=True):
             number = "–" if row["diff"] is None else _signed(row["diff"])
@@ -286,25 +266,17 @@ def tiles(answers: Answers, asked: Asked) -> Iterator[Tile]:
     yield Tile(count(unscored), "predictions not scored", UNSCORED_ID)
 
 
-def picture(answers: Answers, asked: Asked) -> list[Drawing]:
+def picture(answers: Answers) -> list[Drawing]:
     """The chart beside the verdict: the score of each model and of the worst slices."""
-    metric = asked.metric.name
-    total = answers.total.rows
+    metric = answers.metric
+    low, high = f"{metric}_low", f"{metric}_high"
     models = ["model"] if answers.has_models else []
-    ends = [f"{metric}_{side}" for side in ("low", "high")]
-    columns = ["slice", *models, "n", metric, *ends]
-    rows = [total.select(pl.lit("all rows").alias("slice"), *models, "n", metric, *ends)]
+    columns = [SAID, *models, "n", metric, low, high]
+    rows = [answers.total.rows.with_columns(pl.lit(ALL_ROWS).alias(SAID)).select(columns)]
     if answers.worst is not None:
-        worst = answers.worst.listed.head(_WORST)
         rest = pl.col(f"{metric}_rest")
-        rows.append(
-            worst.with_columns(
-                (rest + pl.col("diff_low")).alias(ends[0]),
-                (rest + pl.col("diff_high")).alias(ends[1]),
-            ).select(columns)
-        )
-    drawn = pl.concat(rows, how="vertical_relaxed")
-    if drawn[metric].is_null().all():
-        return []
+        ends = {low: rest + pl.col("diff_low"), high: rest + pl.col("diff_high")}
+        rows.append(answers.worst.listed.head(_WORST).with_columns(**ends).select(columns))
     alt = f"{metric} of all rows and of the worst slices, with confidence intervals"
-    return [Drawing(alt, "slices", drawn, {"metric": metric, "sort": False})]
+    slices = pl.concat(rows, how="vertical_relaxed")
+    return drawn(alt, "slices", slices, metric, metric=metric, sort=False)

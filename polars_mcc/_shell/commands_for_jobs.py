@@ -25,7 +25,7 @@ from polars_mcc._shell.keeping import STATUSES
 from polars_mcc._shell.options import Keys, Logs, OfLog, Output, bars
 from polars_mcc._shell.terminal import say, show, table, visible_lines
 from polars_mcc._shell.typed_log import LogOptions, TypedLog
-from polars_mcc._show.progress import Bar
+from polars_mcc._show.progress import ProgressBar
 from polars_mcc._store.paths import is_url
 from polars_mcc._verbs.check import CheckError
 from polars_mcc.prediction_log import PredictionLog
@@ -173,7 +173,7 @@ def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | No
         def watch(files: inputs.Logs) -> Callable[[int], None]:
             if not sys.stderr.isatty():
                 return lambda _: None
-            bar = Bar(inputs.rows_of_files(files), console=Console(stderr=True))
+            bar = ProgressBar(inputs.rows_of_files(files), console=Console(stderr=True))
             return stack.enter_context(closing(bar)).advance
 
         done = keep(

@@ -21,7 +21,7 @@ from polars_mcc._shell import inputs
 from polars_mcc._shell.kinds import STORE
 from polars_mcc._shell.sql import Typed, check_row_by_row, columns_in, where
 from polars_mcc._shell.terminal import say
-from polars_mcc._show.progress import Bar, collect
+from polars_mcc._show.progress import ProgressBar, collect
 from polars_mcc._store.paths import Options
 from polars_mcc._store.rows import as_described
 from polars_mcc._store.table import opened
@@ -214,7 +214,7 @@ class TypedLog:
             condition = self.options.filter
             kept = None if condition is None else where(condition)
             rows_of_files = inputs.rows_of_files(self.found, kept, self._of_filter)
-            bar = Bar(rows_of_files, title=about, console=Console(stderr=True))
+            bar = ProgressBar(rows_of_files, title=about, console=Console(stderr=True))
             with closing(bar):
                 return collect(self.rows, query, bar)
 

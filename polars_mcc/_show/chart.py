@@ -20,23 +20,7 @@ try:
 except ModuleNotFoundError as error:
     raise missing(subject="a chart", package="altair", extra="plot") from error
 
-__all__ = [
-    "COLOURS",
-    "LABEL_LIMIT",
-    "Chart",
-    "alt",
-    "check",
-    "colour",
-    "drawn",
-    "finished",
-    "legible",
-    "legible_name",
-    "lines",
-    "styled",
-    "title_of",
-    "tooltip",
-]
-
+__all__ = ["alt"]  # other modules take altair from here, where the error says what to install
 Chart: TypeAlias = alt.LayerChart
 
 LABEL_LIMIT = 320  # longest name of a slice, in pixels
@@ -77,29 +61,24 @@ def drawn(
     `slice` is the text of the slice, and `line` the text of slice and model. `is_total` marks the
     total. `score` is the value to draw, `low` and `high` its interval, and `at` its place on x.
     """
-    columns = {"score": score}
-    columns |= {side: f"{score}_{side}" for side in ("low", "high") if interval}
+    ends = ("low", "high") if interval else ()
+    columns = {"score": score, **{end: f"{score}_{end}" for end in ends}}
     columns |= {name: name for name in ("model", "n") if name in result.columns}
     columns |= {} if at is None else {"at": at}
     check(result, source, *columns.values())
     keys = [name for name in keys_of(result) if name not in {"model", at}]
     windows = [name for name in windows_of(result) if name != at]
     has_sets = SET in keys[:2] and len(keys) > 1
-    text = slices_in_words(result, keys)
+    text, is_total = slices_in_words(result, keys), pl.lit(value=False)
     if len(keys) == 1:  # Its name is said elsewhere.
         text = as_text(as_expr(keys[0]), result.schema[keys[0]]).fill_null("null")
-    named, is_total = text, (pl.col(SET) == TOTAL) if has_sets else pl.lit(value=False)
-    if has_sets:  # The time of a window is a key of every set.
-        named = pl.concat_str(
-            text,
-            *(
-                pl.lit(f" and {key} = ") + as_text(as_expr(key), result.schema[key])
-                for key in windows
-            ),
-        )
+    if has_sets:
+        is_total = (pl.col(SET) == TOTAL) & (not windows)
+        for key in windows:  # The time of a window is a key of every set.
+            text += pl.lit(f" and {key} = ") + as_text(as_expr(key), result.schema[key])
     rows = result.select(
-        named.alias("slice"),
-        (is_total & (not windows)).alias("is_total"),
+        text.alias("slice"),
+        is_total.alias("is_total"),
         **{name: as_expr(column) for name, column in columns.items()},
         **({} if undefined is None else {"is_undefined": undefined}),
     )
@@ -109,9 +88,8 @@ def drawn(
     rows = rows if at is None else rows.drop_nulls("at")
     if undefined is None:
         return rows.drop_nulls("score")
-    drawn = ["score", *(["low", "high"] if interval else [])]
     rows = rows.with_columns(
-        pl.when(~pl.col("is_undefined")).then(column).alias(column) for column in drawn
+        pl.when(~pl.col("is_undefined")).then(column).alias(column) for column in ("score", *ends)
     )
     return rows.filter(pl.col("is_undefined") | pl.col("score").is_not_null())
 
@@ -142,6 +120,11 @@ def tooltip(rows: pl.DataFrame, title: str, at: str | None = None) -> list[alt.T
     ]
 
 
+def measured(axis: Any, column: str, title: str) -> Any:  # noqa: ANN401 - `alt.X` or `alt.Y`
+    """An axis of numbers, which need not begin at 0."""
+    return axis(field=column, title=title, type="quantitative").scale(zero=False)
+
+
 def lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
     """A colour per line, or one colour if there is only one line."""
     return colour("line", rows) if rows["line"].n_unique() > 1 else alt.value(COLOUR)
@@ -149,7 +132,7 @@ def lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
 
 def colour(column: str, rows: pl.DataFrame) -> alt.Color:
     names = rows[column].unique(maintain_order=True).to_list()
-    colours = [COLOURS[place % len(COLOURS)] for place in range(len(names))]
+    colours = [COLOURS[at % len(COLOURS)] for at in range(len(names))]
     return alt.Color(column, type="nominal", title=None).scale(domain=names, range=colours)
 
 

@@ -6,12 +6,11 @@ once. No text of a log is part of an expression, so a log cannot inject code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._inference.methods import normal_critical
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls, check_at_least, check_choice, check_level
 from polars_mcc._log.columns import as_expr, as_many_as_fit, distinct, quoted
@@ -27,10 +26,7 @@ from polars_mcc._show.in_browser import (
     OF_POSITIVE,
     PAIR,
     Chart,
-    named,
-    of_slices,
-    ranked,
-    with_interval,
+    scored,
 )
 from polars_mcc._show.table import COLOUR, GREY
 
@@ -43,6 +39,7 @@ _CELL, _CELL_LIMIT = 36, 90  # least and largest width of a cell of the matrix, 
 _WIDTH = 400  # width of the points, without names and numbers, in pixels
 _NAMES = 200  # longest name of a slice, in pixels
 _CHOSEN = "#CC79A7"
+_COUNT = ",~r"  # the format of a number of rows
 
 
 def explore(
@@ -98,8 +95,8 @@ def explore(
     check_at_least("rows", rows, 1)
     check_choice("nulls", nulls, Nulls)
     if counts.schema["gold"] != counts.schema["pred"]:
-        sides = f"gold is {counts.schema['gold']} and pred {counts.schema['pred']}"
-        msg = f"{sides}: labels are compared in one dtype, as counts() gives them; cast them to it"
+        dtypes = f"gold is {counts.schema['gold']} and pred {counts.schema['pred']}"
+        msg = f"{dtypes}: labels are compared in one dtype, as counts() gives them; cast them to it"
         raise ValueError(msg)
     if counts.schema["n"].is_decimal():
         counts = counts.with_columns(pl.col("n").cast(pl.Float64))
@@ -107,7 +104,6 @@ def explore(
     if counts.is_empty():
         msg = "there is nothing to explore: the counts have no row with two labels"
         raise ValueError(msg)
-    labels = _labels_of(counts)
     metrics = metrics_of(counts, positive)
     if metric not in metrics:
         msg = f"metric must be one of {quoted(metrics)}, got {metric!r}"
@@ -121,38 +117,28 @@ def explore(
         raise ValueError(msg)
     keys = keys_in(cells)
     left_out = [chart.legible_name(key) for key in keys_in(counts) if key not in keys]
-    columns, texts = _coded(cells, keys, labels)
-    chosen = alt.binding_select(options=[*metrics], name="metric ")
-    of_metric = alt.param(name="metric", value=metric, bind=chosen)
-    asking = _asking(keys, texts, of_metric, _code(labels, positive), min_n)
+    columns, texts = _in_codes(cells, keys)
+    asking = [
+        *_of_rows(keys, texts),
+        _choice("metric", metrics, metrics, "metric", metric),
+        alt.param(name="positive", value=_code_of(positive, counts)),
+        _number("least", "minimum rows", min_n),
+        _number("page", "page", 1),
+    ]
     title = alt.TitleParams(
         f"left out, as they have too many values: {', '.join(left_out)}" if left_out else "",
         anchor="start",
         color=GREY,
         fontWeight="normal",
     )
-    names = [alt.param(name=f"texts_{name}", value=values) for name, values in texts.items()]
-    shown = alt.selection_point(
-        name="shown",
-        fields=["line"],
-        on="click",
-        clear=False,
-        value=[{"line": 1}],
-        empty=False,
-        bind=alt.binding_range(name="slice shown ", min=1, max=LINES, step=1),
-    )
-    views: Chart = alt.vconcat(
-        _list(shown, has_interval=ci is not None),
-        _matrix(texts["gold"]),
-    )
-    of = [f"of_{place}" for place, _ in enumerate(keys)]
-    pairs = named(ranked(of_slices(alt.Chart(), [*columns], of), of), of)
-    pairs = pairs if ci is None else with_interval(pairs, normal_critical(ci))
-    views = views.add_params(*asking, *names).properties(title=title, padding=5)
+    asking += [alt.param(name=f"texts_{name}", value=values) for name, values in texts.items()]
+    views: Chart = alt.vconcat(_list(has_interval=ci is not None), _matrix(texts["gold"]))
+    views = views.add_params(*asking).properties(title=title, padding=5)
     finished: Explorer = chart.styled(views.resolve_scale(color="independent"))
     # Set these last, because each step above copies its chart.
     finished.autosize = alt.AutoSizeParams(type="pad", resize=True)  # The list grows and shrinks.
-    finished.transform, finished.data = pairs.transform, alt.InlineData(values=[columns])
+    finished.data = alt.InlineData(values=[columns])
+    finished.transform = scored([*columns], len(keys), ci).transform
     return finished
 
 
@@ -170,166 +156,134 @@ def keys_in(counts: pl.DataFrame) -> list[str]:
 
 def metrics_of(counts: pl.DataFrame, positive: object) -> tuple[str, ...]:
     """The metrics that a reader can choose: more if there is a positive label, and it occurs."""
-    code = _code(_labels_of(counts), positive)
-    return METRICS if code is None else (*METRICS, *OF_POSITIVE)
+    return METRICS if _code_of(positive, counts) is None else (*METRICS, *OF_POSITIVE)
 
 
-def _labels_of(counts: pl.DataFrame) -> pl.Series:
-    """The labels that occur, sorted. The code of a label is its place in this list."""
-    return pl.concat([counts["gold"], counts["pred"]]).unique().sort()
-
-
-def _code(labels: pl.Series, positive: object) -> int | None:
+def _code_of(positive: object, counts: pl.DataFrame) -> int | None:
     """The code of the positive label. None: there is no positive label, or it does not occur."""
+    labels = pl.concat([counts["gold"], counts["pred"]]).unique().sort()
     if positive is None and labels.dtype != pl.Boolean:
         return None
-    value: Any = as_label(positive if positive is not None else True, labels.dtype)
+    value: Any = as_label(True if positive is None else positive, labels.dtype)
     return labels.index_of(value)
 
 
 def within(counts: pl.DataFrame, rows: int) -> pl.DataFrame | None:
-    """The counts by as many keys as fit in `rows` rows, completed by `_with_hits`.
+    """The counts by as many keys as fit in `rows` rows. None: the labels alone make more rows.
 
-    None: the labels alone make more rows.
+    Each label that occurs in a cell of the keys has a row for its hits, also if there is no hit.
     """
     others = [name for name in ("model", "gold", "pred") if name in counts.columns]
+    none = pl.lit(0, counts.schema["n"])
+    of_labels = [counts.with_columns(gold=label, pred=label, n=none) for label in ("gold", "pred")]
+    with_hits = pl.concat([counts, *of_labels])
 
     def cells(keys: Sequence[str]) -> pl.DataFrame:
-        by = [as_expr(name) for name in (*keys, *others)]
-        return _with_hits(counts.group_by(by, maintain_order=True).agg(pl.col("n").sum()), keys)
-
-    def fits(keys: Sequence[str]) -> bool:
-        number: int = counts.select(distinct([*keys, *others])).item()
-        return number <= rows and cells(keys).height <= rows
+        by = map(as_expr, [*keys, *others])
+        return with_hits.group_by(by, maintain_order=True).agg(pl.col("n").sum())
 
     def size(key: str) -> float:
         number: int = counts.select(distinct([key])).item()
         return number
 
-    kept = as_many_as_fit(keys_in(counts), size, fits)
+    kept = as_many_as_fit(keys_in(counts), size, lambda keys: cells(keys).height <= rows)
     return None if kept is None else cells(kept)
 
 
-def _with_hits(cells: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add a row of 0 hits for each label that occurs in a cell of the keys without a hit."""
-    cell = [name for name in (*keys, "model") if name in cells.columns]
-    sides = [
-        cells.select(*map(as_expr, cell), pl.col(side).alias("gold"), pl.col(side).alias("pred"))
-        for side in ("gold", "pred")
-    ]
-    none = pl.lit(0, cells.schema["n"]).alias("n")
-    possible = pl.concat(sides).unique(maintain_order=True).with_columns(none)
-    on = [as_expr(name) for name in (*cell, "gold", "pred")]
-    return pl.concat([cells, possible.join(cells, on=on, how="anti", nulls_equal=True)])
-
-
-def _coded(
-    cells: pl.DataFrame, keys: Sequence[str], labels: pl.Series
+def _in_codes(
+    cells: pl.DataFrame, keys: Sequence[str]
 ) -> tuple[dict[str, list[Any]], dict[str, list[str]]]:
     """The columns of the data as codes, and for each column the texts of its codes, in order."""
-    columns: dict[str, list[Any]] = {"n": cells["n"].to_list()}
-    texts: dict[str, list[str]] = {}
-
-    def code(name: str, values: pl.Series) -> None:
-        places = pl.DataFrame({"value": values}).with_row_index("code")
-        found = pl.DataFrame({"value": cells[name]}).join(
-            places, on="value", how="left", nulls_equal=True, maintain_order="left"
-        )
-        columns[coded[name]] = found["code"].to_list()
-
-    coded = {key: f"key_{place}" for place, key in enumerate(keys)}
-    coded |= {name: name for name in ("model", "gold", "pred") if name in cells.columns}
-    for name, column in coded.items():
-        is_label = column in {"gold", "pred"}
-        given = cells[name].alias("value")  # Polars could read the name as a pattern.
-        values = labels if is_label else given.unique(maintain_order=name == "model")
-        values = values if is_label or name == "model" else values.sort()
-        code(name, values)
-        text = values.to_frame("text").select(
-            text=chart.legible(as_text(pl.col("text"), values.dtype))
-        )
-        texts["gold" if is_label else column] = text.to_series().fill_null("null").to_list()
-    return columns, texts
+    columns, texts = {"n": cells["n"].to_list()}, {}
+    for at, key in enumerate(keys):
+        columns[f"key_{at}"], texts[f"key_{at}"] = _coded(cells[key])
+    if "model" in cells.columns:
+        columns["model"], texts["model"] = _coded(cells["model"], in_order=True)
+    codes, texts["gold"] = _coded(pl.concat([cells["gold"], cells["pred"]]))
+    return columns | {"gold": codes[: cells.height], "pred": codes[cells.height :]}, texts
 
 
-def _asking(
-    keys: Sequence[str],
-    texts: Mapping[str, Sequence[str]],
-    metric: alt.Parameter,
-    positive: int | None,
-    min_n: int,
-) -> list[alt.Parameter]:
-    """The controls of the chart, as parameters."""
-    asked, filters = [], []
-    for place, key in enumerate(keys):
+def _coded(values: pl.Series, *, in_order: bool = False) -> tuple[list[int], list[str]]:
+    """The codes of values, and the text of each code; sorted, unless the values are `in_order`."""
+    given = values.alias("value").to_frame()  # Polars could read another name as a pattern.
+    listed = given.unique(maintain_order=True)
+    listed = listed if in_order else listed.sort("value")
+    codes = given.join(
+        listed.with_row_index("code"),
+        on="value",
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )
+    texts = listed.select(chart.legible(as_text(pl.col("value"), values.dtype)).fill_null("null"))
+    return codes["code"].to_list(), texts.to_series().to_list()
+
+
+def _of_rows(keys: Sequence[str], texts: Mapping[str, Sequence[str]]) -> Iterator[alt.Parameter]:
+    """The controls that choose slices and rows: the keys, the values of each key, the model."""
+    for at, key in enumerate(keys):
         box = alt.binding_checkbox(name=f"slice by {key} ")
-        values = texts[f"key_{place}"]
-        codes, named = [ALL, *range(len(values))], ["all", *values]
-        only = alt.binding_select(options=codes, labels=named, name=f"only {key} ")
-        asked.append(alt.param(name=f"by_{place}", value=place == 0, bind=box))
-        filters.append(alt.param(name=f"only_{place}", value=ALL, bind=only))
-    asked += filters
-    if models := texts.get("model", ()):
-        model = alt.binding_select(options=[*range(len(models))], labels=models, name="model ")
-        asked.append(alt.param(name="model", value=0, bind=model))
-    least = alt.BindInput(input="number", name="minimum rows ")
-    pages = alt.BindInput(input="number", name="page ")
-    return [
-        *asked,
-        metric,
-        alt.param(name="positive", value=-1 if positive is None else positive),
-        alt.param(name="least", value=min_n, bind=least),
-        alt.param(name="page", value=1, bind=pages),
-    ]
+        yield alt.param(name=f"by_{at}", value=at == 0, bind=box)
+    for at, key in enumerate(keys):
+        values = texts[f"key_{at}"]
+        codes = [ALL, *range(len(values))]
+        yield _choice(f"only_{at}", codes, ["all", *values], f"only {key}", ALL)
+    if models := texts.get("model"):
+        yield _choice("model", range(len(models)), models, "model", 0)
 
 
-def _list(shown: alt.Parameter, *, has_interval: bool) -> Chart:
+def _choice(
+    name: str, options: Sequence[Any], labels: Sequence[str], title: str, first: object
+) -> alt.Parameter:
+    bind = alt.binding_select(options=[*options], labels=[*labels], name=f"{title} ")
+    return alt.param(name=name, value=first, bind=bind)
+
+
+def _number(name: str, title: str, first: int) -> alt.Parameter:
+    bind = alt.BindInput(input="number", name=f"{title} ")
+    return alt.param(name=name, value=first, bind=bind)
+
+
+def _list(*, has_interval: bool) -> Chart:
     """The list of slices: a line each, with point, interval, and n and score as numbers."""
+    shown = alt.selection_point(
+        name="shown",
+        fields=["line"],
+        on="click",
+        clear=False,
+        value=[{"line": 1}],
+        empty=False,
+        bind=alt.binding_range(name="slice shown ", min=1, max=LINES, step=1),
+    )
     ends = ["low", "high"] if has_interval else []
     rows = alt.Chart().transform_aggregate(
         pairs="count()", groupby=["line", "lines", "slice", "score", "s", "shown_of", *ends]
     )
-    y = alt.Y("line", type="ordinal").axis(
-        title=None,
-        labelExpr="''",
-        ticks=False,
-        domain=False,
-        grid=False,
-    )
-    tooltip = [
-        alt.Tooltip("slice", type="nominal"),
-        alt.Tooltip("s", type="quantitative", title="n"),
-    ]
-    tooltip += [alt.Tooltip(name, type="quantitative", format=".3f") for name in ("score", *ends)]
+    y = alt.Y("line:O", title=None).axis(labelExpr="''", ticks=False, domain=False, grid=False)
+    tooltip = [alt.Tooltip("slice:N"), alt.Tooltip("s:Q", title="n")]
+    tooltip += [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("score", *ends)]
     base = rows.encode(y=y, tooltip=tooltip)
-    x = alt.X("score", type="quantitative").scale(zero=False).title("score")
     chosen = alt.condition(IS_SHOWN, alt.value(_CHOSEN), alt.value(COLOUR))
-    points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").encode(
-        x=x, color=chosen
-    )
-    layers = [points.add_params(shown)]
+    points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer")
+    score = chart.measured(alt.X, "score", "score")
+    layers = [points.encode(x=score, color=chosen).add_params(shown)]
     if has_interval:
-        low = alt.X("low", type="quantitative").scale(zero=False).title("score")
-        layers = [base.mark_rule(strokeWidth=2).encode(x=low, x2="high", color=chosen), *layers]
-    named = base.mark_text(align="right", limit=_NAMES, color=GREY, cursor="pointer").encode(
-        x=alt.value(-10), text="slice:N"
+        low = chart.measured(alt.X, "low", "score")
+        layers.insert(0, base.mark_rule(strokeWidth=2).encode(x=low, x2="high", color=chosen))
+    text = base.mark_text(align="right", limit=_NAMES, color=GREY, cursor="pointer")
+    head = rows.transform_filter(PAIR.line == 1).encode(y=alt.value(-10))
+    left, right = (
+        head.mark_text(align=to, fontWeight="bold", color=GREY) for to in ("left", "right")
     )
-    figures = [
-        base.mark_text(align="right", color=GREY).encode(x=alt.value(_WIDTH + at), text=text)
-        for at, text in (
-            (70, alt.Text("s", type="quantitative", format=",~r")),
-            (120, alt.Text("score", type="quantitative", format=".3f")),
-        )
+    of_n, of_score = alt.value(_WIDTH + 70), alt.value(_WIDTH + 120)
+    layers += [
+        text.encode(x=alt.value(-10), text="slice:N"),
+        text.encode(x=of_n, text=alt.Text("s:Q", format=_COUNT)),
+        text.encode(x=of_score, text=alt.Text("score:Q", format=".3f")),
+        left.encode(x=alt.value(0), text="shown_of:N"),
+        right.encode(x=of_n, text=alt.value("n")),
+        right.encode(x=of_score, text=alt.value("score")),
     ]
-    first = rows.transform_filter(PAIR.line == 1)
-    texts = {0: alt.Text("shown_of", type="nominal"), 70: alt.value("n"), 120: alt.value("score")}
-    heads = [
-        first.mark_text(align="right" if at else "left", fontWeight="bold", color=GREY).encode(
-            x=alt.value(_WIDTH + at if at else 0), y=alt.value(-10), text=text
-        )
-        for at, text in texts.items()
-    ]
-    layers += [named, *figures, *heads]
     described = "List of slices, the lowest score first, with n, score and interval."
     return alt.layer(*layers).properties(
         width=_WIDTH, height=alt.Step(_STEP), description=described
@@ -338,53 +292,51 @@ def _list(shown: alt.Parameter, *, has_interval: bool) -> Chart:
 
 def _matrix(labels: Sequence[str]) -> Chart:
     """The confusion matrix of the chosen slice; with many labels, its most frequent misses."""
-    pair = PAIR
-    of_slice = alt.Chart().transform_filter(IS_SHOWN).transform_filter(pair.n > 0)
-    n = alt.Text("n", type="quantitative", format=",~r")
-    if len(labels) > _LABELS:
-        misses = (
-            of_slice.transform_filter(~pair.is_hit)
-            .transform_window(place="row_number()", sort=[alt.SortField("n", order="descending")])
-            .transform_filter(pair.place <= _PAIRS)
-            .transform_calculate(pair=pair.gold_text + " taken for " + pair.pred_text)
-        )
-        base = misses.encode(y=alt.Y("place", type="ordinal").axis(None))
-        length = alt.X("n", type="quantitative")
-        layers = [
-            base.mark_bar(color=COLOUR).encode(x=length),
-            base.mark_text(align="left", dx=4, color=GREY).encode(x=length, text=n),
-            base.mark_text(align="right", limit=_NAMES, color=GREY).encode(
-                x=alt.value(-10), text="pair:N"
-            ),
-        ]
-        size = {"width": _WIDTH, "height": alt.Step(_STEP)}
-    else:
-        share = of_slice.transform_calculate(share=pair.n / pair.t)
-        sort = alt.SortField("gold"), alt.SortField("pred")
-        base = share.encode(
-            x=alt.X("pred_text", type="nominal", sort=sort[1], title="pred").axis(
-                labelAngle=0, labelLimit=_CELL_LIMIT
-            ),
-            y=alt.Y("gold_text", type="nominal", sort=sort[0], title="gold").axis(
-                labelLimit=_NAMES
-            ),
-            tooltip=[
-                alt.Tooltip("gold_text", type="nominal", title="gold"),
-                alt.Tooltip("pred_text", type="nominal", title="pred"),
-                alt.Tooltip("n", type="quantitative"),
-                alt.Tooltip("share", type="quantitative", title="share of gold", format=".3f"),
-            ],
-        )
-        shade = alt.Color("share", type="quantitative", title="share of gold", legend=None)
-        contrast = alt.condition(pair.share > 0.5, alt.value("black"), alt.value("white"))
-        layers = [
-            base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1])),
-            base.mark_text(fontSize=10).encode(text=n, color=contrast),
-        ]
-        cell = min(max(_CELL, 8 * max(map(len, labels))), _CELL_LIMIT)
-        size = {"width": alt.Step(cell), "height": alt.Step(_STEP)}
+    of_slice = alt.Chart().transform_filter(IS_SHOWN).transform_filter(PAIR.n > 0)
+    has_cells = len(labels) <= _LABELS
+    layers = _cells(of_slice) if has_cells else _misses(of_slice)
+    cell = alt.Step(min(max(_CELL, 8 * max(map(len, labels))), _CELL_LIMIT))
     slice_ = of_slice.transform_aggregate(pairs="count()", groupby=["slice"])
     title = slice_.mark_text(align="left", baseline="bottom", fontWeight="bold", color=GREY)
     layers.append(title.encode(x=alt.value(0), y=alt.value(-8), text="slice:N"))
     described = "The confusion matrix of the chosen slice."
-    return alt.layer(*layers).properties(**size, description=described)
+    return alt.layer(*layers).properties(
+        width=cell if has_cells else _WIDTH, height=alt.Step(_STEP), description=described
+    )
+
+
+def _misses(of_slice: Chart) -> list[Chart]:
+    misses = (
+        of_slice.transform_filter(~PAIR.is_hit)
+        .transform_window(order="row_number()", sort=[alt.SortField("n", order="descending")])
+        .transform_filter(PAIR.order <= _PAIRS)
+        .transform_calculate(pair=PAIR.gold_text + " taken for " + PAIR.pred_text)
+    )
+    base = misses.encode(x="n:Q", y=alt.Y("order:O").axis(None))
+    names = base.mark_text(align="right", limit=_NAMES, color=GREY)
+    return [
+        base.mark_bar(color=COLOUR),
+        base.mark_text(align="left", dx=4, color=GREY).encode(text=alt.Text("n:Q", format=_COUNT)),
+        names.encode(x=alt.value(-10), text="pair:N"),
+    ]
+
+
+def _cells(of_slice: Chart) -> list[Chart]:
+    pred = alt.X("pred_text:N", sort=alt.SortField("pred"), title="pred")
+    gold = alt.Y("gold_text:N", sort=alt.SortField("gold"), title="gold")
+    base = of_slice.transform_calculate(share=PAIR.n / PAIR.t).encode(
+        x=pred.axis(labelAngle=0, labelLimit=_CELL_LIMIT),
+        y=gold.axis(labelLimit=_NAMES),
+        tooltip=[
+            alt.Tooltip("gold_text:N", title="gold"),
+            alt.Tooltip("pred_text:N", title="pred"),
+            alt.Tooltip("n:Q"),
+            alt.Tooltip("share:Q", title="share of gold", format=".3f"),
+        ],
+    )
+    shade = alt.Color("share:Q", title="share of gold", legend=None)
+    contrast = alt.condition(PAIR.share > 0.5, alt.value("black"), alt.value("white"))
+    return [
+        base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1])),
+        base.mark_text(fontSize=10).encode(text=alt.Text("n:Q", format=_COUNT), color=contrast),
+    ]

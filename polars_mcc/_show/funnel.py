@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from typing import Any
 
 import polars as pl
 
@@ -87,13 +88,17 @@ def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None =
     """
     total, slices = _scored(result, metric)
     low, high = _range(slices["score"], metric)
-    _check_overall(overall, metric, low, high)
+    check_number("overall", overall)
+    if overall is not None and not (math.isfinite(overall) and low <= overall <= high):
+        msg = f"overall={overall} is not a score of '{metric}': pass one from {low:g} to {high:g}"
+        raise ValueError(msg)
     sigma = _sigma(total, slices, metric)
-    target = _target(total, slices) if overall is None else float(overall)
+    compared = slices.filter("is_compared") if total.is_empty() else total
+    target = _mean(compared, pl.col("score")) if overall is None else float(overall)
     limits = _limits(slices, target, sigma).with_columns(pl.col("limit").clip(low, high))
-    points = _placed(slices, target, sigma)
-    counts = {name: points.filter(place=name).height for name in _COLOURS}
-    found = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    points = _judged(slices, target, sigma)
+    counts = points["where"].value_counts(sort=False).sort("where", descending=True)
+    found = ", ".join(f"{count} {where}" for where, count in counts.iter_rows())
     title = chart.title_of(metric)
     description = (
         f"Funnel plot of {title} against n, around {target:.3f}, with limits of 95 % and 99.8 %. "
@@ -118,8 +123,7 @@ def _scored(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFra
                 "ask for intervals, as in by(..., ci=0.95)"
             )
             raise ValueError(msg)
-    has_models = "model" in result.columns
-    models = result["model"].unique(maintain_order=True).to_list() if has_models else []
+    models = result.get_column("model", default=pl.Series()).unique(maintain_order=True).to_list()
     if len(models) > 1:
         msg = (
             f"a funnel plot shows one model, but the result has {len(models)}, such as "
@@ -143,23 +147,13 @@ def _scored(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFra
     return total, slices
 
 
-def _range(scores: pl.Series, metric: str) -> tuple[float | None, float | None]:
+def _range(scores: pl.Series, metric: str) -> tuple[float, float]:
     """The range of the metric. No ends if a score is outside: the column is not that metric."""
     low = high = None
     with suppress(ValueError):  # The registry has no metric that is an expression.
         low, high = ranges_of([registry.one(metric)]).get(metric, (None, None))
-    is_kept = scores.to_frame("score").select(pl.col("score").clip(low, high) == pl.col("score"))
-    return (low, high) if is_kept["score"].all() else (None, None)
-
-
-def _check_overall(
-    overall: float | None, metric: str, low: float | None, high: float | None
-) -> None:
-    check_number("overall", overall)
-    least, most = -math.inf if low is None else low, math.inf if high is None else high
-    if overall is not None and not (math.isfinite(overall) and least <= overall <= most):
-        msg = f"overall={overall} is not a score of '{metric}': pass one from {least:g} to {most:g}"
-        raise ValueError(msg)
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    return (low, high) if scores.is_between(low, high).all() else (-math.inf, math.inf)
 
 
 def _sigma(total: pl.DataFrame, slices: pl.DataFrame, metric: str) -> float:
@@ -175,10 +169,6 @@ def _sigma(total: pl.DataFrame, slices: pl.DataFrame, metric: str) -> float:
     return math.sqrt(_mean(rows, pl.col("n") * pl.col("se").pow(2)))
 
 
-def _target(total: pl.DataFrame, slices: pl.DataFrame) -> float:
-    return _mean(slices.filter("is_compared") if total.is_empty() else total, pl.col("score"))
-
-
 def _mean(rows: pl.DataFrame, value: pl.Expr) -> float:
     """The mean, weighted by n."""
     n = pl.col("n").cast(pl.Float64)
@@ -186,15 +176,17 @@ def _mean(rows: pl.DataFrame, value: pl.Expr) -> float:
     return mean
 
 
-def _placed(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
-    """The place of each slice. Slices outside come last, so they are drawn above the others."""
+def _judged(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
+    """Where each slice lies. Slices outside come last, so they are drawn above the others."""
     apart = (pl.col("score") - target).abs() * pl.col("n").sqrt()
-    is_at = {_UNKNOWN: ~pl.col("is_compared")}
-    is_at |= {name: apart > z * sigma for name, z in _OUTSIDE.items()}
-    first = (pl.when(condition).then(pl.lit(name)) for name, condition in is_at.items())
-    points = slices.select("slice", "score", "n", place=pl.coalesce(*first, pl.lit(_WITHIN)))
+    where: Any = pl.when(~pl.col("is_compared")).then(pl.lit(_UNKNOWN))
+    for name, z in _OUTSIDE.items():
+        where = where.when(apart > z * sigma).then(pl.lit(name))
     order = pl.Enum([*reversed(_COLOURS)])
-    return points.sort(pl.col("place").cast(order), maintain_order=True)
+    points = slices.select(
+        "slice", "score", "n", where=where.otherwise(pl.lit(_WITHIN)).cast(order)
+    )
+    return points.sort("where", maintain_order=True)
 
 
 def _limits(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
@@ -203,8 +195,8 @@ def _limits(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
     room = pl.when(n.min() == n.max()).then(math.log(2)).otherwise(0.0)  # A line needs two n.
     least, most = n.min() - room, n.max() + room
     grid = slices.select(n=(least + (most - least) * pl.int_range(_STEPS + 1) / _STEPS).exp())
-    sides = [(level, side * z) for level, z in _LEVELS.items() for side in (1, -1)]
-    return grid.join(pl.DataFrame(sides, ["level", "z"], orient="row"), how="cross").select(
+    limits = [(level, sign * z) for level, z in _LEVELS.items() for sign in (1, -1)]
+    return grid.join(pl.DataFrame(limits, ["level", "z"], orient="row"), how="cross").select(
         "n",
         "level",
         limit=target + pl.col("z") * sigma / pl.col("n").sqrt(),
@@ -216,14 +208,14 @@ def _layers(
     points: pl.DataFrame, limits: pl.DataFrame, target: float, title: str
 ) -> list[alt.Chart]:
     """The overall score as a line, the limits, and the slices."""
-    n = alt.X(field="n", title="n", type="quantitative")
-    n = n.scale(type="log", nice=False, padding=_PIXELS)
-    y = alt.Y(field="score", title=title, type="quantitative").scale(zero=False)
-    limit = alt.Y(field="limit", title=title, type="quantitative").scale(zero=False)
-    levels = alt.StrokeDash(field="level", title="limits", type="nominal")
-    shown = [name for name in _COLOURS if name != _UNKNOWN or name in points["place"]]
+    n = chart.measured(alt.X, "n", "n").scale(type="log", nice=False, padding=_PIXELS)
+    score = chart.measured(alt.Y, "score", title)
+    shown = [name for name in _COLOURS if name != _UNKNOWN or name in points["where"]]
     colours = [_COLOURS[name] for name in shown]
-    place = alt.Color(field="place", title="slices", type="nominal")
+    where = alt.Color(field="where", title="slices", type="nominal").scale(
+        domain=shown, range=colours
+    )
+    levels = alt.StrokeDash("level", title="limits", type="nominal")
     tooltip = [
         alt.Tooltip(field="slice", title="slice", type="nominal"),
         alt.Tooltip(field="score", title=title, type="quantitative"),
@@ -234,12 +226,12 @@ def _layers(
     # A dict, because altair refuses frames of more than 5000 rows.
     dots = alt.Chart({"values": points.to_dicts()}).mark_point(filled=True, size=25, opacity=1)
     return [
-        overall.encode(y=y),
+        overall.encode(y=score),
         lines.encode(
             x=n,
-            y=limit,
-            detail=alt.Detail(field="is_upper", type="nominal"),
+            y=chart.measured(alt.Y, "limit", title),
+            detail=alt.Detail("is_upper", type="nominal"),
             strokeDash=levels.scale(domain=[*_LEVELS], range=_DASHES),
         ),
-        dots.encode(x=n, y=y, color=place.scale(domain=shown, range=colours), tooltip=tooltip),
+        dots.encode(x=n, y=score, color=where, tooltip=tooltip),
     ]

@@ -60,18 +60,20 @@ def progress(log: Frame, query: Query) -> pl.DataFrame:
         True
     """
     rows = polars_frame(log, "a progress bar counts the rows of").lazy()
-    with contextlib.closing(Bar([_rows_at_once(rows)])) as bar:
+    with contextlib.closing(ProgressBar([_rows_at_once(rows)])) as bar:
         return collect(rows, query, bar)
 
 
-def collect(log: pl.LazyFrame, query: Query, bar: Bar) -> pl.DataFrame:
+def collect(log: pl.LazyFrame, query: Query, bar: ProgressBar) -> pl.DataFrame:
     """Collect the result of a query, and tell a bar how many rows of the log have been read."""
     reading = _Reading(log, bar)
     try:
         return query(reading.rows).lazy().collect()
     except KeyboardInterrupt:
         with contextlib.suppress(KeyboardInterrupt):
-            time.sleep(0)  # Polars raised it; let Python raise it here too, not in Bar.close()
+            time.sleep(
+                0
+            )  # Polars raised it; let Python raise it here too, not in ProgressBar.close()
         reading.stop()
         raise
 
@@ -79,7 +81,7 @@ def collect(log: pl.LazyFrame, query: Query, bar: Bar) -> pl.DataFrame:
 class _Reading:
     """Reads a log in batches with a separate query, and tells a bar the rows of each batch."""
 
-    def __init__(self, log: pl.LazyFrame, bar: Bar) -> None:
+    def __init__(self, log: pl.LazyFrame, bar: ProgressBar) -> None:
         self._log = log
         self._bar = bar
         self._is_stopped = False
@@ -119,7 +121,7 @@ class _Reading:
             self._running -= 1
 
 
-class Bar:
+class ProgressBar:
     """A progress bar of rows and files read.
 
     The number of files follows from the number of rows, if files are read in order. If the rows
@@ -146,7 +148,6 @@ class Bar:
         self._ends = list(itertools.accumulate(known)) if len(known) == len(rows_of_files) else []
         self._rows = 0
         self._starts = time.monotonic()
-        self._is_shown = False
         self._bars = bars.Progress(
             bars.TextColumn("{task.description}"),
             bars.BarColumn(bar_width=20),
@@ -182,14 +183,13 @@ class Bar:
     def advance(self, rows: int) -> None:
         """Add to the number of rows read."""
         self._rows += rows
-        if not self._is_shown and time.monotonic() - self._starts > _PATIENCE:
-            self._is_shown = True
-            self._bars.start()
+        if time.monotonic() - self._starts > _PATIENCE:
+            self._bars.start()  # Once it has started, this does nothing.
         self._bars.update(self._task, completed=self._of_pass[1], read=self.read)
 
     def close(self) -> None:
         """Remove the bar."""
-        if self._is_shown:
+        if self._bars.live.is_started:
             self._bars.stop()
 
 

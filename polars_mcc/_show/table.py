@@ -71,7 +71,7 @@ def table(
         msg = f"score='{score}' is not a column of the result; the columns are {result.columns}"
         raise ValueError(msg)
     pictures = [] if score is None else _pictures(result, score)
-    place = 0 if score is None else result.columns.index(score) + 1
+    at = 0 if score is None else result.columns.index(score) + 1
     # great-tables reads some names as patterns. HTML hides the space before a name.
     plain = {name: f" {name}" for name in result.columns if _is_pattern(name)}
     keys = [plain.get(name, name) for name in keys_of(result)]
@@ -84,7 +84,7 @@ def table(
     shown = GT(rows)
     if pictures:
         name = "" if "" not in result.columns else "picture"
-        rows = rows.insert_column(place, pl.Series(name, range(result.height)))
+        rows = rows.insert_column(at, pl.Series(name, range(result.height)))
         shown = GT(rows).fmt(lambda row: pictures[row], columns=name)
     # Keys get no thousands separators: a year is not a count.
     counts = [name for name in integers if name not in keys]
@@ -99,20 +99,20 @@ def table(
 def keys_of(answer: pl.DataFrame) -> list[str]:
     """The columns of a result that are keys: all before the first column that the verb adds."""
     names = answer.columns
-    added = (place for place, _ in enumerate(names) if _is_added(answer, place))
+    added = (at for at, _ in enumerate(names) if _is_added(answer, at))
     hidden = {COMPLETE} if windows_of(answer) else set()
     return [name for name in names[: next(added, None)] if name not in hidden]
 
 
 def windows_of(answer: pl.DataFrame) -> list[str]:
     """The key that is the time of windows, if there is one."""
-    named = zip(answer.columns, answer.columns[1:], strict=False)
-    return [name for name, after in named if after == COMPLETE and is_time(answer.schema[name])]
+    pairs = zip(answer.columns, answer.columns[1:], strict=False)
+    return [name for name, after in pairs if after == COMPLETE and is_time(answer.schema[name])]
 
 
-def _is_added(answer: pl.DataFrame, place: int) -> bool:
+def _is_added(answer: pl.DataFrame, at: int) -> bool:
     """Whether a verb added this column. A key may have the same name, so check what follows."""
-    name, *after = answer.columns[place:]
+    name, *after = answer.columns[at:]
     if name == "gold":
         labels = label_names(answer["gold"].unique(maintain_order=True))
         return {*after} <= _OF_CELLS or after == [*labels, "n_null"]
@@ -161,26 +161,19 @@ def shown(name: str, value: object, *, is_key: bool) -> str:
 
 def _pictures(result: pl.DataFrame, score: str) -> list[str]:
     """A small picture of each score and interval, all on one scale."""
-    ends = [score, *(name for name in (f"{score}_low", f"{score}_high") if name in result.columns)]
+    ends = [name for name in (score, f"{score}_low", f"{score}_high") if name in result.columns]
     drawn = result[ends].select(pl.all().cast(pl.Float64).fill_nan(None))
-    least, most = (
-        0.0 if end is None else end
-        for end in drawn.select(
-            pl.min_horizontal(pl.all()).min().alias("least"),
-            pl.max_horizontal(pl.all()).max().alias("most"),
-        ).row(0)
-    )
+    values: list[float] = pl.concat(drawn.get_columns()).drop_nulls().to_list() or [0.0]
+    least, most = min(values), max(values)
     span = (most - least) or 1.0
+    middle = _HEIGHT / 2
 
     def x_of(value: float) -> float:
         return round(4 + (value - least) / span * (_WIDTH - 8), 2)
 
-    middle = _HEIGHT / 2
-    zero = x_of(min(max(0.0, least), most))
-    axis = f'<line x1="{zero}" x2="{zero}" y1="0" y2="{_HEIGHT}" stroke="{GREY}"/>'
-
     def picture(value: float | None, low: float | None = None, high: float | None = None) -> str:
-        marks = axis
+        zero = x_of(min(max(0.0, least), most))
+        marks = f'<line x1="{zero}" x2="{zero}" y1="0" y2="{_HEIGHT}" stroke="{GREY}"/>'
         if low is not None and high is not None:
             marks += (
                 f'<line x1="{x_of(low)}" x2="{x_of(high)}" y1="{middle}" y2="{middle}" '

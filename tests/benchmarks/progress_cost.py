@@ -18,7 +18,7 @@ import polars as pl
 from expression_or_by import print_ratios, write_log
 from rich.console import Console
 
-from polars_mcc._show.progress import Bar, collect
+from polars_mcc._show.progress import ProgressBar, collect
 
 LABELS = {
     "text labels": pl.col("gold", "pred"),
@@ -42,7 +42,7 @@ def main() -> None:
 def compare(log: pl.LazyFrame, args: argparse.Namespace, name: str) -> None:
     def with_bar() -> pl.DataFrame:
         console = Console(stderr=True, force_terminal=True)
-        with closing(Bar([args.rows], console=console)) as bar:
+        with closing(ProgressBar([args.rows], console=console)) as bar:
             return collect(log, lambda log: log.mcc.by("slice"), bar)
 
     queries = {

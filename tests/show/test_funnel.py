@@ -44,7 +44,7 @@ def drawn(answer: pl.DataFrame, **options) -> tuple[float, list[dict], list[dict
 
 
 def places(answer: pl.DataFrame, **options) -> dict[str, str]:
-    return {row["slice"]: row["place"] for row in drawn(answer, **options)[2]}
+    return {row["slice"]: row["where"] for row in drawn(answer, **options)[2]}
 
 
 def by_hand(target: float, sigma: float, n: float, score: float) -> str:
@@ -76,7 +76,7 @@ def test_limits_and_places_are_those_of_plain_floats(source):
         limit = target + side * Z[row["level"]] * sigma / math.sqrt(row["n"])
         assert row["limit"] == pytest.approx(min(1.0, limit), rel=1e-12)
     expected = {row["key"]: by_hand(target, sigma, row["n"], row["mcc"]) for row in slices}
-    assert {row["slice"]: row["place"] for row in points} == expected
+    assert {row["slice"]: row["where"] for row in points} == expected
     assert len({*expected.values()}) > 1, "else the test says little"
     scores = {row["slice"]: (row["n"], row["score"]) for row in points}
     assert scores == {row["key"]: (row["n"], row["mcc"]) for row in slices}
@@ -98,7 +98,7 @@ def test_slices_outside_are_drawn_last():
     # One n of 100, σ = 0.5: the limits are 0.098 and 0.1545 from 0.5.
     scores = [0.34, 0.35, 0.40, 0.41, 0.5, 0.59, 0.60, 0.65, 0.66]
     _, _, points = drawn(answer_of(scores), overall=0.5)
-    found = [(row["place"], row["score"]) for row in points]
+    found = [(row["where"], row["score"]) for row in points]
     assert found == [
         *(("within", score) for score in (0.41, 0.5, 0.59)),
         *(("outside 95 %", score) for score in (0.35, 0.40, 0.60, 0.65)),
@@ -137,7 +137,7 @@ def test_slices_without_a_score_or_rows_are_left_out_and_move_no_limit():
 
 def test_one_slice_has_limits_too():
     overall, limits, points = drawn(LOG.mcc.by(ci=0.95))
-    assert [(row["slice"], row["score"], row["place"]) for row in points] == [
+    assert [(row["slice"], row["score"], row["where"]) for row in points] == [
         ("all rows", overall, "within")
     ]
     n = [row["n"] for row in limits]

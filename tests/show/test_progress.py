@@ -128,7 +128,7 @@ def test_the_number_of_rows_is_known_where_no_row_need_be_read(log, query, rows)
 def test_rows_and_files_done(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    with closing(_progress.Bar([3_000_000, 1_000_000, 4_000_000])) as bar:
+    with closing(_progress.ProgressBar([3_000_000, 1_000_000, 4_000_000])) as bar:
         assert bar.read == "0.0 of 8.0 M rows, 0 of 3 files, 0.0 M/s"
         now[0] = 0.25
         bar.advance(2_000_000)
@@ -141,7 +141,7 @@ def test_rows_and_files_done(monkeypatch):
         assert bar.read == "pass 2, 4.0 of 8.0 M rows, 2 of 3 files, 48.0 M/s"
         bar.advance(12_000_000)
         assert bar.read == "pass 3, 8.0 of 8.0 M rows, 3 of 3 files, 96.0 M/s"
-    with closing(_progress.Bar([1, None])) as bar:
+    with closing(_progress.ProgressBar([1, None])) as bar:
         bar.advance(100_000)
         assert bar.read.startswith("0.1 M rows, ")
 
@@ -149,7 +149,7 @@ def test_rows_and_files_done(monkeypatch):
 def shown(patience: float, files: list[int | None], monkeypatch) -> str:
     monkeypatch.setattr(_progress, "_PATIENCE", patience)
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
-    with closing(_progress.Bar(files, title="logs", console=console)) as bar:
+    with closing(_progress.ProgressBar(files, title="logs", console=console)) as bar:
         bar.advance(1_000_000)
     return console.file.getvalue()
 
@@ -202,8 +202,8 @@ import polars_mcc
 from polars_mcc._show import progress as _progress
 
 _progress._PATIENCE = -1.0
-advance = _progress.Bar.advance
-_progress.Bar.advance = lambda bar, rows: advance(bar, rows) or time.sleep(1)
+advance = _progress.ProgressBar.advance
+_progress.ProgressBar.advance = lambda bar, rows: advance(bar, rows) or time.sleep(1)
 rows = pl.DataFrame({"gold": [1, 2], "pred": [1, 2]}).sample(100_000, with_replacement=True)
 polars_mcc.progress(rows, lambda log: log.mcc.score())["n"].item()
 """
@@ -218,7 +218,7 @@ polars_mcc.progress(rows, lambda log: log.mcc.score())["n"].item()
 def test_what_a_notebook_lacks_is_named(monkeypatch):
     monkeypatch.setattr(_progress, "find_spec", lambda _: None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'polars-mcc\[notebook\]'"):
-        _progress.Bar([1], console=Console(force_jupyter=True))
+        _progress.ProgressBar([1], console=Console(force_jupyter=True))
 
 
 def in_a_terminal(command: list[str], *, interrupt: bool) -> tuple[int, str, str]:
