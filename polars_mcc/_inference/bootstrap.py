@@ -268,7 +268,9 @@ def _interval(
 
 def _bca(tails: list[float], replicates: _Floats, score: float, moves: _Floats) -> list[float]:
     """The tails, corrected for bias and acceleration (Efron 1987)."""
-    below = float((replicates < score).mean() + (replicates <= score).mean()) / 2
+    # Sums of floats may differ in their last bits, although a draw has the counts of the sample.
+    is_tie = np.isclose(replicates, score, rtol=1e-12, atol=1e-12)
+    below = float(((replicates < score) & ~is_tie).mean() + is_tie.mean() / 2)
     if not 0 < below < 1:
         return [math.nan, math.nan]
     lead, n = moves

@@ -6,7 +6,6 @@ A message is a `str`. Where both interfaces say the same, a plain `str` is enoug
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -63,6 +62,8 @@ def option(name: str, value: object, of: str = "") -> Words:
 
 def _typed(name: str, value: object) -> str:
     """An option as it is typed. A list or a mapping repeats it."""
+    import shlex  # noqa: PLC0415 - only for the message of an error
+
     flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
     if value is True or value is None:
         return flag if value else f"no {flag}"
