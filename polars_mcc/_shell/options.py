@@ -6,16 +6,23 @@ group are keywords of a verb, under the same names.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from polars_mcc._log import choices, defaults
 from polars_mcc._shell import outputs
 from polars_mcc._shell.typed_log import LogOptions
+
+
+def _shown_as(word: str) -> dict[str, Any]:
+    """What the help shows for a value; before cyclopts 5, it shows a word of its own."""
+    return {"metavar": word} if "metavar" in inspect.signature(Parameter).parameters else {}
+
 
 Logs = Annotated[
     str,
@@ -38,6 +45,7 @@ Keys = Annotated[
         "windows of time, unless the command compares periods or thresholds. Several keys are "
         "crossed. Without keys, all rows are one slice. Repeat --by for several.",
         name="--by",
+        **_shown_as("COLUMN"),
     ),
 ]
 Columns = Annotated[
@@ -45,9 +53,12 @@ Columns = Annotated[
     Parameter(
         help="The columns to slice by, cut or not, as in bins(age, 5). Repeat --by for several.",
         name="--by",
+        **_shown_as("COLUMN"),
     ),
 ]
-Metrics = Annotated[list[str], Parameter(name="--metric", show_default=" ".join)]
+Metrics = Annotated[
+    list[str], Parameter(name="--metric", show_default=" ".join, **_shown_as("METRIC"))
+]
 
 
 @Parameter(name="*")
