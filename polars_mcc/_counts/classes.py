@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_mcc._counts import identity, label_lists
+from polars_mcc._counts import label_lists
 from polars_mcc._counts.coded import coded, pairs_and_classes
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.pairs import pairs
@@ -126,10 +126,8 @@ def beside_class(
     log: SlicedLog, pairs: pl.LazyFrame, side: str, classes: pl.LazyFrame, *columns: pl.Expr | str
 ) -> pl.LazyFrame:
     """Join columns of a class to each pair, by its gold label or its predicted label (`side`)."""
-    of_label, of_class = (identity.of_class(log.slice, name) for name in (side, "label"))
-    return pairs.with_columns(of_label.alias("class")).join(
-        classes.select(*columns, of_class.alias("class")), on="class", how="left", nulls_equal=True
-    )
+    of_class = classes.select(*log.slice, *columns, pl.col("label").alias(side))
+    return pairs.join(of_class, on=[*log.slice, side], how="left", nulls_equal=True)
 
 
 def with_margins(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.LazyFrame:

@@ -37,7 +37,7 @@ def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
     """The files behind these columns, if they are large enough, or None."""
     if log.is_portable or log.weight_name is not None:
         return None
-    scan = scan_of(log.with_labels, columns)
+    scan = scan_of(log.frame if log.with_text is None else log.with_text, columns)
     is_worth_it = scan and scan.size >= _WORTH and _WORTH_ONE * len(scan.paths) <= scan.size
     return scan if is_worth_it else None
 
