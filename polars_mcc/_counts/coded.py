@@ -104,7 +104,7 @@ def _counted(
     """The counts of each job, with values in place of codes."""
     import pyarrow as pa  # noqa: PLC0415 - only if files are read
 
-    from polars_mcc._counts.codes import Counter, Job, Values  # noqa: PLC0415 - NumPy, as above
+    from polars_mcc._counts.codes import Job, Values, counted  # noqa: PLC0415 - NumPy, as above
 
     are_hashed = scan.dtypes["gold"] in TEXTS and log.label_dtype == pl.UInt64
     sides = ("gold", "baseline", "label", *(PRED + name for name in log.models))
@@ -112,9 +112,11 @@ def _counted(
     labels, columns = Values(), {**scan.dtypes, **dtypes}
     values = {name: labels if name in dtypes else Values() for name in columns}
     of_keys = [Job(tuple(KEY + key for key in keys), columns) for keys, columns in jobs]
-    counter = Counter(scan, of_keys, are_classes, log.nulls == "label", values)
+    is_label = log.nulls == "label"
     try:
-        counts = [*counter.counted()]
+        counts = [
+            *counted(scan, of_keys, values, has_classes=are_classes, nulls_are_labels=is_label)
+        ]
     except pa.ArrowException as error:
         raise Unsuited(str(error)) from error
     series = {name: values[name].series(dtype) for name, dtype in columns.items()}
