@@ -24,8 +24,9 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
     """
     is_plain = log.weight_name is None and log.sets is None and log.windows is None
     if is_plain and log.is_multilabel:
-        rows = log.rows.select(*log.slice, "gold", "pred")
-        return label_lists.classes(log, rows, are_counts=False)
+        one, none = pl.lit(1, pl.Int64), pl.lit(0, pl.Int64)
+        rows = log.rows.select(*log.slice, "gold", "pred", n=one, n_null=none)
+        return label_lists.classes(log, rows)
     # Weights need pairs first: their unit depends on the sum of a slice. Booleans have only four
     # pairs, as many as two classes have sides (gold or pred).
     is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
@@ -98,7 +99,7 @@ def _of_rows(log: SlicedLog) -> pl.LazyFrame:
 def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Add each pair to the classes of its two labels."""
     if log.is_multilabel:
-        return label_lists.classes(log, pairs, are_counts=True)
+        return label_lists.classes(log, pairs)
     gold, pred, unit = pl.col("gold"), pl.col("pred"), pl.col("unit")
     scored_n = pl.when(is_scored(log)).then("n").otherwise(0)
     counts = {
