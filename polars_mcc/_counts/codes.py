@@ -121,39 +121,37 @@ class _Group(NamedTuple):
 
     def pairs(self, job: Job) -> Counted:
         """Count rows by the codes of the row group: few cells are translated faster than rows."""
+        self._check(job.columns)
         maps = [self.maps[name] for name in job.columns]
-        rows = [self.found[name].codes for name in job.columns]
-        return Counted(
-            job.columns, np.ix_(*maps), self._table(job.columns, rows, [*map(len, maps)])
-        )
+        sizes = [len(codes) for codes in maps]
+        code = combined([self.found[name].codes for name in job.columns], sizes)
+        return Counted(job.columns, np.ix_(*maps), _table(code, sizes))
 
     def classes(self, job: Job, none: int) -> dict[str, Counted]:
         """Count rows by gold label, and by predicted label. `none`: a code that is no label."""
-        *keys, gold, pred = (self.maps[name][self.found[name].codes] for name in job.columns)
         names = (*job.keys, "gold")
+        self._check(names)
         sizes = [len(self.values[name]) for name in names]
-
-        def count(label: Codes, where: Codes | slice = slice(None)) -> Counted:
-            rows = [codes[where] for codes in (*keys, label)]
-            return Counted(names, tuple(map(slice, sizes)), self._table(names, rows, sizes))
-
+        *keys, gold, pred = (self.maps[name][self.found[name].codes] for name in job.columns)
         is_hit = gold == pred
-        if none < 0:
-            return {"gold_n": count(gold), "pred_n": count(pred), "hit_n": count(gold, is_hit)}
-        is_scored = (gold != none) & (pred != none)
-        return {
-            "gold_n": count(gold, is_scored),
-            "pred_n": count(pred, is_scored),
-            "hit_n": count(gold, is_hit & is_scored),
-            "null_n": count(gold, ~is_scored),
-        }
+        of_gold = combined([*keys, gold], sizes)
+        of_pred = of_gold - gold + pred
+        rows = {"gold_n": of_gold, "pred_n": of_pred, "hit_n": of_gold[is_hit]}
+        if none >= 0:
+            is_scored = (gold != none) & (pred != none)
+            rows = {"gold_n": of_gold[is_scored], "pred_n": of_pred[is_scored]}
+            rows |= {"hit_n": of_gold[is_hit & is_scored], "null_n": of_gold[~is_scored]}
+        everywhere = tuple(map(slice, sizes))
+        return {n: Counted(names, everywhere, _table(code, sizes)) for n, code in rows.items()}
 
-    def _table(self, names: Sequence[str], rows: Sequence[Codes], sizes: Sequence[int]) -> Table:
-        """Count rows by codes, in a table with an axis per column."""
-        if math.prod(len(self.values[name]) for name in names) > MOST:
-            raise Unsuited(names)
-        counts = np.bincount(combined(rows, sizes), minlength=math.prod(sizes))
-        return counts.reshape(sizes)
+    def _check(self, columns: Sequence[str]) -> None:
+        """Raise if the table of the log is too large."""
+        if math.prod(len(self.values[name]) for name in columns) > MOST:
+            raise Unsuited(columns)
+
+
+def _table(code: Codes, sizes: Sequence[int]) -> Table:
+    return np.bincount(code, minlength=math.prod(sizes)).reshape(sizes)
 
 
 def counted(
@@ -175,26 +173,26 @@ def counted(
         has_classes: Whether classes are enough: pairs of very many labels need not be counted.
         nulls_are_labels: Whether null is a label like any other.
     """
+    tables: dict[tuple[int, str], Table] = {}
+    lock = threading.Lock()
 
-    def count(row_group: RowGroup) -> list[dict[str, Counted]]:
+    def count(row_group: RowGroup) -> None:
         n_rows, found = row_group.read()
+        if not n_rows:
+            return
         group = _Group(found, {name: values[name].of(one) for name, one in found.items()}, values)
         none = -1 if nulls_are_labels else values["gold"].of_null
-        return [
-            group.classes(job, none)
-            if has_classes and group.cells(job.columns) > _FEW
-            else {"n": group.pairs(job)}
-            for job in jobs
-            if n_rows
-        ]
+        for place, job in enumerate(jobs):
+            are_many = has_classes and group.cells(job.columns) > _FEW
+            counts = group.classes(job, none) if are_many else {"n": group.pairs(job)}
+            with lock:
+                for name, (columns, cells, rows) in counts.items():
+                    shape = [len(values[one]) for one in columns]
+                    table = tables[place, name] = _grown(tables.get((place, name)), shape)
+                    table[cells] += rows
 
-    tables: dict[tuple[int, str], Table] = {}
-    for of_jobs in in_threads(count, scan):
-        for place, counts in enumerate(of_jobs):
-            for name, (columns, cells, rows) in counts.items():
-                table = _grown(tables.get((place, name)), [len(values[one]) for one in columns])
-                table[cells] += rows
-                tables[place, name] = table
+    for _ in in_threads(count, scan):
+        pass
     for place, (keys, sides) in enumerate(jobs):
         of_job = {name: table for (of, name), table in tables.items() if of == place}
         pairs = _frame((*keys, *sides), values, {"n": of_job.pop("n", None)})

@@ -179,9 +179,9 @@ def _found(column: pa.ChunkedArray) -> Found:
     if kind.startswith("dictionary"):
         if len(array.dictionary) * _SHARE > max(len(array), 2**12):
             raise Unsuited(kind)
-        codes, values = pl.Series(array.indices), array.dictionary
         if not array.null_count:
-            return Found(np.asarray(np.from_dlpack(array.indices), np.int32), values)
+            return Found(np.asarray(np.from_dlpack(array.indices), np.int32), array.dictionary)
+        codes, values = pl.Series(array.indices), array.dictionary
     else:
         numbers = pl.Series(array).to_physical()
         # The distance of two integers may need one bit more than they have.
