@@ -32,10 +32,10 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
     is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
     if is_one_boolean or not is_plain:
         return of_pairs(log, pairs(log))
-    return coded(log, _of_rows(log), _of_codes)
+    return coded(log, _from_rows(log), _from_codes)
 
 
-def _of_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
+def _from_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
     """Add the classes of rows with few pairs to those of rows with many."""
     few, many = pairs_and_classes(log, scan, are_classes=True)
     both = [of_pairs(log, few.lazy()), many.lazy()]
@@ -43,7 +43,7 @@ def _of_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
     return sides.agg(pl.col("unit").max(), pl.col("^.*_n$").sum()).collect()
 
 
-def _of_rows(log: SlicedLog) -> pl.LazyFrame:
+def _from_rows(log: SlicedLog) -> pl.LazyFrame:
     """Add each row to the class of its gold label, and each miss to the class of its pred too.
 
     A hit is one row to group and a miss is two, but there are far fewer groups than with pairs.

@@ -27,7 +27,7 @@ def counted_by_sets(log: SlicedLog) -> pl.LazyFrame:
     parents = {
         keys: next((other for other in by_size if {*keys} < {*other}), None) for keys in log.sets
     }
-    of_rows = _of_rows(log, [keys for keys, parent in parents.items() if parent is None])
+    of_rows = _from_rows(log, [keys for keys, parent in parents.items() if parent is None])
     of_rows = of_rows.cache() if any(parents.values()) else of_rows
     summed: dict[KeySet, pl.LazyFrame] = {}
     for keys in reversed(by_size):
@@ -56,7 +56,7 @@ def _of_one_set(log: SlicedLog, keys: KeySet) -> SlicedLog:
     return replace(log, keys=(*keys, *log.always), sets=None)
 
 
-def _of_rows(log: SlicedLog, sets: Sequence[KeySet]) -> pl.LazyFrame:
+def _from_rows(log: SlicedLog, sets: Sequence[KeySet]) -> pl.LazyFrame:
     """Count each row once per set, in one group by, which streams.
 
     A group by of all keys would be slow, as most of them are null. So each key of a set goes to the

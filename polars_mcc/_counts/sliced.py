@@ -166,10 +166,7 @@ class SlicedLog:
     def answer(self, slices: pl.LazyFrame, *order: str) -> pl.LazyFrame:
         """Sort by key, model and `order`, and rename the slice columns for the answer."""
         by = [*self.slice, *order]
-        return self.named(slices.sort(by, maintain_order=True) if by else slices)
-
-    def named(self, slices: pl.LazyFrame) -> pl.LazyFrame:
-        """Rename the slice columns to their names in an answer."""
+        slices = slices.sort(by, maintain_order=True) if by else slices
         texts = (pl.col(name).cast(pl.String) for name in (SET, MODEL) if name in self.names)
         names, long = self.names, {}
         if self.is_long:

@@ -123,7 +123,7 @@ class Bins(Key):
         else:
             is_integer = column.dtype.is_integer()
             ends = sorted({math.floor(end) for end in cuts}) if is_integer else map(float, cuts)
-            named = Cuts((*ends,), column.dtype).named(column.expr)
+            named = Cuts((*ends,), column.dtype).name_of(column.expr)
         return Made([named.alias(column.name)], [(column.name,)])
 
     @property
@@ -200,7 +200,7 @@ class Cuts:
             place = pl.when(column.is_nan()).then(len(self.ends) + 1).otherwise(place)
         return pl.when(column.is_not_null()).then(place.cast(pl.UInt32))
 
-    def named(self, column: pl.Expr) -> pl.Expr:
+    def name_of(self, column: pl.Expr) -> pl.Expr:
         """The name of the bin of each number, as an Enum in the order of the bins."""
         codes, names = range(len(self.names)), self.names
         return self.place(column).replace_strict(codes, names, return_dtype=pl.Enum(names))

@@ -67,19 +67,19 @@ def possible(schema: pl.Schema) -> list[str]:
 
 def _golds(names: Sequence[str]) -> list[str]:
     """The names that look like gold, the likeliest first. `true_pred` is gold, `pred_label` not."""
-    surest = _named(names, _GOLD[0])
-    guesses = {name for words in _PRED for name in _named(names, words)}.difference(surest)
-    return [name for words in _GOLD for name in _named(names, words) if name not in guesses]
+    surest = _with_words(names, _GOLD[0])
+    guesses = {name for words in _PRED for name in _with_words(names, words)}.difference(surest)
+    return [name for words in _GOLD for name in _with_words(names, words) if name not in guesses]
 
 
 def _preds(names: Sequence[str]) -> list[str]:
     """The names that look like predictions: those with the surest words that occur."""
-    surest_gold = _named(names, _GOLD[0])  # such as "expected_output"
-    preds = next((found for words in _PRED if (found := _named(names, words))), [])
+    surest_gold = _with_words(names, _GOLD[0])  # such as "expected_output"
+    preds = next((found for words in _PRED if (found := _with_words(names, words))), [])
     return [name for name in preds if name not in surest_gold]
 
 
-def _named(names: Sequence[str], wanted: set[str]) -> list[str]:
+def _with_words(names: Sequence[str], wanted: set[str]) -> list[str]:
     """The names with one of the wanted words. Names that end in a wanted word come first."""
     found = [name for name in names if wanted.intersection(_words(name))]
     return sorted(found, key=lambda name: [*_words(name)][-1] not in wanted)
