@@ -16,7 +16,7 @@ from polars_mcc._counts.remarks import PredictionLogWarning, Sides, key_is_gold,
 from polars_mcc._log.columns import MissingColumn, as_code, did_you_mean
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
-from polars_mcc._log.keys import IntoKey, Key, planned, settled
+from polars_mcc._log.keys import IntoKey, Key, settled
 from polars_mcc._report.report import report as _report
 from polars_mcc._scores.registry import needs_two_classes
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
@@ -77,17 +77,15 @@ def _answered(
         others = {"within": every[len(keys) :]} if inside else {}
         return verb(log, *every[: len(keys)], **{**options, **others})
 
-    def settled_now() -> Sequence[IntoKey]:
-        return settled(log, [*keys, *inside])
-
-    before = planned(log, [*keys, *inside]) if log.meaning.is_lazy and not is_now else None
-    if before is None:
-        every = settled_now()
+    given = [*keys, *inside]
+    are_settled = all(key.is_settled for key in given if isinstance(key, Key))
+    if is_now or are_settled or not log.meaning.is_lazy:
+        every = settled(log, given)
         return every[: len(keys)], ask(every)
-    schema = ask(before).collect_schema()
+    schema = ask(settled(log, given, unread=True)).collect_schema()
 
     def answer() -> pl.DataFrame:
-        found: pl.DataFrame = ask(settled_now()).collect()
+        found: pl.DataFrame = ask(settled(log, given)).collect()
         return found.cast(dict(schema))
 
     return keys, pl.defer(answer, schema=schema)

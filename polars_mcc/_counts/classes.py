@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_mcc._counts import identity, label_lists
+from polars_mcc._counts import label_lists
 from polars_mcc._counts.coded import coded, pairs_and_classes
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.pairs import pairs
@@ -24,17 +24,18 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
     """
     is_plain = log.weight_name is None and log.sets is None and log.windows is None
     if is_plain and log.is_multilabel:
-        rows = log.rows.select(*log.slice, "gold", "pred")
-        return label_lists.classes(log, rows, are_counts=False)
+        one, none = pl.lit(1, pl.Int64), pl.lit(0, pl.Int64)
+        rows = log.rows.select(*log.slice, "gold", "pred", n=one, n_null=none)
+        return label_lists.classes(log, rows)
     # Weights need pairs first: their unit depends on the sum of a slice. Booleans have only four
     # pairs, as many as two classes have sides (gold or pred).
     is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
     if is_one_boolean or not is_plain:
         return of_pairs(log, pairs(log))
-    return coded(log, _of_rows(log), _of_codes)
+    return coded(log, _from_rows(log), _from_codes)
 
 
-def _of_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
+def _from_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
     """Add the classes of rows with few pairs to those of rows with many."""
     few, many = pairs_and_classes(log, scan, are_classes=True)
     both = [of_pairs(log, few.lazy()), many.lazy()]
@@ -42,7 +43,7 @@ def _of_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
     return sides.agg(pl.col("unit").max(), pl.col("^.*_n$").sum()).collect()
 
 
-def _of_rows(log: SlicedLog) -> pl.LazyFrame:
+def _from_rows(log: SlicedLog) -> pl.LazyFrame:
     """Add each row to the class of its gold label, and each miss to the class of its pred too.
 
     A hit is one row to group and a miss is two, but there are far fewer groups than with pairs.
@@ -98,7 +99,7 @@ def _of_rows(log: SlicedLog) -> pl.LazyFrame:
 def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Add each pair to the classes of its two labels."""
     if log.is_multilabel:
-        return label_lists.classes(log, pairs, are_counts=True)
+        return label_lists.classes(log, pairs)
     gold, pred, unit = pl.col("gold"), pl.col("pred"), pl.col("unit")
     scored_n = pl.when(is_scored(log)).then("n").otherwise(0)
     counts = {
@@ -126,10 +127,8 @@ def beside_class(
     log: SlicedLog, pairs: pl.LazyFrame, side: str, classes: pl.LazyFrame, *columns: pl.Expr | str
 ) -> pl.LazyFrame:
     """Join columns of a class to each pair, by its gold label or its predicted label (`side`)."""
-    of_label, of_class = (identity.of_class(log.slice, name) for name in (side, "label"))
-    return pairs.with_columns(of_label.alias("class")).join(
-        classes.select(*columns, of_class.alias("class")), on="class", how="left", nulls_equal=True
-    )
+    of_class = classes.select(*log.slice, *columns, pl.col("label").alias(side))
+    return pairs.join(of_class, on=[*log.slice, side], how="left", nulls_equal=True)
 
 
 def with_margins(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.LazyFrame:

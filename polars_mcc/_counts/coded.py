@@ -37,7 +37,7 @@ def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
     """The files behind these columns, if they are large enough, or None."""
     if log.is_portable or log.weight_name is not None:
         return None
-    scan = scan_of(log.with_labels, columns)
+    scan = scan_of(log.frame if log.with_text is None else log.with_text, columns)
     is_worth_it = scan and scan.size >= _WORTH and _WORTH_ONE * len(scan.paths) <= scan.size
     return scan if is_worth_it else None
 
@@ -104,7 +104,7 @@ def _counted(
     """The counts of each job, with values in place of codes."""
     import pyarrow as pa  # noqa: PLC0415 - only if files are read
 
-    from polars_mcc._counts.codes import Counter, Job, Values  # noqa: PLC0415 - NumPy, as above
+    from polars_mcc._counts.codes import Job, Values, counted  # noqa: PLC0415 - NumPy, as above
 
     are_hashed = scan.dtypes["gold"] in TEXTS and log.label_dtype == pl.UInt64
     sides = ("gold", "baseline", "label", *(PRED + name for name in log.models))
@@ -112,9 +112,11 @@ def _counted(
     labels, columns = Values(), {**scan.dtypes, **dtypes}
     values = {name: labels if name in dtypes else Values() for name in columns}
     of_keys = [Job(tuple(KEY + key for key in keys), columns) for keys, columns in jobs]
-    counter = Counter(scan, of_keys, are_classes, log.nulls == "label", values)
+    is_label = log.nulls == "label"
     try:
-        counts = [*counter.counted()]
+        counts = [
+            *counted(scan, of_keys, values, has_classes=are_classes, nulls_are_labels=is_label)
+        ]
     except pa.ArrowException as error:
         raise Unsuited(str(error)) from error
     series = {name: values[name].series(dtype) for name, dtype in columns.items()}

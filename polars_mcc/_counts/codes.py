@@ -1,20 +1,18 @@
 """Count rows of local Parquet files by the codes of their columns: values ↔ integers, one place.
 
 Each row group is decoded to codes (see `parquet.py`), and `numpy.bincount` counts their
-combinations, in threads. Dictionaries differ by row group, so codes are translated to the codes of
-the log: the counted cells if these are few, else the rows. The counts are a table with an axis per
-column. A log whose table would be too large is counted the plain way.
+combinations, in threads. Dictionaries differ by row group, so the counted cells are translated to
+the codes of the log, and added to a table with an axis per column. A log whose table would be too
+large is counted the plain way.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
 MOST = 2**20
 """Most cells of a table, 8 MB."""
-_SPARSE = 8  # a table with more cells than so many times the rows is not added as a whole
 _FEW = 2**15  # most cells of a row group that are counted as pairs if classes would do
 T = TypeVar("T")
 
@@ -76,56 +73,6 @@ class Values:
         return values.cast(pl.Series(dtype=dtype).to_physical().dtype).cast(dtype)
 
 
-@dataclass
-class Cells:
-    """Counts by combination of codes: a table with an axis per column, which grows."""
-
-    axes: int
-    table: Table = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.table = np.zeros((0,) * self.axes, np.int64)
-
-    def grow(self, shape: Sequence[int]) -> None:
-        """Make room for so many codes on each axis."""
-        now = self.table.shape
-        if all(need <= has for need, has in zip(shape, now, strict=True)):
-            return
-        shape = [max(has, _power_of_two(need)) for need, has in zip(shape, now, strict=True)]
-        if math.prod(shape) > MOST:
-            raise Unsuited(shape)
-        table = np.zeros(shape, np.int64)
-        table[tuple(map(slice, now))] = self.table
-        self.table = table
-
-    def add(self, table: Table) -> None:
-        """Add the counts of another table."""
-        self.grow(table.shape)
-        self.table[tuple(map(slice, table.shape))] += table
-
-    def count_cells(self, rows: Sequence[Codes], maps: Sequence[Codes]) -> None:
-        """Count rows by the codes of their row group, and translate the counts."""
-        self.grow([int(codes.max()) + 1 for codes in maps])
-        sizes = [len(codes) for codes in maps]
-        counts = np.bincount(combined(rows, sizes), minlength=math.prod(sizes))
-        self.table[np.ix_(*maps)] += counts.reshape(sizes)
-
-    def count_rows(self, rows: Sequence[Codes], shape: Sequence[int]) -> None:
-        """Count rows by the codes of the log."""
-        self.grow(shape)
-        code = combined(rows, self.table.shape)
-        if self.table.size > _SPARSE * len(code):
-            cells, counts = np.unique(code, return_counts=True)
-            self.table.reshape(-1)[cells] += counts
-        else:
-            counts = np.bincount(code, minlength=self.table.size)
-            self.table += counts.reshape(self.table.shape)
-
-
-def _power_of_two(number: int) -> int:
-    return 1 << max(number - 1, 0).bit_length()
-
-
 def combined(rows: Sequence[Codes], sizes: Sequence[int]) -> Codes:
     """Several codes of each row as one integer. The last code varies fastest."""
     code = rows[0].astype(np.int32)
@@ -152,96 +99,125 @@ _SIDES = ("gold_n", "pred_n", "hit_n", "null_n")
 """The counts of a class: how often it is gold, predicted and both, and the rows not scored."""
 
 
-@dataclass(frozen=True)
-class Counter:
-    """Counts the rows of a scan."""
+class Counted(NamedTuple):
+    """A table of the rows of a row group."""
 
-    scan: Scan
-    jobs: Sequence[Job]
-    has_classes: bool
-    """Whether classes are enough: pairs of very many labels need not be counted."""
-    nulls_are_labels: bool
+    columns: tuple[str, ...]
+    cells: tuple[Codes | slice, ...]
+    """Where its cells are in the table of the log."""
+    rows: Table
+
+
+class _Group(NamedTuple):
+    """The columns of a row group, with the code in the log of each code of a column."""
+
+    found: Mapping[str, Found]
+    maps: Mapping[str, Codes]
     values: Mapping[str, Values]
-    """The values of each column. Gold and predictions share theirs."""
 
-    def counted(self) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-        """For each job: the pairs that were counted, and the classes of rows with too many pairs.
+    def cells(self, columns: Sequence[str]) -> int:
+        """The size of a table with an axis per column."""
+        return math.prod(len(self.maps[name]) for name in columns)
 
-        A frame has a row per combination that occurs, with a code per column.
-        """
-        tallies: dict[int, list[list[Cells]]] = {}
+    def pairs(self, job: Job) -> Counted:
+        """Count rows by the codes of the row group: few cells are translated faster than rows."""
+        self._check(job.columns)
+        maps = [self.maps[name] for name in job.columns]
+        sizes = [len(codes) for codes in maps]
+        code = combined([self.found[name].codes for name in job.columns], sizes)
+        return Counted(job.columns, np.ix_(*maps), _table(code, sizes))
 
-        def count(group: RowGroup) -> None:
-            name = threading.get_ident()
-            tally = tallies[name] = tallies.get(name) or self._nothing()
-            self._count(group, tally)
+    def classes(self, job: Job, none: int) -> dict[str, Counted]:
+        """Count rows by gold label, and by predicted label. `none`: a code that is no label."""
+        names = (*job.keys, "gold")
+        self._check(names)
+        sizes = [len(self.values[name]) for name in names]
+        *keys, gold, pred = (self.maps[name][self.found[name].codes] for name in job.columns)
+        is_hit = gold == pred
+        of_gold = combined([*keys, gold], sizes)
+        of_pred = of_gold - gold + pred
+        rows = {"gold_n": of_gold, "pred_n": of_pred, "hit_n": of_gold[is_hit]}
+        if none >= 0:
+            is_scored = (gold != none) & (pred != none)
+            rows = {"gold_n": of_gold[is_scored], "pred_n": of_pred[is_scored]}
+            rows |= {"hit_n": of_gold[is_hit & is_scored], "null_n": of_gold[~is_scored]}
+        everywhere = tuple(map(slice, sizes))
+        return {n: Counted(names, everywhere, _table(code, sizes)) for n, code in rows.items()}
 
-        for _ in in_threads(count, self.scan):
-            pass
-        whole = self._nothing()
-        for tally in tallies.values():
-            for mine, theirs in zip(itertools.chain(*whole), itertools.chain(*tally), strict=True):
-                mine.add(theirs.table)
-        for job, (pairs, *sides) in zip(self.jobs, whole, strict=True):
-            classes = dict(zip(_SIDES, sides, strict=True))
-            yield _frame(job.columns, {"n": pairs}), _frame((*job.keys, "label"), classes)
+    def _check(self, columns: Sequence[str]) -> None:
+        """Raise if the table of the log is too large."""
+        if math.prod(len(self.values[name]) for name in columns) > MOST:
+            raise Unsuited(columns)
 
-    def _nothing(self) -> list[list[Cells]]:
-        """No counts: for each job its pairs, and the four counts of its classes."""
-        of_classes = [[Cells(len(job.keys) + 1) for _ in _SIDES] for job in self.jobs]
-        return [
-            [Cells(len(job.columns)), *sides]
-            for job, sides in zip(self.jobs, of_classes, strict=True)
-        ]
 
-    def _count(self, group: RowGroup, tally: Sequence[Sequence[Cells]]) -> None:
-        n_rows, found = group.read()
+def _table(code: Codes, sizes: Sequence[int]) -> Table:
+    return np.bincount(code, minlength=math.prod(sizes)).reshape(sizes)
+
+
+def counted(
+    scan: Scan,
+    jobs: Sequence[Job],
+    values: Mapping[str, Values],
+    *,
+    has_classes: bool,
+    nulls_are_labels: bool,
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """For each job: the pairs that were counted, and the classes of rows with too many pairs.
+
+    A frame has a row per combination that occurs, with a code per column.
+
+    Args:
+        scan: The files.
+        jobs: The columns of each table.
+        values: The values of each column. Gold and predictions share theirs.
+        has_classes: Whether classes are enough: pairs of very many labels need not be counted.
+        nulls_are_labels: Whether null is a label like any other.
+    """
+    tables: dict[tuple[int, str], Table] = {}
+    lock = threading.Lock()
+
+    def count(row_group: RowGroup) -> None:
+        n_rows, found = row_group.read()
         if not n_rows:
             return
-        maps = {name: self.values[name].of(one) for name, one in found.items()}
-        known: dict[str, Codes] = {}
+        group = _Group(found, {name: values[name].of(one) for name, one in found.items()}, values)
+        none = -1 if nulls_are_labels else values["gold"].of_null
+        for place, job in enumerate(jobs):
+            are_many = has_classes and group.cells(job.columns) > _FEW
+            counts = group.classes(job, none) if are_many else {"n": group.pairs(job)}
+            with lock:
+                for name, (columns, cells, rows) in counts.items():
+                    shape = [len(values[one]) for one in columns]
+                    table = tables[place, name] = _grown(tables.get((place, name)), shape)
+                    table[cells] += rows
 
-        def of_log(names: Sequence[str]) -> list[Codes]:
-            for name in names:
-                if name not in known:
-                    known[name] = maps[name][found[name].codes]
-            return [known[name] for name in names]
-
-        for job, (pairs, *classes) in zip(self.jobs, tally, strict=True):
-            cells = math.prod(len(maps[name]) for name in job.columns)
-            if cells <= (_FEW if self.has_classes else n_rows):
-                rows = [found[name].codes for name in job.columns]
-                pairs.count_cells(rows, [maps[name] for name in job.columns])
-            elif self.has_classes:
-                self._count_classes(job, of_log(job.columns), classes)
-            else:
-                shape = [len(self.values[name]) for name in job.columns]
-                pairs.count_rows(of_log(job.columns), shape)
-
-    def _count_classes(self, job: Job, rows: Sequence[Codes], classes: Sequence[Cells]) -> None:
-        *keys, gold, pred = rows
-        labels = self.values["gold"]
-        shape = [*(len(self.values[name]) for name in job.keys), len(labels)]
-        none = labels.of_null
-        if none >= 0 and not self.nulls_are_labels:
-            is_left_out = (gold == none) | (pred == none)
-            left_out = [codes[is_left_out] for codes in keys]
-            classes[3].count_rows([*left_out, np.full(is_left_out.sum(), none)], shape)
-            *keys, gold, pred = (codes[~is_left_out] for codes in rows)
-        is_hit = gold == pred
-        for cells, side in zip(classes, (gold, pred), strict=False):
-            cells.count_rows([*keys, side], shape)
-        classes[2].count_rows([codes[is_hit] for codes in (*keys, gold)], shape)
+    for _ in in_threads(count, scan):
+        pass
+    for place, (keys, sides) in enumerate(jobs):
+        of_job = {name: table for (of, name), table in tables.items() if of == place}
+        pairs = _frame((*keys, *sides), values, {"n": of_job.pop("n", None)})
+        classes = {name: of_job.get(name) for name in _SIDES}
+        yield pairs, _frame((*keys, "gold"), values, classes).rename({"gold": "label"})
 
 
-def _frame(names: Sequence[str], cells: Mapping[str, Cells]) -> pl.DataFrame:
+def _grown(table: Table | None, shape: Sequence[int]) -> Table:
+    """A table with room for so many codes on each axis."""
+    if table is None:
+        return np.zeros(shape, np.int64)
+    more = [(0, need - has) for need, has in zip(shape, table.shape, strict=True)]
+    return np.pad(table, more) if any(of_axis for _, of_axis in more) else table
+
+
+def _frame(
+    columns: Sequence[str], values: Mapping[str, Values], tables: Mapping[str, Table | None]
+) -> pl.DataFrame:
     """The combinations of codes that occur, and their counts."""
-    shape = np.max([one.table.shape for one in cells.values()], axis=0).tolist()
-    for one in cells.values():
-        one.grow(shape)
-    where = np.nonzero(np.sum([one.table for one in cells.values()], axis=0))
-    counts = {name: one.table[where] for name, one in cells.items()}
-    return pl.DataFrame(dict(zip(names, where, strict=True)) | counts)
+    is_counted = any(table is not None for table in tables.values())
+    shape = [len(values[name]) if is_counted else 0 for name in columns]
+    whole = {name: _grown(table, shape) for name, table in tables.items()}
+    where = np.nonzero(np.sum([*whole.values()], axis=0))
+    counts = {name: table[where] for name, table in whole.items()}
+    return pl.DataFrame(dict(zip(columns, where, strict=True)) | counts)
 
 
 def codes_of_log(scan: Scan, values: Mapping[str, Values]) -> list[Mapping[str, Codes]]:

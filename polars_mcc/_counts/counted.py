@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts import identity
 from polars_mcc._counts.exact import weight_failures
 from polars_mcc._counts.label_lists import in_order
 from polars_mcc._counts.sliced import SlicedLog
@@ -29,14 +28,12 @@ def counted(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
     if log.weight_name is not None:
         sums = {"n": weight_total(log), "n_null": null.sum()}
         sums |= {} if log.is_frequency else {"squares": squared.sum()}
-    dtypes = [log.label_dtype, log.pred_dtype]
-    if dtypes == [pl.Boolean, pl.Boolean]:
-        pair = identity.of_booleans(pl.col("gold"), pl.col("pred")).alias("pair")
-        pairs = rows.group_by(*log.slice, pair, *log.extras).agg(**sums)
-        gold, pred = identity.as_booleans(pl.col("pair"))
-        return pairs.select(*log.slice, gold.alias("gold"), pred.alias("pred"), *log.extras, *sums)
     pairs = rows.group_by(*log.slice, "gold", "pred", *log.extras).agg(**sums)
-    return pairs if log.is_multilabel else labelled(log, pairs)
+    if log.is_multilabel:
+        return pairs
+    # Only now: there are fewer pairs than rows.
+    labels = pl.col("gold", *({"baseline"} & {*log.extras})).cast(log.label_dtype)
+    return pairs.with_columns(labels, pl.col("pred").cast(log.pred_dtype))
 
 
 def weight_total(log: SlicedLog) -> pl.Expr:
@@ -45,12 +42,6 @@ def weight_total(log: SlicedLog) -> pl.Expr:
     least = pl.col(next(iter(log.weight_sums), "weight")).min()
     failures = weight_failures(least, total, str(log.weight_name))
     return log.numbers.as_count(total, *failures)
-
-
-def labelled(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """Cast the labels of pairs to the dtype in which they are compared."""
-    labels = pl.col("gold", *({"baseline"} & {*log.extras})).cast(log.label_dtype)
-    return pairs.with_columns(labels, pl.col("pred").cast(log.pred_dtype))
 
 
 def count_columns(log: SlicedLog) -> list[str]:

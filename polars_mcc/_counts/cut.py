@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
-from polars_mcc._counts.exact import Numbers, numbers
+from polars_mcc._counts.exact import numbers
 from polars_mcc._counts.sliced import COMPLETE, KEY, LONG, PRED, SET, SlicedLog
 from polars_mcc._log import keys as keys_of_question
 from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one, roots
 from polars_mcc._log.described import Described, Meaning
 from polars_mcc._log.frames import Frame
-from polars_mcc._log.keys import IntoKey
+from polars_mcc._log.keys import IntoKey, twice
 from polars_mcc._log.labels import Labelled, as_compared, common_dtype
 from polars_mcc._log.messages import Words, option, renamed, said
 
@@ -45,14 +46,7 @@ def cut(
         long: Whether the answer has slices in the long form.
     """
     meaning = log.meaning
-    answers = [*answers]
-    for name in answers:
-        if answers.count(name) > 1:
-            msg = (
-                f"a metric has the name of another column of the answer, '{name}'; rename the "
-                "metric with .alias(...)"
-            )
-            raise ValueError(msg)
+    _check_answers(answers := [*answers])
     models = _models(meaning, role)
     found = keys_of_question.found(meaning.schema, keys, long=long)
     index = None if found.windows is None else found.windows.index
@@ -61,39 +55,26 @@ def cut(
     named = (*found.columns.given, *(index.given if index else ()))
     window_dtypes = pl.Schema(index.dtypes if index else {})
     key_dtypes = pl.Schema({**found.columns.dtypes, **window_dtypes})
-    _check_keys(
-        window_dtypes if long else key_dtypes,
-        [
-            *answers,
-            *(LONG if long else [SET] if found.sets is not None else []),
-            *([COMPLETE] if index else []),
-            *(["model"] if models.is_several else []),
-        ],
-    )
+    answers += LONG if long else [SET] if found.sets is not None else []
+    answers += [COMPLETE] if index else []
+    answers += ["model"] if models.is_several else []
+    _check_keys(window_dtypes if long else key_dtypes, answers)
     first = model_named(baseline, models)
-    apart = (
-        None if baseline is None or first is not None else one(meaning.schema, baseline, "baseline")
-    )
-    wanted: dict[str, Columns | None] = {
-        "baseline": apart,
-        "cluster": meaning.cluster if cluster else None,
-        **{name: _period(meaning, column, name) for name, column in (periods or {}).items()},
-    }
-    extras = {name: columns for name, columns in wanted.items() if columns is not None}
+    extras: dict[str, Columns] = {}
+    if baseline is not None and first is None:
+        extras["baseline"] = one(meaning.schema, baseline, "baseline")
+    if cluster and meaning.cluster is not None:
+        extras["cluster"] = meaning.cluster
+    extras |= {name: _period(meaning, one, name) for name, one in (periods or {}).items()}
     for name, columns in extras.items():
         meaning.check_columns(columns, name)
-    compared = (meaning.gold, models, *([apart] if apart else []))
-    labelled = [item for columns in compared for item in columns.dtypes.items()]
-    label_dtype, pred_dtype = _dtypes(meaning, labelled, role, lists=lists)
-    weighed = _weighed(
-        meaning,
-        [
-            *named,
-            *meaning.gold.given,
-            *models.given,
-            *(columns.given[0] for columns in extras.values()),
-        ],
-    )
+    labels = {"gold": meaning.gold}
+    labels |= {"baseline": extras["baseline"]} if "baseline" in extras else {}
+    sides = [(side, side_of.name, side_of.dtype) for side, side_of in labels.items()]
+    sides += [(PRED + name, name, dtype) for name, dtype in models.dtypes.items()]
+    label_dtype, pred_dtype = _dtypes(meaning, [side[1:] for side in sides], role, lists=lists)
+    others = itertools.chain(meaning.gold.given, models.given, *(x.given for x in extras.values()))
+    weighed = _weighed(meaning, [*named, *others])
     frame = weighed.frame
     if periods:  # First, so that Polars pushes the filter into the scan.
         frame = frame.filter(pl.any_horizontal(map(as_expr, periods.values())))
@@ -106,9 +87,6 @@ def cut(
         *weighed.sums,
     )
     if role == "pred":
-        labels = {"gold": meaning.gold, **({} if apart is None else {"baseline": apart})}
-        sides = [(side, found.name, found.dtype) for side, found in labels.items()]
-        sides += [(PRED + name, name, dtype) for name, dtype in models.dtypes.items()]
         frame = frame.with_columns(
             as_compared(pl.col(side), name, dtype, label_dtype) for side, name, dtype in sides
         )
@@ -124,7 +102,7 @@ def cut(
         pred_dtype=pred_dtype,
         weight_name=weighed.name,
         is_frequency=meaning.is_frequency,
-        numbers=weighed.numbers,
+        numbers=numbers(weighed.dtype),
         nulls=meaning.nulls,
         zero_division=meaning.zero_division,
         has_total=index is None and (not named if found.sets is None else () in found.sets),
@@ -145,7 +123,7 @@ class _Weighed(NamedTuple):
     frame: pl.LazyFrame
     weight: pl.Expr
     name: str | None
-    numbers: Numbers
+    dtype: pl.DataType
     sums: tuple[str, ...] = ()
 
 
@@ -155,15 +133,14 @@ def _weighed(meaning: Meaning, columns: Sequence[IntoColumn]) -> _Weighed:
     if isinstance(meaning.source, Frame):
         frame = meaning.source.lazy()
         if weight is None:
-            return _Weighed(frame, pl.lit(1, pl.Int64), None, Numbers())
-        return _Weighed(frame, weight.expr, weight.name, numbers(weight.dtype))
+            return _Weighed(frame, pl.lit(1, pl.Int64), None, pl.Int64())
+        return _Weighed(frame, weight.expr, weight.name, weight.dtype)
     weights = [] if weight is None else roots(meaning.schema, weight.given)
-    frame, rows, sums = meaning.source.counted(
+    counted = meaning.source.counted(
         roots(meaning.schema, columns), next(iter(weights), None), is_frequency=meaning.is_frequency
     )
-    [(counted, dtype)] = rows.items()
-    name = counted if weight is None else weight.name
-    return _Weighed(frame, as_expr(counted), name, numbers(dtype), sums)
+    name = counted.rows if weight is None else weight.name
+    return _Weighed(counted.log, as_expr(counted.rows), name, counted.dtype, counted.sums)
 
 
 def _models(meaning: Meaning, role: str) -> Columns:
@@ -234,6 +211,15 @@ def _is_positive(meaning: Meaning) -> pl.Expr:
         )
         raise ValueError(msg)
     return label
+
+
+def _check_answers(answers: Sequence[str]) -> None:
+    if same := twice(answers):
+        msg = (
+            f"a metric has the name of another column of the answer, '{same[0]}'; rename the "
+            "metric with .alias(...)"
+        )
+        raise ValueError(msg)
 
 
 def _check_keys(keys: pl.Schema, answers: Sequence[str]) -> None:

@@ -34,12 +34,12 @@ def joint(log: SlicedLog) -> pl.LazyFrame:
     ]
     if log.weight_name is None:
         counts = log.frame.group_by(alike).agg(pl.len().cast(pl.Int64).alias(N))
-        return coded(log, counts, _of_codes)
+        return coded(log, counts, _from_codes)
     return log.frame.group_by(*alike, pl.col("weight").is_null().alias(HAS_NONE)).agg(
         weight_total(log).alias(N), pl.len().alias(TIMES)
     )
 
 
-def _of_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
+def _from_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
     keys = {KEY + name: name for name in log.keys}
     return equal_rows(log, scan).rename({**keys, "gold": GOLD, "n": N})

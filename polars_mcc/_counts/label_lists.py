@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
 
 
@@ -22,13 +21,13 @@ _BOTH, _MISSED, _ADDED, _ROW, _LEFT_OUT = range(5)
 """The kinds of counts: labels in both lists, in gold only, in pred only; scored and other rows."""
 
 
-def classes(log: SlicedLog, lists: pl.LazyFrame, *, are_counts: bool) -> pl.LazyFrame:
-    """Reduce rows with lists of labels, or their counts, to classes, in one pass.
+def classes(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
+    """Reduce counts of rows with lists of labels to classes, in one pass.
 
-    Counts have `n`, the rows that one row of counts stands for, and `n_null`, the rows without a
-    weight. A row with a null list, or with a null in a list, is scored only if null is a label.
-    The result has the columns of `classes.py`, and `row_n` in the row of the null label. `row_n` is
-    the number of scored rows.
+    `n` is the rows that one row of counts stands for, and `n_null` the rows without a weight. A row
+    with a null list, or with a null in a list, is scored only if null is a label. The result has
+    the columns of `classes.py`, and `row_n` in the row of the null label. `row_n` is the number of
+    scored rows.
     """
     gold, pred = (pl.col(side).cast(pl.List(log.label_dtype)) for side in ("gold", "pred"))
     if log.nulls == "label":
@@ -37,7 +36,7 @@ def classes(log: SlicedLog, lists: pl.LazyFrame, *, are_counts: bool) -> pl.Lazy
         is_scored = pl.lit(value=True)
     else:
         is_scored = _is_complete(gold) & _is_complete(pred)
-    counts = _counts(log, is_scored) if are_counts else {}
+    counts = _counts(log, is_scored)
     # Before rows are filtered: Polars 2.0 panics at times in operations of lists on what is left.
     label_lists = {
         _BOTH: gold.list.set_intersection(pred),
@@ -60,12 +59,8 @@ def classes(log: SlicedLog, lists: pl.LazyFrame, *, are_counts: bool) -> pl.Lazy
     )
 
     def count(*sides: int, of: str = "units") -> pl.Expr:
-        is_one = pl.col("side").is_in(sides)
-        if are_counts:
-            return pl.when(is_one).then(of).otherwise(0).sum()
-        return count_where(is_one).cast(pl.Int128)
+        return pl.when(pl.col("side").is_in(sides)).then(of).otherwise(0).sum()
 
-    null_n = count(_ROW, _LEFT_OUT, of="left_out") if are_counts else count(_LEFT_OUT)
     return (
         pl.concat([of_rows, *of_labels])
         .group_by(*log.slice, "label")
@@ -74,8 +69,8 @@ def classes(log: SlicedLog, lists: pl.LazyFrame, *, are_counts: bool) -> pl.Lazy
             pred_n=count(_BOTH, _ADDED),
             hit_n=count(_BOTH),
             row_n=count(_ROW),
-            null_n=null_n,
-            unit=pl.col("unit").max() if are_counts else pl.lit(1.0),
+            null_n=count(_ROW, _LEFT_OUT, of="left_out"),
+            unit=pl.col("unit").max(),
         )
     )
 

@@ -75,19 +75,14 @@ def _sizes(log: SlicedLog, *, is_small: bool) -> dict[str, float]:
     In a large log, the number of values is an estimate.
     """
     may_be_ids = [
-        key
+        pl.col(KEY + key)
         for key, dtype in log.key_dtypes.items()
         if dtype.is_integer() or isinstance(dtype, _TEXTS)
     ]
-    values = (
-        (pl.col(KEY + key).n_unique() if is_small else pl.col(KEY + key).approx_n_unique())
-        .cast(pl.Float64)
-        .alias(KEY + key)
-        for key in may_be_ids
-    )
-    n = pl.col("weight").sum().cast(pl.Float64).alias("rows")
-    found = log.frame.select(n, *values).collect().row(0, named=True)
-    return {**dict.fromkeys((KEY + key for key in log.keys), 0.0), **found}
+    values = (one.n_unique() if is_small else one.approx_n_unique() for one in may_be_ids)
+    found = log.frame.select(pl.col("weight").sum().alias("rows"), *values)
+    counts = found.select(pl.all().cast(pl.Float64)).collect().row(0, named=True)
+    return {**dict.fromkeys((KEY + key for key in log.keys), 0.0), **counts}
 
 
 def _binned(rows: pl.DataFrame, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:

@@ -15,9 +15,9 @@ def pairs(log: SlicedLog) -> pl.LazyFrame:
     """Count the rows of each slice and (gold, pred), in one scan: see `counted`."""
     if log.windows is not None:
         return counted_by_windows(log)
-    return coded(log, counted_by_sets(log), _of_codes)
+    return coded(log, counted_by_sets(log), _from_codes)
 
 
-def _of_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
+def _from_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
     found, _ = pairs_and_classes(log, scan, are_classes=False)
     return found

@@ -175,38 +175,30 @@ def _found(column: pa.ChunkedArray) -> Found:
     import numpy as np  # noqa: PLC0415 - only if files are read
 
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    kind, rows = str(array.type), slice(array.offset, array.offset + len(array))
-
-    # Not `to_numpy`: it imports pandas, and other methods a module of functions.
-    def bits(buffer: pa.Buffer) -> Codes:
-        return np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")[rows]
-
-    is_null = bits(array.buffers()[0]) == 0 if array.null_count else None
+    kind = str(array.type)
     if kind.startswith("dictionary"):
         if len(array.dictionary) * _SHARE > max(len(array), 2**12):
             raise Unsuited(kind)
-        indices, values = array.indices, array.dictionary
-        rows = slice(indices.offset, indices.offset + len(indices))
-        codes = np.frombuffer(indices.buffers()[1], str(indices.type))[rows]
-        if is_null is None:
-            return Found(codes, values)
-        return Found(np.where(is_null, len(values), codes), [*values.to_pylist(), None])
-    data = array.buffers()[1]
-    kind = {"date32[day]": "int32"}.get(kind, kind)
-    numbers = bits(data) if kind == "bool" else np.frombuffer(data, kind)[rows]
-    known = numbers if is_null is None else numbers[~is_null]
-    if not len(known):
-        return Found(np.zeros(len(array), np.int8), [None])
-    least, most = int(known.min()), int(known.max())
-    if most - least >= _SPAN:
-        raise Unsuited(kind)
-    codes = np.empty(len(numbers), np.int16)
-    wide_enough = np.uint64 if kind == "uint64" else np.int64
-    np.subtract(numbers, least, out=codes, dtype=wide_enough, casting="unsafe")
-    if is_null is None:
-        return Found(codes, range(least, most + 1))
-    codes[is_null] = most - least + 1
-    return Found(codes, [*range(least, most + 1), None])
+        if not array.null_count:
+            return Found(np.asarray(np.from_dlpack(array.indices), np.int32), array.dictionary)
+        codes, values = pl.Series(array.indices), array.dictionary
+    else:
+        numbers = pl.Series(array).to_physical()
+        # The distance of two integers may need one bit more than they have.
+        numbers = numbers.cast(pl.UInt64 if kind == "uint64" else pl.Int64)
+        least, most = numbers.min(), numbers.max()
+        if not isinstance(least, int) or not isinstance(most, int):
+            codes, values = numbers, range(0)
+        elif most - least >= _SPAN:
+            raise Unsuited(kind)
+        else:
+            codes, values = numbers - least, range(least, most + 1)
+        codes = codes.cast(pl.Int16)
+    # Not `to_numpy` and `fill_null` of pyarrow: they import pandas, and a module of functions.
+    if not codes.null_count():
+        return Found(codes.to_numpy(), values)
+    listed = values if isinstance(values, range) else values.to_pylist()
+    return Found(codes.fill_null(len(listed)).to_numpy(), [*listed, None])
 
 
 def scan_of(frame: pl.LazyFrame, names: Sequence[str]) -> Scan | None:

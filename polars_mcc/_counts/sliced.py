@@ -50,8 +50,8 @@ class SlicedLog:
     has_total: bool
     """Whether there is a total slice. It is in the answer even if the log has no rows."""
     is_multilabel: bool = False
-    hashed: tuple[pl.LazyFrame, pl.LazyFrame] | None = None
-    """The frame with hashes of text labels, and the same frame with the labels."""
+    with_text: pl.LazyFrame | None = None
+    """If labels are hashed: the frame with their text."""
     is_portable: bool = False
     """Whether the plan has only expressions of Polars, and no source of our own."""
     extras: tuple[str, ...] = ()
@@ -85,25 +85,9 @@ class SlicedLog:
         return names | ({MODEL: "model"} if self.has_models else {})
 
     @property
-    def parents(self) -> dict[KeySet, KeySet | None]:
-        """For each set of keys, the smallest larger set with all of these keys, or None."""
-        by_size = sorted(self.sets or (), key=len)
-        return {
-            keys: next((other for other in by_size if {*keys} < {*other}), None)
-            for keys in self.sets or ()
-        }
-
-    @property
     def set_names(self) -> pl.Enum:
         """The dtype of the set of keys: an Enum, in the order that the user gave."""
         return pl.Enum(map(name_of, self.sets or ()))
-
-    @property
-    def with_labels(self) -> pl.LazyFrame:
-        """The frame, with labels in place of their hashes."""
-        if self.hashed is not None and self.hashed[0] is self.frame:
-            return self.hashed[1]
-        return self.frame
 
     @property
     def has_clusters(self) -> bool:
@@ -182,10 +166,7 @@ class SlicedLog:
     def answer(self, slices: pl.LazyFrame, *order: str) -> pl.LazyFrame:
         """Sort by key, model and `order`, and rename the slice columns for the answer."""
         by = [*self.slice, *order]
-        return self.named(slices.sort(by, maintain_order=True) if by else slices)
-
-    def named(self, slices: pl.LazyFrame) -> pl.LazyFrame:
-        """Rename the slice columns to their names in an answer."""
+        slices = slices.sort(by, maintain_order=True) if by else slices
         texts = (pl.col(name).cast(pl.String) for name in (SET, MODEL) if name in self.names)
         names, long = self.names, {}
         if self.is_long:

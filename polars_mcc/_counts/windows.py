@@ -53,11 +53,11 @@ def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
     # Join by window: there are far fewer windows than slices.
     slices = merged(parts, of_steps).cache()
     steps = slices.group_by(key).agg().join(span, how="cross")
-    found = slices.join(_named(windows, steps, index), on=key, nulls_equal=True)
+    found = slices.join(_names_of(windows, steps, index), on=key, nulls_equal=True)
     return found.with_columns(pl.col(_END).alias(key)).drop(_END)
 
 
-def _named(windows: Windows, steps: pl.LazyFrame, index: pl.Expr) -> pl.LazyFrame:
+def _names_of(windows: Windows, steps: pl.LazyFrame, index: pl.Expr) -> pl.LazyFrame:
     """The name of each window, and whether it is complete; null for rows without a time.
 
     Clocks of a zone may skip a day. No window ends with this day if each day ends a window;

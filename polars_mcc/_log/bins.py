@@ -123,25 +123,29 @@ class Bins(Key):
         else:
             is_integer = column.dtype.is_integer()
             ends = sorted({math.floor(end) for end in cuts}) if is_integer else map(float, cuts)
-            named = Cuts((*ends,), column.dtype).named(column.expr)
+            named = Cuts((*ends,), column.dtype).name_of(column.expr)
         return Made([named.alias(column.name)], [(column.name,)])
 
-    def settled(self, log: Described[Any]) -> Bins:
-        """The bins with their cuts: near the quantiles of the log, if there is a number of bins."""
+    @property
+    def is_settled(self) -> bool:
+        """Whether the cuts are known. A number of bins is cut at the quantiles of the log."""
+        return not isinstance(self.cuts, int)
+
+    def settled(self, log: Described[Any], *, unread: bool) -> Bins | pl.Expr:
+        """The bins with their cuts: near the quantiles of the log, if there is a number of bins.
+
+        Without the quantiles the names are not known: then bins are text.
+        """
         column = self._checked(log.meaning.schema)
         if not isinstance(log.meaning.source, Frame):
             msg = f"{self} needs a Polars frame: add a column with the bins, and pass its name"
             raise TypeError(msg)
         if not isinstance(self.cuts, int):
             return self
+        if unread:
+            return column.expr.cast(pl.String)
         [cuts] = cuts_of(_rows_of(log, [column.expr]), [column.dtype], self.cuts)
         return replace(self, cuts=cuts.ends)
-
-    def planned(self, log: Described[Any]) -> pl.Expr | None:
-        """Text, if the names of the bins depend on the quantiles of the log."""
-        column = self._checked(log.meaning.schema)
-        has_quantiles = isinstance(self.cuts, int) and isinstance(log.meaning.source, Frame)
-        return column.expr.cast(pl.String) if has_quantiles else None
 
     @property
     def _example(self) -> str:
@@ -196,7 +200,7 @@ class Cuts:
             place = pl.when(column.is_nan()).then(len(self.ends) + 1).otherwise(place)
         return pl.when(column.is_not_null()).then(place.cast(pl.UInt32))
 
-    def named(self, column: pl.Expr) -> pl.Expr:
+    def name_of(self, column: pl.Expr) -> pl.Expr:
         """The name of the bin of each number, as an Enum in the order of the bins."""
         codes, names = range(len(self.names)), self.names
         return self.place(column).replace_strict(codes, names, return_dtype=pl.Enum(names))

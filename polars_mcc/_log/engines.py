@@ -25,7 +25,7 @@ Query: TypeAlias = "nw.LazyFrame[Any] | nw.DataFrame[Any]"
 _ROWS = "polars_mcc_rows"  # the number of rows that a counted row stands for
 
 _LEAST, _NULL, _SQUARES = "polars_mcc_least", "polars_mcc_null", "polars_mcc_squares"
-_WEIGHT, _HIGH, _LOW = "polars_mcc_weight", "polars_mcc_high", "polars_mcc_low"
+_HIGH, _LOW = "polars_mcc_high", "polars_mcc_low"
 _LIMB = 2**31
 
 # How an engine adds a column, by the name of the engine.
@@ -48,9 +48,12 @@ class Counted(NamedTuple):
     """A log with one row per group of equal rows, and the columns about their weights."""
 
     log: pl.LazyFrame
-    rows: pl.Schema  # the name and dtype of the column with the number of rows
-    sums: tuple[str, ...]
+    dtype: pl.DataType
+    """The dtype of the number of rows, or of the sum of weights."""
+    sums: tuple[str, ...] = ()
     """If there are weights: the columns of their minimum, of their nulls, of their squares."""
+    rows: str = _ROWS
+    """The column with the number of rows, or with the sum of weights."""
 
 
 @dataclass(frozen=True)
@@ -120,31 +123,28 @@ class Engine:
                 raise pl.exceptions.SchemaError(msg)
         if weight is None:
             dtypes[_ROWS] = pl.Int64()
-            log = _asked(self.count(columns), dtypes)
-            return Counted(log, pl.Schema({_ROWS: pl.Int64()}), ())
+            return Counted(_asked(self.count(columns), dtypes), dtypes[_ROWS])
         sums = (_LEAST, _NULL, *(() if is_frequency else (_SQUARES,)))
-        squares = dict.fromkeys(sums[2:], pl.Float64())
-        query = self._weigh(columns, weight, [*squares])
-        dtypes[_NULL] = pl.Int64()
-        if not schema[weight].is_integer():
-            dtypes.update(dict.fromkeys((_WEIGHT, _LEAST), pl.Float64()), **squares)
-            log = _asked(query, dtypes).rename({_WEIGHT: _ROWS})
-            return Counted(log, pl.Schema({_ROWS: pl.Float64()}), sums)
-        dtypes.update(dict.fromkeys((_HIGH, _LOW, _LEAST), pl.Int64()), **squares)
+        is_integer = schema[weight].is_integer()
+        query = self._weigh(columns, weight, is_integer, [*sums[2:]])
+        number = pl.Int64() if is_integer else pl.Float64()
+        dtypes.update(dict.fromkeys((_HIGH, _LOW) if is_integer else (_ROWS,), number))
+        dtypes.update({_LEAST: number, _NULL: pl.Int64(), **dict.fromkeys(sums[2:], pl.Float64())})
+        log = _asked(query, dtypes)
+        if not is_integer:
+            return Counted(log, number, sums)
         total = pl.col(_HIGH).cast(pl.Int128) * _LIMB + pl.col(_LOW)
-        log = _asked(query, dtypes).with_columns(
-            unless(total, _wrapped(weight, total)).alias(_ROWS)
-        )
-        return Counted(log, pl.Schema({_ROWS: pl.Int128()}), sums)
+        whole = unless(total, _wrapped(weight, total)).alias(_ROWS)
+        return Counted(log.with_columns(whole), pl.Int128(), sums)
 
-    def _weigh(self, columns: Sequence[str], weight: str, squares: Sequence[str]) -> Query:
+    def _weigh(
+        self, columns: Sequence[str], weight: str, is_integer: bool, squares: Sequence[str]
+    ) -> Query:
         """The query that sums weights. Integers are summed in two limbs that fit 64 bits."""
-        given, number = nw.col(weight), nw.col(_WEIGHT)
-        is_integer = self.schema[weight].is_integer()
-        limbs = (_HIGH, _LOW) if is_integer else ()
+        given, number = nw.col(weight), nw.col(_ROWS)
         rows = self.frame.select(
             *columns,
-            given.cast(nw.Int64() if is_integer else nw.Float64()).alias(_WEIGHT),
+            given.cast(nw.Int64() if is_integer else nw.Float64()).alias(_ROWS),
             nw.when(given.is_null()).then(nw.lit(1)).otherwise(nw.lit(0)).alias(_NULL),
         )
         if is_integer:
@@ -152,9 +152,9 @@ class Engine:
             rows = rows.with_columns((number - nw.col(_HIGH) * _LIMB).alias(_LOW))
         for name in squares:
             rows = rows.with_columns((number.cast(nw.Float64()) ** 2).alias(name))
+        summed = ((_HIGH, _LOW) if is_integer else (_ROWS,)) + (_NULL, *squares)
         return rows.group_by(*columns).agg(
-            number.min().alias(_LEAST),
-            *(nw.col(name).sum() for name in (*(limbs or (_WEIGHT,)), _NULL, *squares)),
+            number.min().alias(_LEAST), *(nw.col(name).sum() for name in summed)
         )
 
 

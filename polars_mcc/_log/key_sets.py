@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -17,7 +17,6 @@ from polars_mcc._log.keys import (
     KeySet,
     Made,
     columns_of,
-    planned,
     settled,
     twice,
     word,
@@ -169,21 +168,19 @@ class KeySets(Key):
             raise ValueError(msg)
         return Made(columns, [*listed, ()] if self.total and () not in listed else listed)
 
-    def settled(self, log: Described[Any]) -> KeySets:
-        """The same sets, with settled columns."""
-        return self._with(lambda column: settled(log, [column])[0])
-
-    def planned(self, log: Described[Any]) -> KeySets | None:
-        """The same sets, with planned columns."""
+    @property
+    def is_settled(self) -> bool:
+        """Whether all columns are settled."""
         parts = (one if isinstance(one, tuple) else (one,) for one in self.columns)
-        if planned(log, [*itertools.chain(*parts)]) is None:
-            return None
-        return self._with(lambda column: (planned(log, [column]) or [column])[0])
+        keys = (key for key in itertools.chain(*parts) if isinstance(key, Key))
+        return all(key.is_settled for key in keys)
 
-    def _with(self, change: Callable[[Any], Any]) -> KeySets:
-        """The same sets, with other columns."""
-        columns = (
-            tuple(map(change, one)) if isinstance(one, tuple) else change(one)
+    def settled(self, log: Described[Any], *, unread: bool) -> KeySets:
+        """The same sets, with settled columns."""
+        columns = [
+            tuple(settled(log, one, unread=unread))
+            if isinstance(one, tuple)
+            else settled(log, [one], unread=unread)[0]
             for one in self.columns
-        )
+        ]
         return replace(self, columns=tuple(columns))

@@ -45,13 +45,17 @@ class Key:
         """The columns, sets and windows that the key stands for."""
         raise NotImplementedError
 
-    def settled(self, log: Described[Any]) -> Key:  # noqa: ARG002 - most need no rows
-        """The same key, without what has to be read from the log first."""
-        return self
+    @property
+    def is_settled(self) -> bool:
+        """Whether the key stands for the same columns whatever rows the log has."""
+        return True
 
-    def planned(self, log: Described[Any]) -> IntoKey | None:  # noqa: ARG002 - as above
-        """A key with the same name and dtype for the schema, if the log has to be read first."""
-        return None
+    def settled(self, log: Described[Any], *, unread: bool) -> IntoKey:  # noqa: ARG002
+        """The same key, without what has to be read from the log first: most need no rows.
+
+        `unread`: a key of the same name and dtype instead, for the schema of an answer.
+        """
+        return self
 
 
 IntoKey: TypeAlias = str | pl.Expr | Key
@@ -81,17 +85,9 @@ def word(example: str, *, of_one: bool = False) -> Callable[[F], F]:
     return registered
 
 
-def settled(log: Described[Any], keys: Sequence[IntoKey]) -> list[IntoKey]:
-    """The keys, without what has to be read from the log first: it is read here."""
-    return [key.settled(log) if isinstance(key, Key) else key for key in keys]
-
-
-def planned(log: Described[Any], keys: Sequence[IntoKey]) -> list[IntoKey] | None:
-    """Keys for the schema of an answer; None if the keys themselves serve."""
-    found = [key.planned(log) if isinstance(key, Key) else None for key in keys]
-    if all(one is None for one in found):
-        return None
-    return [key if one is None else one for key, one in zip(keys, found, strict=True)]
+def settled(log: Described[Any], keys: Sequence[IntoKey], *, unread: bool = False) -> list[IntoKey]:
+    """The keys, without what has to be read from the log first: see `Key.settled`."""
+    return [key.settled(log, unread=unread) if isinstance(key, Key) else key for key in keys]
 
 
 @dataclass(frozen=True)

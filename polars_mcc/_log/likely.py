@@ -1,10 +1,14 @@
-"""Which columns of a frame look like labels, by name and dtype: for the error of a first call."""
+"""Which columns of a frame look like labels, for the error of a first call: a guess by name.
+
+A word of a name tells the role of a column: `true_label` is gold, `model_a_pred` is a prediction.
+Surer words win. The dtypes of gold and pred must fit.
+"""
 
 from __future__ import annotations
 
-import operator
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
@@ -30,6 +34,7 @@ _SELDOM |= {"date", "dob", "name", "text", "desc", "description", "comment", "ur
 _OF_FEW = (pl.Boolean, pl.Enum, pl.Categorical, pl.Int8, pl.UInt8)  # dtypes of few values
 # Options that name columns.
 _COLUMNS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
+_UNKNOWN = "..."
 
 
 def likely(schema: pl.Schema, **known: object) -> dict[str, str | list[str]]:
@@ -38,32 +43,70 @@ def likely(schema: pl.Schema, **known: object) -> dict[str, str | list[str]]:
     A role without a likely column has "...". `pred` is a list if several columns look alike.
     """
     given = [known[role] for role in _COLUMNS if role in known]
-    listed = [name for one in given for name in (one if isinstance(one, (list, tuple)) else [one])]
-    taken = {name for name in listed if isinstance(name, str)}
-    names = [name for name in schema if name not in taken]
-    preds = next((found for words in _PRED if (found := _named(names, words))), [])
-    true = _named(names, _GOLD[0])  # such as "expected_output"
-    preds = [name for name in preds if name not in true]
-    guesses = {name for words in _PRED for name in _named(names, words)}.difference(true)
-    golds = [name for words in _GOLD for name in _named(names, words) if name not in guesses]
-    if defaults.GOLD in schema:
-        known = {"gold": defaults.GOLD, **known}
+    each = itertools.chain(*(one if isinstance(one, (list, tuple)) else [one] for one in given))
+    taken = {one for one in each if isinstance(one, str)}
+    free = [name for name in schema if name not in taken]
+    golds, preds = _golds(free), _preds(free)
+    first = next(iter(golds), _UNKNOWN)
     if "pred" in known or "score" in known or defaults.PRED in schema:
-        return {"gold": [*golds, "..."][0]}
-    pairs = [
-        (gold, [name for name in preds if _are_comparable(schema, gold, name)])
-        for gold in ([known["gold"]] if "gold" in known else golds)
-    ]
-    alone = ("...", preds or ["..."]) if not pairs else (pairs[0][0], ["..."])
-    gold, found = next(filter(operator.itemgetter(1), pairs), alone)
-    pred = found[0] if len(found) == 1 else found
-    return {"pred": pred} if "gold" in known else {"gold": str(gold), "pred": pred}
+        return {"gold": first}
+    if "gold" in known or defaults.GOLD in schema:
+        gold = known.get("gold", defaults.GOLD)
+        return {"pred": _option(name for name in preds if _are_comparable(schema, gold, name))}
+    for gold in golds:
+        if fitting := [name for name in preds if _are_comparable(schema, gold, name)]:
+            return {"gold": gold, "pred": _option(fitting)}
+    return {"gold": first, "pred": _UNKNOWN if golds else _option(preds)}
 
 
 def possible(schema: pl.Schema) -> list[str]:
     """The columns that may be labels, by name and dtype, the likeliest first: it is a guess."""
     ranks = {name: _rank(name, dtype) for name, dtype in schema.items()}
     return [name for rank in range(4) for name in schema if ranks[name] == rank]
+
+
+def _golds(names: Sequence[str]) -> list[str]:
+    """The names that look like gold, the likeliest first. `true_pred` is gold, `pred_label` not."""
+    surest = _with_words(names, _GOLD[0])
+    guesses = {name for words in _PRED for name in _with_words(names, words)}.difference(surest)
+    return [name for words in _GOLD for name in _with_words(names, words) if name not in guesses]
+
+
+def _preds(names: Sequence[str]) -> list[str]:
+    """The names that look like predictions: those with the surest words that occur."""
+    surest_gold = _with_words(names, _GOLD[0])  # such as "expected_output"
+    preds = next((found for words in _PRED if (found := _with_words(names, words))), [])
+    return [name for name in preds if name not in surest_gold]
+
+
+def _with_words(names: Sequence[str], wanted: set[str]) -> list[str]:
+    """The names with one of the wanted words. Names that end in a wanted word come first."""
+    found = [name for name in names if wanted.intersection(_words(name))]
+    return sorted(found, key=lambda name: [*_words(name)][-1] not in wanted)
+
+
+def _words(name: str) -> Iterator[str]:
+    """The words of a name, in `snake_case` or `camelCase`, and all of them as one."""
+    words = [word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)]
+    if words and words[-1] not in _NO_LABEL:
+        yield from [*words, "".join(words)]
+
+
+def _option(names: Iterable[str]) -> str | list[str]:
+    """The option of a call for these columns: a name, or a list of several."""
+    listed = [*names] or [_UNKNOWN]
+    return listed[0] if len(listed) == 1 else listed
+
+
+def _are_comparable(schema: pl.Schema, gold: object, pred: str) -> bool:
+    """Whether the labels of two columns can be equal: unknown, and so true, for an expression."""
+    if not isinstance(gold, str):
+        return True
+    try:
+        dtype_of_labels([(name, schema[name]) for name in (gold, pred)])
+    except pl.exceptions.SchemaError:
+        return False
+    return True
 
 
 def _rank(name: str, dtype: pl.DataType) -> int | None:
@@ -79,28 +122,3 @@ def _rank(name: str, dtype: pl.DataType) -> int | None:
     if not words or words & _SELDOM:
         return None
     return 2 if kind.is_integer() else 3
-
-
-def _named(names: list[str], wanted: set[str]) -> list[str]:
-    """The names with one of the wanted words. Names that end in a wanted word come first."""
-    found = [name for name in names if wanted.intersection(_words(name))]
-    return sorted(found, key=lambda name: [*_words(name)][-1] not in wanted)
-
-
-def _words(name: str) -> Iterator[str]:
-    """The words of a name, in `snake_case` or `camelCase`, and all of them as one."""
-    words = [word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)]
-    if words and words[-1] not in _NO_LABEL:
-        yield from [*words, "".join(words)]
-
-
-def _are_comparable(schema: pl.Schema, gold: object, pred: str) -> bool:
-    """Whether the labels of two columns can be equal: unknown, and so true, for an expression."""
-    if not isinstance(gold, str):
-        return True
-    columns = [(name, schema[name]) for name in (gold, pred)]
-    try:
-        dtype_of_labels(columns)
-    except pl.exceptions.SchemaError:
-        return False
-    return True

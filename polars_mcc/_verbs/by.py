@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import classes, of_pairs
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.identity import unnamed
+from polars_mcc._counts.identity import with_hashes
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.intervals import estimate, ranges_of, within_range
@@ -112,9 +112,7 @@ def by(
         shows how low the true score may be although no row is wrong.
 
     Sets and windows:
-        Rows are counted once, and the query streams. One exception: several sets of two or more
-        keys, none of them part of another. Their columns are kept in memory, text as 4 bytes per
-        row.
+        Rows are counted once, and the query streams.
 
     Lists of labels:
         A list counts as a set: a label is in it or not. The score is R_K of the indicator
@@ -206,7 +204,7 @@ def scores(
     """The metrics of each slice, with intervals if `ci` is given."""
     positive = registry.checked(asked, log.meaning.positive, sliced.label_dtype)
     if not any(metric.needs_labels for metric in asked):
-        sliced = unnamed(sliced)
+        sliced = with_hashes(sliced)
     if ci is not None:
         found = estimate(sliced, pairs(sliced), IntervalOptions(ci, method, asked, positive))
         return within_range(found.scores, ranges_of(asked))

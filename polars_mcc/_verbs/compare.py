@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.cut import cut, model_named
-from polars_mcc._counts.identity import unnamed
+from polars_mcc._counts.identity import with_hashes
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.differences import COLUMNS_A, adjusted, with_difference, with_letter
 from polars_mcc._inference.intervals import estimate
@@ -125,7 +125,7 @@ def compare(
     positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
     asked = IntervalOptions(ci, method, [chosen], positive)
     if not chosen.needs_labels:
-        sliced = unnamed(sliced)
+        sliced = with_hashes(sliced)
     labels = [pl.col(name) for name in ("gold", "baseline", "pred")]
     cells = pairs(sliced).cache()
     if sliced.nulls == "drop":  # A row without a label of one model is scored for neither.

@@ -12,7 +12,7 @@ import polars as pl
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.identity import unnamed
+from polars_mcc._counts.identity import with_hashes
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, SlicedLog
 from polars_mcc._inference.differences import (
@@ -193,7 +193,7 @@ def contrast(
     to_keys = [f"{name}{_TO}" for name in names] if _is_slice(to) else []
     sliced = cut(log, [*inside, *keys], answers=[*to_keys, *columns])
     positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
-    sliced = sliced if chosen.needs_labels else unnamed(sliced)
+    sliced = sliced if chosen.needs_labels else with_hashes(sliced)
     cells, whole = pairs(sliced).cache(), replace(sliced.whole, keys=tuple(of_whole))
     asked = IntervalOptions(ci, method, [chosen], positive, Pool.of(whole, cells))
     sides = _Sides(sliced, whole, cells, asked, chosen)

@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.identity import unnamed
+from polars_mcc._counts.identity import with_hashes
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.options import IntervalOptions
@@ -105,7 +105,7 @@ def drift(
     sliced = cut(log, keys, answers=columns, cluster=True, periods=periods)
     positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
     if not chosen.needs_labels:
-        sliced = unnamed(sliced)
+        sliced = with_hashes(sliced)
     counted = pairs(sliced).cache()
     of_slices = replace(sliced, extras=("cluster",) if sliced.has_clusters else ())
     apart = replace(of_slices, apart=("period",), has_total=False)

@@ -48,29 +48,6 @@ def test_a_narrow_hash_of_labels_collides_as_often_as_a_random_one(texts, shift)
     assert abs(collisions(words // 2**shift % 2**24) - mean) <= five_sigma
 
 
-SLICES = {
-    "integers, and swapped": [(k, k + 1) for k in range(0, MANY, 2)]
-    + [(k + 1, k) for k in range(0, MANY, 2)],
-    "days": [(dt.date(1950, 1, 1) + dt.timedelta(k), k) for k in range(MANY)],
-    "floats, one of them null": [(k / 8, k / 8 or None) for k in range(MANY)],
-    "one that does not vary": [(k, 0) for k in range(MANY)],
-}
-
-
-@pytest.mark.parametrize("slices", SLICES.values(), ids=SLICES)
-@pytest.mark.parametrize("shift", [0, 32, 64, 100])
-def test_a_narrow_identity_of_classes_collides_as_often_as_a_random_one(slices, shift):
-    classes = pl.DataFrame(slices, schema=["a", "b"], orient="row").with_columns(
-        label=pl.int_range(pl.len()) % 7
-    )
-    words = classes.select(word=identity.of_class(["a", "b"], "label"))
-    assert words.schema == {"word": pl.Int128}
-    assert collisions(words["word"]) == 0
-    narrow = pl.col("word") // pl.lit(2**shift, pl.Int128) % pl.lit(2**24, pl.Int128)
-    mean, five_sigma = expected_collisions(MANY, 24)
-    assert abs(collisions(words.select(narrow).to_series()) - mean) <= five_sigma
-
-
 def test_a_collision_would_change_the_score(monkeypatch):
     """So tests that compare scores with an oracle would find a hash that is too narrow."""
     log = log_of([("x", gold, gold) for gold in range(6)] + [("x", 0, 1), ("x", 2, 3)])
