@@ -41,7 +41,7 @@ def described(sought: Sought, slices: pl.DataFrame, ci: float) -> pl.DataFrame:
     # With clusters, cells are many: compare one slice at a time, to save memory.
     parts = cells.partition_by(SLICE) if log.has_clusters else [cells]
     compared = [
-        changes(log, apart, sought.named(part.lazy()), asked).select(SLICE, *SCORES).collect()
+        changes(log, apart, sought.with_labels(part.lazy()), asked).select(SLICE, *SCORES).collect()
         for part in parts
     ]
     confusions = _confusions(sought.coded, cells)
@@ -62,8 +62,8 @@ def _schema(sought: Sought) -> dict[str, pl.DataType]:
 def _expected(sought: Sought, cells: pl.DataFrame, asked: IntervalOptions) -> pl.DataFrame:
     """The score of each slice given its labels."""
     log = replace(sought.whole, apart=(SLICE,))
-    pairs = sought.named(merged(log, cells.lazy())).collect().lazy()
-    here = merged(log, sought.named(cells.filter(pl.col("period") == "after").lazy()))
+    pairs = sought.with_labels(merged(log, cells.lazy())).collect().lazy()
+    here = merged(log, sought.with_labels(cells.filter(pl.col("period") == "after").lazy()))
     return given_labels(log, here, Pool(log, pairs), asked).collect()
 
 

@@ -48,7 +48,7 @@ class Scale:
         """The score, or its negative, so that more is better."""
         return self.turn * score
 
-    def place(self, score: pl.Expr) -> pl.Expr:
+    def proportion(self, score: pl.Expr) -> pl.Expr:
         """The score as a proportion of the range."""
         if self.low is None or self.high is None:
             return score
@@ -63,7 +63,7 @@ class Scale:
         z2 = normal_critical(LEVEL) ** 2
         if self.low is None:
             return z2 / (limit - score).pow(2)
-        v, end = self.place(score), self.place(limit)
+        v, end = self.proportion(score), self.proportion(limit)
         rows = z2 * end * (1 - end) / (end - v).pow(2)
         return pl.when(end != v).then(rows.clip(upper_bound=MOST * n))
 
@@ -71,7 +71,7 @@ class Scale:
         """An upper bound of the evidence of a score of `n` rows, without its limits."""
         if self.low is None:
             return pl.lit(math.inf)
-        return self.evidence(self.place(score), MOST * n, v_a, rows_a)
+        return self.evidence(self.proportion(score), MOST * n, v_a, rows_a)
 
     def evidence(self, v_b: pl.Expr, rows_b: pl.Expr, v_a: pl.Expr, rows_a: pl.Expr) -> pl.Expr:
         """How many standard errors b is below a, from their proportions and rows; 0 if it is not.
@@ -105,7 +105,7 @@ class Scale:
         if self.low is None or self.high is None:
             return ((expected - score).abs() - step / 2).clip(0) / se
         span = self.high - self.low
-        v, known = self.place(score), self.place(expected)
+        v, known = self.proportion(score), self.proportion(expected)
         rows = (known * (1 - known) / (se / span).pow(2)).clip(upper_bound=MOST * n)
         half = pl.max_horizontal(0.5 / rows, step / span / 2)
         v = known + (v - known).sign() * ((v - known).abs() - half).clip(0)

@@ -16,7 +16,7 @@ from polars_mcc._scores.metric import Metric
 from polars_mcc._search.codes import Coded, coded, is_ordered
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.described import CONFUSION, described
-from polars_mcc._search.listed import Bar, Listed, listed
+from polars_mcc._search.listed import Cutoff, Listed, listed
 from polars_mcc._search.parts import dtype_of, parts
 from polars_mcc._search.slices import Looked, Sought, looked_at
 from polars_mcc._search.words import confused, shortened
@@ -100,10 +100,10 @@ class Search:
         sought = Sought(one, self.metric, self.positive, self.depth, self.min_n, given_labels)
         looked = looked_at(sought, self._needed(one))
         n_tested = looked.slices["evidence"].drop_nulls().len()
-        bar = Bar(self.correction, 1 - self.ci, n_tested)
-        chosen = listed(sought, looked.slices, bar, self.top or 0, self.max_share * looked.n)
-        rows = self._listed(sought, chosen.slices, looked, bar)
-        others = self._others(sought, looked.slices, chosen, bar)
+        cutoff = Cutoff(self.correction, 1 - self.ci, n_tested)
+        chosen = listed(sought, looked.slices, cutoff, self.top or 0, self.max_share * looked.n)
+        rows = self._listed(sought, chosen.slices, looked, cutoff)
+        others = self._others(sought, looked.slices, chosen, cutoff)
         rows = _in_order(one, pl.concat([rows, others], how="diagonal_relaxed"))
         if chosen.slices.is_empty():  # The answer shows the nearest slice.
             nearest = rows.head(1)
@@ -120,15 +120,15 @@ class Search:
         """The least evidence of a listed slice, as a function of the number of tests."""
         if self.verdicts:
             return lambda _: 0.0
-        return lambda tests: Bar(self.correction, 1 - self.ci, tests).needed(
+        return lambda tests: Cutoff(self.correction, 1 - self.ci, tests).needed(
             self.top or 0, has_clusters=coded.log.has_clusters
         )
 
     def _listed(
-        self, sought: Sought, chosen: pl.DataFrame, looked: Looked, bar: Bar
+        self, sought: Sought, chosen: pl.DataFrame, looked: Looked, cutoff: Cutoff
     ) -> pl.DataFrame:
         """The listed slices, with their exact scores."""
-        tests = pl.lit(bar.tests, pl.Int64)
+        tests = pl.lit(cutoff.tests, pl.Int64)
         is_most = pl.col("n") > self.max_share * looked.n
         decisive = chosen.lazy().with_columns(own=two_sided(pl.col("evidence")))
         apart = [decisive.filter(is_most == pl.lit(one)) for one in (False, True)]
@@ -147,7 +147,7 @@ class Search:
         )
 
     def _others(
-        self, sought: Sought, slices: pl.DataFrame, chosen: Listed, bar: Bar
+        self, sought: Sought, slices: pl.DataFrame, chosen: Listed, cutoff: Cutoff
     ) -> pl.DataFrame:
         """The slices that are not listed. `p_adjusted` is as if the slice were listed next."""
         n_listed, evidence = chosen.slices.height, pl.col("evidence")
@@ -162,8 +162,8 @@ class Search:
             shown = pl.when(is_known).then(p)
         else:
             shown = p
-        bar_of_next = bar.at(n_listed + 1)
-        is_explained = (p <= bar_of_next) if n_listed else pl.lit(value=False)
+        p_of_next = cutoff.at(n_listed + 1)
+        is_explained = (p <= p_of_next) if n_listed else pl.lit(value=False)
         is_beyond = pl.col(SLICE).is_in(chosen.beyond[SLICE].implode())
         verdict = (
             pl.when(evidence.is_null())
@@ -182,7 +182,7 @@ class Search:
         return others.with_columns(
             p_value=shown,
             p_adjusted=pl.when(verdict == NOT_BEHIND).then(
-                (shown / bar_of_next * bar.level).clip(upper_bound=1.0)
+                (shown / p_of_next * cutoff.level).clip(upper_bound=1.0)
             ),
             score_b=score,
             score_a=rest,

@@ -155,9 +155,8 @@ def worst(
         score is the mean of other classes.
 
     For how many planted slices are found, and how many false ones, see the guide, *Find the slices
-    that fail*. Memory: 1 or 2 bytes per row, key and label, at most 512 MB; for more rows, the log
-    is read again for each pass. The guide has what was measured. In a log with clusters, a slice is
-    counted by cluster only if it may be listed.
+    that fail*. Memory: 1 or 2 bytes per row, key and label. The guide has what was measured. In a
+    log with clusters, a slice is counted by cluster only if it may be listed.
 
     Raises:
         ValueError: There are no keys, or keys are sets or windows; `depth`, `min_n`, `bins` or

@@ -22,7 +22,7 @@ def codes_of(column: pl.Series, *, bins: int | None = 10, least: float = 1) -> t
     log = pl.DataFrame({"key": column}).with_columns(gold=1, pred=1)
     found = coded(cut(log.mcc(), ["key"], answers=()), bins=bins, least=least)
     key = found.keys["key"]
-    codes = [code for piece in found.pieces() for code in piece["key:key"]]
+    codes = found.rows["key:key"].to_list()
     return key, [None if code == key.size else code for code in codes]
 
 
