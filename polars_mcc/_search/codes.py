@@ -103,11 +103,11 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
             as_words = bins is not None and is_ordered(log.key_dtypes[name])
             keys[name], column = _of_values(name, column, sizes, least, as_words=as_words)
         read = read.with_columns(column.alias(KEY + name))
-    sides = ["gold", *(PRED + name for name in log.models)]
-    labels = pl.concat([read[side].unique() for side in sides]).unique().drop_nulls()
+    labelled = ["gold", *(PRED + name for name in log.models)]
+    labels = pl.concat([read[name].unique() for name in labelled]).unique().drop_nulls()
     labels = labels.gather(labels.cast(log.label_dtype).arg_sort())
-    rows = read.with_columns(_codes(read[side], labels).alias(side) for side in sides)
-    label = pl.col(sides)
+    rows = read.with_columns(_codes(read[name], labels).alias(name) for name in labelled)
+    label = pl.col(labelled)
     frame = rows.lazy().with_columns(pl.when(label < len(labels)).then(label))
     if log.weight_name is None:
         frame = frame.with_columns(weight=pl.lit(1, pl.Int64))

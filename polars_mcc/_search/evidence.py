@@ -83,15 +83,8 @@ class Scale:
             return ((v_a - v_b) / (1 / rows_b + 1 / rows_a).sqrt()).clip(0)
         v_b, v_a = v_b + 0.5 / rows_b, v_a - 0.5 / rows_a
         both = (rows_b * v_b + rows_a * v_a) / (rows_b + rows_a)
-
-        def far(v: pl.Expr) -> pl.Expr:
-            """The Kullback-Leibler divergence from the proportion of both."""
-            hit = pl.when(v > 0).then(v * (v / both).log()).otherwise(0.0)
-            miss = pl.when(v < 1).then((1 - v) * ((1 - v) / (1 - both)).log()).otherwise(0.0)
-            return hit + miss
-
-        errors = (2 * (rows_b * far(v_b) + rows_a * far(v_a))).clip(0).sqrt()
-        return pl.when(v_b < v_a).then(errors).otherwise(0.0)
+        apart = rows_b * _divergence(v_b, both) + rows_a * _divergence(v_a, both)
+        return pl.when(v_b < v_a).then((2 * apart).clip(0).sqrt()).otherwise(0.0)
 
     def apart(self, score: pl.Expr, n: pl.Expr) -> pl.Expr:
         """How many standard errors a score is from the score given its labels, on either side.
@@ -109,9 +102,14 @@ class Scale:
         rows = (known * (1 - known) / (se / span).pow(2)).clip(upper_bound=MOST * n)
         half = pl.max_horizontal(0.5 / rows, step / span / 2)
         v = known + (v - known).sign() * ((v - known).abs() - half).clip(0)
-        hit = pl.when(v > 0).then(v * (v / known).log()).otherwise(0.0)
-        miss = pl.when(v < 1).then((1 - v) * ((1 - v) / (1 - known)).log()).otherwise(0.0)
-        return (2 * rows * (hit + miss)).clip(0).sqrt()
+        return (2 * rows * _divergence(v, known)).clip(0).sqrt()
+
+
+def _divergence(v: pl.Expr, other: pl.Expr) -> pl.Expr:
+    """The Kullback-Leibler divergence of a proportion from another."""
+    hit = pl.when(v > 0).then(v * (v / other).log()).otherwise(0.0)
+    miss = pl.when(v < 1).then((1 - v) * ((1 - v) / (1 - other)).log()).otherwise(0.0)
+    return hit + miss
 
 
 def evidence_of(p: float) -> float:

@@ -7,7 +7,7 @@ rows that are in one slice and not in another are sums over a small table.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple, TypeAlias
@@ -27,9 +27,8 @@ from polars_mcc._search.codes import Coded
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.slices import Sought
 
-SIDE = "where"
-IN, OUT = "in", "out"
-_SIDES = pl.Enum([IN, OUT])
+IS_IN = "is_in"
+"""Whether rows of a comparison are in its slice, or beside it."""
 _NOTHING = 1e-9  # a smaller effect is 0: influences cancel in each cluster
 _WORD = 63  # slices per integer, a bit each
 
@@ -96,33 +95,32 @@ class Overlaps:
         """Whether slice `one` contains all rows of slice `other`."""
         return not np.any(self.is_in[other] & ~self.is_in[one])
 
-    def _sides(self, asked: Question) -> dict[str, Mask]:
-        """The kinds of rows on each side of a comparison."""
-        here = self.is_in[asked.slice]
-        is_out = self.is_in[[*asked.without]].any(axis=0)
-        rows = ~is_out & self.is_in[[*asked.within]].all(axis=0)
-        return {IN: here & rows, OUT: ~here & rows}
+    def _masks(self, asked: Sequence[Question]) -> Mask:
+        """The kinds of rows of each comparison in the slice, and beside it."""
+        masks = []
+        for one in asked:
+            rows = self.is_in[[*one.within]].all(axis=0) & ~self.is_in[[*one.without]].any(axis=0)
+            masks += [self.is_in[one.slice] & rows, ~self.is_in[one.slice] & rows]
+        return np.array(masks)
 
     def evidence(self, asked: Sequence[Question]) -> list[float]:
         """How many standard errors each slice is behind; 0 if not behind, or without rows."""
         if not asked:
             return []
-        sought, sides = self.sought, [self._sides(one) for one in asked]
-        log = replace(sought.whole, apart=(SLICE, SIDE))
+        sought, masks = self.sought, self._masks(asked)
+        log = replace(sought.whole, apart=(SLICE, IS_IN))
         here = replace(log, apart=(SLICE,))
-        pairs = self._pairs(sides).lazy()
+        pairs = self._pairs(masks).lazy()
         pool = Pool.of(here, pairs)
         if sought.given_labels:
-            of_slices = pairs.filter(pl.col(SIDE) == IN).drop(SIDE)
+            of_slices = pairs.filter(IS_IN).drop(IS_IN)
             below = sought.below_expected(here, of_slices, pool).select(SLICE, "evidence")
             return _in_order(below.collect(), len(asked))
         found = estimate(log, pairs, replace(sought.asked, pool=pool))
         has_clusters = sought.coded.log.has_clusters
         influences = [found.influences[sought.metric.name]] if has_clusters else []
         sure, *moved = pl.collect_all([sought.limits(found), *influences])
-        both = sure.filter(pl.col(SIDE) == IN).join(
-            sure.filter(pl.col(SIDE) == OUT), on=SLICE, suffix="_out"
-        )
+        both = sure.filter(IS_IN).join(sure.filter(~pl.col(IS_IN)), on=SLICE, suffix="_out")
         evidence = sought.scale.evidence(
             pl.col("proportion"),
             pl.col("rows_up"),
@@ -132,54 +130,50 @@ class Overlaps:
         known = _in_order(both.select(SLICE, evidence.fill_nan(None).clip(0)), len(asked))
         if not has_clusters:
             return known
-        clustered = self._clustered(sides, *moved)
+        clustered = self._clustered(masks, *moved)
         return [
             clustered[slice_].normal(one) if slice_ in clustered else 0.0
             for slice_, one in enumerate(known)
         ]
 
-    def _pairs(self, sides: Sequence[Mapping[str, Mask]]) -> pl.DataFrame:
+    def _pairs(self, masks: Mask) -> pl.DataFrame:
         """The pairs of both sides of each comparison."""
-        counts = [name for name in count_columns(self.sought.whole) if name != "n_null"]
-        kind, pair = self.cells["kind"].to_numpy(), self.cells["pair"].to_numpy()
-        weights = [self.cells[name].cast(pl.Float64).to_numpy() for name in counts]
-        where = [(place, side, mask) for place, of in enumerate(sides) for side, mask in of.items()]
-        sums = np.zeros((len(counts), len(where), len(self.pairs)))
-        for place, (_, _, mask) in enumerate(where):
+        log = self.sought.whole
+        kind, pair = (self.cells[name].to_numpy() for name in ("kind", "pair"))
+        weights = {
+            name: self.cells[name].cast(pl.Float64).to_numpy()
+            for name in count_columns(log)
+            if name != "n_null"
+        }
+        sums = {name: np.zeros((len(masks), len(self.pairs))) for name in weights}
+        for row, mask in enumerate(masks):
             cells = mask[kind]
-            for of_count, weight in zip(sums, weights, strict=True):
-                of_count[place] = np.bincount(pair[cells], weight[cells], len(self.pairs))
-        places, pairs = np.nonzero(sums[0] > 0)
-        slices, names = ([one[part] for one in where] for part in (0, 1))
-        none = pl.lit(0, self.sought.whole.numbers.count)
+            for name, weight in weights.items():
+                sums[name][row] = np.bincount(pair[cells], weight[cells], len(self.pairs))
+        where = rows, pairs = np.nonzero(sums["n"] > 0)
         return (
             self.pairs.select(pl.col("gold", "pred").gather(pairs))
             .with_columns(
-                pl.Series(SLICE, slices, pl.UInt32).gather(places),
-                pl.Series(SIDE, names, _SIDES).gather(places),
-                *(
-                    pl.Series(name, of_count[places, pairs])
-                    for name, of_count in zip(counts, sums, strict=True)
-                ),
+                pl.Series(SLICE, rows // 2, pl.UInt32),
+                pl.Series(IS_IN, rows % 2 == 0),
+                *(pl.Series(name, one[where]) for name, one in sums.items()),
             )
-            .with_columns(pl.col("n").cast(self.sought.whole.numbers.count), n_null=none)
+            .with_columns(pl.col("n").cast(log.numbers.count), n_null=pl.lit(0, log.numbers.count))
         )
 
-    def _clustered(
-        self, sides: Sequence[Mapping[str, Mask]], moved: pl.DataFrame
-    ) -> dict[int, _Clustered]:
+    def _clustered(self, masks: Mask, moved: pl.DataFrame) -> dict[int, _Clustered]:
         """The effect of clusters, for comparisons with two or more clusters on each side."""
         of_pair = moved.join(self.pairs, on=["gold", "pred"], nulls_equal=True)
         by_row = self.sought.whole
         by_cluster = replace(by_row, extras=("cluster",))
         kind, n = self.cells["kind"].to_numpy(), pl.col("n").cast(pl.Float64)
         found = {}
-        for slice_, masks in enumerate(sides):
+        for slice_, both_masks in enumerate(masks.reshape(-1, 2, masks.shape[1])):
             cells = []
-            for side, mask in masks.items():
-                known = of_pair.filter(pl.col(SLICE) == slice_, pl.col(SIDE) == side)
+            for is_in, mask in zip((True, False), both_masks, strict=True):
+                known = of_pair.filter(pl.col(SLICE) == slice_, pl.col(IS_IN) == is_in)
                 rows = self.cells.filter(mask[kind]).filter(n > 0)
-                sign = 1 if side == IN else -1
+                sign = 1 if is_in else -1
                 moves = rows.join(known.select("pair", "phi"), on="pair")
                 cells.append(moves.with_columns(phi=sign * pl.col("phi") / n.sum()))
             both = pl.concat(cells).lazy()
