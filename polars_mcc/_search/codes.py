@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -24,6 +25,15 @@ from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.bins import FEW, FORMATS, Cuts, cuts_of
 from polars_mcc._log.text import as_text
 from polars_mcc._log.words import clause
+
+if TYPE_CHECKING:
+    from polars_mcc._counts.parquet import Codes
+
+_NEAR = 2**20  # most integers in a table that says the code of each: 4 MB
+_INTEGERS = {
+    *(pl.Boolean, pl.Int8, pl.Int16, pl.Int32, pl.Int64),
+    *(pl.UInt8, pl.UInt16, pl.UInt32),
+}
 
 
 @dataclass(frozen=True)
@@ -186,20 +196,29 @@ def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, pl.Series]
 
 def _codes(column: pl.Series, values: pl.Series) -> pl.Series:
     """The place of each value of a column; the number of values for another value."""
-    size = len(values)
+    column, values, size = column.to_physical(), values.to_physical(), len(values)
     places = np.arange(size + 1, dtype=np.min_scalar_type(size))
-    if not isinstance(column.dtype, TEXTS):
-        return column.hash().replace_strict(
-            values.hash(),
-            pl.Series(places[:-1]),
-            default=size,
-            return_dtype=pl.Series(places).dtype,
-        )
-    numbers, known = column.to_physical(), values.to_physical()
-    null = pl.select(pl.max_horizontal(numbers.max(), known.max(), -1)).item() + 1
-    of_number = np.full(null + 1, size, places.dtype)
-    of_number[known.fill_null(null).to_numpy()] = places[:-1]
-    return pl.Series(of_number[numbers.fill_null(null).to_numpy()])
+    if values.null_count() == size or not _are_near(values):
+        known, others = pl.Series(places[:-1]), pl.Series(places).dtype
+        return column.hash().replace_strict(values.hash(), known, default=size, return_dtype=others)
+    # Look up the distance from one below the least. Null comes last.
+    below, above = int(values.min()) - 1, int(values.max()) + 1  # type: ignore[arg-type]
+
+    def distance(numbers: pl.Series) -> Codes:
+        near = numbers.cast(pl.Int64).clip(below, above) - below
+        return near.fill_null(above - below + 1).to_numpy()
+
+    of_distance = np.full(above - below + 2, size, places.dtype)
+    of_distance[distance(values)] = places[:-1]
+    return pl.Series(of_distance[distance(column)])
+
+
+def _are_near(values: pl.Series) -> bool:
+    """Whether values are integers, or numbers of text, that fit in a small table."""
+    if values.dtype not in _INTEGERS:
+        return False
+    least, most = int(values.min()), int(values.max())  # type: ignore[arg-type]
+    return most - least < _NEAR and max(-least, most) < 2**62  # so that one more fits
 
 
 def _of_values(

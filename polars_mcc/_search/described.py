@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from polars_mcc._counts.counted import merged
@@ -70,19 +71,17 @@ def _expected(sought: Sought, cells: pl.DataFrame, asked: IntervalOptions) -> pl
 def _cells(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:
     """The pairs of each slice (`after`) and of its rest (`before`), by cluster if there are any."""
     overlaps = Overlaps.of(sought, slices)
-    kinds = [
-        pl.DataFrame(
-            {
-                SLICE: pl.repeat(slice_, len(is_in), dtype=pl.UInt32, eager=True),
-                "kind": pl.int_range(len(is_in), dtype=pl.UInt32, eager=True),
-                "period": pl.Series(is_in).replace_strict(
-                    [False, True], ["before", "after"], return_dtype=PERIODS
-                ),
-            }
-        )
-        for slice_, is_in in zip(slices[SLICE], overlaps.is_in, strict=True)
-    ]
-    return pl.concat(kinds).join(overlaps.cells, on="kind").drop("kind", "pair")
+    n_slices, n_kinds = overlaps.is_in.shape
+    kinds = pl.DataFrame(
+        {
+            SLICE: slices[SLICE].to_numpy().repeat(n_kinds),
+            "kind": np.tile(np.arange(n_kinds, dtype=np.uint32), n_slices),
+            "is_in": overlaps.is_in.ravel(),
+        }
+    )
+    period = pl.when("is_in").then(pl.lit("after")).otherwise(pl.lit("before")).cast(PERIODS)
+    cells = kinds.with_columns(period=period).join(overlaps.cells, on="kind")
+    return cells.drop("kind", "pair", "is_in")
 
 
 def _confusions(coded: Coded, cells: pl.DataFrame) -> pl.DataFrame:

@@ -111,6 +111,9 @@ def test_times_are_cut_by_the_calendar(days, unit):
     [
         ["a", "b", None, "null", "null'"],
         [True, False, None],
+        [7, -2, None],
+        [-(2**63), -(2**63) + 1, None],
+        [2**63 - 1, -(2**63), None],
         [dt.timedelta(1), dt.timedelta(2), None],
         [{"x": 1, "y": None}, {"x": 1, "y": "null"}, None],
         [[1, 2], [], None, [None]],
@@ -121,11 +124,11 @@ def test_times_are_cut_by_the_calendar(days, unit):
 def test_each_value_is_a_slice_of_its_own(values):
     """For every dtype, and for null, even if a value has the text "null"."""
     column = pl.Series(values * 3 + values[:1])
-    key, codes = codes_of(column, least=4)
+    key, codes = codes_of(column, least=4, bins=None)
     assert key.values["value"].to_list() == values[:1]
     assert key.n_small == len(values) - 1
     assert codes == [0 if value == values[0] else None for value in column.to_list()]
-    key, codes = codes_of(column)
+    key, codes = codes_of(column, bins=None)
     places = key.values["first"].to_list()
     found = [key.values["value"].to_list()[places.index(code)] for code in codes]
     assert found == column.to_list()
