@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -16,19 +15,6 @@ from polars_mcc._inference.variance import over_draws, with_influence
 
 PERIODS = pl.Enum(["before", "after"])
 _LETTERS = {"before": "a", "after": "b"}
-
-
-def columns_for(metric: str, *, has_clusters: bool) -> list[str]:
-    """The columns of an answer about two periods, without the slice."""
-    sizes = ["n", "n_clusters"] if has_clusters else ["n"]
-    both = [f"{name}_{period}" for name in (*sizes, metric) for period in _LETTERS]
-    return [*both, "diff", "diff_low", "diff_high", "diff_se", "p_value", "p_adjusted", "n_null"]
-
-
-def columns_in_answer(metric: str, names: Sequence[str]) -> list[pl.Expr]:
-    """Select these columns from `changes`, and give the scores the name of their metric."""
-    scores = {f"{metric}_{period}": f"score_{letter}" for period, letter in _LETTERS.items()}
-    return [pl.col(scores.get(name, name)).alias(name) for name in names]
 
 
 def changes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import polars as pl
 
@@ -42,9 +42,10 @@ def in_words(keys: Mapping[str, pl.Expr], active: pl.Expr | None = None) -> pl.E
         parts.append(pl.when(is_here).then(clause(key, text)))
     if not parts:
         return pl.lit(ALL_ROWS)
-    named = pl.concat_str(parts, separator=" and ", ignore_nulls=True)
-    return (
-        pl.when(pl.any_horizontal(part.is_not_null() for part in parts))
-        .then(named)
-        .otherwise(pl.lit(ALL_ROWS))
-    )
+    is_any = pl.any_horizontal(part.is_not_null() for part in parts)
+    return pl.when(is_any).then(crossed(parts)).otherwise(pl.lit(ALL_ROWS))
+
+
+def crossed(clauses: Iterable[pl.Expr]) -> pl.Expr:
+    """The name of a slice from its clauses; null for a key that its set lacks."""
+    return pl.concat_str(clauses, separator=" and ", ignore_nulls=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from polars_mcc._counts.counted import merged
@@ -41,7 +42,7 @@ def described(sought: Sought, slices: pl.DataFrame, ci: float) -> pl.DataFrame:
     # With clusters, cells are many: compare one slice at a time, to save memory.
     parts = cells.partition_by(SLICE) if log.has_clusters else [cells]
     compared = [
-        changes(log, apart, sought.named(part.lazy()), asked).select(SLICE, *SCORES).collect()
+        changes(log, apart, sought.with_labels(part.lazy()), asked).select(SLICE, *SCORES).collect()
         for part in parts
     ]
     confusions = _confusions(sought.coded, cells)
@@ -62,27 +63,25 @@ def _schema(sought: Sought) -> dict[str, pl.DataType]:
 def _expected(sought: Sought, cells: pl.DataFrame, asked: IntervalOptions) -> pl.DataFrame:
     """The score of each slice given its labels."""
     log = replace(sought.whole, apart=(SLICE,))
-    pairs = sought.named(merged(log, cells.lazy())).collect().lazy()
-    here = merged(log, sought.named(cells.filter(pl.col("period") == "after").lazy()))
+    pairs = sought.with_labels(merged(log, cells.lazy())).collect().lazy()
+    here = merged(log, sought.with_labels(cells.filter(pl.col("period") == "after").lazy()))
     return given_labels(log, here, Pool(log, pairs), asked).collect()
 
 
 def _cells(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:
     """The pairs of each slice (`after`) and of its rest (`before`), by cluster if there are any."""
     overlaps = Overlaps.of(sought, slices)
-    kinds = [
-        pl.DataFrame(
-            {
-                SLICE: pl.repeat(slice_, len(is_in), dtype=pl.UInt32, eager=True),
-                "kind": pl.int_range(len(is_in), dtype=pl.UInt32, eager=True),
-                "period": pl.Series(is_in).replace_strict(
-                    [False, True], ["before", "after"], return_dtype=PERIODS
-                ),
-            }
-        )
-        for slice_, is_in in zip(slices[SLICE], overlaps.is_in, strict=True)
-    ]
-    return pl.concat(kinds).join(overlaps.cells, on="kind").drop("kind", "pair")
+    n_slices, n_kinds = overlaps.is_in.shape
+    kinds = pl.DataFrame(
+        {
+            SLICE: slices[SLICE].to_numpy().repeat(n_kinds),
+            "kind": np.tile(np.arange(n_kinds, dtype=np.uint32), n_slices),
+            "is_in": overlaps.is_in.ravel(),
+        }
+    )
+    period = pl.when("is_in").then(pl.lit("after")).otherwise(pl.lit("before")).cast(PERIODS)
+    cells = kinds.with_columns(period=period).join(overlaps.cells, on="kind")
+    return cells.drop("kind", "pair", "is_in")
 
 
 def _confusions(coded: Coded, cells: pl.DataFrame) -> pl.DataFrame:

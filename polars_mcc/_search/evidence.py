@@ -48,7 +48,7 @@ class Scale:
         """The score, or its negative, so that more is better."""
         return self.turn * score
 
-    def place(self, score: pl.Expr) -> pl.Expr:
+    def proportion(self, score: pl.Expr) -> pl.Expr:
         """The score as a proportion of the range."""
         if self.low is None or self.high is None:
             return score
@@ -63,7 +63,7 @@ class Scale:
         z2 = normal_critical(LEVEL) ** 2
         if self.low is None:
             return z2 / (limit - score).pow(2)
-        v, end = self.place(score), self.place(limit)
+        v, end = self.proportion(score), self.proportion(limit)
         rows = z2 * end * (1 - end) / (end - v).pow(2)
         return pl.when(end != v).then(rows.clip(upper_bound=MOST * n))
 
@@ -71,7 +71,7 @@ class Scale:
         """An upper bound of the evidence of a score of `n` rows, without its limits."""
         if self.low is None:
             return pl.lit(math.inf)
-        return self.evidence(self.place(score), MOST * n, v_a, rows_a)
+        return self.evidence(self.proportion(score), MOST * n, v_a, rows_a)
 
     def evidence(self, v_b: pl.Expr, rows_b: pl.Expr, v_a: pl.Expr, rows_a: pl.Expr) -> pl.Expr:
         """How many standard errors b is below a, from their proportions and rows; 0 if it is not.
@@ -83,15 +83,8 @@ class Scale:
             return ((v_a - v_b) / (1 / rows_b + 1 / rows_a).sqrt()).clip(0)
         v_b, v_a = v_b + 0.5 / rows_b, v_a - 0.5 / rows_a
         both = (rows_b * v_b + rows_a * v_a) / (rows_b + rows_a)
-
-        def far(v: pl.Expr) -> pl.Expr:
-            """The Kullback-Leibler divergence from the proportion of both."""
-            hit = pl.when(v > 0).then(v * (v / both).log()).otherwise(0.0)
-            miss = pl.when(v < 1).then((1 - v) * ((1 - v) / (1 - both)).log()).otherwise(0.0)
-            return hit + miss
-
-        errors = (2 * (rows_b * far(v_b) + rows_a * far(v_a))).clip(0).sqrt()
-        return pl.when(v_b < v_a).then(errors).otherwise(0.0)
+        apart = rows_b * _divergence(v_b, both) + rows_a * _divergence(v_a, both)
+        return pl.when(v_b < v_a).then((2 * apart).clip(0).sqrt()).otherwise(0.0)
 
     def apart(self, score: pl.Expr, n: pl.Expr) -> pl.Expr:
         """How many standard errors a score is from the score given its labels, on either side.
@@ -105,13 +98,18 @@ class Scale:
         if self.low is None or self.high is None:
             return ((expected - score).abs() - step / 2).clip(0) / se
         span = self.high - self.low
-        v, known = self.place(score), self.place(expected)
+        v, known = self.proportion(score), self.proportion(expected)
         rows = (known * (1 - known) / (se / span).pow(2)).clip(upper_bound=MOST * n)
         half = pl.max_horizontal(0.5 / rows, step / span / 2)
         v = known + (v - known).sign() * ((v - known).abs() - half).clip(0)
-        hit = pl.when(v > 0).then(v * (v / known).log()).otherwise(0.0)
-        miss = pl.when(v < 1).then((1 - v) * ((1 - v) / (1 - known)).log()).otherwise(0.0)
-        return (2 * rows * (hit + miss)).clip(0).sqrt()
+        return (2 * rows * _divergence(v, known)).clip(0).sqrt()
+
+
+def _divergence(v: pl.Expr, other: pl.Expr) -> pl.Expr:
+    """The Kullback-Leibler divergence of a proportion from another."""
+    hit = pl.when(v > 0).then(v * (v / other).log()).otherwise(0.0)
+    miss = pl.when(v < 1).then((1 - v) * ((1 - v) / (1 - other)).log()).otherwise(0.0)
+    return hit + miss
 
 
 def evidence_of(p: float) -> float:

@@ -12,11 +12,12 @@ from polars_mcc._counts.sliced import SAID, SET, SlicedLog
 from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.methods import two_sided
 from polars_mcc._log.choices import Correction, Rank, Reference
+from polars_mcc._log.words import crossed
 from polars_mcc._scores.metric import Metric
 from polars_mcc._search.codes import Coded, coded, is_ordered
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.described import CONFUSION, described
-from polars_mcc._search.listed import Bar, Listed, listed
+from polars_mcc._search.listed import Cutoff, Listed, listed
 from polars_mcc._search.parts import dtype_of, parts
 from polars_mcc._search.slices import Looked, Sought, looked_at
 from polars_mcc._search.words import confused, shortened
@@ -32,6 +33,15 @@ LISTED, MOST_ROWS, BEYOND, NOT_BEHIND, EXPLAINED, NO_INTERVAL = (
 )
 
 _Schema: TypeAlias = dict[str, pl.DataType]
+
+
+def columns_of_answer(metric: str) -> list[str]:
+    """The columns of the answer after the keys and the model."""
+    return [
+        *("n", metric, f"{metric}_rest", f"{metric}_expected", "diff", "diff_low", "diff_high"),
+        *("p_value", "p_adjusted", "loss", "confusion", *CONFUSION, "parts"),
+        *("verdict", "n_tested", "n_untested", "n_null"),
+    ]
 
 
 @dataclass(frozen=True)
@@ -52,35 +62,25 @@ class Search:
     long: bool
     to: Reference
 
-    def columns(self) -> list[str]:
-        """The columns of the result after the keys and the model."""
-        name = self.metric.name
-        return [
-            *("n", name, f"{name}_rest", f"{name}_expected", "diff", "diff_low", "diff_high"),
-            *("p_value", "p_adjusted", "loss", "confusion", *CONFUSION, "parts"),
-            *("verdict", "n_tested", "n_untested", "n_null"),
-        ]
-
-    def key_dtype(self, dtype: pl.DataType) -> pl.DataType:
-        """The dtype of a key in the result: text if its values may be cut into ranges."""
-        return pl.String() if self.bins is not None and is_ordered(dtype) else dtype
-
     def schema(self, log: SlicedLog) -> _Schema:
-        """The columns of the result, with their dtypes."""
-        slices: dict[str, pl.DataType] = {SAID: pl.String(), SET: pl.String()}
+        """The columns of the result, with their dtypes. A key that may be cut is text."""
+        slices: _Schema = {SAID: pl.String(), SET: pl.String()}
         if not self.long:
-            slices |= {key: self.key_dtype(log.key_dtypes[key]) for key in log.keys}
-        known: dict[str, pl.DataType] = dict.fromkeys(CONFUSION[:2], log.label_dtype)
-        known |= {
-            "confusion": pl.String(),
-            "verdict": VERDICTS,
-            "parts": dtype_of(self.metric.name, log.numbers.count),
-            "n": log.numbers.count,
-            "n_null": log.numbers.count,
-        }
+            can_cut = self.bins is not None
+            slices |= {
+                key: pl.String() if can_cut and is_ordered(dtype) else dtype
+                for key, dtype in log.key_dtypes.items()
+            }
+        if log.has_models:
+            slices["model"] = pl.String()
+        count = log.numbers.count
+        known = dict.fromkeys(CONFUSION[:2], log.label_dtype)
+        known |= {"confusion": pl.String(), "parts": dtype_of(self.metric.name, count)}
+        known |= {"verdict": VERDICTS, "n": count, "n_null": count}
         known |= dict.fromkeys(("n_tested", "n_untested"), pl.Int64())
-        columns = {name: known.get(name, pl.Float64()) for name in self.columns()}
-        return slices | ({"model": pl.String()} if log.has_models else {}) | columns
+        return slices | {
+            name: known.get(name, pl.Float64()) for name in columns_of_answer(self.metric.name)
+        }
 
     def found(self, log: SlicedLog) -> pl.DataFrame:
         """The result: the slices of all models, sorted, at most `top`."""
@@ -88,7 +88,7 @@ class Search:
         every = coded(log, bins=self.bins, least=self.min_n)
         found = [self._of_model(every, model) for model in log.models]
         rows = _in_order(every, pl.concat(found, how="diagonal_relaxed"))
-        ranked = self._named(every, rows, schema)
+        ranked = self._answer(every, rows, schema)
         ranked = ranked if self.verdicts else shortened(ranked, has_models=log.has_models)
         return ranked if self.top is None else ranked.head(self.top)
 
@@ -100,10 +100,10 @@ class Search:
         sought = Sought(one, self.metric, self.positive, self.depth, self.min_n, given_labels)
         looked = looked_at(sought, self._needed(one))
         n_tested = looked.slices["evidence"].drop_nulls().len()
-        bar = Bar(self.correction, 1 - self.ci, n_tested)
-        chosen = listed(sought, looked.slices, bar, self.top or 0, self.max_share * looked.n)
-        rows = self._listed(sought, chosen.slices, looked, bar)
-        others = self._others(sought, looked.slices, chosen, bar)
+        cutoff = Cutoff(self.correction, 1 - self.ci, n_tested)
+        chosen = listed(sought, looked.slices, cutoff, self.top or 0, self.max_share * looked.n)
+        rows = self._listed(sought, chosen.slices, looked, cutoff)
+        others = self._others(sought, looked.slices, chosen, cutoff)
         rows = _in_order(one, pl.concat([rows, others], how="diagonal_relaxed"))
         if chosen.slices.is_empty():  # The answer shows the nearest slice.
             nearest = rows.head(1)
@@ -120,15 +120,15 @@ class Search:
         """The least evidence of a listed slice, as a function of the number of tests."""
         if self.verdicts:
             return lambda _: 0.0
-        return lambda tests: Bar(self.correction, 1 - self.ci, tests).needed(
+        return lambda tests: Cutoff(self.correction, 1 - self.ci, tests).needed(
             self.top or 0, has_clusters=coded.log.has_clusters
         )
 
     def _listed(
-        self, sought: Sought, chosen: pl.DataFrame, looked: Looked, bar: Bar
+        self, sought: Sought, chosen: pl.DataFrame, looked: Looked, cutoff: Cutoff
     ) -> pl.DataFrame:
         """The listed slices, with their exact scores."""
-        tests = pl.lit(bar.tests, pl.Int64)
+        tests = pl.lit(cutoff.tests, pl.Int64)
         is_most = pl.col("n") > self.max_share * looked.n
         decisive = chosen.lazy().with_columns(own=two_sided(pl.col("evidence")))
         apart = [decisive.filter(is_most == pl.lit(one)) for one in (False, True)]
@@ -147,28 +147,24 @@ class Search:
         )
 
     def _others(
-        self, sought: Sought, slices: pl.DataFrame, chosen: Listed, bar: Bar
+        self, sought: Sought, slices: pl.DataFrame, chosen: Listed, cutoff: Cutoff
     ) -> pl.DataFrame:
         """The slices that are not listed. `p_adjusted` is as if the slice were listed next."""
         n_listed, evidence = chosen.slices.height, pl.col("evidence")
-        others = slices.join(chosen.slices, on=SLICE, how="anti", maintain_order="left")
-        others = others.join(
+        others = slices.join(chosen.slices, on=SLICE, how="anti", maintain_order="left").join(
             chosen.exact, on=SLICE, how="left", suffix="_exact", maintain_order="left"
         )
-        exact = pl.coalesce("evidence_exact", "evidence")
-        p = pl.when(exact.is_not_null()).then(two_sided(exact))
+        exact = pl.col("evidence_exact")
+        p = two_sided(pl.coalesce(exact, evidence))
+        shown = p
         if sought.coded.log.has_clusters:  # Hide p-values that take rows as independent.
-            is_known = (evidence == 0) | pl.col("evidence_exact").is_not_null()
-            shown = pl.when(is_known).then(p)
-        else:
-            shown = p
-        bar_of_next = bar.at(n_listed + 1)
-        is_explained = (p <= bar_of_next) if n_listed else pl.lit(value=False)
-        is_beyond = pl.col(SLICE).is_in(chosen.beyond[SLICE].implode())
+            shown = pl.when((evidence == 0) | exact.is_not_null()).then(p)
+        p_of_next = cutoff.at(n_listed + 1)
+        is_explained = (p <= p_of_next) if n_listed else pl.lit(value=False)
         verdict = (
             pl.when(evidence.is_null())
             .then(NO_INTERVAL)
-            .when(is_beyond)
+            .when(pl.col(SLICE).is_in(chosen.beyond[SLICE].implode()))
             .then(BEYOND)
             .when(is_explained)
             .then(EXPLAINED)
@@ -176,13 +172,12 @@ class Search:
         )
         scale = sought.scale
         zero_division = sought.coded.log.zero_division
-        score = scale.turned(pl.col("score"))
+        score, rest, reference = map(scale.turned, map(pl.col, ("score", "rest", "reference")))
         score = score if zero_division is None else score.fill_null(zero_division)
-        rest, reference = (scale.turned(pl.col(name)) for name in ("rest", "reference"))
         return others.with_columns(
             p_value=shown,
             p_adjusted=pl.when(verdict == NOT_BEHIND).then(
-                (shown / bar_of_next * bar.level).clip(upper_bound=1.0)
+                (shown / p_of_next * cutoff.level).clip(upper_bound=1.0)
             ),
             score_b=score,
             score_a=rest,
@@ -192,28 +187,22 @@ class Search:
             verdict=verdict,
         )
 
-    def _named(self, coded: Coded, rows: pl.DataFrame, schema: _Schema) -> pl.DataFrame:
+    def _answer(self, coded: Coded, rows: pl.DataFrame, schema: _Schema) -> pl.DataFrame:
         """The named columns of the result."""
-        keys = coded.keys.values()
-        is_of = [pl.col(key.column).is_not_null() for key in keys]
-        names, said = (
-            [pl.when(is_here).then(text) for is_here, text in zip(is_of, texts, strict=True)]
-            for texts in ([pl.lit(key.name) for key in keys], [key.known("said") for key in keys])
-        )
-        metric = self.metric.name
+        keys, metric = coded.keys.values(), self.metric.name
+        set_ = [pl.when(pl.col(key.column).is_not_null()).then(pl.lit(key.name)) for key in keys]
         values = {} if self.long else {key.name: key.known("value") for key in keys}
-        values |= {metric: pl.col("score_b"), f"{metric}_rest": pl.col("score_a")}
-        values |= {f"{metric}_expected": pl.col("expected")}
-        values |= {SAID: pl.concat_str(said, separator=" and ", ignore_nulls=True)}
-        values |= {SET: pl.concat_str(names, separator=", ", ignore_nulls=True)}
-        confusions = rows.select(CONFUSION).rows()
-        said_of = pl.Series("confusion", [confused(*one) for one in confusions], pl.String)
-        rows = rows.with_columns(said_of)
+        values |= {
+            metric: pl.col("score_b"),
+            f"{metric}_rest": pl.col("score_a"),
+            f"{metric}_expected": pl.col("expected"),
+            SAID: crossed(key.known("said") for key in keys),
+            SET: pl.concat_str(set_, separator=", ", ignore_nulls=True),
+        }
+        confusions = [confused(*one) for one in rows.select(CONFUSION).rows()]
+        rows = rows.with_columns(pl.Series("confusion", confusions, pl.String))
         return rows.select(
-            *(
-                values.get(name, pl.col(name)).cast(dtype).alias(name)
-                for name, dtype in schema.items()
-            )
+            values.get(name, pl.col(name)).cast(dtype).alias(name) for name, dtype in schema.items()
         )
 
 

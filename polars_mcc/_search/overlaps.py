@@ -7,7 +7,7 @@ rows that are in one slice and not in another are sums over a small table.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple, TypeAlias
@@ -18,8 +18,8 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._counts.classes import is_scored
-from polars_mcc._counts.counted import count_columns, counted, merged
-from polars_mcc._counts.sliced import KEY, PRED
+from polars_mcc._counts.counted import count_columns, counted
+from polars_mcc._counts.sliced import KEY
 from polars_mcc._inference.intervals import estimate
 from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import over_draws
@@ -27,13 +27,13 @@ from polars_mcc._search.codes import Coded
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.slices import Sought
 
-SIDE = "where"
-IN, OUT = "in", "out"
-_SIDES = pl.Enum([IN, OUT])
+IS_IN = "is_in"
+"""Whether rows of a comparison are in its slice, or beside it."""
 _NOTHING = 1e-9  # a smaller effect is 0: influences cancel in each cluster
 _WORD = 63  # slices per integer, a bit each
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
+Bits: TypeAlias = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -64,40 +64,27 @@ class Overlaps:
         """Count the rows of the log by kind, for these slices."""
         coded = sought.coded
         words = [slices[first : first + _WORD] for first in range(0, slices.height, _WORD)]
-        names = tuple(f"word:{place}" for place in range(len(words)))
-        log = replace(coded.log, keys=names, key_dtypes=pl.Schema(), has_models=False)
-        bits = [_bits(coded, word) for word in words]
-        pieces = []
-        for piece in coded.pieces():
-            known = {
-                KEY + name: _of_rows(piece, of_word)
-                for name, of_word in zip(names, bits, strict=True)
-            }
-            rows = piece.select(~cs.starts_with(KEY)).with_columns(**known)
-            null = len(coded.labels)
-            labels = pl.col("gold", *(PRED + name for name in log.models)).cast(pl.UInt32)
-            rows = rows.with_columns(pl.when(labels < null).then(labels))
-            if log.weight_name is None:
-                rows = rows.with_columns(weight=pl.lit(1, pl.Int64))
-            pieces.append(counted(replace(log, frame=rows.lazy())).filter(is_scored(log)).collect())
-        cells = merged(log, pl.concat(pieces).lazy()).collect()
-        kinds = cells.select(KEY + name for name in names).unique(maintain_order=True)
-        kinds = kinds.with_row_index("kind")
+        columns = [f"{KEY}word {number}" for number in range(len(words))]
+        of_rows = [_bits_of_rows(coded, word) for word in words]
+        names = tuple(column.removeprefix(KEY) for column in columns)
+        rows = coded.log.frame.select(~cs.starts_with(KEY))
+        rows = rows.with_columns(pl.Series(*one) for one in zip(columns, of_rows, strict=True))
+        log = replace(coded.log, frame=rows, keys=names, has_models=False)
+        cells = counted(log).filter(is_scored(log)).collect()
+        kinds = cells.select(columns).unique(maintain_order=True).with_row_index("kind")
         pairs = cells.select("gold", "pred").unique(maintain_order=True).with_row_index("pair")
         if log.has_clusters:
             cells = cells.with_columns(pl.col("cluster").rank("dense"))
-        cells = cells.join(kinds, on=[KEY + name for name in names]).join(
-            pairs, on=["gold", "pred"], nulls_equal=True
-        )
-        shifted = [
-            kinds[KEY + name].to_numpy() >> np.arange(word.height, dtype=np.uint64)[:, None]
-            for name, word in zip(names, words, strict=True)
+        cells = cells.join(kinds, on=columns).drop(columns)
+        bits = [
+            kinds[column].to_numpy() >> np.arange(word.height, dtype=np.uint64)[:, None]
+            for column, word in zip(columns, words, strict=True)
         ]
         return cls(
             sought,
-            (np.concatenate(shifted) & np.uint64(1)).astype(bool),
-            cells.drop(KEY + name for name in names),
-            sought.named(pairs.lazy()).collect(),
+            (np.concatenate(bits) & np.uint64(1)).astype(bool),
+            cells.join(pairs, on=["gold", "pred"], nulls_equal=True),
+            sought.with_labels(pairs.lazy()).collect(),
         )
 
     def in_order(self, order: Sequence[int]) -> Overlaps:
@@ -108,88 +95,85 @@ class Overlaps:
         """Whether slice `one` contains all rows of slice `other`."""
         return not np.any(self.is_in[other] & ~self.is_in[one])
 
-    def _sides(self, asked: Question) -> dict[str, Mask]:
-        """The kinds of rows on each side of a comparison."""
-        here = self.is_in[asked.slice]
-        is_out = self.is_in[[*asked.without]].any(axis=0)
-        rows = ~is_out & self.is_in[[*asked.within]].all(axis=0)
-        return {IN: here & rows, OUT: ~here & rows}
+    def _masks(self, asked: Sequence[Question]) -> Mask:
+        """The kinds of rows of each comparison in the slice, and beside it."""
+        masks = []
+        for one in asked:
+            rows = self.is_in[[*one.within]].all(axis=0) & ~self.is_in[[*one.without]].any(axis=0)
+            masks += [self.is_in[one.slice] & rows, ~self.is_in[one.slice] & rows]
+        return np.array(masks)
 
     def evidence(self, asked: Sequence[Question]) -> list[float]:
         """How many standard errors each slice is behind; 0 if not behind, or without rows."""
         if not asked:
             return []
-        sides = [self._sides(one) for one in asked]
-        log = replace(self.sought.whole, apart=(SLICE, SIDE))
-        pairs = self._pairs(sides).lazy()
-        pool = Pool.of(replace(log, apart=(SLICE,)), pairs)
-        if self.sought.given_labels:
-            here = replace(log, apart=(SLICE,))
-            slices = pairs.filter(pl.col(SIDE) == IN).drop(SIDE)
-            below = self.sought.below_expected(here, slices, pool).select(SLICE, "evidence")
-            known = dict(below.fill_null(0.0).collect().rows())
-            return [known.get(place, 0.0) for place in range(len(asked))]
-        found = estimate(log, pairs, replace(self.sought.asked, pool=pool))
-        has_clusters = self.sought.coded.log.has_clusters
-        influences = [found.influences[self.sought.metric.name]] if has_clusters else []
-        sure, *moved = pl.collect_all([self.sought.limits(found), *influences])
-        both = sure.filter(pl.col(SIDE) == IN).join(
-            sure.filter(pl.col(SIDE) == OUT), on=SLICE, suffix="_out"
+        sought, masks = self.sought, self._masks(asked)
+        log = replace(sought.whole, apart=(SLICE, IS_IN))
+        here = replace(log, apart=(SLICE,))
+        pairs = self._pairs(masks).lazy()
+        pool = Pool.of(here, pairs)
+        if sought.given_labels:
+            of_slices = pairs.filter(IS_IN).drop(IS_IN)
+            below = sought.below_expected(here, of_slices, pool).select(SLICE, "evidence")
+            return _in_order(below.collect(), len(asked))
+        found = estimate(log, pairs, replace(sought.asked, pool=pool))
+        has_clusters = sought.coded.log.has_clusters
+        influences = [found.influences[sought.metric.name]] if has_clusters else []
+        sure, *moved = pl.collect_all([sought.limits(found), *influences])
+        both = sure.filter(IS_IN).join(sure.filter(~pl.col(IS_IN)), on=SLICE, suffix="_out")
+        evidence = sought.scale.evidence(
+            pl.col("proportion"),
+            pl.col("rows_up"),
+            pl.col("proportion_out"),
+            pl.col("rows_down_out"),
         )
-        evidence = self.sought.scale.evidence(
-            pl.col("place"), pl.col("rows_up"), pl.col("place_out"), pl.col("rows_down_out")
-        )
-        known = dict(both.select(SLICE, evidence.fill_nan(None).fill_null(0.0).clip(0)).rows())
+        known = _in_order(both.select(SLICE, evidence.fill_nan(None).clip(0)), len(asked))
         if not has_clusters:
-            return [known.get(place, 0.0) for place in range(len(asked))]
-        clustered = self._clustered(sides, *moved)
+            return known
+        clustered = self._clustered(masks, *moved)
         return [
-            clustered[place].normal(known[place]) if place in clustered and place in known else 0.0
-            for place in range(len(asked))
+            clustered[slice_].normal(one) if slice_ in clustered else 0.0
+            for slice_, one in enumerate(known)
         ]
 
-    def _pairs(self, sides: Sequence[Mapping[str, Mask]]) -> pl.DataFrame:
+    def _pairs(self, masks: Mask) -> pl.DataFrame:
         """The pairs of both sides of each comparison."""
-        counts = [name for name in count_columns(self.sought.whole) if name != "n_null"]
-        kind, pair = self.cells["kind"].to_numpy(), self.cells["pair"].to_numpy()
-        weights = [self.cells[name].cast(pl.Float64).to_numpy() for name in counts]
-        where = [(place, side, mask) for place, of in enumerate(sides) for side, mask in of.items()]
-        sums = np.zeros((len(counts), len(where), len(self.pairs)))
-        for place, (_, _, mask) in enumerate(where):
+        log = self.sought.whole
+        kind, pair = (self.cells[name].to_numpy() for name in ("kind", "pair"))
+        weights = {
+            name: self.cells[name].cast(pl.Float64).to_numpy()
+            for name in count_columns(log)
+            if name != "n_null"
+        }
+        sums = {name: np.zeros((len(masks), len(self.pairs))) for name in weights}
+        for row, mask in enumerate(masks):
             cells = mask[kind]
-            for of_count, weight in zip(sums, weights, strict=True):
-                of_count[place] = np.bincount(pair[cells], weight[cells], len(self.pairs))
-        places, pairs = np.nonzero(sums[0] > 0)
-        slices, names = ([one[part] for one in where] for part in (0, 1))
-        none = pl.lit(0, self.sought.whole.numbers.count)
+            for name, weight in weights.items():
+                sums[name][row] = np.bincount(pair[cells], weight[cells], len(self.pairs))
+        where = rows, pairs = np.nonzero(sums["n"] > 0)
         return (
             self.pairs.select(pl.col("gold", "pred").gather(pairs))
             .with_columns(
-                pl.Series(SLICE, slices, pl.UInt32).gather(places),
-                pl.Series(SIDE, names, _SIDES).gather(places),
-                *(
-                    pl.Series(name, of_count[places, pairs])
-                    for name, of_count in zip(counts, sums, strict=True)
-                ),
+                pl.Series(SLICE, rows // 2, pl.UInt32),
+                pl.Series(IS_IN, rows % 2 == 0),
+                *(pl.Series(name, one[where]) for name, one in sums.items()),
             )
-            .with_columns(pl.col("n").cast(self.sought.whole.numbers.count), n_null=none)
+            .with_columns(pl.col("n").cast(log.numbers.count), n_null=pl.lit(0, log.numbers.count))
         )
 
-    def _clustered(
-        self, sides: Sequence[Mapping[str, Mask]], moved: pl.DataFrame
-    ) -> dict[int, _Clustered]:
+    def _clustered(self, masks: Mask, moved: pl.DataFrame) -> dict[int, _Clustered]:
         """The effect of clusters, for comparisons with two or more clusters on each side."""
         of_pair = moved.join(self.pairs, on=["gold", "pred"], nulls_equal=True)
         by_row = self.sought.whole
         by_cluster = replace(by_row, extras=("cluster",))
         kind, n = self.cells["kind"].to_numpy(), pl.col("n").cast(pl.Float64)
         found = {}
-        for slice_, masks in enumerate(sides):
+        for slice_, both_masks in enumerate(masks.reshape(-1, 2, masks.shape[1])):
             cells = []
-            for side, mask in masks.items():
-                known = of_pair.filter(pl.col(SLICE) == slice_, pl.col(SIDE) == side)
+            for is_in, mask in zip((True, False), both_masks, strict=True):
+                known = of_pair.filter(pl.col(SLICE) == slice_, pl.col(IS_IN) == is_in)
                 rows = self.cells.filter(mask[kind]).filter(n > 0)
-                sign = 1 if side == IN else -1
+                sign = 1 if is_in else -1
                 moves = rows.join(known.select("pair", "phi"), on="pair")
                 cells.append(moves.with_columns(phi=sign * pl.col("phi") / n.sum()))
             both = pl.concat(cells).lazy()
@@ -204,6 +188,12 @@ class Overlaps:
                 effect *= fewest / (fewest - 1)  # few clusters show too little variance
                 found[slice_] = _Clustered(effect, fewest)
         return found
+
+
+def _in_order(evidence: pl.DataFrame, number: int) -> list[float]:
+    """The evidence of each question in order; 0 where it is unknown."""
+    known = dict(evidence.fill_null(0.0).rows())
+    return [known.get(question, 0.0) for question in range(number)]
 
 
 class _Clustered(NamedTuple):
@@ -221,25 +211,19 @@ class _Clustered(NamedTuple):
         return (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
 
 
-def _bits(coded: Coded, slices: pl.DataFrame) -> dict[str, npt.NDArray[np.uint64]]:
-    """For each key, the bits of the slices that a row may be in, by the code of the key."""
-    bits = {}
+def _bits_of_rows(coded: Coded, slices: pl.DataFrame) -> Bits:
+    """An integer per row, with a bit per slice: whether the row is in it."""
+    of_keys = []
     for key in coded.keys.values():
-        places = slices[key.column]
-        if places.null_count() == slices.height:
+        if slices[key.column].null_count() == slices.height:
             continue
         may_be_in = np.ones((slices.height, key.size + 1), dtype=bool)
-        for slice_, place in enumerate(places):
-            if place is not None:
-                first, last = key.values["first"][place], key.values["last"][place]
+        for slice_, number in enumerate(slices[key.column]):
+            if number is not None:
+                first, last = key.values["first"][number], key.values["last"][number]
                 may_be_in[slice_] = False
                 may_be_in[slice_, first : last + 1] = True
-        weights = np.left_shift(np.uint64(1), np.arange(slices.height, dtype=np.uint64))
-        bits[key.column] = np.where(may_be_in, weights[:, None], np.uint64(0)).sum(0, np.uint64)
-    return bits
-
-
-def _of_rows(rows: pl.DataFrame, bits: Mapping[str, npt.NDArray[np.uint64]]) -> pl.Series:
-    """An integer per row, with a bit per slice: whether the row is in it."""
-    found = [of_key[rows[column].to_numpy()] for column, of_key in bits.items()]
-    return pl.Series(reduce(np.bitwise_and, found))
+        bits = np.left_shift(np.uint64(1), np.arange(slices.height, dtype=np.uint64))
+        of_code = np.where(may_be_in, bits[:, None], np.uint64(0)).sum(0, np.uint64)
+        of_keys.append(of_code[coded.rows[key.column].to_numpy()])
+    return reduce(np.bitwise_and, of_keys)

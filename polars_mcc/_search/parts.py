@@ -42,14 +42,13 @@ def parts(sought: Sought, looked: Looked, chosen: pl.DataFrame) -> pl.Series:
     slices: list[Places] = chosen.select(columns).rows()
     wanted = {subset for one in slices for subset in _subsets(one)}
     schema = dict.fromkeys(columns, pl.UInt32())
-    found = pl.DataFrame([*wanted], schema, orient="row").join(
-        looked.slices, on=columns, nulls_equal=True
-    )
-    rows = zip(found.select(columns).rows(), found.select("n", "score").rows(), strict=True)
-    known = {places: _Known(*numbers) for places, numbers in rows}
-    known[(None,) * len(keys)] = _Known(looked.n, looked.overall)
+    wide = pl.DataFrame([*wanted], schema, orient="row")
+    found = wide.join(looked.slices, on=columns, nulls_equal=True)
+    numbers = found.select("n", sought.scale.turned(pl.col("score"))).rows()
+    known = dict(zip(found.select(columns).rows(), map(_Known._make, numbers), strict=True))
+    overall = None if looked.overall is None else sought.scale.turn * looked.overall
+    known[(None,) * len(keys)] = _Known(looked.n, overall)
     unknown = _Known(None, None)  # With sample weights, a coarser slice may count as fewer rows.
-    turn, metric = sought.scale.turn, sought.metric.name
 
     def of_slice(slice_: Places) -> list[dict[str, Any]] | None:
         used = {at: place for at, place in enumerate(slice_) if place is not None}
@@ -57,19 +56,15 @@ def parts(sought: Sought, looked: Looked, chosen: pl.DataFrame) -> pl.Series:
             return None
         listed = []
         for at, place in used.items():
-            alone = known.get(_only(slice_, [at]), unknown)
+            n, score = known.get(_only(slice_, [at]), unknown)
             adds = _shapley(known, slice_, at, [other for other in used if other != at])
+            said = keys[at].values["said"][place]
             listed.append(
-                {
-                    "key": keys[at].name,
-                    "slice": keys[at].values["said"][place],
-                    "n": alone.n,
-                    metric: None if alone.score is None else turn * alone.score,
-                    "adds": None if adds is None else turn * adds,
-                }
+                {"key": keys[at].name, "slice": said, "n": n, metric: score, "adds": adds}
             )
         return listed
 
+    metric = sought.metric.name
     dtype = dtype_of(metric, sought.coded.log.numbers.count)
     return pl.Series("parts", [of_slice(one) for one in slices], dtype=dtype)
 

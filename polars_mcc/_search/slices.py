@@ -24,6 +24,8 @@ from polars_mcc._search.evidence import LEVEL, Scale
 
 _SAME = 100  # most slices, on average, that have the same rows because keys determine each other
 
+_ROUNDING = 2.0**-40  # the share of a sum of float weights that its order may change
+
 
 @dataclass(frozen=True)
 class Sought:
@@ -51,7 +53,9 @@ class Sought:
     def whole(self) -> SlicedLog:
         """The log as one slice, without clusters."""
         log = replace(self.coded.log.whole, extras=(), zero_division=None)
-        return replace(log, label_dtype=self.coded.labels.dtype) if self._is_named else log
+        return (
+            replace(log, label_dtype=self.coded.labels.dtype) if self.metric.needs_labels else log
+        )
 
     @property
     def numbered(self) -> SlicedLog:
@@ -63,20 +67,16 @@ class Sought:
         """The query for the confidence limits that give the evidence."""
         return IntervalOptions(LEVEL, metrics=[self.metric], positive=self.positive)
 
-    @property
-    def _is_named(self) -> bool:
-        return self.metric.needs_labels
-
-    def named(self, counts: pl.LazyFrame, *columns: str) -> pl.LazyFrame:
+    def with_labels(self, counts: pl.LazyFrame, *columns: str) -> pl.LazyFrame:
         """Pairs, or other counts, with labels in place of codes, if the metric needs labels."""
-        if not self._is_named:
+        if not self.metric.needs_labels:
             return counts
         return with_labels(counts, self.coded.labels, *(columns or ("gold", "pred")))
 
     def limits(self, found: Estimate) -> pl.LazyFrame:
         """The `score` of each slice, its sign such that more is better, and its precision.
 
-        `place` is the score as a proportion. `rows_up` and `rows_down` are the rows m of the
+        `proportion` is the score as a proportion. `rows_up` and `rows_down` are the rows m of the
         proportion, from the upper and the lower limit. `spread` is the distance from the score to
         the upper limit.
         """
@@ -89,7 +89,7 @@ class Sought:
         return found.scores.select(
             *found.log.slice,
             score=score,
-            place=scale.place(score),
+            proportion=scale.proportion(score),
             rows_up=scale.worth(score, high_end, n),
             rows_down=scale.worth(score, low_end, n),
             spread=high_end - score,
@@ -130,9 +130,8 @@ class Looked:
     """All slices that were counted and are large enough."""
 
     slices: pl.DataFrame
-    """A row per slice: for each key, the place of its value in `Key.values`, null if the key is not
-    in the set of the slice; `n`, `n_null`; `score`, `rest` and `reference` (more is better):
-    what it is compared with; `evidence`, `spread`."""
+    """A row per slice: for each key, the number of its value in `Key.values`, null if the key is
+    not in the set of the slice; `n`, `n_null`; and what `compared` adds. More is better."""
     overall: float | None
     """The score of the log."""
     n: float
@@ -149,7 +148,7 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
     coded = sought.coded
     counting = Counting(coded, sought.min_n)
     n_small = sum(key.n_small for key in coded.keys.values())
-    all_rows = _AllRows.of(sought, sought.named(counting.whole().lazy()).collect())
+    all_rows = _AllRows.of(sought, sought.with_labels(counting.whole().lazy()).collect())
     found: list[pl.DataFrame] = []
     n_tested = 0
     for batch in counting.batches(sought.depth):
@@ -198,57 +197,58 @@ class _AllRows:
         return cls(sought, pairs, classes, n, overall, rows, n_classes)
 
     def compared(self, batch: Batch, needed: float) -> pl.DataFrame:
-        """The `score` of each slice, the score of the `rest` of the log, and the `evidence`.
+        """The `score` of each slice, of the `rest` of the log, and of the `reference`.
 
-        The evidence is how many standard errors the slice is behind; 0 if it is not behind.
-        `spread` is the distance from the score to its upper limit.
+        The `evidence` is how many standard errors the slice is behind the reference; 0 if it is not
+        behind, null if it cannot be compared. `spread` is the distance from the score to its upper
+        limit.
         """
-        sought, log = self.sought, self.sought.numbered
-        if batch.classes is None:
-            classes = of_pairs(log, sought.named(batch.pairs(None).lazy())).collect().lazy()
+        classes = self.sought.with_labels(batch.classes, "label").collect().lazy()
+        scored = self._scored(classes)
+        if self.sought.given_labels:
+            found = self._beside_expected(batch, scored)
         else:
-            classes = sought.named(batch.classes, "label")
+            found = self._beside_rest(batch, scored, needed)
+        evidence = pl.when("is_comparable").then("evidence")
+        return found.select(SLICE, "score", "rest", "reference", "spread", evidence=evidence)
+
+    def _scored(self, classes: pl.LazyFrame) -> pl.DataFrame:
+        """The score of each slice and of its rest, and whether they can be compared."""
+        sought, log = self.sought, self.sought.numbered
         scores = measure(log, classes, [sought.metric], positive=sought.positive)
         n_classes = {side: count_where(pl.col(f"{side}_n") > 0) for side in ("gold", "pred")}
         of_slices = log.per_slice(classes, **n_classes).with_columns(
             all_gold=pl.lit(self.n_classes[0]), all_pred=pl.lit(self.n_classes[1])
         )
-        here = scores.select(SLICE, "n", score=sought.score)
         is_comparable = has_classes(sought.metric.classes_needed)
         known = of_slices.select(SLICE, is_comparable=is_comparable)
-        every = here.join(self._rest(classes), on=SLICE, how="left")
-        every = every.join(known, on=SLICE, how="left")
-        if sought.given_labels:
-            pool = Pool(sought.whole, self.pairs.lazy())
-            below = sought.below_expected(log, sought.named(batch.pairs(None).lazy()), pool)
-            return (
-                every.join(below, on=SLICE, how="left")
-                .with_columns(evidence=pl.when("is_comparable").then("evidence"))
-                .select(SLICE, "score", "rest", "reference", "spread", "evidence")
-                .collect()
-            )
-        scale = sought.scale
+        here = scores.select(SLICE, "n", score=sought.score)
+        return log.beside(log.beside(here, self._rest(classes)), known).collect()
+
+    def _beside_expected(self, batch: Batch, scored: pl.DataFrame) -> pl.DataFrame:
+        """The evidence against the score given the labels."""
+        sought, log = self.sought, self.sought.numbered
+        pairs = sought.with_labels(batch.pairs(batch.slices[SLICE]).lazy())
+        below = sought.below_expected(log, pairs, Pool(sought.whole, self.pairs.lazy()))
+        return log.beside(scored.lazy(), below).collect()
+
+    def _beside_rest(self, batch: Batch, scored: pl.DataFrame, needed: float) -> pl.DataFrame:
+        """The evidence against the rest of the log, of slices that may reach the needed evidence.
+
+        The rest has as many rows of a proportion, for each of its rows, as the log.
+        """
+        sought, scale = self.sought, self.sought.scale
         of_rest = (1 - pl.col("n") / self.n) * (0.0 if self.rows is None else self.rows)
-        rest = scale.place(pl.col("rest")), of_rest
+        rest = scale.proportion(pl.col("rest")), of_rest
         at_most = scale.at_most(pl.col("score"), pl.col("n").cast(pl.Float64), *rest)
-        may_be_listed = (pl.col("score") < pl.col("rest")) & (at_most >= needed)
-        every = every.with_columns(may_be_listed=pl.when("is_comparable").then(may_be_listed))
-        compared = every.collect()
-        behind = compared.filter("may_be_listed").select(SLICE)
-        of_behind = batch.pairs(behind.to_series())
-        limits = sought.sure(log, sought.named(of_behind.lazy()))
+        is_behind = (pl.col("score") < pl.col("rest")) & (at_most >= needed)
+        marked = scored.with_columns(is_behind=is_behind, reference="rest")
+        behind = marked.filter(pl.col("is_comparable") & pl.col("is_behind"))[SLICE]
+        limits = sought.sure(sought.numbered, sought.with_labels(batch.pairs(behind).lazy()))
         sure = (limits.clear() if behind.is_empty() else limits).collect()
-        evidence = scale.evidence(pl.col("place"), pl.col("rows_up"), *rest).fill_nan(None)
-        return compared.join(sure.drop("score"), on=SLICE, how="left").select(
-            SLICE,
-            "score",
-            "rest",
-            "spread",
-            reference="rest",
-            evidence=pl.when("may_be_listed")
-            .then(evidence)
-            .when(~pl.col("may_be_listed"))
-            .then(0.0),
+        evidence = scale.evidence(pl.col("proportion"), pl.col("rows_up"), *rest).fill_nan(None)
+        return marked.join(sure.drop("score"), on=SLICE, how="left").with_columns(
+            evidence=pl.when("is_behind").then(evidence).when(~pl.col("is_behind")).then(0.0)
         )
 
     def _rest(self, classes: pl.LazyFrame) -> pl.LazyFrame:
@@ -263,17 +263,15 @@ class _AllRows:
 def _distinct(coded: Coded, slices: pl.DataFrame) -> pl.DataFrame:
     """Drop slices that have all rows of a slice with one key fewer: that key adds nothing."""
     columns = [key.column for key in coded.keys.values()]
-    sizes = slices.select(*columns, n_coarser="n")
-    for column in columns:
-        coarser = sizes.filter(pl.col(column).is_null())
-        on = [other for other in columns if other != column]
-        if not on:
-            return slices
-        found = slices.filter(
-            pl.col(column).is_not_null() & pl.any_horizontal(pl.col(on).is_not_null())
-        )
-        same = found.join(coarser, on=on, nulls_equal=True).filter(
-            pl.col("n") == pl.col("n_coarser")
-        )
-        slices = slices.join(same.select(SLICE), on=SLICE, how="anti", maintain_order="left")
-    return slices
+    if len(columns) == 1:
+        return slices
+    is_float = coded.log.numbers.count.is_float()
+    rounding = pl.col("n") * _ROUNDING if is_float else pl.lit(0)
+
+    def adds_nothing(column: str) -> pl.Expr:
+        others = [other for other in columns if other != column]
+        n_without = pl.col("n").filter(pl.col(column).is_null()).first().over(others)
+        is_crossed = pl.col(column).is_not_null() & pl.any_horizontal(pl.col(others).is_not_null())
+        return is_crossed & (n_without - pl.col("n") <= rounding).fill_null(value=False)
+
+    return slices.filter(~pl.any_horizontal(map(adds_nothing, columns)))

@@ -14,7 +14,7 @@ from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.remarks import Sides, key_is_gold, never_met, no_positive, one_class
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._inference.options import IntervalOptions, columns_of
-from polars_mcc._inference.periods import PERIODS, changes, columns_for, columns_in_answer
+from polars_mcc._inference.periods import PERIODS, changes
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level
 from polars_mcc._log.columns import MissingColumn
@@ -26,10 +26,12 @@ from polars_mcc._log.messages import Words, option, said
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import FACT, Metric, Terms, defined, fact
 from polars_mcc._scores.registry import IntoMetric
-from polars_mcc._verbs.bars import Bar, Thresholds, bars_of, with_own_bars
+from polars_mcc._verbs import tested
 from polars_mcc._verbs.by import scores
+from polars_mcc._verbs.required import Requirement, Thresholds, required, with_own
 
 _FAILED, _VERDICT = "failed", "verdict"
+_JUDGES, _FAILS = f"{FACT}judges {{}}", f"{FACT}fails {{}}"  # of each requirement
 _HITS, _POSITIVE, _SMALL = f"{FACT}hits", f"{FACT}positive", f"{FACT}small"
 _VERDICTS = pl.Enum(["fails", "passes", "not judged"])
 _SHOWN = 20  # slices that a message shows, at most
@@ -131,8 +133,8 @@ def check(
         polars-mcc check logs/ --by country --min mcc=0.5 --min recall_macro=0.6 --max fnr=0.1
     """
     chosen = registry.one(metric) if no_worse_than is None else registry.tested(metric)
-    bars = [*bars_of(metric, "min", min), *bars_of(metric, "max", max)]
-    if bool(bars) == (no_worse_than is not None):
+    wanted = [*required(metric, "min", min), *required(metric, "max", max)]
+    if bool(wanted) == (no_worse_than is not None):
         msg = said(
             "check needs either min or max, such as ",
             option("min", 0.6),
@@ -144,79 +146,84 @@ def check(
     check_at_least("min_n", min_n, 1)
     if ci is not None:
         check_level(ci)
-        registry.check_sure(bar.metric for bar in bars)
+        registry.check_sure(one.metric for one in wanted)
     if no_worse_than is None:
-        found, sizes = _scored(log, keys, bars, ci), ["n"]
+        found, sizes = _scored(log, keys, wanted, ci), ["n"]
     else:
         level = defaults.LEVEL if ci is None else ci
         found = _compared(log, keys, no_worse_than, level, chosen)
-        bars = [Bar(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")]
+        wanted = [Requirement(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")]
         sizes = ["n_before", "n_after"]
-    is_sized = pl.all_horizontal(pl.col(size) >= min_n for size in sizes).fill_null(value=False)
-    judges = {f"{FACT}judges {at}": is_sized & bar.can_judge for at, bar in enumerate(bars)}
-    fails = {
-        f"{FACT}fails {at}": pl.col(judge) & bar.fails(ci)
-        for at, (judge, bar) in enumerate(zip(judges, bars, strict=True))
-    }
-    names = [
-        pl.when(name).then(pl.lit(bar.metric.name)) for name, bar in zip(fails, bars, strict=True)
+    is_small = ~pl.all_horizontal(pl.col(sizes) >= min_n).fill_null(value=False)
+    marked = _judged(found.with_columns(is_small.alias(_SMALL)), wanted, ci).collect()
+    _check_labels(log, marked)
+    judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
+    unjudged = [
+        one.metric.name for at, one in enumerate(wanted) if not marked[_JUDGES.format(at)].any()
+    ]
+    if not unjudged and "fails" not in judged[_VERDICT]:
+        return judged
+    told = [*_failing(marked, wanted, ci), *_not_judged(judged, [*dict.fromkeys(unjudged)])]
+    why = _left_out(judged, marked.filter(_SMALL).height, min_n)
+    why += _why(log, keys, wanted) if unjudged else ""
+    failures = judged.filter(pl.col(_VERDICT) == "fails").drop(_VERDICT)
+    table = failures if len(wanted) > 1 else failures.drop(_FAILED)
+    message = f"{'; '.join(told)}{why}{_table(table)}"
+    raise CheckError(message, judged)
+
+
+def _judged(found: pl.LazyFrame, wanted: Sequence[Requirement], ci: float | None) -> pl.LazyFrame:
+    """Add the verdict of each slice, the metrics that fail, and facts on each requirement."""
+    judges, fails = ([fact.format(at) for at in range(len(wanted))] for fact in (_JUDGES, _FAILS))
+    metrics = [
+        pl.when(is_failure).then(pl.lit(one.metric.name))
+        for is_failure, one in zip(fails, wanted, strict=True)
     ]
     verdict = (
-        pl.when(~pl.any_horizontal(*judges))
+        pl.when(~pl.any_horizontal(judges))
         .then(pl.lit("not judged"))
-        .when(pl.any_horizontal(*fails))
+        .when(pl.any_horizontal(fails))
         .then(pl.lit("fails"))
         .otherwise(pl.lit("passes"))
     )
-    marked = (
-        found.with_columns(**judges, **{_SMALL: ~is_sized})
-        .with_columns(**fails)
+    can_judge = (~pl.col(_SMALL) & one.can_judge for one in wanted)
+    return (
+        found.with_columns(**dict(zip(judges, can_judge, strict=True)))
         .with_columns(
-            pl.concat_str(names, separator=", ", ignore_nulls=True).alias(_FAILED),
+            (pl.col(judge) & one.fails(ci)).alias(is_failure)
+            for judge, is_failure, one in zip(judges, fails, wanted, strict=True)
+        )
+        .with_columns(
+            pl.concat_str(metrics, separator=", ", ignore_nulls=True).alias(_FAILED),
             verdict.cast(_VERDICTS).alias(_VERDICT),
         )
-        .collect()
     )
-    _check_labels(log, marked)
-    judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
-    failing = {
-        bar.words(is_0=marked.select((pl.col(name) & bar.is_0).any()).item()): marked[name].sum()
-        for name, bar in zip(fails, bars, strict=True)
-        if marked[name].any()
-    }
-    none = (
-        bar.metric.name for bar, name in zip(bars, judges, strict=True) if not marked[name].any()
-    )
-    unjudged = [*dict.fromkeys(none)]
-    if not failing and not unjudged:
-        return judged
-    what = ", ".join(
-        words if len(bars) == 1 else f"{words} ({times})" for words, times in failing.items()
-    )
-    what += "" if ci is None else f", significantly (ci={ci})"
-    why = _left_out(judged, marked.filter(_SMALL).height, min_n)
-    why += _why(log, keys, bars) if unjudged else ""
-    hidden = [_VERDICT] if len(bars) > 1 else [_FAILED, _VERDICT]
-    raise CheckError(_message(judged, what, unjudged, why, hidden), judged)
 
 
-def _message(
-    judged: pl.DataFrame, what: str, unjudged: Sequence[str], more: str, hidden: list[str]
-) -> str:
-    """What fails, and what could not be judged, with a table of the slices that fail."""
-    fails, _, left_out = (judged.filter(pl.col(_VERDICT) == name) for name in _VERDICTS.categories)
-    number = judged.height - left_out.height
-    told = []
-    if fails.height:
-        told.append(
-            f"{fails.height} of {number} slices {'fails' if fails.height == 1 else 'fail'}: {what}"
-        )
-    if not number:
-        told.append("there is no slice to judge")
-    elif unjudged:
-        told.append(f"no slice can be judged by {', '.join(unjudged)}")
-    table = "" if fails.is_empty() else f"\n{_table(fails.drop(hidden))}"
-    return f"{'; '.join(told)}{more}{table}"
+def _failing(
+    marked: pl.DataFrame, wanted: Sequence[Requirement], ci: float | None
+) -> Iterator[str]:
+    """How many slices fail, and by which requirements."""
+    times = {}
+    for at, one in enumerate(wanted):
+        is_failure = pl.col(_FAILS.format(at))
+        if n := marked.select(is_failure.sum()).item():
+            is_0 = marked.select((is_failure & one.is_0).any()).item()
+            times[one.words(is_0=is_0)] = n
+    if times:
+        what = (words if len(wanted) == 1 else f"{words} ({n})" for words, n in times.items())
+        sure = "" if ci is None else f", significantly (ci={ci})"
+        n = marked.filter(pl.col(_VERDICT) == "fails").height
+        judged = marked.filter(pl.col(_VERDICT) != "not judged").height
+        yield f"{n} of {judged} slices {'fails' if n == 1 else 'fail'}: {', '.join(what)}{sure}"
+
+
+def _not_judged(judged: pl.DataFrame, metrics: Sequence[str]) -> Iterator[str]:
+    """Which metrics are judged in no slice."""
+    if (judged[_VERDICT] == "not judged").all():
+        yield "there is no slice to judge"
+    elif metrics:
+        yield f"no slice can be judged by {', '.join(metrics)}"
 
 
 def _left_out(judged: pl.DataFrame, small: int, min_n: int) -> str:
@@ -229,24 +236,22 @@ def _left_out(judged: pl.DataFrame, small: int, min_n: int) -> str:
         "no score, or not the gold labels that it needs": number - small,
     }
     told = {words: times for words, times in why.items() if times}
-    each = ", ".join(
-        f"{words} ({times})" if len(told) > 1 else words for words, times in told.items()
-    )
-    return f" ({number} not judged: {each})"
+    each = (f"{words} ({times})" if len(told) > 1 else words for words, times in told.items())
+    return f" ({number} not judged: {', '.join(each)})"
 
 
-def _why(log: Described[Any], keys: Sequence[IntoKey], bars: Sequence[Bar]) -> str:
+def _why(log: Described[Any], keys: Sequence[IntoKey], wanted: Sequence[Requirement]) -> str:
     """Why a metric can be judged in no slice, if it is for the labels of the whole log."""
-    if not any(bar.metric.is_of_two for bar in bars):
+    if not any(one.metric.is_of_two for one in wanted):
         return ""
     return "".join(f"; {one}" for one in (*key_is_gold(log, keys), *one_class(Sides.of(log))))
 
 
 def _scored(
-    log: Described[Any], keys: tuple[IntoKey, ...], bars: Sequence[Bar], ci: float | None
+    log: Described[Any], keys: tuple[IntoKey, ...], wanted: Sequence[Requirement], ci: float | None
 ) -> pl.LazyFrame:
     """The columns of `by`, with the thresholds given per slice and the marks of each slice."""
-    metrics = [*{bar.metric.name: bar.metric for bar in bars}.values()]
+    metrics = [*{one.metric.name: one.metric for one in wanted}.values()]
     names = [metric.name for metric in metrics]
     answers = ["n", *names, "n_null", _FAILED, _VERDICT]
     answers += [] if ci is None else ["n_clusters", *columns_of(names)]
@@ -256,7 +261,7 @@ def _scored(
     marks = _marks(metrics)
     found = sliced.answer(scores(log, sliced, [*metrics, *marks], ci))
     found = found.drop(columns_of(mark.name for mark in marks), strict=False)
-    return with_own_bars(found, bars, [*sliced.names.values()])
+    return with_own(found, wanted, [*sliced.names.values()])
 
 
 def _marks(metrics: Sequence[Metric]) -> list[Metric]:
@@ -294,8 +299,8 @@ def _compared(
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
     log.meaning.check_without("check", reason, "cluster", "sample_weight")
-    columns = columns_for(metric.name, has_clusters=False)
-    sliced = cut(log, keys, answers=[_FAILED, _VERDICT, *columns])
+    names = tested.names_of_periods(metric, has_clusters=False, p_values=())
+    sliced = cut(log, keys, answers=[_FAILED, _VERDICT, *names.values()])
     model = ("model",) if sliced.has_models else ()
     try:
         counts = Described(baseline, weight="n", nulls=sliced.nulls)  # type: ignore[arg-type]
@@ -317,12 +322,10 @@ def _compared(
     apart, cells = _with_baseline(before, sliced)
     positive = registry.checked([metric], log.meaning.positive, apart.label_dtype)
     marks = _marks([metric])
-    found = changes(
-        sliced, apart, cells, IntervalOptions(ci, metrics=[metric, *marks], positive=positive)
-    )
-    shown = [name for name in columns if name not in {"p_value", "p_adjusted"}]
-    shown += [f"{mark.name}_{period}" for mark in marks for period in PERIODS.categories]
-    return sliced.answer(found.select(*sliced.slice, *columns_in_answer(metric.name, shown)))
+    asked = IntervalOptions(ci, metrics=[metric, *marks], positive=positive)
+    found = changes(sliced, apart, cells, asked)
+    of_marks = (f"{mark.name}_{period}" for mark in marks for period in PERIODS.categories)
+    return sliced.answer(tested.named(sliced, found, names | {name: name for name in of_marks}))
 
 
 def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.LazyFrame]:
@@ -360,7 +363,9 @@ def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.L
 
 
 def _table(frame: pl.DataFrame) -> str:
-    """The frame as text: all columns, and the first rows."""
+    """The frame as text: all columns, and the first rows. "" if there is no row."""
+    if frame.is_empty():
+        return ""
     more = f"\n… and {frame.height - _SHOWN} more" if frame.height > _SHOWN else ""
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, tbl_hide_dataframe_shape=True):
-        return f"{frame.head(_SHOWN)}{more}"
+        return f"\n{frame.head(_SHOWN)}{more}"

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._counts.counted import added_up
-from polars_mcc._counts.cut import cut, model_named
-from polars_mcc._counts.identity import with_hashes
+from polars_mcc._counts.cut import model_named
 from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.differences import COLUMNS_A, adjusted, with_difference, with_letter
 from polars_mcc._inference.intervals import estimate
 from polars_mcc._inference.methods import normal_critical
@@ -18,7 +18,7 @@ from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import NOTHING, over_draws, with_influence
 from polars_mcc._log import defaults
-from polars_mcc._log.choices import Correction, Method, check_choice, check_level
+from polars_mcc._log.choices import Correction, Method
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
@@ -26,13 +26,7 @@ from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.messages import option, said
 from polars_mcc._scores import registry
 from polars_mcc._scores.registry import IntoMetric
-
-
-def _columns_for(metric: str) -> list[str]:
-    return [
-        *("n", "n_clusters", f"{metric}_a", f"{metric}_b", "diff", "diff_low"),
-        *("diff_high", "diff_se", "p_value", "p_adjusted", "n_null"),
-    ]
+from polars_mcc._verbs import tested
 
 
 def compare(
@@ -116,48 +110,49 @@ def compare(
     Command line:
         polars-mcc compare logs/ --pred old --pred new --by country
     """
-    check_choice("method", method, Method)
-    check_choice("correction", correction, Correction)
-    check_level(ci)
+    tested.check(ci, method, correction)
     chosen = registry.tested(metric)
-    columns = _columns_for(chosen.name)
-    sliced = cut(log, keys, answers=columns, cluster=True, baseline=_baseline_of(log, baseline))
-    positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
-    asked = IntervalOptions(ci, method, [chosen], positive)
-    if not chosen.needs_labels:
-        sliced = with_hashes(sliced)
-    labels = [pl.col(name) for name in ("gold", "baseline", "pred")]
-    cells = pairs(sliced).cache()
-    if sliced.nulls == "drop":  # A row without a label of one model is scored for neither.
-        is_scored = pl.all_horizontal(label.is_not_null() for label in labels)
-        cells = cells.with_columns(gold=pl.when(is_scored).then("gold"))
-    cluster = {"cluster": pl.col("cluster")} if sliced.has_clusters else {}
+    scores = {"score_a": "_a", "score_b": "_b"}
+    names = tested.names_of(chosen, ["n", "n_clusters"], scores)
+    asked = IntervalOptions(ci, method, [chosen])
+    model = _baseline_of(log, baseline)
+    sliced, asked = tested.cut_log(log, keys, asked, names.values(), cluster=True, baseline=model)
+    found = adjusted(_differences(sliced, asked), correction)
+    if not sliced.has_clusters:
+        del names["n_clusters"]
+    return log.in_kind(sliced.answer(tested.named(sliced, found, names)))
 
+
+def _differences(log: SlicedLog, asked: IntervalOptions) -> pl.LazyFrame:
+    """Both scores of each slice, and their difference: b minus a."""
+    [metric] = asked.metrics
+    cells = pairs(log).cache()
+    if log.nulls == "drop":  # A row without a label of one model is scored for neither.
+        is_scored = pl.all_horizontal(pl.col("gold", "baseline", "pred").is_not_null())
+        cells = cells.with_columns(gold=pl.when(is_scored).then("gold"))
+    cluster = {"cluster": pl.col("cluster")} if log.has_clusters else {}
     of_models = [
-        added_up(sliced, cells, gold=pl.col("gold"), pred=pl.col(pred), **cluster).cache()
+        added_up(log, cells, gold=pl.col("gold"), pred=pl.col(pred), **cluster).cache()
         for pred in ("baseline", "pred")
     ]
-    asked = replace(asked, pool=Pool.of(sliced, pl.concat(of_models)))
-    a, b = (estimate(sliced, of_model, asked) for of_model in of_models)
+    asked = replace(asked, pool=Pool.of(log, pl.concat(of_models)))
+    a, b = (estimate(log, of_model, asked) for of_model in of_models)
     rows = cells
     for estimated, pred, name in ((a, "baseline", "phi_a"), (b, "pred", "phi_b")):
-        influences = estimated.influences[chosen.name]
-        rows = with_influence(sliced, rows, influences, pred=pred, name=name)
+        influences = estimated.influences[metric.name]
+        rows = with_influence(log, rows, influences, pred=pred, name=name)
     rows = rows.with_columns(diff=pl.col("phi_b") - pl.col("phi_a"))
-    moved = over_draws(sliced, rows, variance=("diff", "diff")).select(
-        *sliced.slice, "draws", moved=pl.col("variance") / pl.col("n") / pl.col("n")
+    moved = over_draws(log, rows, variance=("diff", "diff")).select(
+        *log.slice, "draws", moved=pl.col("variance") / pl.col("n") / pl.col("n")
     )
-    scores_a = with_letter(a, chosen.name, "a").select(*sliced.slice, *COLUMNS_A)
-    both = sliced.beside(sliced.beside(with_letter(b, chosen.name, "b"), scores_a), moved)
-    df = pl.col("n_clusters") - 1 if cluster else None
-    slices = with_difference(_correlated(both, ci, method), ci, df)
-    scores = {f"{chosen.name}_{side}": f"score_{side}" for side in "ab"}
-    shown = [name for name in columns if cluster or name != "n_clusters"]
-    n_clusters = {name: pl.col(name).fill_null(0) for name in shown if name == "n_clusters"}
-    found = adjusted(slices.with_columns(**n_clusters), correction)
-    # A metric may have any name. Renaming last avoids clashes with the columns above.
-    columns_of_answer = (pl.col(scores.get(name, name)).alias(name) for name in shown)
-    return log.in_kind(sliced.answer(found.select(*sliced.slice, *columns_of_answer)))
+    scores_a = with_letter(a, metric.name, "a").select(*log.slice, *COLUMNS_A)
+    both = log.beside(log.beside(with_letter(b, metric.name, "b"), scores_a), moved)
+    slices = _correlated(both, asked.ci, asked.method)
+    if not log.has_clusters:
+        return with_difference(slices, asked.ci)
+    n_clusters = pl.col("n_clusters")
+    compared = with_difference(slices, asked.ci, n_clusters - 1)
+    return compared.with_columns(n_clusters.fill_null(0))
 
 
 def _baseline_of(log: Described[Any], baseline: IntoColumn | None) -> IntoColumn | None:

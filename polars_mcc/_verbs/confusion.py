@@ -193,22 +193,21 @@ def _costliest(
     slices, sums = summed(log, classes)
     n, s = pl.col("units"), pl.col("s")
     gold_t, gold_p, pred_t, pred_p = map(pl.col, ("gold_t", "gold_p", "pred_t", "pred_p"))
-    var_gold, var_pred = sums.variances(numbers)
-    cov = sums.covariance(numbers)
+    of_gold, of_pred = sums.variances(numbers)
     # If n rows move from (i, j) to (i, i), then c and p_i grow by n, and p_j shrinks by n.
     moved = numbers.product(n, gold_p - pred_p + n)
     floats = {
-        "cov": cov,
-        "var_gold": var_gold,
-        "var_pred": var_pred,
-        "cov_if": cov + numbers.product(n, s - gold_t + pred_t),
-        "var_pred_if": var_pred - moved - moved,
+        "cov": sums.covariance(numbers),
+        "var_gold": of_gold,
+        "var_pred": of_pred,
+        "cov_if": sums.covariance(numbers) + numbers.product(n, s - gold_t + pred_t),
+        "var_pred_if": of_pred - moved - moved,
         "cost": numbers.product(n, gold_p) + numbers.product(n, pred_t),
     }
-    columns = {name: pl.col(name) for name in floats}
-    score = correlation(columns["cov"], columns["var_gold"], columns["var_pred"], 0.0)
-    score_if = correlation(columns["cov_if"], columns["var_gold"], columns["var_pred_if"], 0.0)
-    spread = (columns["var_gold"] * columns["var_pred"]).sqrt()
+    cov, var_gold, var_pred, cov_if, var_pred_if, cost = map(pl.col, floats)
+    score = correlation(cov, var_gold, var_pred, 0.0)
+    score_if = correlation(cov_if, var_gold, var_pred_if, 0.0)
+    spread = (var_gold * var_pred).sqrt()
     confusions = cells.filter(pl.col("gold").ne_missing(pl.col("pred")) & (pl.col("n") > 0))
     found = (
         log.beside(
@@ -220,7 +219,7 @@ def _costliest(
             "gold",
             "pred",
             value,
-            contribution=divide(-columns["cost"] / 2, spread, 0.0),
+            contribution=divide(-cost / 2, spread, 0.0),
             loss=score_if - score,
         )
         .sort("contribution", "gold", "pred")

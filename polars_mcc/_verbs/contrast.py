@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.counted import merged
-from polars_mcc._counts.cut import cut
-from polars_mcc._counts.identity import with_hashes
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, SlicedLog
 from polars_mcc._inference.differences import (
@@ -33,7 +31,7 @@ from polars_mcc._inference.rest_of_log import pairs_of_rest
 from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import NOTHING
 from polars_mcc._log import defaults
-from polars_mcc._log.choices import Correction, Method, check_choice, check_level
+from polars_mcc._log.choices import Correction, Method
 from polars_mcc._log.columns import as_expr, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
@@ -44,6 +42,7 @@ from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._search.evidence import Scale
+from polars_mcc._verbs import tested
 
 To: TypeAlias = str | Mapping[str, object]
 """The reference of a slice: one of `_WORDS`, or the keys of one slice."""
@@ -154,19 +153,40 @@ def contrast(
     Command line:
         polars-mcc contrast logs/ --by country --to country=US --within device --metric f1_macro
     """
-    check_choice("method", method, Method)
-    check_choice("correction", correction, Correction)
-    check_level(ci)
-    inside: list[IntoKey] = []
-    if within is not None:
-        is_several = isinstance(within, Sequence) and not isinstance(within, str)
-        inside = [*within] if is_several else [within]  # type: ignore[misc, list-item]
+    tested.check(ci, method, correction)
+    inside: list[Any] = [] if within is None else [within]
+    if isinstance(within, Sequence) and not isinstance(within, str):
+        inside = [*within]
+    names, of_whole = _check_keys(log, keys, inside)
+    _check_to(log, to, names, ratio=ratio)
+    chosen = registry.tested(metric)
+    to_keys = [f"{name}{_TO}" for name in names] if _is_slice(to) else []
+    effect = tested.RATIO if ratio else tested.DIFFERENCE
+    scores = {"own_b": "", "own_a": _TO, "expected": "_expected"}
+    shown = tested.names_of(chosen, ["n", f"n{_TO}"], scores, effect)
+    answers = [*to_keys, *shown.values()]
+    asked = IntervalOptions(ci, method, [chosen])
+    sliced, asked = tested.cut_log(log, [*inside, *keys], asked, answers)
+    cells, whole = pairs(sliced).cache(), replace(sliced.whole, keys=tuple(of_whole))
+    sides = _Sides(sliced, whole, cells, Pool.of(whole, cells), asked)
+    found = adjusted(sides.compared(to, ratio=ratio), correction)
+    columns = {KEY + key: key for key in to_keys} | shown
+    answer = sliced.answer(tested.named(sliced, found, columns), *to_keys)
+    # The keys of the reference come right after the keys of the slice.
+    first = [*of_whole, *names, *to_keys]
+    others = (name for name in answer.collect_schema().names() if name not in first)
+    return log.in_kind(answer.select(map(as_expr, [*first, *others])))
+
+
+def _check_keys(
+    log: Described[Any], keys: Sequence[IntoKey], inside: Sequence[IntoKey]
+) -> tuple[list[str], list[str]]:
+    """The names of the keys, and those of `within`, or an error."""
     check_plain([*keys, *inside], "contrast", "it slices by plain columns; pass only these")
     log.meaning.check_without("contrast", "it assumes independent rows", "cluster")
     schema = log.meaning.schema
     names, of_whole = (
-        resolved(schema, [*columns_of(schema, of_side)], "key").names()
-        for of_side in (keys, inside)
+        resolved(schema, [*columns_of(schema, some)], "key").names() for some in (keys, inside)
     )
     if not names:
         call = Words("contrast('country')", "--by country")
@@ -175,7 +195,29 @@ def contrast(
     for name in {*names} & {*of_whole}:
         msg = f"'{name}' is a key and also in within: remove it from one of them"
         raise ValueError(msg)
-    _check_to(to, names)
+    return names, of_whole
+
+
+def _is_slice(to: To) -> bool:
+    """Whether the reference is a slice, which has keys."""
+    return to in {"best", "each"} if isinstance(to, str) else True
+
+
+def _check_to(log: Described[Any], to: To, keys: Sequence[str], *, ratio: bool) -> None:
+    """Raise an error unless `to` is a reference for slices of these keys."""
+    if not isinstance(to, (str, Mapping)):
+        msg = f"to must be text, or the keys of a slice, as {{'country': 'US'}}, got {to!r}"
+        raise TypeError(msg)
+    if isinstance(to, Mapping) and {*to} != {*keys}:
+        listed = ", ".join(map(repr, keys))
+        why = f" is not a slice of the keys {listed}: give a value for each key"
+        msg = said(option("to", dict(to)), why)
+        raise ValueError(msg)
+    if isinstance(to, str) and to not in _WORDS:
+        words = ", ".join(map(repr, _WORDS))
+        example = Words("{'country': 'US'}", "country=US")
+        msg = said(f"to must be one of {words}, or a slice, as ", example, f", got {to!r}")
+        raise ValueError(msg)
     if to == "expected":
         reason = "rows must be of equal weight"
         call = Words("contrast(..., to='expected')", "contrast --to expected")
@@ -188,50 +230,6 @@ def contrast(
                 ": leave one of them out",
             )
             raise ValueError(msg)
-    chosen = registry.tested(metric)
-    columns = _columns_for(chosen.name, ratio=ratio)
-    to_keys = [f"{name}{_TO}" for name in names] if _is_slice(to) else []
-    sliced = cut(log, [*inside, *keys], answers=[*to_keys, *columns])
-    positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
-    sliced = sliced if chosen.needs_labels else with_hashes(sliced)
-    cells, whole = pairs(sliced).cache(), replace(sliced.whole, keys=tuple(of_whole))
-    asked = IntervalOptions(ci, method, [chosen], positive, Pool.of(whole, cells))
-    sides = _Sides(sliced, whole, cells, asked, chosen)
-    found = adjusted(sides.compared(to, ratio=ratio), correction)
-    scores = {chosen.name: "own_b", f"{chosen.name}{_TO}": "own_a"}
-    scores |= {f"{chosen.name}_expected": "expected"}
-    renamed = {KEY + name + _TO: f"{name}{_TO}" for name in names} if to_keys else {}
-    # A metric may have any name. Renaming last avoids clashes with the columns above.
-    shown = (pl.col(scores.get(name, name)).alias(name) for name in columns)
-    found = found.rename(renamed).select(*sliced.slice, *to_keys, *shown)
-    return log.in_kind(_in_front(sliced.answer(found, *to_keys), [*of_whole, *names], to_keys))
-
-
-def _is_slice(to: To) -> bool:
-    return to in {"best", "each"} if isinstance(to, str) else True
-
-
-def _columns_for(metric: str, *, ratio: bool) -> list[str]:
-    effect = ["ratio", "ratio_low", "ratio_high"]
-    effect = effect if ratio else ["diff", "diff_low", "diff_high", "diff_se"]
-    scores = ["n", f"n{_TO}", metric, f"{metric}{_TO}", f"{metric}_expected"]
-    return [*scores, *effect, "p_value", "p_adjusted", "n_null"]
-
-
-def _check_to(to: To, keys: Sequence[str]) -> None:
-    if not isinstance(to, (str, Mapping)):
-        msg = f"to must be text, or the keys of a slice, as {{'country': 'US'}}, got {to!r}"
-        raise TypeError(msg)
-    if isinstance(to, Mapping) and {*to} != {*keys}:
-        named = ", ".join(map(repr, keys))
-        why = f" is not a slice of the keys {named}: give a value for each key"
-        msg = said(option("to", dict(to)), why)
-        raise ValueError(msg)
-    if isinstance(to, str) and to not in _WORDS:
-        words = ", ".join(map(repr, _WORDS))
-        example = Words("{'country': 'US'}", "country=US")
-        msg = said(f"to must be one of {words}, or a slice, as ", example, f", got {to!r}")
-        raise ValueError(msg)
 
 
 @dataclass(frozen=True)
@@ -241,14 +239,18 @@ class _Sides:
     log: SlicedLog
     whole: SlicedLog  # sliced by `within` only
     cells: pl.LazyFrame
+    pool: Pool
     asked: IntervalOptions
-    metric: Metric
+
+    @property
+    def _metric(self) -> Metric:
+        [metric] = self.asked.metrics
+        return metric
 
     def compared(self, what: To, *, ratio: bool) -> pl.LazyFrame:
         """Join each slice with its reference, and add their difference or ratio."""
-        slices = estimate(self.log, self.cells, self.asked)
-        assert self.asked.pool is not None  # noqa: S101 - for the type checker
-        expected = given_labels(self.log, self.cells, self.asked.pool, self.asked)
+        slices = self._estimate(self.log, self.cells)
+        expected = given_labels(self.log, self.cells, self.pool, self.asked)
         if what == "expected":
             return self._to_expected(slices, expected)
         if what == "total":
@@ -260,25 +262,25 @@ class _Sides:
             found = _compared(both, self.asked.ci, ratio=ratio)
         return self.log.beside(found, expected)
 
+    def _estimate(self, log: SlicedLog, cells: pl.LazyFrame) -> Estimate:
+        """Scores of slices that are compared with each other."""
+        return estimate(log, cells, replace(self.asked, pool=self.pool))
+
     def _b(self, slices: Estimate) -> pl.LazyFrame:
-        return with_letter(slices, self.metric.name, "b")
+        return with_letter(slices, self._metric.name, "b")
 
     def _a(self, estimate: Estimate) -> pl.LazyFrame:
-        scores = with_letter(estimate, self.metric.name, "a").drop("n_null")
+        scores = with_letter(estimate, self._metric.name, "a").drop("n_null")
         return scores.rename({"n": f"n{_TO}"})
 
     def _rest(self, slices: Estimate) -> tuple[pl.LazyFrame, Estimate]:
         """Each slice beside the rest, and the estimate of the rests."""
         of = self._of
-        scores = self._b(slices).with_columns(
-            own_b="score_b", **{name: pl.col(key) for name, key in of.items()}
-        )
-        scores = scores.cache()
+        whose = {name: pl.col(key) for name, key in of.items()}
+        scores = self._b(slices).with_columns(own_b="score_b", **whose).cache()
         apart = replace(self.whole, apart=tuple(of))
-        assert self.asked.pool is not None  # noqa: S101 - for the type checker
-        left = pairs_of_rest(self.log, apart, self.cells, self.asked.pool.pairs, scores)
-        left = merged(apart, left) if self.metric.pairs else left
-        found = estimate(apart, left, self.asked)
+        left = pairs_of_rest(self.log, apart, self.cells, self.pool.pairs, scores)
+        found = self._estimate(apart, merged(apart, left) if self._metric.pairs else left)
         return apart.beside(scores, self._a(found)).with_columns(own_a="score_a"), found
 
     @property
@@ -288,13 +290,12 @@ class _Sides:
 
     def _to_expected(self, slices: Estimate, expected: pl.LazyFrame) -> pl.LazyFrame:
         """The difference to the score given the labels."""
-        assert self.asked.pool is not None  # noqa: S101 - for the type checker
         n = pl.col("n").filter(is_scored(self.whole)).sum()
-        of_all = self.whole.per_slice(self.asked.pool.pairs, **{f"n{_TO}": n})
+        of_all = self.whole.per_slice(self.pool.pairs, **{f"n{_TO}": n})
         both = self.whole.beside(self.log.beside(self._b(slices), expected), of_all)
         score, known, se = (pl.col(name) for name in ("score_b", "expected", "expected_se"))
         is_known = pl.col("low_b").is_not_null() & (se > 0)
-        scale = Scale.of(self.metric)
+        scale = Scale.of(self._metric)
         apart = scale.apart(scale.turned(score), pl.col("n").cast(pl.Float64))
         diff, reach = score - known, normal_critical(self.asked.ci) * se
         return both.with_columns(
@@ -316,9 +317,8 @@ class _Sides:
         c = w·slice + (1 - w)·rest - total. A mean over rows has c = 0, so it has the p-value of the
         difference to the rest. For other metrics the reach of c is added to the reach of the rest.
         """
-        assert self.asked.pool is not None  # noqa: S101 - for the type checker
-        log, whole, ci, metric = self.log, self.whole, self.asked.ci, self.metric.name
-        total = estimate(whole, self.asked.pool.pairs, replace(self.asked, pool=None))
+        log, whole, ci, metric = self.log, self.whole, self.asked.ci, self._metric.name
+        total = estimate(whole, self.pool.pairs, self.asked)
         of_slices = covariances(log, whole, slices, total, metric)
         of_rests = covariances(rests.log, whole, rests, total, metric).rename(self._of)
         shared = of_slices.join(
@@ -379,7 +379,7 @@ class _Sides:
         elif what == "best":
             # A tiny slice of one class may score 1, and cannot be compared.
             score = pl.when(pl.col("low_a").is_not_null()).then("score_a").fill_nan(None)
-            best = score.min() if self.metric.less_is_better else score.max()
+            best = score.min() if self._metric.less_is_better else score.max()
             others = others.filter(score == whole.within_slice(best)).sort(log.slice)
             others = others.unique(whole.slice or "score_a", keep="first", maintain_order=True)
         else:
@@ -420,10 +420,3 @@ def _compared(both: pl.LazyFrame, ci: float, *, ratio: bool) -> pl.LazyFrame:
     return independent(both.with_columns(logs), ci).with_columns(
         **{name: pl.col(end).exp().replace(math.inf, None) for name, end in ends.items()}
     )
-
-
-def _in_front(answer: pl.LazyFrame, keys: Sequence[str], to_keys: Sequence[str]) -> pl.LazyFrame:
-    """Put the keys of the reference right after the keys of the slice."""
-    names = answer.collect_schema().names()
-    rest = [name for name in names if name not in {*keys, *to_keys}]
-    return answer.select(map(as_expr, [*keys, *to_keys, *rest]))

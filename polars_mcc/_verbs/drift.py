@@ -7,14 +7,12 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._counts.counted import merged
-from polars_mcc._counts.cut import cut
-from polars_mcc._counts.identity import with_hashes
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.options import IntervalOptions
-from polars_mcc._inference.periods import PERIODS, changes, columns_for, columns_in_answer
+from polars_mcc._inference.periods import PERIODS, changes
 from polars_mcc._log import defaults
-from polars_mcc._log.choices import Correction, Method, check_choice, check_level
+from polars_mcc._log.choices import Correction, Method
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
@@ -22,6 +20,7 @@ from polars_mcc._log.keys import IntoKey, check_plain
 from polars_mcc._log.plan_errors import Failure, unless
 from polars_mcc._scores import registry
 from polars_mcc._scores.registry import IntoMetric
+from polars_mcc._verbs import tested
 
 
 def drift(
@@ -95,29 +94,23 @@ def drift(
     Command line:
         polars-mcc drift logs/ --before "day < DATE '2026-03-15'" --after "day >= DATE '2026-03-15'"
     """
-    check_choice("method", method, Method)
-    check_choice("correction", correction, Correction)
-    check_level(ci)
+    tested.check(ci, method, correction)
     check_plain(keys, "drift", "windows overlap, but two periods must not", sets=True)
     chosen = registry.tested(metric)
-    columns = columns_for(chosen.name, has_clusters=log.meaning.cluster is not None)
-    periods: dict[str, IntoColumn] = {"before": before, "after": after}
-    sliced = cut(log, keys, answers=columns, cluster=True, periods=periods)
-    positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
-    if not chosen.needs_labels:
-        sliced = with_hashes(sliced)
+    has_clusters = log.meaning.cluster is not None
+    names = tested.names_of_periods(chosen, has_clusters=has_clusters)
+    asked = IntervalOptions(ci, method, [chosen])
+    periods = {"before": before, "after": after}
+    sliced, asked = tested.cut_log(log, keys, asked, names.values(), cluster=True, periods=periods)
     counted = pairs(sliced).cache()
-    of_slices = replace(sliced, extras=("cluster",) if sliced.has_clusters else ())
+    of_slices = replace(sliced, extras=("cluster",) if has_clusters else ())
     apart = replace(of_slices, apart=("period",), has_total=False)
     cells = merged(apart, counted.with_columns(period=_period()))
-    compared = changes(of_slices, apart, cells, IntervalOptions(ci, method, [chosen], positive))
-    found = adjusted(compared, correction)
+    found = adjusted(changes(of_slices, apart, cells, asked), correction)
     # On the left of the join, so that a missing period is an error even if there are no slices.
     checked = _both_periods(counted).join(found, on=pl.lit(0), how="left")
-    there = checked.filter(pl.col("n_null").is_not_null()).select(
-        *of_slices.slice, *columns_in_answer(chosen.name, columns)
-    )
-    return log.in_kind(of_slices.answer(there))
+    there = checked.filter(pl.col("n_null").is_not_null())
+    return log.in_kind(of_slices.answer(tested.named(of_slices, there, names)))
 
 
 def _period() -> pl.Expr:
@@ -133,14 +126,13 @@ def _period() -> pl.Expr:
 
 def _both_periods(counted: pl.LazyFrame) -> pl.LazyFrame:
     """One row, or an error if a period has no rows."""
+    periods = PERIODS.categories.to_list()
     failures = [
         Failure(
             ~pl.col(name),
             pl.lit(f"no row of the log is {name}: its condition must be true for some rows"),
         )
-        for name in PERIODS.categories
+        for name in periods
     ]
-    has_rows = counted.select(
-        pl.col(name).fill_null(value=False).any() for name in PERIODS.categories
-    )
+    has_rows = counted.select(pl.col(periods).fill_null(value=False).any())
     return has_rows.select(has_both=unless(pl.lit(value=True), *failures))

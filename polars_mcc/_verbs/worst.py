@@ -155,9 +155,8 @@ def worst(
         score is the mean of other classes.
 
     For how many planted slices are found, and how many false ones, see the guide, *Find the slices
-    that fail*. Memory: 1 or 2 bytes per row, key and label, at most 512 MB; for more rows, the log
-    is read again for each pass. The guide has what was measured. In a log with clusters, a slice is
-    counted by cluster only if it may be listed.
+    that fail*. Memory: 1 or 2 bytes per row, key and label. The guide has what was measured. In a
+    log with clusters, a slice is counted by cluster only if it may be listed.
 
     Raises:
         ValueError: There are no keys, or keys are sets or windows; `depth`, `min_n`, `bins` or
@@ -237,11 +236,14 @@ def worst(
         call = Words("worst(..., to='expected')", "worst --to expected")
         log.meaning.check_without(call, needs, "cluster", "sample_weight")
     from polars_mcc._counts.odd_keys import odd_keys  # noqa: PLC0415 - for it alone
-    from polars_mcc._search.found import Search  # noqa: PLC0415 - NumPy is loaded for it alone
+    from polars_mcc._search.found import Search, columns_of_answer  # noqa: PLC0415 - NumPy is loaded for it alone
 
+    answers = [*([] if long else [SAID]), *columns_of_answer(chosen.name)]
+    each_key = KeySets("each", keys, total=False)
+    sliced = cut(log, [each_key], answers=answers, cluster=True, long=long)
     search = Search(
         metric=chosen,
-        positive=None,
+        positive=registry.checked([chosen], log.meaning.positive, sliced.label_dtype),
         depth=depth,
         min_n=min_n,
         max_share=max_share,
@@ -254,11 +256,6 @@ def worst(
         long=long,
         to=to,
     )
-    answers = [*([] if long else [SAID]), *search.columns()]
-    each_key = KeySets("each", keys, total=False)
-    sliced = cut(log, [each_key], answers=answers, cluster=True, long=long)
-    positive = registry.checked([chosen], log.meaning.positive, sliced.label_dtype)
-    search = replace(search, positive=positive)
     is_of_polars = isinstance(log.meaning.source, Frame)
 
     def found() -> pl.DataFrame:

@@ -22,11 +22,11 @@ Thresholds: TypeAlias = float | Mapping[str, float] | pl.DataFrame
 
 
 @dataclass(frozen=True)
-class Bar:
+class Requirement:
     """The least or the largest value that a slice may have, for one metric."""
 
     metric: Metric
-    side: Literal["min", "max"]
+    bound: Literal["min", "max"]
     at: float | pl.DataFrame
     value: str  # the column that is compared with the threshold
 
@@ -55,79 +55,83 @@ class Bar:
 
     @property
     def _at(self) -> pl.Expr:
-        return pl.col(self.side) if isinstance(self.at, pl.DataFrame) else pl.lit(self.at)
+        return pl.col(self.bound) if isinstance(self.at, pl.DataFrame) else pl.lit(self.at)
 
     def fails(self, ci: float | None) -> pl.Expr:
-        """Whether the score, or with a level the whole interval, is on the wrong side, or 0/0."""
-        end = {"min": "high", "max": "low"}[self.side]
+        """Whether the score is 0/0 or misses the threshold: with a level, the whole interval."""
+        end = {"min": "high", "max": "low"}[self.bound]
         value = pl.col(self.value) if ci is None else pl.coalesce(f"{self.value}_{end}", self.value)
-        is_wrong = value < self._at if self.side == "min" else value > self._at
+        is_wrong = value < self._at if self.bound == "min" else value > self._at
         return is_wrong.fill_null(value=False) | self.is_0
 
     def words(self, *, is_0: bool) -> str:
         """The text of a failure, for the message; `is_0`: some slices fail because of 0/0."""
-        wrong = {"min": "below", "max": "above"}[self.side]
-        at = f"its {self.side}" if isinstance(self.at, pl.DataFrame) else self.at
+        wrong = {"min": "below", "max": "above"}[self.bound]
+        at = f"its {self.bound}" if isinstance(self.at, pl.DataFrame) else self.at
         at = "the baseline" if self._is_diff else at
         return f"{self.metric.name} {wrong} {at}{' or 0/0' if is_0 else ''}"
 
 
-def bars_of(asked: IntoMetric, side: Literal["min", "max"], given: Thresholds | None) -> list[Bar]:
+def required(
+    asked: IntoMetric, bound: Literal["min", "max"], given: Thresholds | None
+) -> list[Requirement]:
     """The thresholds that a user gives: `min` or `max`."""
     if given is None:
         return []
     of_metrics = [*given.items()] if isinstance(given, Mapping) else [(asked, given)]
-    bars = [
-        Bar(metric, side, at, metric.name)
+    found = [
+        Requirement(metric, bound, at, metric.name)
         for name, at in of_metrics
         for metric in registry.chosen(name)
     ]
-    for bar in bars:
-        if not isinstance(bar.at, pl.DataFrame) or isinstance(given, Mapping):
-            check_number(side, bar.at)  # type: ignore[arg-type]
-            _check_range(bar)
-        elif not bar.at.schema.get(side, pl.String()).is_numeric():
-            msg = f"{side} is a frame without a numeric column '{side}'; it has {bar.at.schema}"
+    for one in found:
+        if not isinstance(one.at, pl.DataFrame) or isinstance(given, Mapping):
+            check_number(bound, one.at)  # type: ignore[arg-type]
+            _check_range(one)
+        elif not one.at.schema.get(bound, pl.String()).is_numeric():
+            msg = f"{bound} is a frame without a numeric column '{bound}'; it has {one.at.schema}"
             raise ValueError(msg)
-        if side == "min" and bar.metric.less_is_better:
-            instead = option("max", bar.at)
-            msg = said(f"for '{bar.metric.name}' less is better: pass a maximum, as in ", instead)
+        if bound == "min" and one.metric.less_is_better:
+            instead = option("max", one.at)
+            msg = said(f"for '{one.metric.name}' less is better: pass a maximum, as in ", instead)
             raise ValueError(msg)
-    return [bar for bar in bars if bar.at is not None]
+    return [one for one in found if one.at is not None]
 
 
-def _check_range(bar: Bar) -> None:
+def _check_range(one: Requirement) -> None:
     """Raise a ValueError if no score can pass a threshold, or none can fail it: 70 for 0.7."""
-    name, limits = bar.metric.name, bar.metric.range
-    if limits is None or bar.at is None:  # None is no threshold
+    name, limits = one.metric.name, one.metric.range
+    if limits is None or one.at is None:  # None is no threshold
         return
-    low, high = ranges_of([bar.metric])[name]
-    if not ((low is None or bar.at >= low) and (high is None or bar.at <= high)):
-        msg = said(option(bar.side, bar.at), f" is outside the range of {name}, {limits}")
+    low, high = ranges_of([one.metric])[name]
+    if not ((low is None or one.at >= low) and (high is None or one.at <= high)):
+        msg = said(option(one.bound, one.at), f" is outside the range of {name}, {limits}")
         raise ValueError(msg)
 
 
-def with_own_bars(found: pl.LazyFrame, bars: Sequence[Bar], keys: Sequence[str]) -> pl.LazyFrame:
+def with_own(
+    found: pl.LazyFrame, wanted: Sequence[Requirement], keys: Sequence[str]
+) -> pl.LazyFrame:
     """Join the thresholds given per slice. A slice that only has a threshold gets a row too."""
-    for bar in bars:
-        if not isinstance(bar.at, pl.DataFrame):
+    for one in wanted:
+        if not isinstance(one.at, pl.DataFrame):
             continue
-        named = [name for name in bar.at.columns if name != bar.side]
-        if {*named} != {*keys} or bar.side in keys:
+        named = [name for name in one.at.columns if name != one.bound]
+        if {*named} != {*keys} or one.bound in keys:
             msg = (
-                f"{bar.side} must have the keys of the slices, {', '.join(map(repr, keys))}, and a "
-                f"column '{bar.side}'; it has {', '.join(map(repr, bar.at.columns))}"
+                f"{one.bound} must have the keys of the slices, {', '.join(map(repr, keys))}, and "
+                f"a column '{one.bound}'; it has {', '.join(map(repr, one.at.columns))}"
             )
             raise ValueError(msg)
-        if bar.at.select(map(as_expr, named)).is_duplicated().any():
-            msg = f"{bar.side} has several rows for one slice: keep one row per slice"
+        if one.at.select(map(as_expr, named)).is_duplicated().any():
+            msg = f"{one.bound} has several rows for one slice: keep one row per slice"
             raise ValueError(msg)
         for key, dtype in found.select(map(as_expr, named)).collect_schema().items():
-            own_dtype = bar.at.schema[key]
+            own_dtype = one.at.schema[key]
             if dtype != own_dtype and not (dtype.is_integer() and own_dtype.is_integer()):
-                msg = f"'{key}' is {own_dtype} in {bar.side}, but {dtype} in the log: cast it"
+                msg = f"'{key}' is {own_dtype} in {one.bound}, but {dtype} in the log: cast it"
                 raise ValueError(msg)
-        own = bar.at.lazy()
+        own = one.at.lazy()
         found = found.join(
             own,
             on=[as_expr(name) for name in named],

@@ -1,0 +1,75 @@
+"""What verbs that test a metric share: checks of options, the cut log, and names of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from polars_mcc._counts.cut import cut
+from polars_mcc._counts.identity import with_hashes
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._log.choices import Correction, Method, check_choice, check_level
+from polars_mcc._log.described import Described
+from polars_mcc._log.keys import IntoKey
+from polars_mcc._scores import registry
+from polars_mcc._scores.metric import Metric
+
+DIFFERENCE = ("diff", "diff_low", "diff_high", "diff_se")
+RATIO = ("ratio", "ratio_low", "ratio_high")
+P_VALUES = ("p_value", "p_adjusted")
+
+
+def check(ci: float, method: Method, correction: Correction) -> None:
+    """Raise a ValueError if an option of a test has an unknown value."""
+    check_choice("method", method, Method)
+    check_choice("correction", correction, Correction)
+    check_level(ci)
+
+
+def names_of(
+    metric: Metric,
+    sizes: Iterable[str],
+    scores: Mapping[str, str],
+    effect: Iterable[str] = DIFFERENCE,
+    p_values: Iterable[str] = P_VALUES,
+) -> dict[str, str]:
+    """The columns of an answer, each with its name; `scores` add text to the name of the metric.
+
+    A metric may have any name, so columns get their names last.
+    """
+    columns = [*sizes, *scores, *effect, *p_values, "n_null"]
+    return {name: metric.name + scores[name] if name in scores else name for name in columns}
+
+
+def names_of_periods(
+    metric: Metric, *, has_clusters: bool, p_values: Iterable[str] = P_VALUES
+) -> dict[str, str]:
+    """The columns of an answer about two periods, each with its name."""
+    sizes = ("n", "n_clusters") if has_clusters else ("n",)
+    of_periods = [f"{size}_{period}" for size in sizes for period in ("before", "after")]
+    scores = {"score_a": "_before", "score_b": "_after"}
+    return names_of(metric, of_periods, scores, p_values=p_values)
+
+
+def cut_log(
+    log: Described[Any],
+    keys: Sequence[IntoKey],
+    asked: IntervalOptions,
+    answers: Iterable[str],
+    **options: Any,  # noqa: ANN401 - those of `cut`
+) -> tuple[SlicedLog, IntervalOptions]:
+    """The log cut by keys, with labels if the metric needs them, and what the metric needs."""
+    [metric] = asked.metrics
+    sliced = cut(log, keys, answers=answers, **options)
+    positive = registry.checked([metric], log.meaning.positive, sliced.label_dtype)
+    sliced = sliced if metric.needs_labels else with_hashes(sliced)
+    return sliced, replace(asked, positive=positive)
+
+
+def named(log: SlicedLog, slices: pl.LazyFrame, names: Mapping[str, str]) -> pl.LazyFrame:
+    """The slices with their columns in the answer."""
+    return slices.select(*log.slice, *(pl.col(one).alias(name) for one, name in names.items()))
