@@ -195,8 +195,7 @@ def test_names_are_text_and_the_chart_is_saved(tmp_path):
     log = LOG.with_columns(
         pl.col("key").str.replace("slice", hostile, literal=True).alias("a.b[0]")
     )
-    metric = pl.col("f1").mean().alias("<b>f.1</b>")
-    answer = log.mcc.by("a.b[0]", metrics=metric, ci=0.9)
+    answer = log.mcc.by("a.b[0]", metrics=lambda col: col("f1").mean().alias("<b>f.1</b>"), ci=0.9)
     chart = plot.funnel(answer, metric="<b>f.1</b>")
     assert f"{hostile} 3" in {row["slice"] for row in drawn(answer, metric="<b>f.1</b>")[2]}
     for name in ("chart.svg", "chart.png"):
