@@ -90,7 +90,7 @@ def _binned(rows: pl.DataFrame, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     if not dtype.is_numeric():
         return column
     cuts: list[Cuts] = cuts_of(rows.lazy().select(column, "weight"), [dtype], _BINS, few=_BINS)
-    return cuts[0].place(column) if cuts[0].ends else column
+    return cuts[0].bin_of(column) if cuts[0].ends else column
 
 
 def _tells(

@@ -191,7 +191,7 @@ class Cuts:
         names = [self.name(place, place) for place in range(len(self.ends) + 1)]
         return [*names, "NaN"] if self.dtype.is_float() else names
 
-    def place(self, column: pl.Expr) -> pl.Expr:
+    def bin_of(self, column: pl.Expr) -> pl.Expr:
         """The bin of each number; null for null."""
         wide = pl.Int128() if self.dtype.is_integer() else pl.Float64()
         above = (column.cast(wide) > pl.lit(end, wide) for end in self.ends)
@@ -203,7 +203,7 @@ class Cuts:
     def name_of(self, column: pl.Expr) -> pl.Expr:
         """The name of the bin of each number, as an Enum in the order of the bins."""
         codes, names = range(len(self.names)), self.names
-        return self.place(column).replace_strict(codes, names, return_dtype=pl.Enum(names))
+        return self.bin_of(column).replace_strict(codes, names, return_dtype=pl.Enum(names))
 
 
 def _text(end: Number) -> str:

@@ -199,12 +199,12 @@ class Thresholds:
 def _cut_at(log: SlicedLog, thresholds: Sequence[float]) -> SlicedLog:
     """Replace each score by the number of thresholds that it reaches."""
 
-    def place(column: str) -> pl.Expr:
+    def reached(column: str) -> pl.Expr:
         score = pl.col(column).cast(pl.Float64)
-        reached = pl.sum_horizontal((score >= at).cast(pl.UInt32) for at in thresholds)
-        return pl.when(score.is_not_null() & score.is_not_nan()).then(reached).alias(column)
+        number = pl.sum_horizontal((score >= at).cast(pl.UInt32) for at in thresholds)
+        return pl.when(score.is_not_null() & score.is_not_nan()).then(number).alias(column)
 
-    frame = log.frame.with_columns(place(PRED + name) for name in log.models)
+    frame = log.frame.with_columns(reached(PRED + name) for name in log.models)
     return replace(log, frame=frame, pred_dtype=pl.UInt32())
 
 

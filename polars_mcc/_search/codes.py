@@ -249,7 +249,7 @@ def _bin(column: pl.Expr, cuts: Cuts) -> pl.Expr:
     """The bin of each number. After the bins come NaN, of floats, and null."""
     null = len(cuts.ends) + (2 if cuts.dtype.is_float() else 1)
     dtype = pl.UInt8 if null < 2**8 - 1 else pl.UInt32
-    return cuts.place(column).fill_null(null).cast(dtype)
+    return cuts.bin_of(column).fill_null(null).cast(dtype)
 
 
 def _of_times(name: str, column: pl.Series, unit: str) -> tuple[Key, pl.Series]:

@@ -325,7 +325,7 @@ def _compared(
     asked = IntervalOptions(ci, metrics=[metric, *marks], positive=positive)
     found = changes(sliced, apart, cells, asked)
     of_marks = (f"{mark.name}_{period}" for mark in marks for period in PERIODS.categories)
-    return sliced.answer(tested.named(sliced, found, names | {name: name for name in of_marks}))
+    return sliced.answer(tested.answer_of(sliced, found, names | {name: name for name in of_marks}))
 
 
 def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.LazyFrame]:

@@ -120,7 +120,7 @@ def compare(
     found = adjusted(_differences(sliced, asked), correction)
     if not sliced.has_clusters:
         del names["n_clusters"]
-    return log.in_kind(sliced.answer(tested.named(sliced, found, names)))
+    return log.in_kind(sliced.answer(tested.answer_of(sliced, found, names)))
 
 
 def _differences(log: SlicedLog, asked: IntervalOptions) -> pl.LazyFrame:

@@ -171,7 +171,7 @@ def contrast(
     sides = _Sides(sliced, whole, cells, Pool.of(whole, cells), asked)
     found = adjusted(sides.compared(to, ratio=ratio), correction)
     columns = {KEY + key: key for key in to_keys} | shown
-    answer = sliced.answer(tested.named(sliced, found, columns), *to_keys)
+    answer = sliced.answer(tested.answer_of(sliced, found, columns), *to_keys)
     # The keys of the reference come right after the keys of the slice.
     first = [*of_whole, *names, *to_keys]
     others = (name for name in answer.collect_schema().names() if name not in first)

@@ -110,7 +110,7 @@ def drift(
     # On the left of the join, so that a missing period is an error even if there are no slices.
     checked = _both_periods(counted).join(found, on=pl.lit(0), how="left")
     there = checked.filter(pl.col("n_null").is_not_null())
-    return log.in_kind(of_slices.answer(tested.named(of_slices, there, names)))
+    return log.in_kind(of_slices.answer(tested.answer_of(of_slices, there, names)))
 
 
 def _period() -> pl.Expr:

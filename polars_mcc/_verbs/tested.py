@@ -70,6 +70,6 @@ def cut_log(
     return sliced, replace(asked, positive=positive)
 
 
-def named(log: SlicedLog, slices: pl.LazyFrame, names: Mapping[str, str]) -> pl.LazyFrame:
+def answer_of(log: SlicedLog, slices: pl.LazyFrame, names: Mapping[str, str]) -> pl.LazyFrame:
     """The slices with their columns in the answer."""
     return slices.select(*log.slice, *(pl.col(one).alias(name) for one, name in names.items()))
