@@ -26,7 +26,7 @@ from polars_mcc._version import __version__
 if TYPE_CHECKING:
     from polars_mcc import plot
     from polars_mcc._counts.remarks import PredictionLogWarning
-    from polars_mcc._inference.methods import Bootstrap
+    from polars_mcc._inference.options import Bootstrap
     from polars_mcc._log.bins import bins
     from polars_mcc._log.key_sets import cube, each, rollup, sets
     from polars_mcc._log.trailing import trailing
@@ -64,7 +64,7 @@ __all__ = [
 
 
 _MODULES = {
-    "Bootstrap": "_inference.methods",
+    "Bootstrap": "_inference.options",
     "CheckError": "_verbs.check",
     "ExprMcc": "namespaces",
     "PredictionLog": "prediction_log",

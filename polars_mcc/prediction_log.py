@@ -13,10 +13,11 @@ from typing import Any, TypeVar, cast
 import polars as pl
 
 from polars_mcc._counts.remarks import PredictionLogWarning, Sides, key_is_gold, remarks
-from polars_mcc._log.columns import MissingColumn, as_code, did_you_mean
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey, Key, settled
+from polars_mcc._log.messages import as_code
+from polars_mcc._log.missing_column import MissingColumn, did_you_mean
 from polars_mcc._report.report import report as _report
 from polars_mcc._scores.registry import needs_two_classes
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold

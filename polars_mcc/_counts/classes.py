@@ -9,9 +9,9 @@ import polars as pl
 from polars_mcc._counts import label_lists
 from polars_mcc._counts.coded import coded, pairs_and_classes
 from polars_mcc._counts.exact import count_where
-from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.parquet import Scan
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
+from polars_mcc._counts.ways import pairs
 from polars_mcc._log.labels import are_scored
 
 

@@ -12,10 +12,10 @@ import polars as pl
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.sliced import PRED, SlicedLog
-from polars_mcc._log.columns import as_expr, quoted
+from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.messages import Words, of_error, said
+from polars_mcc._log.messages import Words, of_error, quoted, said
 
 _FIRST = 1000  # rows that are looked at first: in most logs they are enough
 _SHOWN = 10  # labels that a sentence shows, at most

@@ -14,7 +14,7 @@ import polars as pl
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.gradients import MOVES, of_each_class
-from polars_mcc._inference.limits import in_columns, limits, smoothed
+from polars_mcc._inference.intervals import in_columns, limits, smoothed
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import METRIC, OBSERVED, TABLE, class_tables, smoothed_tables
 from polars_mcc._inference.variance import exact_sums, over_draws

@@ -7,9 +7,9 @@ import math
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.intervals import Estimate
-from polars_mcc._inference.methods import normal_critical, student_critical, two_sided
+from polars_mcc._inference.estimate import Estimate
 from polars_mcc._inference.options import columns_of
+from polars_mcc._inference.quantiles import normal_critical, student_critical, two_sided
 from polars_mcc._inference.variance import exact_sums, over_draws
 from polars_mcc._log.choices import Correction
 

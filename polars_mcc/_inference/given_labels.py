@@ -20,7 +20,7 @@ import polars as pl
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.exact import numbers
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.intervals import estimate
+from polars_mcc._inference.estimate import estimate
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import exact_sums

@@ -1,119 +1,186 @@
-"""Pairs → the scores of slices, with standard errors and intervals."""
+"""The variance of a score → its interval.
+
+A score with a range, such as 0 to 1, is treated as a proportion of m rows. m is such that the
+proportion has the variance of the score. The interval of the score is then Wilson's interval (1927)
+of the proportion. For a score that is a proportion, such as recall, these are the rows that could
+have been wrong, and the interval is Wilson's to the last digit.
+
+m comes from the smoothed tables (see `tables`), because the observed table takes a rate of 0 or 1
+as known exactly. Each table smooths the rates on one side. So m is the smallest that they give.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import polars as pl
 
-from polars_mcc._counts.classes import is_scored, of_pairs
-from polars_mcc._counts.counted import without_clusters
-from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.options import IntervalOptions, columns_of, with_limits_of
-from polars_mcc._inference.tables import Pool
-from polars_mcc._inference.variance import over_draws
-from polars_mcc._scores.measure import measure
-from polars_mcc._scores.metric import Metric, Needed
+from polars_mcc._inference.influences import Influences, by_metric
+from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._inference.quantiles import critical
+from polars_mcc._inference.tables import METRIC, OBSERVED, TABLE
+from polars_mcc._inference.variance import NOTHING, over_draws, with_influence
+from polars_mcc._log.choices import Method
+
+_MOST = 1e12  # rows of a proportion per row of the slice; more than any share of a class allows
+
+_SCORE, _VALUE, _LEAST, _LARGEST = map(pl.col, ("score", "value", "least", "largest"))
+_VARIANCE, _PHI_PHI, _DRAWS, _Z = map(pl.col, ("variance", "phi_phi", "draws", "z"))
+_SPAN, _PROPORTION, _SE, _ROWS = map(pl.col, ("span", "proportion", "se", "rows"))
 
 
-class Estimate(NamedTuple):
-    """The scores of slices, and the influence of a row on each score."""
-
-    log: SlicedLog
-    scores: pl.LazyFrame
-    """A row per slice: `n`, `n_clusters` if there are clusters, metrics, intervals, `n_null`."""
-    influences: Mapping[str, pl.LazyFrame]
-    """For each metric, the scored pairs of each slice with their influence `phi`."""
-
-
-def estimate(log: SlicedLog, pairs: pl.LazyFrame, options: IntervalOptions) -> Estimate:
-    """Score each slice of a log from its pairs, with standard errors and intervals.
-
-    If the log has clusters, `pairs` are split by cluster. A metric without a derivative raises a
-    ValueError.
-    """
-    # A frame that is used twice is cached: else Polars reads the log once per use.
-    cells = pairs.cache()
-    pairs = without_clusters(log, cells)
-    classes = of_pairs(log, pairs).cache()
-    metrics, positive, pool = options.metrics, options.positive, options.pool
-    measured = measure(log, classes, metrics, pairs=pairs, positive=positive).cache()
-    names = [metric.name for metric in metrics if not metric.no_interval]
-    moved: dict[str, pl.LazyFrame] = {}
-    from polars_mcc._inference import influences, limits  # noqa: PLC0415 - for intervals alone
-
-    if names:
-        found = influences.influences(log, pairs, classes, options)
-        moved = {name: found.of(name) for name in names}
-        scores = log.beside(measured, limits.limits_of_slices(log, cells, measured, found, options))
-    else:
-        scores = log.beside(measured, over_draws(log, cells.filter(is_scored(log))).drop("n"))
-    unsure = columns_of(metric.name for metric in metrics if metric.no_interval)
-    scores = scores.with_columns(**dict.fromkeys(unsure, pl.lit(None, pl.Float64)))
-    if pool is not None:
-        scores = _comparable(log, scores, classes, metrics, pool)
-    n_clusters = [pl.col("n_clusters").fill_null(0)] if log.has_clusters else []
-    with_limits = with_limits_of(metric.name for metric in metrics)
-    scores = scores.select(*log.slice, "n", *n_clusters, *with_limits, "n_null")
-    return Estimate(log, scores, moved)
-
-
-def _comparable(
+def limits_of_slices(
     log: SlicedLog,
-    scores: pl.LazyFrame,
-    classes: pl.LazyFrame,
-    metrics: Sequence[Metric],
-    pool: Pool,
+    cells: pl.LazyFrame,
+    measured: pl.LazyFrame,
+    found: Influences,
+    options: IntervalOptions,
 ) -> pl.LazyFrame:
-    """Drop the limits of slices that lack the classes that a comparison needs."""
-    whole = pool.log
-    n_classes = {
-        side: count_where(pl.col(f"{side}_n") > 0).cast(pl.Int64) for side in ("gold", "pred")
-    }
-    here = log.per_slice(classes, **n_classes)
-    there = whole.per_slice(
-        of_pairs(whole, pool.pairs),
-        **{f"all_{side}": number for side, number in n_classes.items()},
+    """The limits and the standard error of each score, a row per slice."""
+    each = by_metric(log)
+    rows = with_influence(log, cells, found.observed) if log.has_clusters else found.observed
+    variances = over_draws(each, rows, variance=("phi", "phi")).with_columns(
+        variance=pl.col("variance") / pl.col("n") / pl.col("n")
     )
-    limits = {
-        column: pl.when(has_classes(metric.classes_needed)).then(column)
-        for metric in metrics
-        for column in columns_of([metric.name])
+    names = [metric.name for metric in options.metrics if not metric.no_interval]
+    scores = pl.concat(
+        measured.select(*log.slice, pl.lit(name).alias(METRIC), score=pl.col(name).cast(pl.Float64))
+        for name in names
+    )
+    known = each.beside(each.beside(scores, smoothed(each, found.tables)), variances)
+    return in_columns(log, limits(each, known, options.ci, options.method), names)
+
+
+def limits(log: SlicedLog, scores: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame:
+    """Add the standard error of each score, `se`, and its interval from `low` to `high`.
+
+    The columns of `scores` are those of a table (see `Influences`), `worth`, `most`, `variance`,
+    `draws`, the `score`, and `n_clusters` if the log has clusters.
+    """
+    known = _with_rows(log, scores.with_columns(z=critical(ci, log)))
+    placed = _with_ends(known, method)
+    error = _SE if method != "score" else (pl.col("most") / _ROWS).sqrt()
+    has_proportion = _PROPORTION.is_not_null()
+    found = placed.with_columns(
+        low=pl.when(has_proportion)
+        .then(_LEAST + _SPAN * pl.col("low"))
+        .otherwise(_SCORE - _Z * error),
+        high=pl.when(has_proportion)
+        .then(_LEAST + _SPAN * pl.col("high"))
+        .otherwise(_SCORE + _Z * error),
+    )
+    are_finite = pl.col("low").is_finite() & pl.col("high").is_finite() & pl.col("has_score")
+    return found.with_columns(pl.when(are_finite).then(pl.col("low", "high")))
+
+
+def smoothed(log: SlicedLog, tables: pl.LazyFrame) -> pl.LazyFrame:
+    """The observed table of each slice, with what its smoothed tables tell.
+
+    `worth` is the smallest m per row of the slice, and `most` the largest mean of φ².
+    """
+    is_observed = pl.col(TABLE) == OBSERVED
+    observed = {
+        name: pl.col(name).filter(is_observed).max()
+        for name in ("value", "least", "largest", "phi_phi")
     }
-    return whole.beside(log.beside(scores, here), there).with_columns(**limits)
+    is_smoothed = pl.col("is_smoothed")
+    return log.per_slice(
+        tables,
+        **observed,
+        worth=_worth().filter(is_smoothed).min(),
+        most=_PHI_PHI.filter(is_smoothed).max(),
+    )
 
 
-def has_classes(needed: Needed) -> pl.Expr:
-    """Whether a slice has the classes, by the number of `gold` and `pred` classes, and of all."""
-    has_all_gold = (pl.col("gold") >= 2) & (pl.col("gold") == pl.col("all_gold"))
-    return {
-        "any": pl.lit(value=True),
-        "two gold": pl.col("gold") >= 2,
-        "all gold": has_all_gold,
-        "all": has_all_gold & (pl.col("pred") == pl.col("all_pred")),
-    }[needed]
+def in_columns(log: SlicedLog, limits: pl.LazyFrame, metrics: Iterable[str]) -> pl.LazyFrame:
+    """The limits and the standard errors of all metrics of a slice in one row."""
+    n_clusters = {"n_clusters": pl.col("n_clusters").max()} if log.has_clusters else {}
+    return log.per_slice(
+        limits,
+        **n_clusters,
+        **{
+            f"{name}_{part}": pl.col(part).filter(pl.col(METRIC) == name).max()
+            for name in metrics
+            for part in ("low", "high", "se")
+        },
+    )
 
 
-def ranges_of(metrics: Sequence[Metric]) -> dict[str, tuple[float | None, float | None]]:
-    """The range of each metric; None for an end that depends on the slice."""
-    return {
-        metric.name: (
-            None if isinstance(metric.range.low, pl.Expr) else metric.range.low,
-            None if isinstance(metric.range.high, pl.Expr) else metric.range.high,
+def _worth() -> pl.Expr:
+    """The rows m of a proportion with the variance of the score, per row of the slice."""
+    proportion, squared = (_VALUE - _LEAST) / (_LARGEST - _LEAST), _PHI_PHI
+    squared = squared / (_LARGEST - _LEAST).pow(2)
+    # Kappa of one gold class is moved by no row. Then φ is only a rounding error.
+    rows = proportion * (1 - proportion) / squared
+    is_real = (proportion > 0) & (proportion < 1) & (squared > NOTHING) & (rows < _MOST)
+    # A rate of a class that the slice does not have is a proportion of all rows.
+    is_alone = ((proportion == 0) | (proportion == 1)) & (squared <= NOTHING)
+    return pl.when(is_real).then(rows).when(is_alone).then(pl.lit(1.0))
+
+
+def _with_rows(log: SlicedLog, scores: pl.LazyFrame) -> pl.LazyFrame:
+    """Add the `proportion` of a score in its range of width `span`, its `se`, and how many `rows`.
+
+    `rows` are the independent rows of equal weight that would have this variance; if the rows seem
+    not to vary, the rows that there are.
+    """
+    has_score = _VALUE.is_not_null() & _SCORE.is_finite() & _Z.is_not_null()
+    span = pl.coalesce(_LARGEST - _LEAST, _SCORE.abs())
+    is_inside = pl.col("has_score") & (_SPAN > 0) & _SCORE.is_between(_LEAST, _LARGEST)
+    rows = _effective(log, pl.when("varies").then(_PHI_PHI / _VARIANCE).otherwise(_DRAWS))
+    return (
+        scores.with_columns(has_score=has_score, span=span)
+        .with_columns(
+            varies=pl.col("has_score") & _varies(),
+            proportion=pl.when(is_inside).then((_SCORE - _LEAST) / _SPAN),
         )
-        for metric in metrics
-        if metric.range is not None
-    }
+        .with_columns(se=pl.when(pl.col("varies") & _VARIANCE.is_finite()).then(_VARIANCE.sqrt()))
+        .with_columns(rows=rows)
+        .with_columns(rows=pl.when(_ROWS.is_finite() & (_ROWS > 0)).then(_ROWS))
+    )
 
 
-def within_range(
-    scores: pl.LazyFrame, ranges: Mapping[str, tuple[float | None, float | None]]
-) -> pl.LazyFrame:
-    """Cut intervals at the ends of the range of their metric."""
-    return scores.with_columns(
-        pl.col(column).clip(*ends)
-        for name, ends in ranges.items()
-        for column in columns_of([name])[:-1]
+def _varies() -> pl.Expr:
+    """Whether rows move the score by more than rounding does."""
+    is_moved = NOTHING * _SPAN.pow(2) < _PHI_PHI
+    is_known = (_VARIANCE > 0) & _DRAWS.is_finite() & (_VARIANCE * _DRAWS > NOTHING * _PHI_PHI)
+    # At an end, each row could only move the score away from it, and their mean moves it nowhere.
+    # So every φ is 0, but the φ of a square root, as of Cramér's V, may be infinite.
+    is_end = ((_SCORE == _LEAST) | (_SCORE == _LARGEST)).fill_null(value=False)
+    return is_moved & is_known & ~is_end
+
+
+def _effective(log: SlicedLog, rows: pl.Expr) -> pl.Expr:
+    """How many independent rows of equal weight would be as good.
+
+    Few clusters, and few rows with large weights, hide how much they vary. So G clusters count as
+    G - 1, and rows count by their weights w too: (Σ w)² / Σ w².
+    """
+    if log.has_clusters:
+        return rows * (1 - 1 / pl.col("n_clusters"))
+    return rows if log.is_frequency else rows.clip(None, _DRAWS)
+
+
+def _with_ends(scores: pl.LazyFrame, method: Method) -> pl.LazyFrame:
+    """Add the proportions of both limits in the range, `low` and `high`."""
+    if method == "wald":
+        reach = _Z * _SE / _SPAN
+        return scores.with_columns(low=_PROPORTION - reach, high=_PROPORTION + reach)
+    if method == "fisher":
+        middle, reach = (
+            (2 * _PROPORTION - 1).arctanh(),
+            _Z * _SE / (2 * _SPAN * _PROPORTION * (1 - _PROPORTION)),
+        )
+        ends = ((end.tanh() + 1) / 2 for end in (middle - reach, middle + reach))
+        return scores.with_columns(**dict(zip(("low", "high"), ends, strict=True)))
+    z2 = pl.col("z2")  # Wilson's interval
+    middle, reach = (
+        _PROPORTION + z2 / 2,
+        (z2 * _PROPORTION * (1 - _PROPORTION) + z2.pow(2) / 4).sqrt(),
+    )
+    return scores.with_columns(z2=_Z.pow(2) / (_ROWS * pl.col("worth"))).with_columns(
+        # At an end exactly: the formula gives 1 - 4·10⁻¹⁶.
+        low=pl.when(_PROPORTION == 0).then(_PROPORTION).otherwise((middle - reach) / (1 + z2)),
+        high=pl.when(_PROPORTION == 1).then(_PROPORTION).otherwise((middle + reach) / (1 + z2)),
     )

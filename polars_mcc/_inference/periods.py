@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.differences import independent, limits_of, with_difference
-from polars_mcc._inference.intervals import Estimate, estimate
+from polars_mcc._inference.estimate import Estimate, estimate
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import over_draws, with_influence

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_mcc._counts.classes import beside_class, is_scored, of_pairs
-from polars_mcc._counts.counted import merged
+from polars_mcc._counts.pairs import merged
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.variance import exact_sums, in_order
 

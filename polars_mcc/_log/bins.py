@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import polars as pl
 
-from polars_mcc._log.columns import Columns, IntoColumn, as_code, as_expr, one, resolved
+from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame
 from polars_mcc._log.keys import Key, Made, word
+from polars_mcc._log.messages import as_code
 
 Number: TypeAlias = float | int
 

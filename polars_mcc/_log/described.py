@@ -13,20 +13,12 @@ import polars as pl
 
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls, check_choice, check_number
-from polars_mcc._log.columns import (
-    Columns,
-    IntoColumn,
-    IntoColumns,
-    MissingColumn,
-    as_arguments,
-    check_weight,
-    one,
-    several,
-)
+from polars_mcc._log.columns import Columns, IntoColumn, IntoColumns, check_weight, one, several
 from polars_mcc._log.frames import Frame, FrameT, OtherFrame
 from polars_mcc._log.labels import LabelsDiffer, as_label, dtype_of_labels, is_list
 from polars_mcc._log.likely import likely
-from polars_mcc._log.messages import Words, option, said
+from polars_mcc._log.messages import Words, as_arguments, option, said
+from polars_mcc._log.missing_column import MissingColumn
 
 if TYPE_CHECKING:
     from typing_extensions import Self

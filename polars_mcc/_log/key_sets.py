@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import polars as pl
 
-from polars_mcc._log.columns import as_code, few, resolved
+from polars_mcc._log.columns import resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import (
     IntoKey,
@@ -21,6 +21,7 @@ from polars_mcc._log.keys import (
     twice,
     word,
 )
+from polars_mcc._log.messages import as_code, few
 
 
 @word("each(country, \"date_trunc('week', ts)\")")

@@ -1,6 +1,7 @@
 """What makes slices, as a user says it: columns, and kinds of keys that are more than a column.
 
-A kind of key is a subclass of `Key`, in a file of its own: `bins`, `key_sets`, `trailing`.
+A kind of key is a subclass of `Key`, in a file of its own: `bins`, `key_sets`, `trailing`. Its name
+is registered in `__init__`, and in `_shell/sql` for the command line.
 """
 
 from __future__ import annotations

@@ -6,8 +6,10 @@ A message is a `str`. Where both interfaces say the same, a plain `str` is enoug
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -99,3 +101,32 @@ def renamed(name: str, new: str) -> Words:
     """A key with another name."""
     key = f"{as_sql(name)} AS {as_sql(new)}"
     return Words(f"pl.col('{name}').alias('{new}')", _typed("keys", key))
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names in quotes, separated by commas."""
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def few(names: Collection[str]) -> str:
+    """The first ten names in quotes, and the number of the others."""
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"{quoted([*names][:10])}{more}"
+
+
+def as_code(value: object) -> str:
+    """A value as Python code; an expression as Polars shows it."""
+    if isinstance(value, pl.Expr):
+        return f"pl.{value}" if str(value).startswith("col(") else str(value)
+    if isinstance(value, str):
+        return f'"{value}"' if repr(value) == f"'{value}'" and '"' not in value else repr(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(as_code, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(as_code, value))}{',' if len(value) == 1 else ''})"
+    return repr(value)
+
+
+def as_arguments(options: Mapping[str, object]) -> str:
+    """Options as the arguments of a call."""
+    return ", ".join(f"{name}={as_code(value)}" for name, value in options.items())

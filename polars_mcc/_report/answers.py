@@ -15,11 +15,12 @@ from polars_mcc._counts.sliced import SET
 from polars_mcc._inference.options import columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import ReportFormat, check_at_least, check_choice, check_level
-from polars_mcc._log.columns import Columns, as_code
+from polars_mcc._log.columns import Columns
 from polars_mcc._log.described import Described
 from polars_mcc._log.key_sets import each, sets
 from polars_mcc._log.keys import TOTAL, IntoKey
 from polars_mcc._log.labels import as_compared
+from polars_mcc._log.messages import as_code
 from polars_mcc._report.gaps import gaps
 from polars_mcc._report.once import Collect, Once, counted_once
 from polars_mcc._report.parts import Part, crossed, joined

@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_mcc._counts.sliced import SET
 from polars_mcc._inference.differences import adjusted
-from polars_mcc._inference.methods import two_sided
+from polars_mcc._inference.quantiles import two_sided
 from polars_mcc._search.evidence import Scale
 from polars_mcc._show.table import slices_in_words
 

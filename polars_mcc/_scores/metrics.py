@@ -1,6 +1,6 @@
 """The built-in metrics: the expression, formula, source and range of each.
 
-To add a metric, add an entry here. No other code changes.
+To add a metric, add an entry here, or in `rates` for a metric of the positive class.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._log.columns import did_you_mean
 from polars_mcc._log.messages import option, said
+from polars_mcc._log.missing_column import did_you_mean
 from polars_mcc._scores.class_scores import CLASS_DTYPES, CLASS_RANGES
 from polars_mcc._scores.derivative import Columns
 from polars_mcc._scores.metric import PAIR_DTYPES, Metric, Range

@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.counted import merged
+from polars_mcc._counts.pairs import merged
 from polars_mcc._inference.given_labels import given_labels
-from polars_mcc._inference.methods import normal_critical
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.periods import PERIODS, changes
+from polars_mcc._inference.quantiles import normal_critical
 from polars_mcc._inference.tables import Pool
 from polars_mcc._search.codes import Coded
 from polars_mcc._search.counting import SLICE

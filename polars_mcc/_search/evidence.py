@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_mcc._inference.methods import normal_critical, normal_quantile
+from polars_mcc._inference.quantiles import normal_critical, normal_quantile
 from polars_mcc._scores.metric import Metric
 
 LEVEL = 0.95

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_mcc._counts.sliced import SAID, SET, SlicedLog
 from polars_mcc._inference.differences import adjusted
-from polars_mcc._inference.methods import two_sided
+from polars_mcc._inference.quantiles import two_sided
 from polars_mcc._log.choices import Correction, Rank, Reference
 from polars_mcc._log.words import crossed
 from polars_mcc._scores.metric import Metric

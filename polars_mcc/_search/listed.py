@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_mcc._inference.methods import two_sided
+from polars_mcc._inference.quantiles import two_sided
 from polars_mcc._log.choices import Correction
 from polars_mcc._search.codes import Key
 from polars_mcc._search.counting import SLICE

@@ -18,9 +18,9 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._counts.classes import is_scored
-from polars_mcc._counts.counted import count_columns, counted
+from polars_mcc._counts.pairs import count_columns, counted
 from polars_mcc._counts.sliced import KEY
-from polars_mcc._inference.intervals import estimate
+from polars_mcc._inference.estimate import estimate
 from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import over_draws
 from polars_mcc._search.codes import Coded

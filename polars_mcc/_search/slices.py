@@ -10,8 +10,8 @@ import polars as pl
 from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.estimate import Estimate, estimate, has_classes
 from polars_mcc._inference.given_labels import given_labels
-from polars_mcc._inference.intervals import Estimate, estimate, has_classes
 from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest
 from polars_mcc._inference.tables import Pool

@@ -17,8 +17,8 @@ from polars_mcc._counts.remarks import (
     labels_of,
     remarks,
 )
-from polars_mcc._log.columns import MissingColumn
 from polars_mcc._log.messages import in_shell, of_error, said
+from polars_mcc._log.missing_column import MissingColumn
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._scores.registry import NoPositiveError, needs_two_classes
 from polars_mcc._search.words import rows_in_words

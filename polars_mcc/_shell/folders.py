@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from polars_mcc._shell.kinds import by_suffix
+from polars_mcc._shell.formats import by_suffix
 from polars_mcc._store.paths import is_url, partitions
 
 

@@ -17,7 +17,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._shell.folders import Search, canonical, each_resolved, naming, refused
-from polars_mcc._shell.kinds import KINDS, PARQUET, Kind, by_suffix, kind_of_folder
+from polars_mcc._shell.formats import KINDS, PARQUET, Kind, by_suffix, kind_of_folder
 from polars_mcc._shell.object_storage import (
     Listed,
     before_pattern,

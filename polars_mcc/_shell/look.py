@@ -11,8 +11,8 @@ import polars as pl
 
 from polars_mcc._shell import inputs
 from polars_mcc._shell.folders import each_resolved, refused
+from polars_mcc._shell.formats import PARQUET
 from polars_mcc._shell.inputs import Logs
-from polars_mcc._shell.kinds import PARQUET
 from polars_mcc._shell.object_storage import before_pattern, is_there, looked_up_all
 from polars_mcc._shell.tables import Parts
 from polars_mcc._store.paths import is_url, partition_columns, partitions

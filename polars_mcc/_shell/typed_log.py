@@ -18,7 +18,7 @@ from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import LabelsDiffer
 from polars_mcc._log.messages import Words, in_shell
 from polars_mcc._shell import inputs
-from polars_mcc._shell.kinds import STORE
+from polars_mcc._shell.formats import STORE
 from polars_mcc._shell.sql import Typed, check_row_by_row, columns_in, where
 from polars_mcc._shell.terminal import say
 from polars_mcc._show.progress import ProgressBar, collect

@@ -13,8 +13,9 @@ import polars as pl
 
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls, check_at_least, check_choice, check_level
-from polars_mcc._log.columns import as_expr, as_many_as_fit, distinct, quoted
+from polars_mcc._log.columns import as_expr, as_many_as_fit, distinct
 from polars_mcc._log.labels import as_label
+from polars_mcc._log.messages import quoted
 from polars_mcc._log.text import as_text
 from polars_mcc._show import chart
 from polars_mcc._show.chart import alt

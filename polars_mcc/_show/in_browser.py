@@ -23,7 +23,7 @@ from altair.expr.core import (
     GetAttrExpression,
 )
 
-from polars_mcc._inference.methods import normal_critical
+from polars_mcc._inference.quantiles import normal_critical
 from polars_mcc._inference.variance import NOTHING
 from polars_mcc._show.chart import alt
 

@@ -10,11 +10,10 @@ import polars as pl
 from polars_mcc._counts.classes import classes, of_pairs
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import with_hashes
-from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.intervals import estimate, ranges_of, within_range
-from polars_mcc._inference.methods import Bootstrap, Resampling
-from polars_mcc._inference.options import IntervalOptions, columns_of
+from polars_mcc._counts.ways import pairs
+from polars_mcc._inference.estimate import estimate, ranges_of, within_range
+from polars_mcc._inference.options import Bootstrap, IntervalOptions, Resampling, columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method, check_choice, check_interval
 from polars_mcc._log.described import Described

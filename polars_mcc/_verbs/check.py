@@ -10,19 +10,19 @@ import polars as pl
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.exact import Floats
-from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.remarks import Sides, key_is_gold, never_met, no_positive, one_class
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
+from polars_mcc._counts.ways import pairs
 from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._inference.periods import PERIODS, changes
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level
-from polars_mcc._log.columns import MissingColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import OtherFrame
 from polars_mcc._log.keys import IntoKey, check_plain
 from polars_mcc._log.labels import as_compared, common_dtype
 from polars_mcc._log.messages import Words, option, said
+from polars_mcc._log.missing_column import MissingColumn
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import FACT, Metric, Terms, defined, fact
 from polars_mcc._scores.registry import IntoMetric

@@ -6,11 +6,11 @@ import polars as pl
 
 from polars_mcc._counts.classes import classes as classes_of
 from polars_mcc._counts.classes import of_pairs
-from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.pairs import without_clusters
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.intervals import within_range
+from polars_mcc._counts.ways import pairs
+from polars_mcc._inference.estimate import within_range
 from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method, check_choice, check_interval

@@ -7,14 +7,14 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.cut import model_named
-from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.pairs import added_up
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._counts.ways import pairs
 from polars_mcc._inference.differences import COLUMNS_A, adjusted, with_difference, with_letter
-from polars_mcc._inference.intervals import estimate
-from polars_mcc._inference.methods import normal_critical
+from polars_mcc._inference.estimate import estimate
 from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._inference.quantiles import normal_critical
 from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import NOTHING, over_draws, with_influence
 from polars_mcc._log import defaults

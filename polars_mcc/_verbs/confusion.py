@@ -10,8 +10,8 @@ import polars as pl
 
 from polars_mcc._counts.classes import is_scored, not_scored, of_pairs, with_margins
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import pairs as pairs_of
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._counts.ways import pairs as pairs_of
 from polars_mcc._log.choices import Normalize, check_at_least, check_choice
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described

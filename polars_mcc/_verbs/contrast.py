@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored
-from polars_mcc._counts.counted import merged
-from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.pairs import merged
 from polars_mcc._counts.sliced import KEY, SlicedLog
+from polars_mcc._counts.ways import pairs
 from polars_mcc._inference.differences import (
     COLUMNS_A,
     COLUMNS_B,
@@ -23,10 +23,10 @@ from polars_mcc._inference.differences import (
     with_letter,
     with_limits,
 )
+from polars_mcc._inference.estimate import Estimate, estimate
 from polars_mcc._inference.given_labels import given_labels
-from polars_mcc._inference.intervals import Estimate, estimate
-from polars_mcc._inference.methods import normal_critical, two_sided
 from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._inference.quantiles import normal_critical, two_sided
 from polars_mcc._inference.rest_of_log import pairs_of_rest
 from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import NOTHING

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from polars_mcc._counts.counted import countable
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.pairs import countable
+from polars_mcc._counts.ways import pairs
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polars_mcc._inference.methods import Resampling
+from polars_mcc._inference.options import Resampling
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method
 from polars_mcc._log.described import Described

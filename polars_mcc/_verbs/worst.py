@@ -20,12 +20,12 @@ from polars_mcc._log.choices import (
     check_choice,
     check_level,
 )
-from polars_mcc._log.columns import quoted, resolved
+from polars_mcc._log.columns import resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame, FrameT
 from polars_mcc._log.key_sets import KeySets
 from polars_mcc._log.keys import IntoKey, check_plain, columns_of
-from polars_mcc._log.messages import Words
+from polars_mcc._log.messages import Words, quoted
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric

@@ -23,7 +23,7 @@ import speed
 
 from polars_mcc import Bootstrap
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.ways import pairs
 
 TASKS = [
     *(

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy.stats import binom, chi2_contingency
 
-from polars_mcc._inference.methods import two_sided
+from polars_mcc._inference.quantiles import two_sided
 from polars_mcc._scores import registry
 from polars_mcc._search.evidence import Scale
 

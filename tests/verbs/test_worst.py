@@ -21,9 +21,9 @@ from support import ask, some_slow
 
 from polars_mcc import each, sets
 from polars_mcc._counts.classes import of_pairs
-from polars_mcc._counts.counted import merged
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.pairs import merged
+from polars_mcc._counts.ways import pairs
 from polars_mcc._inference.rest_of_log import scores_of_rest, taken_away
 
 Z = NormalDist().inv_cdf(0.975)

@@ -1,18 +1,12 @@
-"""How intervals are made: from the normal or Student's distribution, or from resampled rows."""
+"""Quantiles of the normal and of Student's distribution, as numbers and as expressions."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._log import defaults
-from polars_mcc._log.choices import check_at_least
-
-FrameT_co = TypeVar("FrameT_co", covariant=True)
 
 
 def normal_critical(ci: float) -> float:
@@ -64,44 +58,3 @@ def student_critical(ci: float, df: pl.Expr) -> pl.Expr:
 def two_sided(errors: pl.Expr) -> pl.Expr:
     """The two-sided p-value of a difference of so many standard errors, if it is normal."""
     return (errors.abs() / math.sqrt(2)).erfc()
-
-
-class Resampling(Generic[FrameT_co]):
-    """A method that is not a query. It takes only frames of the type `FrameT_co`."""
-
-
-@dataclass(frozen=True)
-class Bootstrap(Resampling[pl.DataFrame]):
-    """Bootstrap intervals, from rows that are drawn with replacement.
-
-    Counts are drawn, from a multinomial distribution. So the time depends on the number of pairs
-    of labels, not on the number of rows. If the log has clusters, whole clusters are drawn. Any
-    metric can be resampled, also one without a derivative. The bootstrap is not a query: the log
-    must be a DataFrame. For a large log, use the DataFrame that `counts` gives.
-
-    Args:
-        replicates: How many times the rows of a slice are drawn.
-        seed: The same seed gives the same replicates. None: other replicates each time.
-        bca: Correct the percentiles for bias and acceleration (Efron 1987).
-
-    Raises:
-        ValueError: There are fewer than two replicates, or the seed is negative.
-
-    Examples:
-        >>> import polars as pl
-        >>> import polars_mcc
-        >>> log = pl.read_parquet("data/digits.parquet")
-        >>> method = polars_mcc.Bootstrap(replicates=500, seed=1)
-        >>> log.mcc.by("ink_band", ci=0.95, method=method).columns
-        ['ink_band', 'n', 'mcc', 'mcc_low', 'mcc_high', 'mcc_se', 'n_null']
-    """
-
-    replicates: int = defaults.REPLICATES
-    seed: int | None = None
-    bca: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the numbers."""
-        check_at_least("replicates", self.replicates, 2)
-        if self.seed is not None:
-            check_at_least("seed", self.seed, 0)

@@ -1,6 +1,7 @@
 """The formats of logs: files, tables and stores of counts.
 
-To add a format, add an entry to `KINDS`; no other code names a format.
+To add a format, add an entry to `KINDS`, before CSV, whose files may begin with any bytes. The help
+of the logs, in `options`, lists the formats.
 """
 
 from __future__ import annotations

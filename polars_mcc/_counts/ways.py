@@ -1,0 +1,23 @@
+"""A sliced log → its pairs, for keys that are columns, sets of columns, or windows."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_mcc._counts.coded import coded, pairs_and_classes
+from polars_mcc._counts.parquet import Scan
+from polars_mcc._counts.sets import counted_by_sets
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._counts.windows import counted_by_windows
+
+
+def pairs(log: SlicedLog) -> pl.LazyFrame:
+    """Count the rows of each slice and (gold, pred), in one scan: see `counted`."""
+    if log.windows is not None:
+        return counted_by_windows(log)
+    return coded(log, counted_by_sets(log), _from_codes)
+
+
+def _from_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
+    found, _ = pairs_and_classes(log, scan, are_classes=False)
+    return found
