@@ -19,5 +19,4 @@ def pairs(log: SlicedLog) -> pl.LazyFrame:
 
 
 def _from_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
-    found, _ = pairs_and_classes(log, scan, are_classes=False)
-    return found
+    return pairs_and_classes(log, scan, are_classes=False)[0]

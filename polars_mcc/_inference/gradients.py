@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import polars as pl
 
@@ -27,6 +26,7 @@ from polars_mcc._inference.tables import (
     TABLE,
     as_float,
     at_table,
+    by_metric,
     by_table,
     smoothed_tables,
 )
@@ -73,8 +73,7 @@ def moves_of_classes(
         of_metrics.append(found.select(*facts, **_at_table(metric, value, smoothed), **moves))
     shares = (pl.col(margin) / pl.col("s") for margin in _MARGINS)
     moved = (share * pl.col(move) for share, move in zip(shares, MOVES, strict=True))
-    each = replace(apart, apart=(*apart.apart, METRIC))
-    mean = in_order(each, "label")(pl.sum_horizontal(moved).sum())
+    mean = in_order(by_metric(apart), "label")(pl.sum_horizontal(moved).sum())
     return pl.concat(of_metrics).with_columns(by_gold=pl.col("by_gold") - mean)
 
 

@@ -19,6 +19,7 @@ from polars_mcc._inference.tables import (
     POOLED,
     TABLE,
     at_table,
+    by_metric,
     by_table,
     class_tables,
 )
@@ -45,11 +46,6 @@ class Influences(NamedTuple):
     def of(self, metric: str) -> pl.LazyFrame:
         """The pairs of each slice as they are, with their influence `phi` on one metric."""
         return self.observed.filter(pl.col(METRIC) == metric).drop(METRIC)
-
-
-def by_metric(log: SlicedLog) -> SlicedLog:
-    """The same log with a slice per slice and metric."""
-    return replace(log, apart=(*log.apart, METRIC))
 
 
 def influences(

@@ -16,10 +16,10 @@ from collections.abc import Iterable
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.influences import Influences, by_metric
+from polars_mcc._inference.influences import Influences
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.quantiles import critical
-from polars_mcc._inference.tables import METRIC, OBSERVED, TABLE
+from polars_mcc._inference.tables import METRIC, OBSERVED, TABLE, by_metric
 from polars_mcc._inference.variance import NOTHING, over_draws, with_influence
 from polars_mcc._log.choices import Method
 

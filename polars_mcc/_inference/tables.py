@@ -18,6 +18,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_mcc._counts.classes import beside_class, is_scored, of_pairs
+from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.pairs import merged
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.variance import exact_sums, in_order
@@ -68,6 +69,11 @@ class Pool(NamedTuple):
 def by_table(log: SlicedLog) -> SlicedLog:
     """The same log with a slice per slice and table."""
     return replace(log, apart=(*log.apart, TABLE))
+
+
+def by_metric(log: SlicedLog) -> SlicedLog:
+    """The same log with a slice per slice and metric."""
+    return replace(log, apart=(*log.apart, METRIC))
 
 
 def smoothed_tables(given: str | None, *, is_pooled: bool = False) -> list[str]:
@@ -123,12 +129,8 @@ def class_tables(
 def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) -> pl.LazyFrame:
     """The classes that occur, as floats, with the columns of `OverClasses`."""
     t, p, c = map(pl.col, ("gold_n", "pred_n", "hit_n"))
-
-    def in_slice(condition: pl.Expr) -> pl.Expr:
-        return log.within_slice(condition.cast(pl.UInt8).sum()).cast(pl.Float64)
-
     units = log.within_slice(t.sum())
-    s, is_most = as_float(log, units), t == log.within_slice(t.max())
+    s = as_float(log, units)
     return classes.filter(t + p > 0).select(
         *log.slice,
         "label",
@@ -141,11 +143,7 @@ def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) 
         s=s,
         n=s,
         total=s,
-        k=in_slice(t + p > 0),
-        k_gold=in_slice(t > 0),
-        k_pred=in_slice(p > 0),
-        is_most=is_most,
-        n_most=in_slice(is_most),
+        k=log.within_slice(count_where(t + p > 0)).cast(pl.Float64),
         is_positive=pl.lit(value=False) if positive is None else positive,
     )
 

@@ -276,14 +276,11 @@ class Tape:
 
 def except_where(undefined: pl.Expr, number: pl.Expr, instead: float | None) -> pl.Expr:
     """A number, but `instead` where it is undefined."""
-    value = pl.when(undefined).then(pl.lit(instead, pl.Float64)).otherwise(_plain(number))
+    known = number.value if isinstance(number, Dual) else number
+    value = pl.when(undefined).then(pl.lit(instead, pl.Float64)).otherwise(known)
     if not isinstance(number, Dual):
         return value
     return _joined(value, (number, _where(~undefined.fill_null(value=False))))
-
-
-def _plain(number: pl.Expr) -> pl.Expr:
-    return number.value if isinstance(number, Dual) else number
 
 
 def _joined(value: pl.Expr, *parts: tuple[Dual, _Rule]) -> Dual:

@@ -11,7 +11,6 @@ from polars_mcc._counts.exact import Product
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._scores.class_scores import CLASS_DTYPES, TwoByTwo, class_scores
 from polars_mcc._scores.metric import Metric, Terms
-from polars_mcc._scores.metrics import MCC
 from polars_mcc._scores.r_k import Sums, count_of, summed
 
 _SEEN = "seen"
@@ -20,7 +19,7 @@ _SEEN = "seen"
 def measure(
     log: SlicedLog,
     classes: pl.LazyFrame,
-    metrics: Sequence[Metric] = (MCC,),
+    metrics: Sequence[Metric],
     *,
     pairs: pl.LazyFrame | None = None,
     positive: pl.Expr | None = None,

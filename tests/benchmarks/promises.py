@@ -64,10 +64,9 @@ LEVELS = (0.05, 0.01, 0.001)
 Z = 4.0
 """How many standard errors of simulation a cell may be outside. There are thousands of cells."""
 
-HITS, SUPPORT, RECALL = pl.col("hits"), pl.col("support"), pl.col("recall")
-OWN: Mapping[str, pl.Expr] = {
-    "own_rate": (HITS.sum() / SUPPORT.sum()).alias("own_rate"),
-    "own_squares": RECALL.pow(2).mean().sqrt().alias("own_squares"),
+OWN: Mapping[str, Callable[[Callable[[str], pl.Expr]], pl.Expr]] = {
+    "own_rate": lambda col: (col("hits").sum() / col("support").sum()).alias("own_rate"),
+    "own_squares": lambda col: col("recall").pow(2).mean().sqrt().alias("own_squares"),
 }
 
 
