@@ -5,7 +5,7 @@ from __future__ import annotations
 from polars_mcc._log import defaults
 from polars_mcc._shell.answer import answer
 from polars_mcc._shell.app import command
-from polars_mcc._shell.options import Columns, Differences, Keys, Logs, OfLog, Output, reference
+from polars_mcc._shell.options import Columns, Differences, Keys, Logs, OfLog, Output, To, reference
 from polars_mcc._shell.typed_log import LogOptions, TypedLog
 from polars_mcc.prediction_log import PredictionLog
 
@@ -37,7 +37,7 @@ def compare(
 def contrast(
     *logs: Logs,
     keys: Columns = None,
-    to: list[str] = [defaults.TO],
+    to: To = [defaults.TO],
     within: list[str] | None = None,
     ratio: bool = False,
     differences: Differences = Differences(),

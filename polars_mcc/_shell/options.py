@@ -60,6 +60,8 @@ Metrics = Annotated[
     list[str], Parameter(name="--metric", show_default=" ".join, **_shown_as("METRIC"))
 ]
 
+To = Annotated[list[str], Parameter(show_default=" ".join)]
+
 
 @Parameter(name="*")
 @dataclass(frozen=True)
