@@ -23,9 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cosmic_ray.work_db import WorkDB, use_db
-from cosmic_ray.work_item import MutationSpec, WorkerOutcome, WorkResult
+if TYPE_CHECKING:
+    from cosmic_ray.work_item import MutationSpec
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -79,6 +80,10 @@ def in_annotation(tree: Path, change: MutationSpec) -> bool:
 
 def mutate(room: str, share: float, seed: int) -> list[tuple[str, bool]]:
     """A sample of the changes of a room, each as a diff, and whether a test failed for it."""
+    # The test run imports this file, to look for doctests, and has no cosmic-ray.
+    from cosmic_ray.work_db import WorkDB, use_db  # noqa: PLC0415
+    from cosmic_ray.work_item import WorkerOutcome, WorkResult  # noqa: PLC0415
+
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "tree"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__"))
