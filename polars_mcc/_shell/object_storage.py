@@ -1,4 +1,7 @@
-"""Object storage, its credentials, and local files: what exists, its size and version."""
+"""Inputs in object storage, and local ones: what exists, its size and version; AWS credentials.
+
+The credentials of a store are in `_store/table`.
+"""
 
 from __future__ import annotations
 
