@@ -19,7 +19,7 @@ _IntoNumber: TypeAlias = Any
 _Rule: TypeAlias = Callable[[pl.Expr], pl.Expr]
 """From the derivative of a part, how it adds to the derivative of the whole."""
 
-_ONE = pl.lit(1.0)
+_ONE = pl.lit(1.0, pl.Float64)
 
 
 class NoDerivativeError(ValueError):
@@ -205,7 +205,10 @@ class Tape:
     ) -> None:
         """Start with the columns of a frame."""
         self._by: dict[str, Mapping[str, pl.Expr]] = {
-            name: {other: _ONE if slope == 1 else pl.lit(slope) for other, slope in one.items()}
+            name: {
+                other: _ONE if slope == 1 else pl.lit(slope, pl.Float64)
+                for other, slope in one.items()
+            }
             for name, one in by.items()
         }
         self._within_slice = within_slice
@@ -230,7 +233,8 @@ class Tape:
             return Dual(self, pl.lit(part), {})
         if any(self._by.get(name) for name in part.meta.root_names()):
             raise NoDerivativeError(part)
-        return Dual(self, part if part.meta.is_literal() else self.column(part), {})
+        number = part if part.meta.is_literal() else self.column(part)
+        return Dual(self, number.cast(pl.Float64), {})
 
     def column(self, value: pl.Expr) -> pl.Expr:
         """The column with the value of an expression in its slice."""

@@ -209,5 +209,5 @@ class Search:
 def _in_order(coded: Coded, rows: pl.DataFrame) -> pl.DataFrame:
     """Sort the rows. Sums of floats differ in the last digits from run to run, so these are cut."""
     keys = [key.column for key in coded.keys.values()]
-    by = ["verdict", pl.col("order").round_sig_figs(9), -pl.col("n").cast(pl.Float64), *keys]
+    by = ["verdict", pl.col("order").round_sig_figs(7), -pl.col("n").cast(pl.Float64), *keys]
     return rows.sort(by, nulls_last=True, maintain_order=True)
