@@ -209,5 +209,6 @@ class Search:
 def _in_order(coded: Coded, rows: pl.DataFrame) -> pl.DataFrame:
     """Sort the rows. Sums of floats differ in the last digits from run to run, so these are cut."""
     keys = [key.column for key in coded.keys.values()]
-    by = ["verdict", pl.col("order").round_sig_figs(7), -pl.col("n").cast(pl.Float64), *keys]
+    n = pl.col("n").cast(pl.Float64).round_sig_figs(12)  # weights are summed too
+    by = ["verdict", pl.col("order").round_sig_figs(7), -n, *keys]
     return rows.sort(by, nulls_last=True, maintain_order=True)
