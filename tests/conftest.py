@@ -18,7 +18,6 @@ settings.register_profile(
     # The only function-scoped fixture, `run`, holds no state.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-settings.register_profile("fewer", settings.get_profile("default"))
 settings.register_profile("more", settings.get_profile("default"), max_examples=25)
 # For tests/mutation.py: that a test fails is enough.
 settings.register_profile(
@@ -35,8 +34,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def pytest_collection_modifyitems(items):
     """Of a test with several parameters, a default run takes few combinations: the rest is slow.
 
-    Each value of each parameter is in one of them. A test marked `whole` keeps them all. Of two
-    equal docstrings, of a verb and of the method of a log, one is slow.
+    Each value of each parameter is in one of them. Of two equal docstrings, of a verb and of the
+    method of a log, one is slow.
     """
     tests, docstrings = defaultdict(list), set()
     for item in items:
@@ -46,7 +45,7 @@ def pytest_collection_modifyitems(items):
             docstrings.add(item.dtest.docstring)
         if "chromium" in getattr(item, "fixturenames", ()):  # one browser, in one process
             item.add_marker(pytest.mark.xdist_group("browser"))
-        if not is_marked(item, "slow", "whole") and len(values_of(item)) > 1:
+        if not item.get_closest_marker("slow") and len(values_of(item)) > 1:
             tests[item.path, item.nodeid.split("[")[0]].append(item)
     for listed in tests.values():
         cases = sorted(listed, key=lambda case: case.nodeid)  # the same in each run
@@ -65,10 +64,6 @@ def pytest_collection_modifyitems(items):
             cases.remove(best)
         for case in cases:
             case.add_marker(pytest.mark.slow)
-
-
-def is_marked(item, *names: str) -> bool:
-    return any(item.get_closest_marker(name) for name in names)
 
 
 def values_of(item) -> set[tuple[int, str]]:

@@ -96,7 +96,7 @@ def mutate(room: str, share: float, seed: int) -> list[tuple[str, bool]]:
             done = subprocess.run(
                 [BIN / command, *arguments],
                 cwd=copy,
-                env=os.environ | {"PYTHONPATH": str(copy), "HYPOTHESIS_PROFILE": "fewer"},
+                env=os.environ | {"PYTHONPATH": str(copy), "HYPOTHESIS_PROFILE": "quick"},
                 check=True,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -42,7 +42,7 @@ _NORMAL = NormalDist()
 class Table:
     """The cells of a slice: its pairs, split by cluster if whole clusters are drawn.
 
-    What is drawn is a unit: a row of a cell, or a cluster.
+    A draw takes units: rows of cells, or clusters.
     """
 
     cells: pl.DataFrame  # `gold`, `pred`, `n`, and `cluster`

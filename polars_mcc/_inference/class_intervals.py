@@ -16,7 +16,14 @@ from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.gradients import MOVES, of_each_class
 from polars_mcc._inference.intervals import in_columns, limits, smoothed
 from polars_mcc._inference.options import IntervalOptions
-from polars_mcc._inference.tables import METRIC, OBSERVED, TABLE, class_tables, smoothed_tables
+from polars_mcc._inference.tables import (
+    METRIC,
+    OBSERVED,
+    TABLE,
+    by_metric,
+    class_tables,
+    smoothed_tables,
+)
 from polars_mcc._inference.variance import exact_sums, over_draws
 from polars_mcc._scores.class_scores import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
 
@@ -36,7 +43,7 @@ def class_intervals(
     The cells are pairs, split by cluster if the log has clusters.
     """
     of_class = replace(log, apart=(*log.apart, "label"))
-    each = replace(of_class, apart=(*of_class.apart, METRIC))
+    each = by_metric(of_class)
     tables = _of_each_score(log, pairs, classes).cache()
     scored = cells.filter(is_scored(log) & (pl.col("n") > 0))
     draws = over_draws(log, scored).cache()

@@ -40,7 +40,7 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, options: IntervalOptions) -> E
     classes = of_pairs(log, pairs).cache()
     metrics, positive, pool = options.metrics, options.positive, options.pool
     measured = measure(log, classes, metrics, pairs=pairs, positive=positive).cache()
-    names = [metric.name for metric in metrics if not metric.no_interval]
+    names = [metric.name for metric in options.sure]
     moved: dict[str, pl.LazyFrame] = {}
     from polars_mcc._inference import influences, intervals  # noqa: PLC0415 - for intervals alone
 

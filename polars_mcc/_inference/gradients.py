@@ -54,7 +54,8 @@ def moves_of_classes(
 ) -> pl.LazyFrame:
     """How far each class of a slice moves metrics of classes: a row per metric, table and class.
 
-    The columns are `MOVES`, those of `Influences.tables`, and some of `class_tables`.
+    `MOVES` are the moves. The other columns are those of `Influences.tables`, and some of
+    `class_tables`.
     """
     apart = by_table(log)
     undefined = log.zero_division
@@ -85,18 +86,10 @@ def moves_of_pairs(
     A row per metric and scored pair, with the columns of `Influences.tables`.
     """
     scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
-
-    def in_slice(label: str) -> pl.Expr:
-        return log.within_slice(pl.col(label).n_unique()).cast(pl.Float64)
-
-    s = log.within_slice(pl.col("n").cast(pl.Float64).sum())
     frame = with_margins(log, scored, classes).with_columns(
         gold_t=as_float(log, pl.col("gold_t")),
         pred_p=as_float(log, pl.col("pred_p")),
-        s=s,
-        total=s,
-        k_gold=in_slice("gold"),
-        k_pred=in_slice("pred"),
+        s=log.within_slice(pl.col("n").cast(pl.Float64).sum()),
         given=pl.col("n"),
         n=pl.col("n").cast(pl.Float64),
     )

@@ -52,12 +52,11 @@ def influences(
     log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, options: IntervalOptions
 ) -> Influences:
     """The influences of rows on all metrics that have an interval; at least one has."""
-    sure = [metric for metric in options.metrics if not metric.no_interval]
     kinds = [
         kind(log, pairs, classes, replace(options, metrics=chosen))
         for kind, chosen in (
-            (_of_classes, [metric for metric in sure if not metric.pairs]),
-            (_of_pairs, [metric for metric in sure if metric.pairs]),
+            (_of_classes, [metric for metric in options.sure if not metric.pairs]),
+            (_of_pairs, [metric for metric in options.sure if metric.pairs]),
         )
         if chosen
     ]

@@ -43,7 +43,7 @@ def limits_of_slices(
     variances = over_draws(each, rows, variance=("phi", "phi")).with_columns(
         variance=pl.col("variance") / pl.col("n") / pl.col("n")
     )
-    names = [metric.name for metric in options.metrics if not metric.no_interval]
+    names = [metric.name for metric in options.sure]
     scores = pl.concat(
         measured.select(*log.slice, pl.lit(name).alias(METRIC), score=pl.col(name).cast(pl.Float64))
         for name in names
@@ -55,8 +55,8 @@ def limits_of_slices(
 def limits(log: SlicedLog, scores: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame:
     """Add the standard error of each score, `se`, and its interval from `low` to `high`.
 
-    The columns of `scores` are those of a table (see `Influences`), `worth`, `most`, `variance`,
-    `draws`, the `score`, and `n_clusters` if the log has clusters.
+    `scores` has the columns that `smoothed` gives, the `score`, its `variance`, the `draws`, and
+    `n_clusters` if the log has clusters.
     """
     known = _with_rows(log, scores.with_columns(z=critical(ci, log)))
     placed = _with_ends(known, method)

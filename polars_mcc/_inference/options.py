@@ -39,6 +39,11 @@ class IntervalOptions:
     pool: Pool | None = None
     """The slices that are compared with each other, if slices are."""
 
+    @property
+    def sure(self) -> list[Metric]:
+        """The metrics that have an interval."""
+        return [metric for metric in self.metrics if not metric.no_interval]
+
 
 class Resampling(Generic[FrameT_co]):
     """A method that is not a query. It takes only frames of the type `FrameT_co`."""

@@ -1,4 +1,4 @@
-"""The error for a column that a log does not have: what is missing, and what it may be called."""
+"""The error for a column that a log lacks: it names the column and the nearest columns."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ class Tape:
         return self(name)
 
     def with_columns(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Add all columns to the frame, those that need others after these."""
+        """Add all columns to the frame. A column comes after the columns that it needs."""
         levels: dict[str, int] = {}
         for name, value in self._columns.items():
             needed = (levels.get(other, 0) for other in value.meta.root_names())

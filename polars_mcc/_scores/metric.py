@@ -106,9 +106,10 @@ class OverPairs(Terms):
 class OverClasses(OverPairs):
     """Terms that have derivatives: float sums over the classes of a slice.
 
-    The columns are those of `CLASS_DTYPES`; `fn`, `fp` and `tn` of each class against the rest;
-    `s`, `total` and `k` of the slice; and `is_positive`, for the positive class. Products are of
-    shares of the rows. Terms that only metrics without an interval need are not here.
+    A tape has the columns of `CLASS_DTYPES`. It has `fn`, `fp` and `tn` of each class against the
+    rest, and `s`, `total` and `k` of the slice. `is_positive` is true for the positive class.
+    Products are of shares of the rows. Terms that only metrics without an interval need are not
+    here.
     """
 
     def __init__(self, column: Tape) -> None:

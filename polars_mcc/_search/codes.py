@@ -143,7 +143,7 @@ def _cuts(log: SlicedLog, bins: int) -> dict[str, Cuts]:
 
 
 def _units(log: SlicedLog) -> dict[str, str]:
-    """The unit of the calendar by which each key of times is cut."""
+    """For each key of times, the unit that cuts it: days, weeks or months."""
     times = [key for key in log.keys if isinstance(log.key_dtypes[key], (pl.Date, pl.Datetime))]
     if not times:
         return {}

@@ -191,9 +191,9 @@ def _spans(
 class _Candidates:
     """Slices in the order of exact evidence. A slice is known by its rank in this order.
 
-    The list at a cutoff is found by guessing: test every slice as if the slices listed before it
-    were those of the guess. A slice depends only on slices before it. So each round is right for
-    one slice more than the round before, and the list is found when it no longer changes.
+    Rounds of guesses find the list at a cutoff. A round tests every slice after the slices that the
+    guess lists before it. The slices that pass are the next guess. The test of a slice depends only
+    on slices before it. So each round is right for one slice more, until the guess stays the same.
     """
 
     slices: pl.DataFrame

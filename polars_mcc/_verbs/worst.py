@@ -71,7 +71,7 @@ def worst(
             and selectors.
         metric: The metric that is compared: a name of `metrics()`, where the column `from` is not
             "pairs". If less is better, as for "fnr", slices with a higher value are listed. In
-            Python also an expression over the columns of `classes`, as in `by`.
+            Python also a function, as in `by`.
         to: What a slice is compared with. "rest": the score of all other rows. "expected": what the
             slice would score given its labels, which is `mcc_expected`. Then slices are listed
             that err more than their mix of gold labels explains.
