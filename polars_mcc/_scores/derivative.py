@@ -57,10 +57,15 @@ class Dual(pl.Expr):
         return _joined(self.value * other.value, (self, rules[0]), (other, rules[1]))
 
     def __truediv__(self, other: _IntoNumber) -> Dual:
-        """Divide, by the quotient rule."""
+        """Divide, by the quotient rule.
+
+        Always by the reciprocal: Polars divides so by a column that it holds as one value, and
+        which columns it holds so may change from run to run.
+        """
         other = self.tape.number(other)
-        rules = _times(1 / other.value), _times(-self.value / other.value / other.value)
-        return _joined(self.value / other.value, (self, rules[0]), (other, rules[1]))
+        inverse = 1 / other.value
+        ratio = self.value * inverse
+        return _joined(ratio, (self, _times(inverse)), (other, _times(-ratio * inverse)))
 
     def pow(self, exponent: _IntoNumber) -> Dual:
         """Raise to a power."""

@@ -441,11 +441,7 @@ def test_null_labels_are_left_out_or_a_label(run):
     )
     dropped = run(log, lambda frame: frame.mcc.by("key", ci=0.95))
     expected = log.drop_nulls().mcc.by("key", ci=0.95)
-    # Polars 2.0 changes the last bit from run to run.
-    exact = (
-        {"rel_tol": 1e-15, "abs_tol": 0.0} if pl.__version__ == "2.0.0" else {"check_exact": True}
-    )
-    assert_frame_equal(dropped.drop("n_null"), expected.drop("n_null"), **exact)
+    assert_frame_equal(dropped.drop("n_null"), expected.drop("n_null"), check_exact=True)
     assert dropped["n_null"].item() == 2
     labelled = run(log, lambda frame: frame.mcc(nulls="label").by("key", ci=0.95))
     expected = log.with_columns(pl.col("pred").fill_null("?")).mcc.by("key", ci=0.95)
