@@ -99,7 +99,7 @@ class Counting:
         with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
             tables = [*pool.map(self._table, sets)]
         for keys, table in zip(sets, tables, strict=True):
-            counts = table.reshape(-1, self._n_labels, self._n_labels)
+            counts: Counts = table.reshape(-1, self._n_labels, self._n_labels)
             every, n = counts.sum((1, 2)), self._scored(counts).sum((1, 2))
             large = np.flatnonzero(n >= self.min_n)
             n_small += int(np.count_nonzero(every)) - len(large)
@@ -126,7 +126,7 @@ class Counting:
         """The rows of each slice of a set of keys: an axis per key, and one for both labels."""
         sizes = [*(key.size + 1 for key in keys), self._n_labels**2]
         codes = [*(self.coded.rows[key.column].to_numpy() for key in keys), self._pair_codes]
-        table = np.zeros(math.prod(sizes), np.int64)
+        table: Counts = np.zeros(math.prod(sizes), np.int64)
         step = max(_STEP, len(table))
         for start in range(0, self.coded.rows.height, step):
             code = combined([one[start : start + step] for one in codes], sizes)
