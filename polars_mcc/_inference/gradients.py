@@ -54,8 +54,7 @@ def moves_of_classes(
 ) -> pl.LazyFrame:
     """How far each class of a slice moves metrics of classes: a row per metric, table and class.
 
-    `MOVES` are the moves. The other columns are those of `Influences.tables`, and some of
-    `class_tables`.
+    The columns of `MOVES` say how far. `Influences.tables` and `class_tables` explain the others.
     """
     apart = by_table(log)
     undefined = log.zero_division

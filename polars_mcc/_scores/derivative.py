@@ -59,8 +59,9 @@ class Dual(pl.Expr):
     def __truediv__(self, other: _IntoNumber) -> Dual:
         """Divide, by the quotient rule.
 
-        Always by the reciprocal: Polars divides so by a column that it holds as one value, and
-        which columns it holds so may change from run to run.
+        A product with the reciprocal has the same last bit in each run. A quotient may not: Polars
+        divides some columns by a product with the reciprocal, and others not. Which ones may change
+        from run to run.
         """
         other = self.tape.number(other)
         inverse = 1 / other.value
