@@ -23,6 +23,7 @@ from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of, with_texts
 from polars_mcc._show.undefined import counted, undefined
 
 __all__ = [
+    "calibration",
     "confusion",
     "curve",
     "differences",
@@ -204,6 +205,42 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
         .encode(**encoding, tooltip=tooltip),
     ]
     return chart.finished(layers, width=520, height=260)
+
+
+def calibration(result: pl.DataFrame) -> Chart:
+    """Draw the rate of positive rows by the mean score: a reliability diagram.
+
+    Args:
+        result: A result of `calibration`. Each slice and model has a line with a point and an
+            interval per bin. The dashed line is a perfectly calibrated score. A bin below it has
+            scores that are too high.
+
+    Returns:
+        A layered altair chart.
+
+    Raises the errors of `slices`.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.DataFrame({"gold": [True, True, False, False], "p": [0.9, 0.6, 0.7, 0.1]})
+        >>> chart = polars_mcc.plot.calibration(log.mcc(score="p").calibration(bins=2))
+        >>> chart.save("calibration.svg")  # doctest: +SKIP
+    """
+    rows = chart.drawn(result, "calibration()", "rate", interval=True, at="score_mean")
+    scale, title = alt.Scale(domain=[0, 1]), "rate of positive rows"
+    x = alt.X("at", title="mean score", type="quantitative", scale=scale)
+    y = alt.Y("score", title=title, type="quantitative", scale=scale)
+    low = alt.Y("low", title=title, type="quantitative", scale=scale)
+    perfect = alt.Chart(pl.DataFrame({"at": [0.0, 1.0], "score": [0.0, 1.0]}))
+    tooltip = chart.tooltip(rows, "rate", at="score_mean")
+    base = alt.Chart(rows).encode(x=x, color=chart.lines(rows), tooltip=tooltip)
+    layers = [
+        perfect.mark_line(strokeDash=[4, 3], color=GREY).encode(x=x, y=y),
+        base.mark_rule(strokeWidth=1.5).encode(y=low, y2="high"),
+        base.mark_line(point=True).encode(y=y),
+    ]
+    return chart.finished(layers, width=360, height=360)
 
 
 def confusion(result: pl.DataFrame) -> Chart:

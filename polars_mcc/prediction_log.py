@@ -22,6 +22,7 @@ from polars_mcc._report.report import report as _report
 from polars_mcc._scores.registry import needs_two_classes
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
 from polars_mcc._verbs.by import by as _by
+from polars_mcc._verbs.calibration import calibration as _calibration
 from polars_mcc._verbs.check import check as _check
 from polars_mcc._verbs.classes import classes as _classes
 from polars_mcc._verbs.compare import compare as _compare
@@ -163,6 +164,7 @@ class PredictionLog(Described[FrameT]):
     drift = _asked(_drift)
     curve = _asked(_curve)
     best_threshold = _asked(_best_threshold)
+    calibration = _asked(_calibration)
     check = _asked(_check)
     counts = _asked(_counts)
     engine_counts = _asked(_engine_counts)

@@ -25,6 +25,9 @@ import polars_mcc
 
 PAGE = Path(__file__).parent.parent / "examples" / "metrics.md"
 POSITIVE = 1
+OF_SCORES = polars_mcc.metrics().filter(pl.col("from") == "scores")["metric"].to_list()
+HIGHEST = 4
+"""A predicted label by this number is the score of a row, in metrics of scores."""
 CLOSE = 1e-12
 """The relative tolerance for peers, which round at every step."""
 
@@ -71,13 +74,18 @@ def ours(table: Table) -> dict[str, float]:
         }
     )
     names = polars_mcc.metrics()["metric"].to_list()
-    answer = counts.mcc(weight="n", positive=POSITIVE).score(metrics=names)
+    score = pl.col("pred") / HIGHEST
+    log = counts.mcc(pred="pred", score=score, weight="n", positive=POSITIVE)
+    answer = log.score(metrics=names)
     return answer.to_dicts()[0]
 
 
 def peers_of(metric: str) -> list[str]:
     [peers] = polars_mcc.metrics().filter(metric=metric)["peers"]
     return peers.split("; ") if peers else []
+
+
+SCORERS = {peer.split(": ")[1] for name in OF_SCORES for peer in peers_of(name)}
 
 
 def theirs(peer: str, table: Table, *, is_binary: bool) -> float | str | None:
@@ -93,9 +101,12 @@ def theirs(peer: str, table: Table, *, is_binary: bool) -> float | str | None:
 def _sklearn(function: str, table: Table, is_binary: bool) -> float:
     name, options = re.fullmatch(r"(\w+)(?:\(average='(\w+)'\))?", function).groups()
     gold, pred = rows_of(table)
-    if is_binary:
-        gold, pred = gold == POSITIVE, pred == POSITIVE
     arguments: dict[str, Any] = {"average": options} if options else {}
+    if name in SCORERS:
+        gold, pred = gold == POSITIVE, pred / HIGHEST
+        arguments |= {"labels": [False, True]} if name == "log_loss" else {}
+    elif is_binary:
+        gold, pred = gold == POSITIVE, pred == POSITIVE
     if name in {"precision_score", "recall_score", "f1_score"}:
         arguments["zero_division"] = 0.0
     return float(getattr(sklearn.metrics, name)(gold, pred, **arguments))

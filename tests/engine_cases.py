@@ -91,6 +91,7 @@ CALLS = {
     "drift": lambda f: Log(f).drift("country", before="early", after="late"),
     "curve": lambda f: Log(f, gold="is_gold", score="score").curve("country"),
     "best threshold": lambda f: Log(f, gold="code", positive=7, score="score").best_threshold(),
+    "calibration": lambda f: Log(f, gold="is_gold", score="score").calibration("country"),
     "check": lambda f: Log(f).check("country", metric="accuracy", min=0),
 }
 

@@ -104,6 +104,7 @@ FRAMES: dict[str, Callable[[Asked], pl.DataFrame]] = {
     "curve": lambda asked: asked.scores.curve(*asked.keys[:1], thresholds=5),
     "curve, listed": lambda asked: asked.scores.curve(each(*asked.keys[:1]), thresholds=[0.2, 0.5]),
     "best_threshold": lambda asked: asked.scores.best_threshold(*asked.keys[:1]),
+    "calibration": lambda asked: asked.log(score=asked.score).calibration(*asked.keys),
     "check": lambda asked: asked.weighed.check(*asked.keys, min={"mcc": -1, "f1": 0}, ci=0.9),
     "check, thresholds": lambda asked: asked.log.check(asked.one, min=asked.thresholds()),
     "check, baseline": lambda asked: asked.log.check(
@@ -124,6 +125,9 @@ CHARTS = {
     "differences": lambda asked: plot.differences(asked.models.compare(*asked.keys)),
     "over_time": lambda asked: plot.over_time(asked.models.by(asked.one, asked.day)),
     "curve": lambda asked: plot.curve(asked.scores.curve(asked.one, thresholds=5)),
+    "calibration": lambda asked: plot.calibration(
+        asked.log(score=asked.score).calibration(asked.one)
+    ),
     "confusion": lambda asked: plot.confusion(
         asked.log.confusion(asked.one).filter(pl.first() == "x")
     ),
@@ -142,6 +146,9 @@ TEXTS = {
         polars_mcc.to_numpy(asked.log.confusion(*asked.keys)).ravel().tolist()
     ),
     "html": lambda asked: cells(asked.models.report(asked.one, asked.day)),
+    "scores": lambda asked: (
+        asked.log(score=asked.score).report(*asked.keys, format="md").replace("\\", "").split("\n")
+    )[:-2],
     "md": lambda asked: (
         asked.models.report(asked.one, format="md").replace("\\", "").split("\n")[:-2]
     ),

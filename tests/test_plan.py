@@ -16,7 +16,16 @@ from support import NAMES, log_of
 import polars_mcc
 from polars_mcc import cube, each, trailing
 
-METRICS = polars_mcc.metrics()["metric"].to_list()
+FAMILY = polars_mcc.metrics()
+METRICS = FAMILY.filter(pl.col("from") != "scores")["metric"].to_list()
+OF_SCORES = FAMILY.filter(pl.col("from") == "scores")["metric"].to_list()
+PROBABILITY = pl.col("ms") / 2
+
+
+def of_scores(lf: pl.LazyFrame):
+    return lf.mcc(score=[pl.col("ms") / 2, (pl.col("w") / 3).alias("s")], positive="ant")
+
+
 VERBS = {
     "by": lambda lf: lf.mcc.by("key"),
     "models": lambda lf: lf.mcc(pred=["pred", "other"]).by("key"),
@@ -30,6 +39,13 @@ VERBS = {
     "confusions": lambda lf: lf.mcc.confusion("key", top=2),
     "metrics": lambda lf: lf.mcc(positive="ant").by("key", metrics=METRICS),
     "metrics of all": lambda lf: lf.mcc(positive="ant").score(metrics=METRICS, ci=0.95),
+    "of scores": lambda lf: lf.mcc(score=PROBABILITY, positive="ant").by("key", metrics=OF_SCORES),
+    "sure of scores": lambda lf: lf.mcc(score=PROBABILITY, positive="ant").by(
+        "key", metrics=OF_SCORES, ci=0.95
+    ),
+    "compare scores": lambda lf: lf.mcc(score=[PROBABILITY, "w"], positive="ant").compare(
+        "key", metric="roc_auc"
+    ),
     "averages": lambda lf: lf.mcc.by("key", metrics=["f1_macro", "kappa"]),
     "cost": lambda lf: lf.mcc.by("key", metrics=(pl.col("gold") != pl.col("pred")).mean()),
     "own": lambda lf: lf.mcc.by("key", metrics=pl.col("label").max().alias("last")),
@@ -47,6 +63,8 @@ VERBS = {
     "curve": lambda lf: lf.mcc(score="ms", positive="ant").curve("key"),
     "grid": lambda lf: lf.mcc(score="ms", positive="ant").curve("key", thresholds=3),
     "best": lambda lf: lf.mcc(score=["ms", "w"], positive="ant").best_threshold("key"),
+    "calibration": lambda lf: of_scores(lf).calibration("key", bins=2),
+    "calibration of clusters": lambda lf: of_scores(lf)(cluster="ms").calibration("key"),
 }
 
 
@@ -287,7 +305,7 @@ def test_importing_loads_polars_and_little_else():
     loaded = modules_loaded("import polars_mcc; polars.DataFrame().mcc")
     small = {"base64", "binascii", "bisect", "_bisect"}  # newer versions of Polars load them too
     assert {module for module in loaded if not module.startswith("polars")} <= small
-    assert len([module for module in loaded if module.startswith("polars_mcc")]) <= 75
+    assert len([module for module in loaded if module.startswith("polars_mcc")]) <= 77
 
 
 def test_a_plain_score_loads_nothing_more(tmp_path):

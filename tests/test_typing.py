@@ -34,6 +34,7 @@ reveal_type(eager.worst("a", "b", rank="gap", top=3))
 reveal_type(lazy.drift("b", before=pl.col("a") < 1, after="later"))
 reveal_type(eager(score=["s", "t"]).curve("a", thresholds=[0.1, 0.5]))
 reveal_type(lazy(score="s", positive=1).best_threshold(thresholds=100))
+reveal_type(lazy(score="s", positive=1).calibration("a", bins=5, ci=0.9))
 reveal_type(eager.check("a", min=0.6, ci=0.95, no_worse_than=lf))
 reveal_type(lazy.counts(trailing("ts", "7d", every="1d", align="calendar"), "key"))
 reveal_type(eager.classes("key"))
@@ -54,8 +55,8 @@ polars_mcc.plot.slices(eager.by("key")).properties(title="Mine").save("mine.svg"
 """
 KINDS = [
     *("DataFrame", "LazyFrame", "LazyFrame", "DataFrame", "DataFrame", "LazyFrame", "DataFrame"),
-    *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "LazyFrame"),
-    *("DataFrame", "LazyFrame", "DataFrame | LazyFrame", "DataFrame | LazyFrame"),
+    *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame", "LazyFrame", "LazyFrame", "DataFrame"),
+    *("LazyFrame", "DataFrame", "LazyFrame", "DataFrame | LazyFrame", "DataFrame | LazyFrame"),
     *("str", "DataFrame", "DataFrame", "Expr", "float | None"),
 ]
 MISTAKES = {

@@ -30,7 +30,7 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
     # Weights need pairs first: their unit depends on the sum of a slice. Booleans have only four
     # pairs, as many as two classes have sides (gold or pred).
     is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
-    if is_one_boolean or not is_plain:
+    if is_one_boolean or log.is_of_scores or not is_plain:
         return of_pairs(log, pairs(log))
     return coded(log, _from_rows(log), _from_codes)
 
@@ -100,17 +100,20 @@ def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Add each pair to the classes of its two labels."""
     if log.is_multilabel:
         return label_lists.classes(log, pairs)
-    gold, pred, unit = pl.col("gold"), pl.col("pred"), pl.col("unit")
+    is_hit, unit = pl.col("gold").eq_missing(pl.col("pred")), pl.col("unit")
+    labels = ["gold", "pred"]
+    if log.is_of_scores:  # A score is no label.
+        is_hit, labels = pl.lit(value=False), ["gold"]
     scored_n = pl.when(is_scored(log)).then("n").otherwise(0)
     counts = {
         "unit": log.numbers.unit(log.within_slice(scored_n.sum())),
         "scored_n": scored_n,
-        "hit_n": pl.when(gold.eq_missing(pred)).then(scored_n).otherwise(0),
+        "hit_n": pl.when(is_hit).then(scored_n).otherwise(0),
         "null_n": not_scored(log),
     }
     # Not a union of both sides: it would repeat all previous steps in the plan.
-    sides = pairs.select(*log.slice, gold, pred, **counts).unpivot(
-        ["gold", "pred"], index=[*log.slice, *counts], variable_name="side", value_name="label"
+    sides = pairs.select(*log.slice, *labels, **counts).unpivot(
+        labels, index=[*log.slice, *counts], variable_name="side", value_name="label"
     )
     scored, hits = (log.numbers.in_units(pl.col(n), unit) for n in ("scored_n", "hit_n"))
     is_gold = pl.col("side") == "gold"

@@ -9,9 +9,10 @@ from typing import Any, Literal, NamedTuple
 import polars as pl
 
 from polars_mcc._counts.exact import numbers
-from polars_mcc._counts.sliced import COMPLETE, KEY, LONG, PRED, SET, SlicedLog
+from polars_mcc._counts.scores import NEEDED, check_both, check_classes, of_classes, with_both
+from polars_mcc._counts.sliced import CLASS, COMPLETE, KEY, LONG, PRED, SET, OfRow, SlicedLog
 from polars_mcc._log import keys as keys_of_question
-from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one, roots
+from polars_mcc._log.columns import Columns, IntoColumn, as_expr, check_score, one, roots
 from polars_mcc._log.described import Described, Meaning
 from polars_mcc._log.frames import Frame
 from polars_mcc._log.keys import IntoKey, twice
@@ -30,6 +31,9 @@ def cut(
     baseline: IntoColumn | None = None,
     periods: Mapping[str, IntoColumn] | None = None,
     long: bool = False,
+    both: bool = False,
+    of_row: OfRow | None = None,
+    per_class: bool = False,
 ) -> SlicedLog:
     """Cut a log into slices by keys.
 
@@ -44,10 +48,17 @@ def cut(
         baseline: The model that other models are compared with: the name of a model, or a column.
         periods: A condition per period, by name. Rows in no period are left out.
         long: Whether the answer has slices in the long form.
+        both: Whether a row needs both a predicted label and a score to be scored.
+        of_row: If the log has a score per class: makes one score of all scores of a row.
+        per_class: If the log has a score per class: makes a row per class, which the extra column
+            `CLASS` names.
     """
     meaning = log.meaning
     _check_answers(answers := [*answers])
     models = _models(meaning, role)
+    needed = _models(meaning, "score" if role == "pred" else "pred") if both else None
+    if needed is not None:
+        check_both(meaning)
     found = keys_of_question.found(meaning.schema, keys, long=long)
     index = None if found.windows is None else found.windows.index
     meaning.check_columns(found.columns, "key")
@@ -57,7 +68,7 @@ def cut(
     key_dtypes = pl.Schema({**found.columns.dtypes, **window_dtypes})
     answers += LONG if long else [SET] if found.sets is not None else []
     answers += [COMPLETE] if index else []
-    answers += ["model"] if models.is_several else []
+    answers += ["model"] if models.is_several and not meaning.score_labels else []
     _check_keys(window_dtypes if long else key_dtypes, answers)
     first = model_named(baseline, models)
     extras: dict[str, Columns] = {}
@@ -73,42 +84,56 @@ def cut(
     sides = [(side, side_of.name, side_of.dtype) for side, side_of in labels.items()]
     sides += [(PRED + name, name, dtype) for name, dtype in models.dtypes.items()]
     label_dtype, pred_dtype = _dtypes(meaning, [side[1:] for side in sides], role, lists=lists)
-    others = itertools.chain(meaning.gold.given, models.given, *(x.given for x in extras.values()))
+    if role == "score":
+        sides = [side for side in sides if side[0] != "gold"]
+    given = (models, *([needed] if needed else []), *extras.values())
+    others = itertools.chain(meaning.gold.given, *(columns.given for columns in given))
     weighed = _weighed(meaning, [*named, *others])
     frame = weighed.frame
     if periods:  # First, so that Polars pushes the filter into the scan.
         frame = frame.filter(pl.any_horizontal(map(as_expr, periods.values())))
     frame = frame.select(
         *(as_expr(key).name.prefix(KEY) for key in named),
-        (meaning.gold.expr if role == "pred" else _is_positive(meaning)).alias("gold"),
+        _gold(meaning, role).alias("gold"),
         weighed.weight.alias("weight"),
         *(as_expr(model).name.prefix(PRED) for model in models.given),
+        *(as_expr(other).name.prefix(NEEDED) for other in (needed.given if needed else ())),
         *(columns.expr.alias(name) for name, columns in extras.items()),
         *weighed.sums,
     )
-    if role == "pred":
-        frame = frame.with_columns(
-            as_compared(pl.col(side), name, dtype, label_dtype) for side, name, dtype in sides
-        )
+    frame = frame.with_columns(
+        as_compared(pl.col(side), name, dtype, pred_dtype) for side, name, dtype in sides
+    )
+    if needed is not None:
+        frame = with_both(frame, models, needed, is_per_class=bool(meaning.score_labels))
+    score_labels = meaning.score_labels if role == "score" else ()
+    if score_labels:
+        check_classes(models, score_labels, has_answer=of_row is not None or per_class)
+        frame = of_classes(meaning, frame, of_row)
     if first is not None:
         frame = frame.rename({PRED + first: "baseline"})
     return SlicedLog(
         frame=frame,
         keys=(*key_dtypes,),
         key_dtypes=key_dtypes,
-        models=tuple(name for name in models.names if name != first),
-        has_models=models.is_several,
+        models=("score",) if score_labels else tuple(n for n in models.names if n != first),
+        has_models=models.is_several and not score_labels,
         label_dtype=label_dtype,
         pred_dtype=pred_dtype,
         weight_name=weighed.name,
         is_frequency=meaning.is_frequency,
         numbers=numbers(weighed.dtype),
-        nulls=meaning.nulls,
+        nulls="drop" if role == "score" else meaning.nulls,
         zero_division=meaning.zero_division,
         has_total=index is None and (not named if found.sets is None else () in found.sets),
         is_multilabel=meaning.is_multilabel,
+        is_of_scores=role == "score",
         is_portable=meaning.portable,
-        extras=(*(["baseline"] if first is not None else []), *extras),
+        extras=(
+            *(["baseline"] if first is not None else []),
+            *extras,
+            *([CLASS] if score_labels and of_row is None else []),
+        ),
         weight_sums=weighed.sums,
         sets=found.sets,
         always=(*window_dtypes,),
@@ -150,7 +175,8 @@ def _models(meaning: Meaning, role: str) -> Columns:
         msg = said(
             "this log has scores and no predicted labels: cut a score at a threshold, as in ",
             Words("frame.mcc(pred=pl.col('score') >= 0.5)", "--pred 'score >= 0.5'"),
-            ", or use `curve`",
+            ", or ask for a metric of scores, as in ",
+            Words("metrics='roc_auc'", "--metric roc_auc"),
         )
         raise ValueError(msg)
     if found is None:
@@ -189,7 +215,9 @@ def _dtypes(
     """The dtype of the labels, and the dtype of the predictions."""
     if role == "score":
         common_dtype([*meaning.gold.dtypes.items()])  # raises for lists
-        found = {*_models(meaning, role).dtypes.values()}
+        for name, dtype in labelled[1:]:  # all columns but gold
+            check_score(name, dtype)
+        found = {dtype for _, dtype in labelled[1:]}
         return pl.Boolean(), pl.Float64() if len(found) > 1 else next(iter(found))
     if meaning.is_multilabel and lists:
         return meaning.label_dtype, pl.List(meaning.label_dtype)
@@ -197,10 +225,14 @@ def _dtypes(
     return labels, labels
 
 
-def _is_positive(meaning: Meaning) -> pl.Expr:
-    """Whether the gold label of a row is positive."""
+def _gold(meaning: Meaning, role: str) -> pl.Expr:
+    """The gold label of a row; for a score, whether it is positive."""
     gold = meaning.gold
+    if role == "pred":
+        return gold.expr
     label = as_compared(gold.expr, gold.name, gold.dtype, meaning.label_dtype)
+    if meaning.score_labels:
+        return label.cast(meaning.label_dtype)
     if meaning.positive is not None:
         return label == meaning.positive
     if meaning.label_dtype != pl.Boolean:

@@ -45,6 +45,13 @@ class Product:
         """The sum over rows."""
         return Product(self.high.sum(), None if self.low is None else self.low.sum())
 
+    def carried(self) -> Product:
+        """The same number, with a low limb below 2^60: sums of up to 2^67 such numbers fit."""
+        if self.low is None:
+            return self
+        carry = self.low // _LIMB
+        return Product(self.high + carry, self.low - carry * _LIMB)
+
     def columns(self, name: str) -> dict[str, pl.Expr]:
         """The expressions to compute, by column name."""
         return {name: self.high, **({} if self.low is None else {f"{name}:low": self.low})}

@@ -7,8 +7,9 @@ rows: 1 in a log of rows, `n` in a counts table. The log of another engine arriv
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import polars as pl
 import polars.selectors as cs
@@ -24,6 +25,11 @@ SET = "keys"  # names the set of keys of a slice, if there are several sets
 COMPLETE = "complete"  # whether the log covers the whole window
 SAID = "slice"  # names a slice in words, such as `age ≤ 25 and country = DE`
 LONG = (SAID, SET)  # the columns of a slice in the long form
+
+CLASS = "polars_mcc:class"
+"""The extra column with the class of a row, if a log has a score per class."""
+OfRow: TypeAlias = Callable[[Sequence[tuple[pl.Expr, pl.Expr]]], tuple[pl.Expr, pl.Expr]]
+"""From whether each class is gold, and its score: whether a row is positive, and its one score."""
 
 KEY = "key:"
 PRED = "pred:"
@@ -50,6 +56,8 @@ class SlicedLog:
     has_total: bool
     """Whether there is a total slice. It is in the answer even if the log has no rows."""
     is_multilabel: bool = False
+    is_of_scores: bool = False
+    """Whether `pred` is a score and `gold` says whether a row is positive."""
     with_text: pl.LazyFrame | None = None
     """If labels are hashed: the frame with their text."""
     is_portable: bool = False

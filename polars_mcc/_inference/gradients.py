@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored, with_margins
+from polars_mcc._counts.pairs import rows_per_weight
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.tables import (
     METRIC,
@@ -33,6 +34,7 @@ from polars_mcc._inference.tables import (
 from polars_mcc._inference.variance import in_order
 from polars_mcc._scores.class_scores import TwoByTwo
 from polars_mcc._scores.derivative import Dual, NoDerivativeError, Tape
+from polars_mcc._scores.levels import BOTH, in_floats, levels, probabilities
 from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Terms
 
 _MARGINS = ("support", "predicted", "hits")
@@ -105,16 +107,52 @@ def moves_of_pairs(
     return pl.concat(of_metrics).with_columns(n="given")
 
 
+def moves_of_scores(log: SlicedLog, pairs: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
+    """How far a row of each score moves metrics of scores: a row per metric and level.
+
+    The columns `by_positive` and `by_negative` say how far, for a row of either class. `Moves`
+    explains `worth`, and `Influences.tables` explains the others.
+    """
+    frame = log.beside(in_floats(log, levels(log, pairs)), rows_per_weight(log, pairs))
+    if any(metric.are_probabilities for metric in metrics):
+        frame = probabilities(log, frame)
+    slices = log.slice or pl.lit(0)
+
+    def from_the_largest(aggregation: pl.Expr) -> pl.Expr:  # A join does not keep the order.
+        return aggregation.over(slices, order_by="pred", descending=True)
+
+    tape = Tape({}, from_the_largest)
+    found = {one.name: one.moves(tape.column) for one in metrics if one.moves is not None}
+    frame = tape.with_columns(frame).cache()
+    names = [f"by_{side}" for side in BOTH] + ["value", "worth"]
+    return pl.concat(
+        frame.select(
+            *log.slice,
+            "pred",
+            **_range(metric),
+            **dict(zip(names, found[metric.name], strict=True)),
+        )
+        for metric in metrics
+    )
+
+
 def _at_table(metric: Metric, value: Dual, smoothed: Sequence[str]) -> dict[str, pl.Expr]:
     """The columns of a metric in `Influences.tables`."""
+    return {
+        **_range(metric),
+        "value": value.value.cast(pl.Float64),
+        "is_smoothed": pl.col(TABLE).is_in(smoothed),
+    }
+
+
+def _range(metric: Metric) -> dict[str, pl.Expr]:
+    """The name of a metric, and its range."""
     ends = (None, None) if metric.range is None else (metric.range.low, metric.range.high)
     least, largest = (end if isinstance(end, pl.Expr) else pl.lit(end) for end in ends)
     return {
         METRIC: pl.lit(metric.name),
-        "value": value.value.cast(pl.Float64),
         "least": least.cast(pl.Float64),
         "largest": largest.cast(pl.Float64),
-        "is_smoothed": pl.col(TABLE).is_in(smoothed),
     }
 
 

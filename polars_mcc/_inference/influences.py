@@ -9,7 +9,12 @@ import polars as pl
 
 from polars_mcc._counts.classes import beside_class, is_scored
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.gradients import MOVES, moves_of_classes, moves_of_pairs
+from polars_mcc._inference.gradients import (
+    MOVES,
+    moves_of_classes,
+    moves_of_pairs,
+    moves_of_scores,
+)
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import (
     BY_GOLD,
@@ -55,8 +60,9 @@ def influences(
     kinds = [
         kind(log, pairs, classes, replace(options, metrics=chosen))
         for kind, chosen in (
-            (_of_classes, [metric for metric in options.sure if not metric.pairs]),
-            (_of_pairs, [metric for metric in options.sure if metric.pairs]),
+            (_of_classes, [one for one in options.sure if not (one.pairs or one.is_of_scores)]),
+            (_of_pairs, [one for one in options.sure if one.pairs]),
+            (_of_scores, [one for one in options.sure if one.is_of_scores]),
         )
         if chosen
     ]
@@ -119,6 +125,35 @@ def _of_pairs(
         .with_columns(phi=pl.col("phi") - mean, weight=weight)
     )
     return _summed(by_metric(by_table(log)), influences, influences.with_columns(more=0.0))
+
+
+def _of_scores(
+    log: SlicedLog, pairs: pl.LazyFrame, _: pl.LazyFrame, options: IntervalOptions
+) -> Influences:
+    """The influences of rows on metrics of scores, at the observed table and a smoothed one."""
+    scored = pairs.filter(is_scored(log)).cache()
+    moves = at_table(moves_of_scores(log, scored, options.metrics), OBSERVED).cache()
+    moved_by = pl.when("gold").then("by_positive").otherwise("by_negative")
+    weight = pl.col("n").cast(pl.Float64)
+    influences = (
+        scored.with_columns(weight=weight, s=log.within_slice(weight.sum()))
+        .join(moves, on=[*log.slice, "pred"], nulls_equal=True)
+        .with_columns(phi=moved_by, more=0.0, is_smoothed=False)
+    )
+    each = by_metric(by_table(log))
+    observed = _summed(each, influences, influences)
+    # The table of a proportion of one half that is worth as many rows.
+    least, largest = pl.col("least").max(), pl.col("largest").max()
+    smoothed = each.per_slice(
+        at_table(moves, BY_GOLD),
+        value=(least + largest) / 2,
+        least=least,
+        largest=largest,
+        is_smoothed=pl.lit(value=True),
+        phi_phi=(largest - least).pow(2) / 4 / pl.col("worth").max(),
+    )
+    both = [observed.tables, smoothed.select(observed.tables.collect_schema().names())]
+    return observed._replace(tables=pl.concat(both))
 
 
 def _summed(each: SlicedLog, pairs: pl.LazyFrame, tables: pl.LazyFrame) -> Influences:

@@ -19,7 +19,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import beside_class, is_scored, of_pairs
 from polars_mcc._counts.exact import count_where
-from polars_mcc._counts.pairs import merged
+from polars_mcc._counts.pairs import merged, rows_per_weight
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.variance import exact_sums, in_order
 
@@ -108,7 +108,7 @@ def class_tables(
     """
     known = _in_floats(log, classes, positive).cache()
     columns = [*known.collect_schema().names(), TABLE, "more", "others"]
-    sized = log.beside(known, _rows_per_weight(log, pairs)).with_columns(others=pl.col("k") - 1)
+    sized = log.beside(known, rows_per_weight(log, pairs)).with_columns(others=pl.col("k") - 1)
     by_gold, by_pred = (
         sized.with_columns(more=_share_of_more(pl.col(margin)))
         for margin in ("support", "predicted")
@@ -146,14 +146,6 @@ def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) 
         k=log.within_slice(count_where(t + p > 0)).cast(pl.Float64),
         is_positive=pl.lit(value=False) if positive is None else positive,
     )
-
-
-def _rows_per_weight(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """How many rows a weight of 1 stands for, in each slice."""
-    n = pl.col("n").cast(pl.Float64)
-    squares = n if log.is_frequency else pl.col("squares")
-    scored = pairs.filter(is_scored(log))
-    return log.per_slice(scored, rows_per_weight=n.sum() / squares.sum())
 
 
 def _share_of_more(weight: pl.Expr) -> pl.Expr:
@@ -196,7 +188,7 @@ def _at_rates(
     """The classes of the expected pairs. `more` is the share of the pool's two rows."""
     whole, support = pool.log, pl.col("support")
     of_pool = _in_floats(whole, of_pairs(whole, pool.pairs), None)
-    sizes = whole.beside(of_pool, _rows_per_weight(whole, pool.pairs)).select(
+    sizes = whole.beside(of_pool, rows_per_weight(whole, pool.pairs)).select(
         *whole.slice, "label", more=_share_of_more(support), others=pl.col("k") - 1
     )
     sums = exact_sums(

@@ -119,6 +119,13 @@ def check_weight(name: str, dtype: pl.DataType) -> None:
         raise pl.exceptions.SchemaError(msg)
 
 
+def check_score(name: str, dtype: pl.DataType) -> None:
+    """Raise a SchemaError unless a score is a number."""
+    if not dtype.is_numeric():
+        msg = f"score must be a number, but '{name}' is {dtype}; cast it, or use it as pred"
+        raise pl.exceptions.SchemaError(msg)
+
+
 def roots(schema: pl.Schema, columns: Iterable[IntoColumn]) -> list[str]:
     """The columns of the frame that these columns are computed from, each once."""
     found: dict[str, None] = {}

@@ -13,7 +13,15 @@ import polars as pl
 
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls, check_choice, check_number
-from polars_mcc._log.columns import Columns, IntoColumn, IntoColumns, check_weight, one, several
+from polars_mcc._log.columns import (
+    Columns,
+    IntoColumn,
+    IntoColumns,
+    check_score,
+    check_weight,
+    one,
+    several,
+)
 from polars_mcc._log.frames import Frame, FrameT, OtherFrame
 from polars_mcc._log.labels import LabelsDiffer, as_label, dtype_of_labels, is_list
 from polars_mcc._log.likely import likely
@@ -57,7 +65,7 @@ class Described(Generic[FrameT]):
         *,
         gold: IntoColumn = defaults.GOLD,
         pred: IntoColumns | None = None,
-        score: IntoColumns | None = None,
+        score: IntoColumns | Mapping[Any, IntoColumn] | None = None,
         positive: object = None,
         weight: IntoColumn | None = None,
         sample_weight: IntoColumn | None = None,
@@ -79,9 +87,13 @@ class Described(Generic[FrameT]):
                 integers 0 and 1 may stand beside Booleans. NaN is missing, as null is. If a row has
                 several labels, both columns have lists. None: the column "pred", or none if there
                 is a score.
-            score: The model's score for the positive class, a number. In Python, a list for several
-                models. A larger score means more positive. Only `curve` and `best_threshold` use
-                it.
+            score: The model's score for the positive class, a number such as a probability. In
+                Python, a list for several models, or a score per class by its label, as in
+                `{"cat": "p_cat", "dog": "p_dog"}`; a gold label without a score is then an error.
+                A larger score means more positive. `curve`, `best_threshold`, `calibration` and
+                metrics of scores, such as "roc_auc" and "brier", use it. Metrics of scores do not
+                score a row whose score is null or NaN, and count it in `n_null`. Many distinct
+                scores need memory: round them.
             positive: The positive label, for metrics of one class such as "tpr", and for scores.
                 All other labels are then negative. Other metrics do not change. None: True, if
                 labels are Boolean.
@@ -93,10 +105,12 @@ class Described(Generic[FrameT]):
             cluster: The column that groups dependent rows, such as the user id. Intervals then
                 use the differences between clusters, not between rows.
             nulls: What to do with a null label. "drop": the row is not scored, and is counted in
-                `n_null`. "label": null is a class of its own, so an abstention is an error.
+                `n_null`. "label": null is a class of its own, so an abstention is an error. Metrics
+                of scores always drop it.
             zero_division: The score of a slice with one gold class or one predicted class, where
                 R_K is 0/0: 0.0, NaN, or None for null. So are precision and F1 at 0/0; fdr and for
-                are 1 minus it. Rates of gold rows, such as "tpr" and "fpr", are null without them.
+                are 1 minus it. Rates of gold rows, such as "tpr" and "fpr", are null without them,
+                and so is "roc_auc".
             portable: Whether a lazy plan must consist of Polars' own expressions, so that it can be
                 serialised, or sent to a cluster. Otherwise text in local Parquet files is counted
                 by the codes of the files, which is faster: an IO source in the plan does that. The
@@ -106,8 +120,8 @@ class Described(Generic[FrameT]):
             polars.exceptions.ColumnNotFoundError: A named column is missing.
             polars.exceptions.SchemaError: Gold and pred cannot be compared (String and Int64), or
                 a weight or score is not a number.
-            ValueError: An option has an unknown value, or both `weight` and `sample_weight` are
-                given.
+            ValueError: An option has an unknown value; both `weight` and `sample_weight` are given;
+                or a score per class has not one column for each of two labels or more.
             TypeError: `frame` is no frame, or a column of another engine is an expression.
 
         Everything is checked at once, against the schema. No data are read.
@@ -195,6 +209,8 @@ class Meaning:
     gold: Columns
     preds: Columns | None
     scores: Columns | None
+    score_labels: tuple[object, ...]
+    """The label of each score, if there is a score per class."""
     positive: pl.Expr | None  # the positive label, in the dtype of the labels
     weight: Columns | None
     is_frequency: bool
@@ -253,6 +269,8 @@ def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
     schema = source.lazy().collect_schema() if isinstance(source, Frame) else source.schema
     if said.pred is None and said.score is None:
         said.pred = defaults.PRED
+    by_label = said.score if isinstance(said.score, Mapping) else None
+    said.score = said.score if by_label is None else [*by_label.values()]
     found = {
         role: find(schema, getattr(said, role), role)
         for role, find in _ROLES.items()
@@ -273,15 +291,14 @@ def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
         error.engine = None if isinstance(source, Frame) else source.cast
         raise
     for name, dtype in (scores.dtypes if scores else {}).items():
-        if not dtype.is_numeric():
-            msg = f"score must be a number, but '{name}' is {dtype}; cast it, or use it as pred"
-            raise pl.exceptions.SchemaError(msg)
+        check_score(name, dtype)
     meaning = Meaning(
         source=source,
         schema=schema,
         gold=gold,
         preds=preds,
         scores=scores,
+        score_labels=_labels_of_scores(by_label, scores, labels),
         positive=None if said.positive is None else pl.lit(as_label(said.positive, labels), labels),
         weight=weight,
         is_frequency=said.sample_weight is None,
@@ -295,6 +312,24 @@ def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
     for role, columns in found.items():
         meaning.check_columns(columns, role)
     return meaning
+
+
+def _labels_of_scores(
+    by_label: Mapping[Any, IntoColumn] | None, scores: Columns | None, dtype: pl.DataType
+) -> tuple[object, ...]:
+    """The labels of a score per class, or none."""
+    if by_label is None:
+        return ()
+    found = tuple(as_label(label, dtype, f"the label {label!r} of score") for label in by_label)
+    columns = () if scores is None else scores.names
+    if not 1 < len({*found} - {None}) == len(found) == len(columns):
+        msg = (
+            "a score per class needs one column for each of two labels or more, as in "
+            f"score={{'cat': 'p_cat', 'dog': 'p_dog'}}, but has {len(columns)} columns for the "
+            f"labels {', '.join(map(repr, found))}; for one score, pass its column and positive"
+        )
+        raise ValueError(msg)
+    return found
 
 
 _ROLES: Mapping[str, Callable[[pl.Schema, Any, str], Columns]] = {

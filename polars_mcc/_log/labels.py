@@ -161,15 +161,16 @@ def as_labels(labels: Sequence[object], dtype: pl.DataType, *, null: bool) -> pl
     return listed
 
 
-def as_label(positive: object, dtype: pl.DataType) -> object:
-    """The positive label as a value of `dtype`, or a SchemaError."""
+def as_label(label: object, dtype: pl.DataType, given: str = "") -> object:
+    """A label as a value of `dtype`, or a SchemaError that says what is `given`."""
     try:
-        [label] = pl.Series([_as_known(positive, dtype)], dtype=dtype, strict=True)
+        [found] = pl.Series([_as_known(label, dtype)], dtype=dtype, strict=True)
     except (TypeError, pl.exceptions.PolarsError) as error:
-        given = option("positive", positive)
-        msg = said(given, f" does not have the dtype of the labels, {dtype}")
+        msg = said(
+            given or option("positive", label), f" does not have the dtype of the labels, {dtype}"
+        )
         raise pl.exceptions.SchemaError(msg) from error
-    return label
+    return found
 
 
 def _as_known(label: object, dtype: pl.DataType) -> object:

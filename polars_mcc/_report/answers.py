@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from polars_mcc._counts.sliced import SET
 from polars_mcc._inference.options import columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import ReportFormat, check_at_least, check_choice, check_level
-from polars_mcc._log.columns import Columns
+from polars_mcc._log.columns import Columns, as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.key_sets import each, sets
 from polars_mcc._log.keys import TOTAL, IntoKey
@@ -29,12 +29,14 @@ from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._search.words import rows_in_words, summed_up
 from polars_mcc._verbs.by import by
+from polars_mcc._verbs.calibration import calibration
 from polars_mcc._verbs.classes import classes
 from polars_mcc._verbs.compare import compare
 from polars_mcc._verbs.confusion import confusion
 from polars_mcc._verbs.worst import worst
 
 _METRICS = ["mcc", "accuracy", "f1_macro"]
+OF_SCORES = ["roc_auc", "brier", "calibration_error"]
 TOP = 20  # rows in the table of the worst slices, at most
 _VALUES = 50  # values of a key, at most, to compare models in the slices of pairs of keys
 _PAIRS = 20_000  # slices of all pairs of keys together, at most, to compare models there
@@ -58,6 +60,12 @@ class Options:
         check_level(self.ci)
         check_choice("format", self.format, ReportFormat)
         check_at_least("explored", self.explored, 0)
+        if self.scored.is_of_scores:
+            msg = (
+                f"report takes a metric of labels, but '{self.scored.name}' is of scores; leave it "
+                "out: the report has sections of scores too"
+            )
+            raise ValueError(msg)
 
     @cached_property
     def scored(self) -> Metric:
@@ -113,6 +121,10 @@ class Answers:
     compared: Answer | None
     """The other models compared with the first; None if there is one model."""
     compared_by: Sequence[tuple[Part, Answer]]
+    of_scores: Answer | None
+    """The metrics of the scores of all rows, and by each column; None unless the log has scores."""
+    calibrated: Answer | None
+    """The reliability table of all rows; None unless the scores are probabilities."""
     once: Once
     keys: Sequence[str]
     """The names of all keys."""
@@ -155,6 +167,7 @@ def answers(
     cells = _cells(once, preds)
     worst_slices = _worst(once, parts, options, has_models=preds.is_several)
     several = len(preds.names) > 1
+    of_scores, calibrated = _of_scores(once, parts, options)
     return Answers(
         options=options,
         models=[*preds.names],
@@ -174,6 +187,8 @@ def answers(
         costliest=_costliest(once.log, cells, preds),
         compared=_compared(once, [], options) if several else None,
         compared_by=_compared_by(once, parts, options) if several else [],
+        of_scores=of_scores,
+        calibrated=calibrated,
         once=once,
         keys=[*needed],
     )
@@ -219,6 +234,30 @@ def _slices(
 
     slices = [(part, of_set(part.name) if part.is_column else scores([part])) for part in parts]
     return of_set(TOTAL), slices
+
+
+def _of_scores(
+    once: Once, parts: Sequence[Part], options: Options
+) -> tuple[Answer | None, Answer | None]:
+    """How good the scores are, and whether they are calibrated. The counts do not have them."""
+    meaning = once.log.meaning
+    has_positive = meaning.positive is not None or meaning.label_dtype == pl.Boolean
+    has_answer = has_positive and not meaning.score_labels and meaning.nulls != "label"
+    if meaning.scores is None or not has_answer:
+        return None, None
+    given, scores = [*map(as_expr, meaning.scores.given)], pl.all().cast(pl.Float64).fill_nan(None)
+    are_probabilities = once.collect(
+        "scores",
+        lambda rows: rows.select(given).select(pl.all_horizontal(scores.is_between(0, 1).all())),
+    ).item()
+    metrics = OF_SCORES if are_probabilities else OF_SCORES[:1]
+    columns = [part for part in parts if part.is_column]
+    of_each = [joined(columns, "each", lambda keys: each(*keys, total=True))] if columns else []
+    rows, long = replace(once, counts=None), dict.fromkeys(["long"] if columns else [], True)
+    found = _ask(rows, "scores", by, of_each, metrics=metrics, ci=options.ci, **long)
+    if not are_probabilities:
+        return found, None
+    return found, _ask(rows, "calibration", calibration, [], ci=options.ci)
 
 
 def _unscored(once: Once, preds: Columns, total: pl.DataFrame) -> pl.DataFrame:

@@ -32,15 +32,17 @@ def report(
     interval. It says how many slices were tested and which are behind the rest of the log. It
     compares each other model with the first, over all rows and in the slices. It says which rows
     are not scored. Then come a chart and a table per key, the costliest confusions, and the
-    comparison of models, each with its query. At the end, the reader of the page can build slices
-    from any keys, filter them, and open their confusion matrix.
+    comparison of models, each with its query. If the log has a score, and gold is Boolean or there
+    is a `positive`, the report says how good the scores are, and whether they are calibrated. At
+    the end, the reader of the page can build slices from any keys, filter them, and open their
+    confusion matrix.
 
     Args:
         *keys: The keys to slice by. Each key makes its own slices, and has its own section. Dates
             and datetimes are drawn over time.
         metric: The metric that is drawn, and that slices and models are compared by: a name of
-            `metrics()`, where the column `from` is not "pairs". The tables also show MCC, accuracy
-            and macro F1. In Python also an expression, as in `by`.
+            `metrics()`, where the column `from` is not "pairs" or "scores". The tables also show
+            MCC, accuracy and macro F1. In Python also an expression, as in `by`.
         ci: The confidence level of the intervals.
         depth: The search for the worst slices crosses up to this many keys. From 2 on, models are
             also compared in the slices of pairs of keys, of keys with up to 50 values.
@@ -62,8 +64,9 @@ def report(
         The log is counted once, by all keys together, and all answers come from these counts. The
         counts are held in memory, 4 million at most. If they would be more, the keys with most
         values are left out of the counts and read from the log, with a query each. If the log has
-        clusters or sample weights, all intervals are read from the log too. A log of more than 4
-        million rows is first read once, to estimate how many counts there would be.
+        clusters or sample weights, all intervals are read from the log too. Scores always are, in
+        three queries. A log of more than 4 million rows is first read once, to estimate how many
+        counts there would be.
 
     Raises:
         ModuleNotFoundError: altair is not installed. The extra `plot` has it. Only "html" needs it.

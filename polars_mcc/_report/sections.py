@@ -12,7 +12,7 @@ from polars_mcc._counts.sliced import SAID, SET
 from polars_mcc._log.bins import Bins
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
-from polars_mcc._report.answers import TOP, Answer, Answers, Worst, without
+from polars_mcc._report.answers import OF_SCORES, TOP, Answer, Answers, Worst, without
 from polars_mcc._report.gaps import MOST
 from polars_mcc._report.parts import Part
 from polars_mcc._search.described import CONFUSION
@@ -87,6 +87,7 @@ def sections(answers: Answers) -> Iterator[Section]:
         yield _by(answers, part, answer)
     for part, answer in answers.compared_by:
         yield _compared_by(answers, part, answer, f"{title}, by {part.name}")
+    yield from _of_scores(answers)
     yield _confusions(answers)
     notes = ["All rows are scored."] if answers.unscored.is_empty() else []
     yield Section(UNSCORED_ID, "Rows not scored", "", answers.unscored, notes)
@@ -211,6 +212,35 @@ def _with_total(part: Part, slices: pl.DataFrame, total: pl.DataFrame) -> pl.Dat
     elif TOTAL in slices[SET]:
         return slices
     return pl.concat([slices, total.with_columns(pl.lit(TOTAL).alias(SET))], how="diagonal")
+
+
+def _of_scores(answers: Answers) -> Iterator[Section]:
+    """The sections of the scores: how good they are, and whether they are calibrated."""
+    if answers.of_scores is None:
+        return
+    rows, query = answers.of_scores
+    if SET in rows.columns:  # The total is first.
+        order = pl.when(pl.col(SET) != TOTAL).then(OF_SCORES[0]).otherwise(-1.0)
+        rows = rows.sort(order, nulls_last=True, maintain_order=True)
+    notes = ["roc_auc: how often a positive row has a higher score than a negative row."]
+    if answers.calibrated is None:
+        notes += ["The scores are not all between 0 and 1, so they are no probabilities."]
+    if rows.height > ROWS:
+        notes += [
+            f"The table holds {ROWS:,} of {rows.height:,} rows, the lowest by {OF_SCORES[0]}."
+        ]
+    hidden = [SET, *(f"{metric}_se" for metric in OF_SCORES)]
+    hidden += [f"{OF_SCORES[-1]}_{end}" for end in ("low", "high")]  # always null
+    title = "How good are the scores?"
+    yield Section("scores", title, query, rows.head(ROWS), notes, hidden=hidden)
+    if answers.calibrated is not None:
+        title, (rows, query) = "Are the scores calibrated?", answers.calibrated
+        what = (
+            "Rows in bins of equal size, by score. If the scores are calibrated, the rate of "
+            "positive rows is the mean score of the bin, within its interval."
+        )
+        drawings = drawn(title, "calibration", rows, "rate")
+        yield Section("calibration", title, query, rows, [what], drawings=drawings)
 
 
 def _confusions(answers: Answers) -> Section:

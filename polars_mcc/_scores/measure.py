@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import polars as pl
 
@@ -10,6 +11,7 @@ from polars_mcc._counts.classes import is_scored, with_margins
 from polars_mcc._counts.exact import Product
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._scores.class_scores import CLASS_DTYPES, TwoByTwo, class_scores
+from polars_mcc._scores.levels import over_levels
 from polars_mcc._scores.metric import Metric, Terms
 from polars_mcc._scores.r_k import Sums, count_of, summed
 
@@ -26,11 +28,11 @@ def measure(
 ) -> pl.LazyFrame:
     """Compute the metrics of each slice, with its `n` and `n_null`.
 
-    Metrics of pairs need `pairs`, and the classes must then come from these pairs. `positive` is
-    true for the positive class.
+    Metrics of pairs or of scores need `pairs`, and the classes must then come from these pairs.
+    `positive` is true for the positive class.
     """
-    class_sums = {name: sum_ for metric in metrics for name, sum_ in metric.class_sums.items()}
-    pair_sums = {name: sum_ for metric in metrics for name, sum_ in metric.pair_sums.items()}
+    class_sums = _by_column(metrics, "classes")
+    pair_sums = _by_column(metrics, "pairs")
     if class_sums or pair_sums:
         classes = classes.cache()
     slices, sums = summed(log, classes, positive)
@@ -39,6 +41,8 @@ def measure(
         slices = log.beside(slices, log.per_slice(scores, **class_sums))
     if pair_sums and pairs is not None:
         slices = log.beside(slices, _over_pairs(log, classes, pairs, pair_sums))
+    if log.is_of_scores and pairs is not None:
+        slices = log.beside(slices, _over_scores(log, pairs, metrics))
     n = count_of(log, Terms.s)
     if log.is_multilabel:  # Label totals are multiplied too: they must fit a count.
         n = pl.when(count_of(log, pl.max_horizontal(Terms.t, Terms.p)) >= 0).then(n)
@@ -56,6 +60,23 @@ def measure(
         },
         n_null=log.numbers.as_count(pl.col("null")),
     )
+
+
+def _by_column(
+    metrics: Sequence[Metric], over: Literal["classes", "pairs", "levels", "bins"]
+) -> dict[str, pl.Expr]:
+    """The sums of all metrics over classes, pairs, levels or bins, by column name."""
+    found: dict[str, pl.Expr] = {}
+    for metric in metrics:
+        found |= metric.by_column(getattr(metric, over))
+    return found
+
+
+def _over_scores(log: SlicedLog, pairs: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
+    """The sums over levels and bins of scores that metrics define, and `concordant`."""
+    of_levels, of_bins = _by_column(metrics, "levels"), _by_column(metrics, "bins")
+    are_probabilities = any(metric.are_probabilities for metric in metrics)
+    return over_levels(log, pairs, of_levels, of_bins, are_probabilities=are_probabilities)
 
 
 def _terms(log: SlicedLog, sums: Sums) -> dict[str, pl.Expr]:

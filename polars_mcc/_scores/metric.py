@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
+from polars_mcc._counts.sliced import OfRow
 from polars_mcc._scores.class_scores import TwoByTwo
 from polars_mcc._scores.derivative import Columns, Tape
 from polars_mcc._scores.r_k import correlation, divide
@@ -22,6 +23,23 @@ derivative; one that returns an expression of its own has none."""
 
 PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64()}
 """The columns of pairs that a metric may aggregate, besides `gold` and `pred`."""
+
+
+Aggregate: TypeAlias = Callable[[pl.Expr], pl.Expr]
+"""Makes a sum, or a cumulative sum, over the levels of a slice a column of the levels."""
+
+
+class Moves(NamedTuple):
+    """How far a row moves a metric of scores: expressions over the levels of a slice."""
+
+    positive: pl.Expr
+    """By one positive row at the level: n times the derivative of the metric by its count."""
+    negative: pl.Expr
+    value: pl.Expr
+    """The metric, the same on each level of a slice."""
+    worth: pl.Expr
+    """How many rows of a proportion with the same variance a row is worth, where no rate of 0 or 1
+    is known exactly. It is the same on each level of a slice."""
 
 
 Needed: TypeAlias = Literal["any", "two gold", "all gold", "all"]
@@ -47,7 +65,8 @@ class Terms:
 
     `s` counts rows, `c` hits, `t` gold labels and `p` predicted labels (with one label a row, both
     are s). `n` is the weight of the rows, and `k` the number of classes that occur. Products are
-    floats, each rounded once. `positive` is the table of the positive class and the rest.
+    floats, each rounded once. `positive` is the table of the positive class and the rest. Of a log
+    of scores, there are `s`, the gold rows of `positive`, and `concordant` (see `over_levels`).
     `terms["name"]` is a sum that the metric itself defines.
     """
 
@@ -58,6 +77,7 @@ class Terms:
     rows_squared, hits_times_rows = pl.col("ss"), pl.col("cs")
     gold_times_pred = pl.col("t_p")
     apart, most = pl.col("apart"), pl.col("most")
+    concordant = pl.col("concordant")
     first, second = pl.col("first"), pl.col("second")
     unseen = pl.col("unseen")
     positive = TwoByTwo.of_columns("positive:")
@@ -74,7 +94,7 @@ class Terms:
 
     def sums_of(self, metric: Metric) -> Mapping[str, pl.Expr]:
         """The sums over classes or pairs that a metric defines, by name."""
-        names = (*metric.classes, *metric.pairs)
+        names = (*metric.classes, *metric.pairs, *metric.levels, *metric.bins)
         return {name: pl.col(sum_name(metric.name, name)) for name in names}
 
     def __getitem__(self, name: str) -> pl.Expr:
@@ -180,6 +200,16 @@ class Metric:
     """Aggregations over the columns of `classes` of a slice, by name."""
     pairs: Mapping[str, Sum] = field(default_factory=dict)
     """Aggregations over the columns of the pairs of a slice, by name."""
+    levels: Mapping[str, Sum] = field(default_factory=dict)
+    """Aggregations over the columns of the score levels of a slice, by name."""
+    bins: Mapping[str, Sum] = field(default_factory=dict)
+    """Aggregations over the columns of bins of scores of a slice, by name."""
+    moves: Callable[[Aggregate], Moves] | None = None
+    """How far a row at each level of scores moves the metric."""
+    of_row: OfRow | None = None
+    """With a score per class: makes one score of the scores of a row."""
+    is_of_scores: bool = False  # whether it needs scores, not predicted labels
+    are_probabilities: bool = False  # whether these scores must be probabilities
     is_of_positive: bool = False  # whether it scores one class against the rest
     is_count: bool = False
     less_is_better: bool = False
@@ -199,8 +229,10 @@ class Metric:
     multilabel: bool = False  # whether it is defined for rows with lists of labels
 
     @property
-    def origin(self) -> Literal["positive", "pairs", "classes"]:
+    def origin(self) -> Literal["positive", "pairs", "classes", "scores"]:
         """The counts that the metric needs."""
+        if self.is_of_scores:
+            return "scores"
         if self.is_of_positive:
             return "positive"
         return "pairs" if self.pairs else "classes"
@@ -213,19 +245,17 @@ class Metric:
     @property
     def needs_labels(self) -> bool:
         """Whether the metric needs the labels, not just which labels are equal."""
-        sums = (*self.class_sums.values(), *self.pair_sums.values())
-        named = {name for sum_ in sums for name in sum_.meta.root_names()}
-        return self.is_of_positive or not named.isdisjoint({"label", "gold", "pred"})
+        sums = (*self.classes.values(), *self.pairs.values())
+        named = {name for sum_ in sums for name in sum_(pl.col).meta.root_names()}
+        return (
+            self.is_of_positive
+            or self.is_of_scores
+            or not named.isdisjoint({"label", "gold", "pred"})
+        )
 
-    @property
-    def class_sums(self) -> dict[str, pl.Expr]:
-        """The sums over classes that the metric defines, by column name."""
-        return {sum_name(self.name, name): sum_(pl.col) for name, sum_ in self.classes.items()}
-
-    @property
-    def pair_sums(self) -> dict[str, pl.Expr]:
-        """The sums over pairs that the metric defines, by column name."""
-        return {sum_name(self.name, name): sum_(pl.col) for name, sum_ in self.pairs.items()}
+    def by_column(self, sums: Mapping[str, Sum]) -> dict[str, pl.Expr]:
+        """Some sums of the metric as expressions, by column name."""
+        return {sum_name(self.name, name): sum_(pl.col) for name, sum_ in sums.items()}
 
 
 FACT = "polars_mcc:"
@@ -256,7 +286,8 @@ def defined(metric: Metric) -> Metric:
         has_gold = is_defined if metric.has_gold is None else metric.has_gold(terms)
         return pl.when(has_gold).then(is_defined.cast(pl.Float64))
 
-    return fact(f"{FACT}defined {metric.name}", value)
+    found = fact(f"{FACT}defined {metric.name}", value)
+    return replace(found, is_of_scores=metric.is_of_scores, of_row=metric.of_row)
 
 
 def sum_name(metric: str, name: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._scores.metric import Metric, Needed, Range, Sum, Terms, has_two_gold
+from polars_mcc._scores.probabilities import OF_SCORES
 from polars_mcc._scores.rates import (
     DAVENPORT,
     FAWCETT,
@@ -343,4 +344,5 @@ METRICS = (
     *_OF_CLASSES,  # One gold class is enough for them.
     *(replace(metric, has_gold=has_two_gold) for metric in (*_OF_TWO_CLASSES, *_OF_PAIRS)),
     *OF_POSITIVE,
+    *OF_SCORES,
 )

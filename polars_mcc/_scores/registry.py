@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -42,7 +42,9 @@ def metrics() -> pl.DataFrame:
     In the formulas, s is the number of rows and c the number of hits. t and p are the marginals:
     how often each class is gold, and how often it is predicted; t·p = Σ t_k p_k. K is the number
     of classes that occur in a slice, as gold or as predicted. In a sum over classes, c is the
-    number of hits of one class.
+    number of hits of one class. In the formulas of metrics from "scores", a score has p positive
+    and q negative rows, r in all; tp and fp are the positive and the negative rows at or above it;
+    and P and N are all positive and all negative rows.
 
     Returns:
         A row per metric, in the order of the registry. `multilabel` is Boolean, all others String.
@@ -50,8 +52,9 @@ def metrics() -> pl.DataFrame:
         - `metric`: the name; `formula`; `source`; `range`;
         - `undefined`: where the metric is 0/0. `zero_division` takes its place, but rates without
           their gold rows, such as "tpr", are null, and "fdr" and "for" are 1 - `zero_division`;
-        - `from`: the counts that the metric needs: "classes"; "pairs", which are more rows; or
-          "positive", the counts of the positive class and of the rest;
+        - `from`: the counts that the metric needs: "classes"; "pairs", which are more rows;
+          "positive", the counts of the positive class and of the rest; or "scores", the counts of
+          positive and of negative rows by the model's score, which `score` names;
         - `no_interval`: why the metric has no interval and no test; "" if it has;
         - `multilabel`: whether the metric is defined for rows with lists of labels;
         - `peers`: functions of other libraries with equal results. The tests call them.
@@ -203,13 +206,23 @@ def tested(metric: IntoMetric) -> Metric:
     return found
 
 
+def role_of(metrics: Iterable[Metric]) -> Literal["pred", "score"]:
+    """Whether metrics score predicted labels or scores; an error if some do and some do not."""
+    are_of_scores = {metric.is_of_scores for metric in metrics}
+    if len(are_of_scores) > 1:
+        msg = "some metrics are of predicted labels and some of scores: ask for each kind alone"
+        raise ValueError(msg)
+    return "score" if True in are_of_scores else "pred"
+
+
 def check_sure(metrics: Iterable[Metric]) -> None:
     """Raise a ValueError unless all metrics have intervals."""
     for metric in metrics:
         if metric.no_interval:
+            other = "roc_auc" if metric.is_of_scores else "mcc"
             msg = (
                 f"metric '{metric.name}' has no interval and no test: {metric.no_interval}; "
-                "score it with by, and test another metric, such as 'mcc'"
+                f"score it with by, and test another metric, such as '{other}'"
             )
             raise ValueError(msg)
 
@@ -309,6 +322,8 @@ def checked(
 ) -> pl.Expr | None:
     """Check the metrics for labels of this dtype, and return the condition of `is_positive`."""
     check_aggregations(metrics, labels)
+    if any(metric.is_of_scores for metric in metrics):  # The label says whether a row is positive.
+        return pl.col("label")
     return is_positive(metrics, positive, labels)
 
 
@@ -319,8 +334,8 @@ def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:
     pairs = pl.Schema({"gold": labels, "pred": labels, **PAIR_DTYPES, **internal})
     for metric in metrics:
         for kind, schema, sums in (
-            ("class", classes, metric.class_sums),
-            ("pair", pairs, metric.pair_sums),
+            ("class", classes, metric.by_column(metric.classes)),
+            ("pair", pairs, metric.by_column(metric.pairs)),
         ):
             for expression in sums.values():
                 rows = pl.LazyFrame(schema={"slice": pl.Int8(), **schema}).group_by("slice")

@@ -13,17 +13,17 @@ from math import inf
 
 import polars as pl
 
+from polars_mcc._counts.classes import is_scored, not_scored
 from polars_mcc._counts.sliced import PRED, SlicedLog
 from polars_mcc._counts.ways import pairs
 from polars_mcc._log.choices import check_at_least
+from polars_mcc._scores.levels import BOTH, added_up, by_score, in_units
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.metrics import METRICS
 
 _COUNTS = [metric for metric in METRICS if metric.is_count]
 COUNTS = [metric.name for metric in _COUNTS]  # tp, fp, fn and tn
-
-_BOTH = ("positive", "negative")
 
 
 def curve_columns(metrics: Sequence[Metric]) -> list[str]:
@@ -40,10 +40,10 @@ def best_columns(metric: Metric) -> list[str]:
 def check_of_counts(metrics: Sequence[Metric]) -> None:
     """Raise a ValueError unless all metrics need only tp, fp, fn and tn."""
     for metric in metrics:
-        if metric.classes or metric.pairs:
+        if metric.classes or metric.pairs or metric.is_of_scores:
             msg = (
-                f"metric '{metric.name}' aggregates classes or pairs, but a threshold makes only "
-                "two classes; use a metric such as 'mcc', 'f1', 'tpr', 'accuracy' or 'kappa'"
+                f"metric '{metric.name}' is not of the counts of two classes, which are all that a "
+                "threshold makes; use a metric such as 'mcc', 'f1', 'tpr', 'accuracy' or 'kappa'"
             )
             raise ValueError(msg)
 
@@ -109,24 +109,13 @@ class Thresholds:
 
     def _levels(self) -> tuple[pl.LazyFrame, pl.LazyFrame]:
         """Count positive and negative rows per slice and score; and rows per slice."""
-        log, n, gold, score = self.log, pl.col("n"), pl.col("gold"), pl.col("pred")
+        log = self.log
         counted = pairs(log).cache()
-        is_scored = gold.is_not_null() & score.is_not_null()
-        if log.pred_dtype.is_float():
-            is_scored &= score.is_not_nan()
-        wide = n.cast(log.numbers.wide)
-        no_weight, no_score = pl.col("n_null"), pl.when(is_scored).then(0).otherwise(n)
-        left_out = no_weight.cast(log.numbers.wide) + no_score
-        slices = log.per_slice(
-            counted, n=wide.filter(is_scored).sum(), n_null=left_out.sum()
-        ).with_columns(log.numbers.as_count(pl.col(name)).alias(name) for name in ("n", "n_null"))
-        scored = counted.filter(is_scored).select(
-            *log.slice,
-            score=score,
-            positive=pl.when(gold).then(wide).otherwise(0),
-            negative=pl.when(gold).then(0).otherwise(wide),
+        n = pl.col("n").cast(log.numbers.wide).filter(is_scored(log))
+        slices = log.per_slice(counted, n=n.sum(), n_null=not_scored(log).sum()).with_columns(
+            log.numbers.as_count(pl.col(name)).alias(name) for name in ("n", "n_null")
         )
-        return _summed(log, scored, "score").cache(), slices
+        return by_score(log, counted).cache(), slices
 
     def _grid(self, levels: pl.LazyFrame) -> pl.LazyFrame | None:
         """The thresholds that all slices share, or None if each slice is cut at its own scores."""
@@ -136,7 +125,7 @@ class Thresholds:
             return self.log.per_model(places.cast(self.log.pred_dtype))
         if self.quantiles is None:
             return None
-        n = pl.sum_horizontal(_BOTH).cast(pl.Float64)
+        n = pl.sum_horizontal(BOTH).cast(pl.Float64)
         above = whole.within_slice(n.cum_sum())
         share = above / whole.within_slice(n.sum()) * self.quantiles + 1e-9
         before = (above - n) / whole.within_slice(n.sum()) * self.quantiles + 1e-9
@@ -153,15 +142,15 @@ class Thresholds:
     ) -> pl.LazyFrame:
         """Count each slice at each threshold, in the units of the slice."""
         whole = log.whole
-        levels = _in_units(log, levels)
-        positive, negative = map(pl.col, _BOTH)
+        levels = in_units(log, levels)
+        positive, negative = map(pl.col, BOTH)
         all_of = {"all_positive": positive.sum(), "all_negative": negative.sum()}
         totals = log.per_slice(levels, **all_of, unit=pl.col("unit").max())
-        levels = levels.select(*log.slice, "score", *_BOTH, is_cut=pl.lit(grid is None))
+        levels = levels.select(*log.slice, "score", *BOTH, is_cut=pl.lit(grid is None))
         if grid is not None:
             # Without keys, a log without scored rows has a row of totals, all null.
             every = whole.beside(totals.drop_nulls("unit").select(*log.slice, "unit"), grid)
-            no_rows = dict.fromkeys(_BOTH, pl.lit(0, pl.Int128))
+            no_rows = dict.fromkeys(BOTH, pl.lit(0, pl.Int128))
             cuts = every.select(*log.slice, score="cut", **no_rows, is_cut=pl.lit(value=True))
             levels = pl.concat([levels, cuts])
         # A threshold comes after the rows that reach it.
@@ -213,18 +202,7 @@ def _of_whole(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
 
     Each row counts once, also with several sets of keys.
     """
-    return _summed(log.whole, log.once(levels), "score")
-
-
-def _summed(log: SlicedLog, levels: pl.LazyFrame, score: str) -> pl.LazyFrame:
-    return levels.group_by(*log.slice, score=score).agg(pl.col(_BOTH).sum())
-
-
-def _in_units(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
-    unit = log.numbers.unit(log.within_slice(pl.sum_horizontal(_BOTH).sum()))
-    return levels.with_columns(unit=unit).with_columns(
-        log.numbers.in_units(pl.col(name), pl.col("unit")).alias(name) for name in _BOTH
-    )
+    return added_up(log.whole, log.once(levels))
 
 
 def _scored(

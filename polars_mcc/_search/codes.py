@@ -79,7 +79,8 @@ class Coded:
     log: SlicedLog
     keys: Mapping[str, Key]
     labels: pl.Series
-    """The labels, in the order of their codes."""
+    """The labels, in the order of their codes. In a log of scores: the scores, with 0 and 1 for the
+    gold labels."""
     rows: pl.DataFrame
     """The rows of the log, in memory."""
 
@@ -115,7 +116,7 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
         read = read.with_columns(column.alias(KEY + name))
     labelled = ["gold", *(PRED + name for name in log.models)]
     labels = pl.concat([read[name].unique() for name in labelled]).unique().drop_nulls()
-    labels = labels.gather(labels.cast(log.label_dtype).arg_sort())
+    labels = labels.gather(labels.cast(_in_memory(log)).arg_sort())
     rows = read.with_columns(_codes(read[name], labels).alias(name) for name in labelled)
     label = pl.col(labelled)
     frame = rows.lazy().with_columns(pl.when(label < len(labels)).then(label))
@@ -123,7 +124,12 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
         frame = frame.with_columns(weight=pl.lit(1, pl.Int64))
     dtype = pl.UInt32()
     as_codes = replace(log, frame=frame, sets=None, label_dtype=dtype, pred_dtype=dtype)
-    return Coded(as_codes, keys, labels.cast(log.label_dtype), rows)
+    return Coded(as_codes, keys, labels.cast(_in_memory(log)), rows)
+
+
+def _in_memory(log: SlicedLog) -> pl.DataType:
+    """The dtype of both labels, or of scores and of gold labels as 0 and 1."""
+    return pl.Float64() if log.is_of_scores else log.label_dtype
 
 
 def _n(log: SlicedLog) -> pl.Expr:
@@ -155,7 +161,7 @@ def _units(log: SlicedLog) -> dict[str, str]:
 
 def _read(log: SlicedLog, cuts: Mapping[str, Cuts], units: Mapping[str, str]) -> pl.DataFrame:
     """Keys, labels, weights and clusters, in memory. Text is numbered, numbers are cut."""
-    labels = dict.fromkeys(["gold", *(PRED + name for name in log.models)], log.label_dtype)
+    labels = dict.fromkeys(["gold", *(PRED + name for name in log.models)], _in_memory(log))
     texts = {KEY + name: dtype for name, dtype in log.key_dtypes.items()} | labels
     texts = {name: dtype for name, dtype in texts.items() if isinstance(dtype, TEXTS)}
     known = _text_of_files(log, [*texts])

@@ -90,8 +90,10 @@ class Counting:
         return len(self.coded.labels) + 1
 
     def _batch(self, sets: Sequence[Keys]) -> Batch:
-        is_small = self.coded.log.weight_name is None and self._cells(sets) <= _MOST
-        return self._in_tables(sets) if is_small else self._grouped(sets)
+        log = self.coded.log
+        is_plain = log.weight_name is None and not log.is_of_scores
+        are_small = is_plain and self._cells(sets) <= _MOST
+        return self._in_tables(sets) if are_small else self._grouped(sets)
 
     def _in_tables(self, sets: Sequence[Keys]) -> Batch:
         """Slices that are counted by NumPy."""

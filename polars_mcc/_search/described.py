@@ -46,6 +46,8 @@ def described(sought: Sought, slices: pl.DataFrame, ci: float) -> pl.DataFrame:
         for part in parts
     ]
     confusions = _confusions(sought.coded, cells)
+    if sought.metric.is_of_scores:  # A score confuses no label with another.
+        confusions = confusions.clear()
     found = pl.concat(compared).join(_expected(sought, cells, asked), on=SLICE, how="left")
     if sought.given_labels:
         diff = pl.col("score_b") - pl.col("expected")

@@ -21,7 +21,8 @@ LEVEL = 0.95
 """The confidence level of the limits that give m. Any other level would do as well."""
 
 MOST = 4.0
-"""The most rows of a proportion, m, per row of the log."""
+"""The most rows of a proportion, m, per row of the log. A mean loss has no such bound: it may be a
+small part of its range."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Scale:
     turn: int
     low: float | None
     high: float | None
+    most: float = MOST
 
     @classmethod
     def of(cls, metric: Metric) -> Scale:
@@ -42,7 +44,8 @@ class Scale:
         numbers = [turn * end for end in ends if isinstance(end, (int, float))]
         if len(numbers) < 2 or not all(map(math.isfinite, numbers)):
             return cls(turn, None, None)
-        return cls(turn, min(numbers), max(numbers))
+        most = math.inf if metric.is_of_scores else MOST
+        return cls(turn, min(numbers), max(numbers), most)
 
     def turned(self, score: pl.Expr) -> pl.Expr:
         """The score, or its negative, so that more is better."""
@@ -65,13 +68,13 @@ class Scale:
             return z2 / (limit - score).pow(2)
         v, end = self.proportion(score), self.proportion(limit)
         rows = z2 * end * (1 - end) / (end - v).pow(2)
-        return pl.when(end != v).then(rows.clip(upper_bound=MOST * n))
+        return pl.when(end != v).then(rows.clip(upper_bound=self.most * n))
 
     def at_most(self, score: pl.Expr, n: pl.Expr, v_a: pl.Expr, rows_a: pl.Expr) -> pl.Expr:
         """An upper bound of the evidence of a score of `n` rows, without its limits."""
-        if self.low is None:
+        if self.low is None or math.isinf(self.most):
             return pl.lit(math.inf)
-        return self.evidence(self.proportion(score), MOST * n, v_a, rows_a)
+        return self.evidence(self.proportion(score), self.most * n, v_a, rows_a)
 
     def evidence(self, v_b: pl.Expr, rows_b: pl.Expr, v_a: pl.Expr, rows_a: pl.Expr) -> pl.Expr:
         """How many standard errors b is below a, from their proportions and rows; 0 if it is not.
@@ -99,7 +102,7 @@ class Scale:
             return ((expected - score).abs() - step / 2).clip(0) / se
         span = self.high - self.low
         v, known = self.proportion(score), self.proportion(expected)
-        rows = (known * (1 - known) / (se / span).pow(2)).clip(upper_bound=MOST * n)
+        rows = (known * (1 - known) / (se / span).pow(2)).clip(upper_bound=self.most * n)
         half = pl.max_horizontal(0.5 / rows, step / span / 2)
         v = known + (v - known).sign() * ((v - known).abs() - half).clip(0)
         return (2 * rows * _divergence(v, known)).clip(0).sqrt()

@@ -13,7 +13,7 @@ from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.estimate import Estimate, estimate, has_classes
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.options import IntervalOptions, columns_of
-from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest
+from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest, taken_away
 from polars_mcc._inference.tables import Pool
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
@@ -24,6 +24,7 @@ from polars_mcc._search.evidence import LEVEL, Scale
 
 _SAME = 100  # most slices, on average, that have the same rows because keys determine each other
 
+_PAIRS = 2**22  # the most pairs of a score and a gold label that are in memory at once
 _ROUNDING = 2.0**-40  # the share of a sum of float weights that its order may change
 
 
@@ -53,8 +54,11 @@ class Sought:
     def whole(self) -> SlicedLog:
         """The log as one slice, without clusters."""
         log = replace(self.coded.log.whole, extras=(), zero_division=None)
-        return (
-            replace(log, label_dtype=self.coded.labels.dtype) if self.metric.needs_labels else log
+        if not self.metric.needs_labels:
+            return log
+        dtype = self.coded.labels.dtype
+        return replace(
+            log, label_dtype=pl.Boolean() if log.is_of_scores else dtype, pred_dtype=dtype
         )
 
     @property
@@ -71,7 +75,11 @@ class Sought:
         """Pairs, or other counts, with labels in place of codes, if the metric needs labels."""
         if not self.metric.needs_labels:
             return counts
-        return with_labels(counts, self.coded.labels, *(columns or ("gold", "pred")))
+        columns = columns or ("gold", "pred")
+        found = with_labels(counts, self.coded.labels, *columns)
+        if not self.metric.is_of_scores:
+            return found
+        return found.with_columns(pl.col(name) == 1 for name in columns if name != "pred")
 
     def limits(self, found: Estimate) -> pl.LazyFrame:
         """The `score` of each slice, its sign such that more is better, and its precision.
@@ -101,7 +109,8 @@ class Sought:
         `spread` is twice the standard error. `pairs` and `pool` have labels, if the metric does.
         """
         name, scale = self.metric.name, self.scale
-        scores = measure(log, of_pairs(log, pairs), [self.metric], positive=self.positive)
+        classes = of_pairs(log, pairs)
+        scores = measure(log, classes, [self.metric], pairs=pairs, positive=self.positive)
         expected = given_labels(log, pairs, pool, self.asked)
         n, here = pl.col("n").cast(pl.Float64), scale.turned(pl.col(name).fill_nan(None))
         there, se = scale.turned(pl.col("expected").fill_nan(None)), pl.col("expected_se")
@@ -188,7 +197,7 @@ class _AllRows:
         """Score all rows, from their pairs."""
         log, metric = sought.whole, sought.metric
         classes = of_pairs(log, pairs.lazy()).collect().lazy()
-        scores = measure(log, classes, [metric], positive=sought.positive)
+        scores = measure(log, classes, [metric], pairs=pairs.lazy(), positive=sought.positive)
         sure = sought.sure(log, pairs.lazy()).select(pl.col("rows_down").fill_nan(None))
         (n, overall), (rows,) = (
             frame.row(0) for frame in pl.collect_all([scores.select("n", sought.score), sure])
@@ -204,7 +213,7 @@ class _AllRows:
         limit.
         """
         classes = self.sought.with_labels(batch.classes, "label").collect().lazy()
-        scored = self._scored(classes)
+        scored = self._scored(batch, classes)
         if self.sought.given_labels:
             found = self._beside_expected(batch, scored)
         else:
@@ -212,10 +221,14 @@ class _AllRows:
         evidence = pl.when("is_comparable").then("evidence")
         return found.select(SLICE, "score", "rest", "reference", "spread", evidence=evidence)
 
-    def _scored(self, classes: pl.LazyFrame) -> pl.DataFrame:
+    def _scored(self, batch: Batch, classes: pl.LazyFrame) -> pl.DataFrame:
         """The score of each slice and of its rest, and whether they can be compared."""
         sought, log = self.sought, self.sought.numbered
-        scores = measure(log, classes, [sought.metric], positive=sought.positive)
+        metrics, positive, pairs = [sought.metric], sought.positive, None
+        if sought.metric.is_of_scores:
+            pairs = sought.with_labels(batch.pairs(batch.slices[SLICE]).lazy()).collect().lazy()
+        scores = measure(log, classes, metrics, pairs=pairs, positive=positive)
+        rest = self._rest(classes) if pairs is None else self._rests_of_scores(pairs)
         n_classes = {side: count_where(pl.col(f"{side}_n") > 0) for side in ("gold", "pred")}
         of_slices = log.per_slice(classes, **n_classes).with_columns(
             all_gold=pl.lit(self.n_classes[0]), all_pred=pl.lit(self.n_classes[1])
@@ -223,7 +236,7 @@ class _AllRows:
         is_comparable = has_classes(sought.metric.classes_needed)
         known = of_slices.select(SLICE, is_comparable=is_comparable)
         here = scores.select(SLICE, "n", score=sought.score)
-        return log.beside(log.beside(here, self._rest(classes)), known).collect()
+        return log.beside(log.beside(here, rest), known).collect()
 
     def _beside_expected(self, batch: Batch, scored: pl.DataFrame) -> pl.DataFrame:
         """The evidence against the score given the labels."""
@@ -257,6 +270,24 @@ class _AllRows:
             return scores_of_rest(log, whole, classes, self.classes)
         rest = classes_of_rest(log, whole, classes, self.classes)
         scores = measure(log, rest, [metric], positive=self.sought.positive)
+        return scores.select(SLICE, rest=self.sought.score)
+
+    def _rests_of_scores(self, pairs: pl.LazyFrame) -> pl.LazyFrame:
+        """The score of the rest of each slice: a few slices at a time, to bound the memory."""
+        slices = pairs.select(SLICE).unique(maintain_order=True).collect()
+        few = max(1, _PAIRS // max(1, self.pairs.height))
+        found = [self._rest_of_scores(pairs, part).collect() for part in slices.iter_slices(few)]
+        return pl.concat(found).lazy()
+
+    def _rest_of_scores(self, pairs: pl.LazyFrame, slices: pl.DataFrame) -> pl.LazyFrame:
+        """The score of the rest of some slices, from the pairs of the log without their own."""
+        log, metric = self.sought.numbered, self.sought.metric
+        every = slices.lazy().join(self.pairs.lazy(), how="cross").with_columns(sign=1)
+        pairs = pairs.join(slices.lazy(), on=SLICE, how="semi")
+        signed = pl.concat([every, pairs.with_columns(sign=-1)], how="diagonal_relaxed")
+        rest = taken_away(log, signed)
+        classes = of_pairs(log, rest)
+        scores = measure(log, classes, [metric], pairs=rest, positive=self.sought.positive)
         return scores.select(SLICE, rest=self.sought.score)
 
 

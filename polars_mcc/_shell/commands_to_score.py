@@ -164,3 +164,27 @@ def best_threshold(
     """
     log, cuts = TypedLog(logs, of_log, keys), thresholds.asked
     answer(PredictionLog.best_threshold, log, output, metric=metric, thresholds=cuts)
+
+
+@command
+def calibration(
+    *logs: Logs,
+    keys: Keys = None,
+    bins: int = defaults.BINS,
+    ci: float = defaults.LEVEL,
+    of_log: OfLog = LogOptions(),
+    output: Output = Output(),
+) -> None:
+    """Compare scores with the rate of positive rows, in bins of each slice: the reliability table.
+
+    For example:
+
+    `polars-mcc calibration logs/ --score probability --positive fraud --by country --bins 5`
+
+    Args:
+        bins: The number of bins of a slice. The rows of a slice are sorted by score and cut into
+            bins of equal size. Equal scores are in one bin, so there may be fewer bins.
+        ci: The confidence level of the interval of each rate.
+    """
+    log = TypedLog(logs, of_log, keys)
+    answer(PredictionLog.calibration, log, output, bins=bins, ci=ci)

@@ -40,8 +40,10 @@ class LogOptions:
             and pred are of one kind. The integers 0 and 1 may stand beside Booleans. NaN is
             missing, as null is. If a row has several labels, both columns have lists. Without it:
             the column "pred", or none if there is a score. Repeat --pred for several.
-        score: The model's score for the positive class, a number. A larger score means more
-            positive. Only curve and best-threshold use it. Repeat --score for several.
+        score: The model's score for the positive class, a number such as a probability. A larger
+            score means more positive. curve, best-threshold, calibration and metrics of scores,
+            such as roc_auc and brier, use it. Many distinct scores need memory: round them, as in
+            "round(p, 4)". Repeat --score for several.
         positive: The positive label, for metrics of one class such as "tpr", and for scores. All
             other labels are then negative. Other metrics do not change. Without it: True, if
             labels are Boolean.
@@ -53,10 +55,12 @@ class LogOptions:
         cluster: The column that groups dependent rows, such as the user id. Intervals then use the
             differences between clusters, not between rows.
         nulls: What to do with a null label. "drop": the row is not scored, and is counted in
-            `n_null`. "label": null is a class of its own, so an abstention is an error.
+            `n_null`. "label": null is a class of its own, so an abstention is an error. Metrics of
+            scores always drop it.
         zero_division: The score of a slice with one gold class or one predicted class, where R_K is
             0/0: 0.0, NaN, or none for null. So are precision and F1 at 0/0; fdr and for are 1 minus
-            it. Rates of gold rows, such as "tpr" and "fpr", are null without them.
+            it. Rates of gold rows, such as "tpr" and "fpr", are null without them, and so is
+            "roc_auc".
         portable: Count text in local Parquet files without the codes of the files, so that the
             plan has only Polars' own expressions. The answers are the same.
         filter: Score only the rows where this SQL condition is true, such as "country = 'DE'".

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -10,10 +11,16 @@ import polars as pl
 from polars_mcc._counts.classes import classes, of_pairs
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import with_hashes
-from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._counts.sliced import CLASS, MODEL, OfRow, SlicedLog
 from polars_mcc._counts.ways import pairs
 from polars_mcc._inference.estimate import estimate, ranges_of, within_range
-from polars_mcc._inference.options import Bootstrap, IntervalOptions, Resampling, columns_of
+from polars_mcc._inference.options import (
+    Bootstrap,
+    IntervalOptions,
+    Resampling,
+    columns_of,
+    with_limits_of,
+)
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method, check_choice, check_interval
 from polars_mcc._log.described import Described
@@ -56,7 +63,10 @@ def by(
             slice. In Python also expressions and selectors.
         metrics: One metric or several, computed from the same counts: a name of `metrics()`, such
             as "accuracy", "f1_macro" or "kappa". Metrics of one class, such as "tpr", need
-            `positive`, the label of the class. In Python also a function of the columns of
+            `positive`, the label of the class. Metrics of scores, such as "roc_auc",
+            "average_precision", "brier", "log_loss" and "calibration_error", need the `score` of
+            the log. If metrics of labels and of scores are asked together, a row needs both a
+            prediction and a score. In Python also a function of the columns of
             `classes`, such as `lambda col: col("recall").min().alias("recall_min")`, or of `gold`,
             `pred` and `n` of the pairs; or an expression of these columns (see `register_metric`).
         ci: The confidence level of an interval for each metric, such as 0.95. None: no interval.
@@ -81,7 +91,8 @@ def by(
           given (Float64; counts such as `tp` have the dtype of `n`);
         - with `ci`, after each metric, its interval and standard error: `mcc_low`, `mcc_high`,
           `mcc_se` (Float64);
-        - `n_null` (dtype of `n`): the rows not scored, because a label or weight is null.
+        - `n_null` (dtype of `n`): the rows not scored, because a label, a weight or, for metrics of
+          scores, a score is null or NaN.
 
     Intervals:
         Let φ be the influence of a row on a metric: the derivative of the definition of the metric
@@ -100,6 +111,15 @@ def by(
         - "fisher": symmetric in artanh of the score, after scaling its range to -1 to 1.
         - "wald": symmetric in the score, cut at the ends of its range.
         - `Bootstrap`: percentiles of replicates drawn with replacement; corrected with `bca`.
+
+        The influences on metrics of scores are DeLong's placements (1988) for "roc_auc", whose
+        variance divides by the rows of a class minus 1. A row moves "average_precision" by its own
+        precision and by the precision of all positive rows below it. A row moves "brier" and
+        "log_loss" by the distance of its loss from the mean. A perfect ranking has no variance. So
+        m of "roc_auc" is also at most what Hanley and McNeil's variance (1982) gives, and what
+        DeLong's gives with half a row more at each end of each class. "average_precision" has rows
+        more likewise. A loss has half a row more without a loss, and half a row more with the
+        largest loss that a score of the slice allows.
 
         A custom metric without a range has a symmetric interval, with "score" from the same tables.
         The guide, *How sure*, says for each kind of metric from how many rows on the 95 % "score"
@@ -129,11 +149,14 @@ def by(
         TypeError: A bootstrap of a LazyFrame.
         ValueError: An option has an unknown value; `method` without `ci`; a bootstrap of weighted
             rows; invalid sets of keys or windows; an unknown metric; a metric that needs a
-            positive label, and the log has none; an interval of a metric without a derivative,
-            such as a median (the message shows the bootstrap).
+            positive label, and the log has none; a metric of scores, and the log has no score;
+            metrics of labels and of scores together, if `nulls` is "label" or there is not one
+            score for each prediction; an interval of a metric without a derivative, such as a
+            median (the message shows the bootstrap).
         polars.exceptions.InvalidOperationError: On `collect`: a weight is negative, NaN
-            or infinite; or the weights of a slice add up to more than 2⁶³ - 1, or to an infinite
-            float.
+            or infinite; a score is not between 0 and 1, for metrics of probabilities such as
+            "brier"; a gold label has no score, if there is a score per class; or the weights of a
+            slice add up to more than 2⁶³ - 1, or to an infinite float.
 
     All errors but the last are raised from the schema, when the query is built. No data are read.
 
@@ -143,6 +166,11 @@ def by(
         E. B. Wilson, Probable inference, the law of succession, and statistical inference,
         Journal of the American Statistical Association 22 (1927) 209-212.
         B. Efron, Better bootstrap confidence intervals, ibid. 82 (1987) 171-185.
+        E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, Comparing the areas under two or more
+        correlated receiver operating characteristic curves: a nonparametric approach, Biometrics
+        44 (1988) 837-845.
+        J. A. Hanley and B. J. McNeil, The meaning and use of the area under a receiver operating
+        characteristic (ROC) curve, Radiology 143 (1982) 29-36.
 
     Examples:
         >>> import polars as pl
@@ -168,6 +196,16 @@ def by(
         >>> counts = pl.DataFrame({"gold": [1, 1, 0, 0], "pred": [1, 0, 1, 0], "n": [40, 9, 5, 46]})
         >>> counts.mcc(weight="n").by(ci=0.95).columns
         ['n', 'mcc', 'mcc_low', 'mcc_high', 'mcc_se', 'n_null']
+        >>> scored = pl.DataFrame({"gold": [True, True, False, False], "p": [0.9, 0.4, 0.4, 0.1]})
+        >>> scored.mcc(score="p").by(metrics=["roc_auc", "brier"])
+        shape: (1, 4)
+        ┌─────┬─────────┬───────┬────────┐
+        │ n   ┆ roc_auc ┆ brier ┆ n_null │
+        │ --- ┆ ---     ┆ ---   ┆ ---    │
+        │ i64 ┆ f64     ┆ f64   ┆ i64    │
+        ╞═════╪═════════╪═══════╪════════╡
+        │ 4   ┆ 0.875   ┆ 0.135 ┆ 0      │
+        └─────┴─────────┴───────┴────────┘
 
     Command line:
         polars-mcc by logs/ --by country --by device --ci 0.95 --filter "day > DATE '2026-03-01'"
@@ -179,18 +217,67 @@ def by(
     names = [metric.name for metric in asked]
     answers = ["n", *names, "n_null"]
     answers += [] if ci is None else ["n_clusters", *columns_of(names)]
-    sliced = cut(log, keys, answers=answers, lists=ci is None, cluster=ci is not None, long=long)
-    if sliced.is_multilabel:
-        registry.check_multilabel(asked)
-    if isinstance(method, Bootstrap) and ci is not None:
-        positive = registry.checked(asked, log.meaning.positive, sliced.label_dtype)
-        _check_resampling(log, sliced)
-        resampling = IntervalOptions(ci, metrics=asked, positive=positive)
-        from polars_mcc._inference import bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
+    if not isinstance(method, Resampling):
+        return log.in_kind(answer(log, keys, asked, ci, method, answers=answers, long=long))
+    sliced = cut(
+        log, keys, answers=answers, role=registry.role_of(asked), cluster=ci is not None, long=long
+    )
+    positive = registry.checked(asked, log.meaning.positive, sliced.label_dtype)
+    _check_resampling(log, sliced)
+    assert isinstance(method, Bootstrap) and ci is not None  # noqa: S101, PT018 - for type checkers
+    resampling = IntervalOptions(ci, metrics=asked, positive=positive)
+    from polars_mcc._inference import bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
 
-        return log.in_kind(sliced.answer(bootstrap.resampled(sliced, resampling, method).lazy()))
-    assert not isinstance(method, Resampling)  # noqa: S101 - for the type checker
-    return log.in_kind(sliced.answer(scores(log, sliced, asked, ci, method)))
+    return log.in_kind(sliced.answer(bootstrap.resampled(sliced, resampling, method).lazy()))
+
+
+def answer(
+    log: Described[Any],
+    keys: Sequence[IntoKey],
+    asked: Sequence[Metric],
+    ci: float | None,
+    method: Method = defaults.METHOD,
+    *,
+    answers: Sequence[str],
+    long: bool = False,
+) -> pl.LazyFrame:
+    """The answer of `by`. Metrics of labels and metrics of scores are counted apart."""
+    has_classes = bool(log.meaning.score_labels)
+    kinds: dict[tuple[Any, OfRow | None], list[Metric]] = {}
+    for metric in sorted(asked, key=lambda metric: metric.is_of_scores):  # Labels name the models.
+        of_row = metric.of_row if has_classes else None
+        kinds.setdefault((registry.role_of([metric]), of_row), []).append(metric)
+    roles = {role for role, _ in kinds}
+    found: list[tuple[SlicedLog, pl.LazyFrame, list[str]]] = []
+    for (role, of_row), metrics in kinds.items():
+        sliced = cut(
+            log,
+            keys,
+            answers=answers,
+            role=role,
+            lists=ci is None,
+            cluster=ci is not None,
+            long=long,
+            both=len(roles) > 1,
+            of_row=of_row,
+            per_class=ci is None,
+        )
+        if sliced.is_multilabel:
+            registry.check_multilabel(metrics)
+        names = [metric.name for metric in metrics]
+        columns = names if ci is None else with_limits_of(names)
+        found.append((sliced, scores(log, sliced, metrics, ci, method), columns))
+    (sliced, slices, _), *others = found
+    for other, of_other, columns in others:
+        if sliced.has_models:  # The models are in one order.
+            models = dict(zip(other.models, sliced.models, strict=True))
+            model = pl.col(MODEL).cast(pl.String).replace_strict(models).cast(sliced.model_dtype)
+            of_other = of_other.with_columns(model)  # noqa: PLW2901
+        slices = sliced.beside(slices, of_other.select(*sliced.slice, *columns))
+    shown = [metric.name for metric in asked]
+    shown = shown if ci is None else with_limits_of(shown)
+    sizes = ["n", *(["n_clusters"] if ci is not None and sliced.has_clusters else [])]
+    return sliced.answer(slices.select(*sliced.slice, *sizes, *shown, "n_null"))
 
 
 def scores(
@@ -198,7 +285,7 @@ def scores(
     sliced: SlicedLog,
     asked: Sequence[Metric],
     ci: float | None,
-    method: Method = defaults.METHOD,
+    method: Method,
 ) -> pl.LazyFrame:
     """The metrics of each slice, with intervals if `ci` is given."""
     positive = registry.checked(asked, log.meaning.positive, sliced.label_dtype)
@@ -207,10 +294,19 @@ def scores(
     if ci is not None:
         found = estimate(sliced, pairs(sliced), IntervalOptions(ci, method, asked, positive))
         return within_range(found.scores, ranges_of(asked))
-    if not any(metric.pairs for metric in asked):
+    if not any(metric.pairs or metric.is_of_scores for metric in asked):
         return measure(sliced, classes(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
-    return measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
+    if CLASS not in sliced.extras:
+        return measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
+    apart = replace(sliced, extras=(), apart=(CLASS,), has_total=False)
+    each = measure(apart, of_pairs(apart, cells), asked, pairs=cells, positive=positive)
+    values = [pl.col(metric.name) for metric in asked]
+    means = [pl.when(value.null_count() == 0).then(value.mean()) for value in values]
+    first = {name: pl.col(name).max() for name in ("n", "n_null")}
+    return sliced.per_slice(
+        each, **first, **{metric.name: mean for metric, mean in zip(asked, means, strict=True)}
+    )
 
 
 def _check_resampling(log: Described[FrameT], sliced: SlicedLog) -> None:

@@ -24,10 +24,10 @@ from polars_mcc._log.labels import as_compared, common_dtype
 from polars_mcc._log.messages import Words, option, said
 from polars_mcc._log.missing_column import MissingColumn
 from polars_mcc._scores import registry
-from polars_mcc._scores.metric import FACT, Metric, Terms, defined, fact
+from polars_mcc._scores.metric import FACT, Metric, defined, fact
 from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._verbs import tested
-from polars_mcc._verbs.by import scores
+from polars_mcc._verbs.by import answer
 from polars_mcc._verbs.required import Requirement, Thresholds, required, with_own
 
 _FAILED, _VERDICT = "failed", "verdict"
@@ -97,8 +97,9 @@ def check(
 
         - `failed` (String): the metrics that fail, "" if none does;
         - `verdict` (Enum): "passes" or "not judged". A slice is not judged if it has too few rows
-          or no score, or if a DataFrame of thresholds has none for it. A threshold for a slice
-          that the log does not have is a row that is not judged.
+          or no score, such as a "roc_auc" with one gold class, or if a DataFrame of thresholds has
+          none for it. A threshold for a slice that the log does not have is a row that is not
+          judged.
 
     Raises:
         polars_mcc.CheckError: A slice fails, or no slice is judged. It is an AssertionError. Its
@@ -131,6 +132,8 @@ def check(
         polars-mcc check logs/ --by country --min 0.6 --min-n 100
 
         polars-mcc check logs/ --by country --min mcc=0.5 --min recall_macro=0.6 --max fnr=0.1
+
+        polars-mcc check logs/ --by country --score p --min roc_auc=0.8 --max calibration_error=0.1
     """
     chosen = registry.one(metric) if no_worse_than is None else registry.tested(metric)
     wanted = [*required(metric, "min", min), *required(metric, "max", max)]
@@ -151,6 +154,12 @@ def check(
         found, sizes = _scored(log, keys, wanted, ci), ["n"]
     else:
         level = defaults.LEVEL if ci is None else ci
+        if chosen.is_of_scores:
+            needs = (
+                "no_worse_than is a table of counts of labels, and metric "
+                f"'{chosen.name}' needs scores: compare two periods with drift"
+            )
+            raise ValueError(needs)
         found = _compared(log, keys, no_worse_than, level, chosen)
         wanted = [Requirement(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")]
         sizes = ["n_before", "n_after"]
@@ -255,21 +264,24 @@ def _scored(
     names = [metric.name for metric in metrics]
     answers = ["n", *names, "n_null", _FAILED, _VERDICT]
     answers += [] if ci is None else ["n_clusters", *columns_of(names)]
-    sliced = cut(log, keys, answers=answers, lists=ci is None, cluster=ci is not None)
-    if sliced.is_multilabel:
-        registry.check_multilabel(metrics)
-    marks = _marks(metrics)
-    found = sliced.answer(scores(log, sliced, [*metrics, *marks], ci))
+    marks = _marks(metrics, has_classes=bool(log.meaning.score_labels))
+    found = answer(log, keys, [*metrics, *marks], ci, answers=answers)
     found = found.drop(columns_of(mark.name for mark in marks), strict=False)
-    return with_own(found, wanted, [*sliced.names.values()])
+    names = found.collect_schema().names()
+    return with_own(found, wanted, names[: names.index("n")])
 
 
-def _marks(metrics: Sequence[Metric]) -> list[Metric]:
+def _marks(metrics: Sequence[Metric], *, has_classes: bool = False) -> list[Metric]:
     """Facts on a slice: its hits, its labels of the positive class, which metrics are defined."""
-    facts: dict[str, Callable[[Terms], pl.Expr]] = {_HITS: lambda terms: terms.c}
-    if any(metric.is_of_positive for metric in metrics):
-        facts[_POSITIVE] = lambda terms: terms.positive.gold + terms.positive.pred
-    of_log = [fact(name, value) for name, value in facts.items()]
+    of_log = []
+    has_scores = any(metric.is_of_scores for metric in metrics)
+    if not all(metric.is_of_scores for metric in metrics):
+        of_log.append(fact(_HITS, lambda terms: terms.c))
+    if has_scores and not has_classes:
+        positive = fact(_POSITIVE, lambda terms: terms.positive.gold)
+        of_log.append(replace(positive, is_of_scores=True))
+    elif any(metric.is_of_positive for metric in metrics):
+        of_log.append(fact(_POSITIVE, lambda terms: terms.positive.gold + terms.positive.pred))
     return [*of_log, *map(defined, metrics)]
 
 
@@ -282,7 +294,7 @@ def _check_labels(log: Described[Any], marked: pl.DataFrame) -> None:
     suspects: dict[str, Callable[[Sides], Iterator[str]]] = {_HITS: never_met}
     if not isinstance(meaning.label_dtype, (pl.Boolean, pl.Enum)):
         suspects[_POSITIVE] = no_positive
-    models = ["model"] if meaning.preds is not None and meaning.preds.is_several else []
+    models = [name for name in ("model",) if name in marked.columns]
     for mark, sentences in suspects.items():
         for name in {mark, f"{mark}_{PERIODS.categories[-1]}"}.intersection(marked.columns):
             rows = marked.select(*models, name).drop_nulls(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
@@ -19,7 +18,7 @@ from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import NOTHING, over_draws, with_influence
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method
-from polars_mcc._log.columns import IntoColumn
+from polars_mcc._log.columns import Columns, IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
@@ -53,7 +52,8 @@ def compare(
         baseline: The baseline, model a: one of the models of the log, or another column. None:
             the first model of the log.
         metric: The metric to compare: a name of `metrics()`. In Python also a function, as in
-            `by`.
+            `by`. For a metric of scores, such as "roc_auc", the models are the scores of the log;
+            with `method="wald"`, it is the paired test of DeLong et al. (1988), where neither is 1.
         ci: The confidence level of the interval.
         method: The kind of interval of each score, "score", "fisher" or "wald". The interval of
             the difference is made from both.
@@ -67,7 +67,7 @@ def compare(
         model b, if the log has several), with the columns
 
         - the keys, `model` (String), `n`, and `n_clusters` (Int64) if the log has clusters, as in
-          `by`. A row is scored if gold and both models have a label;
+          `by`. A row is scored if gold and both models have a label, or both models a score;
         - `mcc_a`, `mcc_b` (with the name of the metric), and `diff` = b - a. `diff` is above 0 if
           b is better; for a metric such as "fnr", where less is better, if b is worse;
         - `diff_low`, `diff_high`, its interval; `diff_se`, its standard error;
@@ -91,6 +91,8 @@ def compare(
         Methods 12 (2007) 399-413.
         M. Itaya et al., Asymptotic properties of Matthews correlation coefficient,
         arXiv 2405.12622: the variance, for two classes.
+        E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, Biometrics 44 (1988) 837-845: the
+        variance of a difference of two "roc_auc".
 
     Examples:
         >>> import polars as pl
@@ -109,13 +111,22 @@ def compare(
 
     Command line:
         polars-mcc compare logs/ --pred old --pred new --by country
+
+        polars-mcc compare logs/ --score old --score new --metric roc_auc
     """
     tested.check(ci, method, correction)
     chosen = registry.tested(metric)
     scores = {"score_a": "_a", "score_b": "_b"}
     names = tested.names_of(chosen, ["n", "n_clusters"], scores)
     asked = IntervalOptions(ci, method, [chosen])
-    model = _baseline_of(log, baseline)
+    models = log.meaning.scores if chosen.is_of_scores else log.meaning.preds
+    if log.meaning.score_labels and chosen.is_of_scores:
+        msg = (
+            "a score per class is of one model: compare two models by one class, as in "
+            "log(score=['old', 'new'], positive='fraud')"
+        )
+        raise ValueError(msg)
+    model = _baseline_of(models, baseline, "score" if chosen.is_of_scores else "pred")
     sliced, asked = tested.cut_log(log, keys, asked, names.values(), cluster=True, baseline=model)
     found = adjusted(_differences(sliced, asked), correction)
     if not sliced.has_clusters:
@@ -155,16 +166,17 @@ def _differences(log: SlicedLog, asked: IntervalOptions) -> pl.LazyFrame:
     return compared.with_columns(n_clusters.fill_null(0))
 
 
-def _baseline_of(log: Described[Any], baseline: IntoColumn | None) -> IntoColumn | None:
+def _baseline_of(
+    models: Columns | None, baseline: IntoColumn | None, role: str
+) -> IntoColumn | None:
     """The baseline, or the first model if none is named."""
-    models = log.meaning.preds
     if models is None:
         return baseline  # `cut` raises the error for a log without predictions.
     [first, *others] = models.names
     if not others and (baseline is None or model_named(baseline, models) is not None):
         msg = said(
             "there is no second model to compare: pass several, as in ",
-            option("pred", ["old", "new"], of="frame.mcc"),
+            option(role, ["old", "new"], of="frame.mcc"),
             ", or name another column, as in ",
             option("baseline", "old"),
         )

@@ -104,7 +104,8 @@ def contrast(
         the difference and the p-value are null if a slice lacks a gold class that a mean over
         classes, such as "f1_macro", has elsewhere: it is then a mean of other classes. For
         "precision_macro", "precision_weighted" and "mcc_macro", all classes must be predicted
-        too. With one gold class they are null for these, "kappa", "markedness" and "mcc".
+        too. With one gold class they are null for these, "kappa", "markedness", "mcc" and
+        "roc_auc".
 
         Two slices have no row in common. A slice and the total share the rows of the slice. The
         interval takes this into account, unless one of the scores has no standard error. If a slice

@@ -60,7 +60,7 @@ def drift(
         - `n_before`, `n_after`: the rows scored; then, if the log has clusters,
           `n_clusters_before` and `n_clusters_after` (Int64);
         - `mcc_before`, `mcc_after` (Float64; with the name of the metric): the scores; null if the
-          period has no row;
+          period has no row, or for "roc_auc" no row of one gold class;
         - `diff`, `diff_low`, `diff_high`, `diff_se` (Float64): after minus before, with its
           standard error and interval. A `diff` below 0 means that the score became lower;
         - `p_value` (Float64): of no change; `p_adjusted` (Float64): after correction for the number

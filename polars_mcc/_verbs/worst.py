@@ -240,7 +240,16 @@ def worst(
 
     answers = [*([] if long else [SAID]), *columns_of_answer(chosen.name)]
     each_key = KeySets("each", keys, total=False)
-    sliced = cut(log, [each_key], answers=answers, cluster=True, long=long)
+    role = registry.role_of([chosen])
+    sliced = cut(
+        log,
+        [each_key],
+        answers=answers,
+        role=role,
+        cluster=True,
+        long=long,
+        of_row=chosen.of_row,
+    )
     search = Search(
         metric=chosen,
         positive=registry.checked([chosen], log.meaning.positive, sliced.label_dtype),
@@ -261,7 +270,8 @@ def worst(
     def found() -> pl.DataFrame:
         # Several queries follow, so another engine counts its rows once, here.
         once = sliced if is_of_polars else replace(sliced, frame=sliced.frame.collect().lazy())
-        for sentence in odd_keys(once, log.meaning.gold.name, min_n):
+        labelled = replace(once, models=()) if once.is_of_scores else once
+        for sentence in odd_keys(labelled, log.meaning.gold.name, min_n):
             warnings.warn(sentence, PredictionLogWarning, stacklevel=6)  # of the caller
         return search.found(once)
 

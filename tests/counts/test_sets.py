@@ -256,6 +256,9 @@ VERBS = {
     "curve": lambda log, *keys: log.mcc(gold="late", score="c").curve(*keys),
     "grid": lambda log, *keys: log.mcc(gold="late", score="c").curve(*keys, thresholds=2),
     "best": lambda log, *keys: log.mcc(gold="late", score="c").best_threshold(*keys),
+    "calibration": lambda log, *keys: log.mcc(gold="late", score=pl.col("c") / 2).calibration(
+        *keys, bins=2
+    ),
     "bootstrap": lambda log, *keys: log.collect().mcc.by(*keys, ci=0.9, method=Bootstrap(seed=1)),
 }
 

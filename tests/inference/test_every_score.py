@@ -20,7 +20,7 @@ from tables import counts_of
 import polars_mcc
 
 Z = NormalDist().inv_cdf(0.975)
-FAMILY = polars_mcc.metrics()
+FAMILY = polars_mcc.metrics().filter(pl.col("from") != "scores")
 NAMES = FAMILY["metric"].to_list()
 SURE = FAMILY.filter(no_interval="")["metric"].to_list()
 ONE_VALUE = ["mcc_max", "mcc_min", "prevalence", "phi_max"]  # they do not depend on hits

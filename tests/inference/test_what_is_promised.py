@@ -14,8 +14,12 @@ from tables import counts_of
 
 import polars_mcc
 
-SURE = polars_mcc.metrics().filter(no_interval="")["metric"].to_list()
-UNSURE = polars_mcc.metrics().filter(pl.col("no_interval") != "")["metric"].to_list()
+FAMILY = polars_mcc.metrics()
+SURE = FAMILY.filter(pl.col("from") != "scores", no_interval="")["metric"].to_list()
+UNSURE = FAMILY.filter(pl.col("no_interval") != "")["metric"].to_list()
+OF_SCORES = FAMILY.filter(pl.col("from") == "scores")["metric"].to_list()
+
+MANY = [(15, 15), (10, 90), (30, 300)]
 
 
 def two_groups(wrong: dict[str, tuple[int, int]]) -> pl.DataFrame:
@@ -73,26 +77,63 @@ def test_a_gate_is_not_passed_by_an_interval_that_is_no_number(weights):
 @pytest.mark.parametrize("name", UNSURE)
 def test_metrics_without_an_interval_say_why(name):
     log = two_groups({"a": (9, 40), "b": (12, 100)}).with_columns(other="gold")
-    described = log.mcc(positive=1)
+    roles = {"score": ["pred", "other"]} if name in OF_SCORES else {}
+    described = log.mcc(pred="pred", positive=1, **{role: one for role, (one, _) in roles.items()})
     [row] = described.score(metrics=[name, "mcc"], ci=0.95).to_dicts()
     assert [row[f"{name}_{end}"] for end in ("se", "low", "high")] == [None] * 3
     assert row[name] is not None
     assert row["mcc_low"] is not None
     early = pl.col("row") < 9
+    is_loss = name in {"calibration_error", "ece", "brier_reliability", "brier_uncertainty"}
+    least = -1.0 if name == "mcc_min" else 0.0
+    limit = {"max": 0.9} if is_loss else {"min": least + 0.1}
     calls = {
         "contrast": lambda: described.contrast("group", metric=name),
         "worst": lambda: described.worst("group", metric=name),
         "drift": lambda: described.drift(metric=name, before=early, after=~early),
-        "compare": lambda: log.mcc(pred=["pred", "other"], positive=1).compare(metric=name),
-        "check": lambda: described.check(
-            metric=name, min=-0.5 if name == "mcc_min" else 0.1, ci=0.95
+        "compare": lambda: log.mcc(pred=["pred", "other"], positive=1, **roles).compare(
+            metric=name
         ),
+        "check": lambda: described.check(metric=name, ci=0.95, **limit),
         "baseline": lambda: described.check(metric=name, no_worse_than=described.counts()),
     }
     for call in calls.values():
-        with pytest.raises(ValueError, match=f"'{name}' has no interval and no test: .*'mcc'"):
+        with pytest.raises(
+            ValueError, match=f"'{name}' has no interval and no test: .*'(mcc|roc_auc)'"
+        ):
             call()
-    described.check(metric=name, min=-1.0 if name == "mcc_min" else 0.0)
+    described.check(metric=name, **({"max": 1.0} if is_loss else {"min": least}))
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative"), [(5, 5), *(pytest.param(*n, marks=pytest.mark.slow) for n in MANY)]
+)
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("roc_auc", 0.93), ("average_precision", 0.91), ("brier", 0.92), ("log_loss", 0.92)],
+)
+def test_intervals_of_scores_hold_the_truth(name, least, positive, negative):
+    """Normal scores of AUC 0.8 become probabilities."""
+    rng, rows, samples = np.random.default_rng(7), positive + negative, 400
+    distance = math.sqrt(2) * stats.norm.ppf(0.8)
+
+    def scored(gold: np.ndarray, x: np.ndarray) -> pl.DataFrame:
+        odds = positive / negative * np.exp(distance * (x + gold * distance - distance / 2))
+        return pl.DataFrame({"gold": gold, "p": odds / (1 + odds)})
+
+    places = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    counts = np.repeat([positive, negative], len(places))
+    whole = scored(np.repeat([True, False], len(places)), np.tile(places, 2))
+    whole = whole.with_columns(n=pl.Series(counts)).mcc(score="p", weight="n")
+    truth = whole.score(metrics=name)[name][0]
+    gold = np.tile(np.arange(rows) < positive, samples)
+    log = scored(gold, rng.standard_normal(samples * rows))
+    log = log.with_columns(sample=pl.Series(np.arange(samples * rows) // rows))
+    found = log.mcc(score="p").by("sample", metrics=name, ci=0.95)
+    inside = found.select(pl.lit(truth).is_between(f"{name}_low", f"{name}_high")).to_series()
+    noise = 3 * math.sqrt(least * (1 - least) / samples)
+    assert inside.mean() > least - noise
+    assert found[f"{name}_low"].null_count() == 0
 
 
 def test_phi_of_two_classes_is_mcc():

@@ -177,6 +177,7 @@ VERBS = {
     ),
     "curve": lambda log, *keys: log(score="score", positive=1).curve(*keys, thresholds=3),
     "best_threshold": lambda log, *keys: log(score="score", positive=1).best_threshold(*keys),
+    "calibration": lambda log, *keys: log(score="gold", positive=1).calibration(*keys),
     "check": lambda log, *keys: log.check(*keys, metric="accuracy", min=0),
     "bootstrap": lambda log, *keys: log.by(*keys, ci=0.9, method=Bootstrap(100, seed=1)),
     "worst": lambda log, *keys: log.worst(*keys, min_n=1, verdicts=True),

@@ -39,6 +39,7 @@ ASKED = {
     "drift": {"before": pl.col("n") > 2, "after": pl.col("n") <= 2},
     "curve": {},
     "best_threshold": {},
+    "calibration": {"bins": 2},
     "check": {"min": 0, "metric": "accuracy"},
     "counts": {},
     "classes": {},
@@ -270,6 +271,7 @@ def test_predictions_and_scores():
         ),
         ("curve", {"nulls": "label"}, r"curve does not support .*log\(nulls='drop'\).curve"),
         ("best_threshold", {"nulls": "label"}, r"best_threshold does not support nulls='label'"),
+        ("calibration", {"nulls": "label"}, r"calibration does not support nulls='label'"),
     ],
 )
 def test_a_verb_refuses_what_it_cannot_take_into_account(verb, said, message):

@@ -30,6 +30,7 @@ LOG = pl.select(
     user=I // 5 % 60,
     times=pl.when(I % 60 > 0).then(I % 4),
     importance=(I % 5 + 1) / 2,
+    sure=pl.when(I % 47 > 0).then(I.hash(3) % 101 / 100).otherwise(float("nan")),
 )
 BOTH = ["pred", "other"]
 DEVICE = (pl.col("device") > 0).alias("Device is large")
@@ -103,6 +104,15 @@ def told_by_counts(name: str) -> dict:
         ({"pred": BOTH}, ["rows", "counts"]),
         ({"pred": BOTH, "weight": "times"}, ["rows", "counts"]),
         ({"cluster": "user"}, ["rows", "counts", "scores", "worst slices"]),
+        ({"pred": "pred", "score": "sure"}, ["rows", "counts"]),
+        (
+            {"pred": "pred", "score": "sure", "positive": 1},
+            ["rows", "counts", "scores", "scores", "calibration"],
+        ),
+        (
+            {"pred": "pred", "score": "user", "positive": 1},
+            ["rows", "counts", "scores", "scores"],
+        ),
         (
             {"pred": BOTH, "cluster": "user"},
             ["rows", "counts", "scores", "worst slices", "models", "models", "models"],
@@ -158,3 +168,9 @@ def test_a_key_may_have_any_name_also_beside_weights():
     rows = next(section["rows"] for section in report["sections"] if section["id"] == "by:rows")
     by = LOG.mcc(weight="times").by("country", metrics=["mcc"])
     assert {(row["rows"], row["n"]) for row in rows} == {*by.select("country", "n").iter_rows()}
+
+
+def test_a_report_compares_slices_by_a_metric_of_labels():
+    log = pl.DataFrame({"gold": [True, False], "pred": [True, False], "p": [0.9, 0.2]})
+    with pytest.raises(ValueError, match="'roc_auc' is of scores; leave it out"):
+        log.mcc(pred="pred", score="p").report(metric="roc_auc")

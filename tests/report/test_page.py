@@ -81,6 +81,47 @@ def test_what_is_shown_is_what_the_queries_give():
     assert [row[0] for row in beside] == compared["model"].to_list() == ["knn", "bayes"]
 
 
+@pytest.mark.parametrize("keys", [["fold", "radius_band"], []], ids=str)
+def test_a_report_says_how_good_the_scores_are(keys):
+    log = pl.read_parquet("data/breast_cancer.parquet")
+    log = log.with_columns(p=pl.col("radius").rank() / log.height, q=pl.col("radius") > 15)
+    log = log.with_columns(pl.col("q").cast(pl.Float64))
+    described = log.mcc(pred=["knn", "logistic"], score=["p", "q"], positive=True)
+    page = described.report(*keys)
+    [scores] = [query for query in queries_of(page) if "roc_auc" in query]
+    of_scores = eval(scores, {"log": log, "each": each})  # noqa: S307
+    shown = rows_of(page, "How good are the scores?")
+    columns = ["model", "n", "roc_auc", "roc_auc_low", "roc_auc_high", "brier"]
+    texts = of_scores.select(*(["slice"] if keys else []), *columns).rows()
+    texts = [[f"{one:.3f}" if isinstance(one, float) else str(one) for one in row] for row in texts]
+    assert sorted(row[: len(texts[0])] for row in shown) == sorted(texts)
+    assert [row[:2] for row in shown[:2]] == [row[:2] for row in sorted(texts)[:2]]
+    table = rows_of(page, "Are the scores calibrated?")
+    rows = described.calibration().select("model", "bin", "score_min").rows()
+    assert [row[:3] for row in table] == [[one, str(bin_), f"{p:.3f}"] for one, bin_, p in rows]
+    assert 'aria-label="Are the scores calibrated?"' in page
+
+
+@pytest.mark.parametrize(
+    ("about", "title"),
+    [
+        ({"score": "radius"}, "How good are the scores?"),
+        ({"score": "p", "nulls": "label"}, None),
+        ({"score": "p", "gold": "radius_band", "pred": "radius_band"}, None),
+        ({}, None),
+    ],
+    ids=str,
+)
+def test_scores_that_are_no_probabilities_are_not_called_calibrated(about, title):
+    log = pl.read_parquet("data/breast_cancer.parquet")
+    log = log.with_columns(p=pl.col("radius").rank() / log.height)
+    page = log.mcc(**{"pred": "knn", **about}).report("fold")
+    assert "Are the scores calibrated?" not in page
+    assert ("How good are the scores?" in page) == (title is not None)
+    assert ("so they are no probabilities." in page) == (title is not None)
+    assert len(rows_of(page, title)) == 6 if title else "roc_auc" not in page
+
+
 def test_rows_that_are_not_scored_are_told_with_their_reason():
     log = log_of([("x", 0, None), ("x", None, 0), ("y", None, None), ("y", 1, 1)])
     log = log.with_columns(n=pl.Series([2, 3, 4, 5]), other="gold")

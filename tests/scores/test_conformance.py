@@ -38,8 +38,9 @@ def test_rows_score_as_their_counts(where):
     table = {**conformance.REGULAR, **conformance.DEGENERATE}[where]
     gold, pred = conformance.rows_of(table)
     names = polars_mcc.metrics()["metric"].to_list()
-    log = pl.DataFrame({"gold": gold, "pred": pred})
-    [row] = log.mcc(positive=conformance.POSITIVE).score(metrics=names).to_dicts()
+    log = pl.DataFrame({"gold": gold, "pred": pred, "score": pred / conformance.HIGHEST})
+    roles = {"pred": "pred", "score": "score", "positive": conformance.POSITIVE}
+    [row] = log.mcc(**roles).score(metrics=names).to_dicts()
     expected = conformance.ours(table)
     for name in names:
         found, of_counts = (float(one[name] or 0) for one in (row, expected))
@@ -52,7 +53,8 @@ def test_weighted_against_scikit_learn(where):
     """All metrics that take weights in scikit-learn, with a random weight per row."""
     gold, pred = conformance.rows_of(conformance.REGULAR[where])
     weights = np.random.default_rng(7).exponential(size=len(gold))
-    log = pl.DataFrame({"gold": gold, "pred": pred, "w": weights})
+    score = pred / conformance.HIGHEST
+    log = pl.DataFrame({"gold": gold, "pred": pred, "score": score, "w": weights})
     asked = 0
     for metric in polars_mcc.metrics()["metric"]:
         for peer in conformance.peers_of(metric):
@@ -65,9 +67,14 @@ def test_weighted_against_scikit_learn(where):
             if metric in BINARY:
                 positive = conformance.POSITIVE
                 sides = (gold == positive, pred == positive)
+            if name in conformance.SCORERS:
+                positive = conformance.POSITIVE
+                sides = (gold == positive, score)
+                options |= {"labels": [False, True]} if name == "log_loss" else {}
             expected = getattr(sklearn.metrics, name)(*sides, sample_weight=weights, **options)
             for role in ("weight", "sample_weight"):
-                found = ask(log, "score", metrics=metric, positive=positive, **{role: "w"})
+                roles = {"pred": "pred", "score": "score", role: "w"}
+                found = ask(log, "score", metrics=metric, positive=positive, **roles)
                 assert found[metric].item() == pytest.approx(expected, rel=1e-12, abs=1e-15), metric
             asked += 1
     assert asked > 15

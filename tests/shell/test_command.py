@@ -292,6 +292,59 @@ def test_curve(planted):
     assert "this log has no score: say which column" in done.stderr
 
 
+def test_calibration(planted):
+    p = pl.col("score") / 17
+    log = planted.mcc(gold="j", positive=2, score=p)
+    of_j = ("log.parquet", "--gold", "j", "--positive", "2", "--score", "score / 17.0")
+    found = answered("calibration", *of_j, "--by", "k", "--bins", "3", "--ci", "0.9")
+    assert_frame_equal(found, log.calibration("k", bins=3, ci=0.9))
+    rounded = answered("calibration", *of_j[:-1], "round(score / 17.0, 1) AS p")
+    assert_frame_equal(rounded, log(score=p.round(1)).calibration())
+    report = ("--pred", "pred", "--score", "k / 3.0", "--by", "j", "--out", "r.md")
+    assert invoke("report", "log.parquet", *report).exit_code == 0
+    assert "Are the scores calibrated?" in pathlib.Path("r.md").read_text()
+    done = invoke("calibration", "log.parquet", "--score", "score")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert re.search(
+        r"the score \d+\.0 of 'score' is not between 0 and 1, as a probability", done.stderr
+    )
+    done = invoke("calibration", "log.parquet")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "this log has no score: say which column" in done.stderr
+
+
+OF_SCORES = {
+    "by": (["--by", "k", "--ci", "0.9"], lambda log: log.by("k", metrics="roc_auc", ci=0.9)),
+    "score": ([], lambda log: log.score(metrics="roc_auc")),
+    "compare": (["--by", "k"], lambda log: log.compare("k", metric="roc_auc")),
+    "contrast": (["--by", "k"], lambda log: log.contrast("k", metric="roc_auc")),
+    "drift": (
+        ["--before", "j = 0", "--after", "j > 0"],
+        lambda log: log.drift(before=pl.col("j") == 0, after=pl.col("j") > 0, metric="roc_auc"),
+    ),
+    "check": (
+        ["--by", "k", "--min", "roc_auc=0"],
+        lambda log: log.check("k", metric="roc_auc", min=0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_SCORES)
+def test_a_metric_of_scores(name, planted):
+    typed, ask = OF_SCORES[name]
+    metric = [] if name == "check" else ["--metric", "roc_auc"]
+    scores = ["--score", "score / 17.0 AS one", "--score", "round(score / 5.0, 0) AS two"]
+    both = {"one": pl.col("score") / 17, "two": (pl.col("score") / 5).round()}
+    log = planted.mcc(gold="j", positive=2, score=[p.alias(name) for name, p in both.items()])
+    about = ["log.parquet", "--gold", "j", "--positive", "2", *typed, *metric]
+    found = answered(name, *about, *scores)
+    assert {*found["model"]} == ({"two"} if name == "compare" else {*both})
+    assert_frame_equal(found, ask(log), check_row_order=False)
+    if name != "compare":
+        one = answered(name, *about, *scores[:2])
+        assert_frame_equal(one, ask(log(score=both["one"])), check_row_order=False)
+
+
 class TestCheck:
     def test_it_passes(self, planted):
         done = invoke("check", "log.parquet", "--by", "k", "--min", "0.1")
@@ -770,7 +823,8 @@ def test_a_parameter_is_an_option_with_its_default(name):
         is_list = "list" in str(argument.hint)
         listed = list(default) if isinstance(default, tuple) else [default]
         assert argument.field_info.default == (listed if default and is_list else default)
-        none = {"none"} if option in {"zero_division", "bins"} else set()  # no default
+        may_be_none = {"zero_division", *(["bins"] if name == "worst" else [])}
+        none = {"none"} if option in may_be_none else set()  # no default
         assert choices_of(argument.hint) == choices_of(hints[option]) | none
         told = " ".join(argument.parameter.help.split())
         assert told.endswith(".")
@@ -802,6 +856,7 @@ NEEDED = {
     ),
     "curve": (["--score", "score"], {}),
     "best_threshold": (["--score", "score"], {}),
+    "calibration": (["--score", "k / 3.0"], {}),
 }
 """What a verb cannot do without: typed, and in Python."""
 
@@ -809,7 +864,7 @@ NEEDED = {
 @pytest.mark.parametrize("name", some_slow(sorted({*VERBS} - {"report"}), "contrast"))
 def test_the_defaults_of_a_command_are_those_of_the_verb(name, planted):
     typed, needed = NEEDED.get(name, ([], {}))
-    log = planted.mcc(score="score") if "--score" in typed else planted.mcc
+    log = planted.mcc(score=pl.sql_expr(typed[1])) if "--score" in typed else planted.mcc
     keys = [] if name == "score" else ["k"]
     by = [word for key in keys for word in ("--by", key)]
     found = answered(name.replace("_", "-"), "log.parquet", *by, *typed)

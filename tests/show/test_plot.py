@@ -215,6 +215,17 @@ def test_a_curve_marks_the_best_threshold():
     )
 
 
+def test_a_reliability_diagram_has_a_line_per_slice_and_the_diagonal():
+    answer = LOG.mcc(positive="ant", score=pl.col("score") / 17).calibration("device", bins=3)
+    perfect, rule, line = layers_of(plot.calibration(answer))
+    assert [(row["at"], row["score"]) for row in perfect["rows"]] == [(0, 0), (1, 1)]
+    columns = {"at": "score_mean", "score": "rate", "low": "rate_low", "high": "rate_high"}
+    for name, column in columns.items():
+        assert [row[name] for row in line["rows"]] == answer[column].to_list()
+    assert {row["line"] for row in line["rows"]} == {"tv", "null", "pc"}
+    assert (rule["encoding"]["y"]["field"], rule["encoding"]["y2"]["field"]) == ("low", "high")
+
+
 def test_a_matrix_wide_and_long():
     wide = layers_of(plot.confusion(LOG.mcc.confusion()))
     long = layers_of(plot.confusion(LOG.mcc.confusion(long=True)))
@@ -281,6 +292,7 @@ def test_texts_of_a_log_are_no_code_of_a_chart(text, shown):
         plot.differences(models.compare(names["key"])),
         plot.over_time(models.by(names["day"], metrics=least), metric=metric),
         plot.curve(log.mcc(score="score", positive=text).curve(names["key"])),
+        plot.calibration(one(score=pl.col("score") / 17).calibration(names["key"])),
         plot.confusion(one.confusion()),
         plot.funnel(one.by(of_keys, ci=0.9)),
         plot.explore(models.counts(names["key"], "device")),
@@ -318,6 +330,7 @@ def test_200_slices_are_all_named():
         (lambda: plot.slices(LOG.clear().mcc.by("key")), ValueError, "nothing to draw"),
         (lambda: plot.differences(LOG.mcc.by("key")), ValueError, "needs a column 'diff'"),
         (lambda: plot.curve(LOG.mcc.by("key")), ValueError, "needs a column 'threshold'"),
+        (lambda: plot.calibration(LOG.mcc.by("key")), ValueError, "needs a column 'rate'"),
         (lambda: plot.confusion(LOG), ValueError, "result of confusion.. needs a column 'n_null'"),
     ],
 )

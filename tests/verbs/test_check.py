@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import re
 import subprocess
@@ -277,3 +278,41 @@ def test_a_threshold_outside_the_range_of_its_metric_is_an_error(options, messag
     COUNTS.mcc(weight="n").check("key", min={"mcc": None, "accuracy": 0.1})
     with pytest.raises(ValueError, match=re.escape(message)):
         COUNTS.mcc(weight="n", positive="a").check("key", **options)
+
+
+SCORED = pl.DataFrame(
+    {
+        "gold": ["fraud", "ok", "ok", "fraud"],
+        "p": [0.9, 0.2, 0.4, 0.3],
+        "pred": ["fraud", *["ok"] * 3],
+    }
+)
+
+
+@pytest.mark.parametrize("columns", [{}, {"pred": "pred"}])
+@pytest.mark.parametrize("bounds", [{"min": {"roc_auc": 0.1}}, {"max": {"brier": 0.9}}])
+def test_a_gate_of_scores_knows_whether_the_positive_label_exists(columns, bounds):
+    log = SCORED.mcc(score="p", **columns)
+    assert log(positive="fraud").check(**bounds)["verdict"].to_list() == ["passes"]
+    with pytest.raises(ValueError, match="no scored row has the positive label 'fruad'"):
+        log(positive="fruad").check(**bounds)
+
+
+def test_a_gate_takes_metrics_of_labels_and_of_scores():
+    log = SCORED.mcc(pred="pred", score="p", positive="fraud")
+    judged = log.check(min={"roc_auc": 0.7, "tpr": 0.5, "mcc": 0.5}, max={"log_loss": 1.0})
+    assert judged.select("roc_auc", "tpr", "log_loss", "verdict").row(0) == (
+        0.75,
+        0.5,
+        pytest.approx(-sum(math.log(p) for p in (0.9, 0.8, 0.6, 0.3)) / 4, rel=1e-14),
+        "passes",
+    )
+    with pytest.raises(polars_mcc.CheckError, match="roc_auc below 0.8"):
+        log.check(min={"roc_auc": 0.8, "tpr": 0.5})
+
+
+def test_counts_of_a_baseline_have_no_scores():
+    log = SCORED.mcc(pred="pred", score="p", positive="fraud")
+    counts = log.counts()
+    with pytest.raises(ValueError, match="metric 'roc_auc' needs scores"):
+        log.check(metric="roc_auc", no_worse_than=counts)

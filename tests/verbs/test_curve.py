@@ -265,5 +265,5 @@ def test_any_metric_of_two_classes_at_every_threshold(run):
     ]
     least = run(log, lambda f: ask(f, "best_threshold", score="score", metric="fnr"))
     assert (least["fnr"].item(), least["loss"].item()) == (0.0, 0.0)
-    with pytest.raises(ValueError, match="metric 'f1_macro' aggregates classes or pairs"):
+    with pytest.raises(ValueError, match="metric 'f1_macro' is not of the counts of two classes"):
         ask(log, "curve", score="score", metrics="f1_macro")

@@ -1,0 +1,398 @@
+"""The metrics of scores: the order of scores, and how good they are as probabilities.
+
+To add a metric, add an entry to `OF_SCORES`. Its sums are over levels (see `levels`): P and N are
+all positive and negative rows, p and q those of a level, tp and fp those at or above it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import polars as pl
+
+from polars_mcc._counts.sliced import OfRow
+from polars_mcc._log.plan_errors import Failure, told, unless
+from polars_mcc._scores.derivative import Columns
+from polars_mcc._scores.levels import outside
+from polars_mcc._scores.metric import Aggregate, Metric, Moves, Range, Sum, Terms
+from polars_mcc._scores.rates import RATIO
+
+_DELONG = "DeLong et al. 1988, Biometrics 44"
+_BRIER = "Brier 1950, Monthly Weather Review 78"
+_BAMBER = "Bamber 1975, Journal of Mathematical Psychology 12"
+_MURPHY = "Murphy 1973, Journal of Applied Meteorology 12"
+_BIASED = "it is biased, and the bias depends on the rows per score or bin"
+
+_P, _N, _POSITIVE, _NEGATIVE, _TP, _FP, _SCORE = map(
+    pl.col, ("all_positive", "all_negative", "positive", "negative", "tp", "fp", "score")
+)
+_ALL, _PER_WEIGHT = _P + _N, pl.col("rows_per_weight")
+Loss: TypeAlias = Callable[[pl.Expr], tuple[pl.Expr, pl.Expr]]
+"""From a probability, the loss of a positive row, and of a negative row."""
+_ROUNDED = 0.005 + 1e-9  # how far a score is from its value, if it is rounded to two digits
+_EPSILON = 2.0**-52
+"""The least and, from 1 on, the largest probability in a log loss: as scikit-learn clips them."""
+
+
+def _has_both(terms: Terms) -> pl.Expr:
+    """Whether there are positive and negative rows."""
+    return terms.positive.var_gold > 0
+
+
+def _has_positive(terms: Terms) -> pl.Expr:
+    return terms.positive.gold > 0
+
+
+def _auc(terms: Terms) -> pl.Expr:
+    """The area under the curve is a share of pairs: exact, and rounded once."""
+    return pl.when(_has_both(terms)).then(terms.concordant / 2 / terms.positive.var_gold)
+
+
+def _auc_moves(column: Aggregate) -> Moves:
+    """A row moves the area by its placement: the share of the other class that it is beyond.
+
+    The area is worth as many rows as DeLong's variance says, but not more than the larger of two
+    variances say that are never 0: that of Hanley and McNeil (1982), for the worse of two shapes,
+    and DeLong's with half a row at each end of each class.
+    """
+    above = (2 * (_N - _FP) + _NEGATIVE) / (2 * _N)  # the share of negatives below a positive
+    below = (2 * _TP - _POSITIVE) / (2 * _P)  # the share of positives above a negative
+    area = column((_POSITIVE * above).sum()) / _P
+    by_positive = (above - area) * _ALL / _P * _unbiased(_P)
+    by_negative = (below - area) * _ALL / _N * _unbiased(_N)
+    p, n = _P * _PER_WEIGHT, _N * _PER_WEIGHT
+    other_p, other_n = (p - 1).clip(0), (n - 1).clip(0)
+    up, down = (1 - area) / (2 - area), area / (1 + area)
+    shapes = pl.max_horizontal(other_p * up + other_n * down, other_n * up + other_p * down)
+    ends = [
+        _smoothed(column((count * place).sum()), column((count * place.pow(2)).sum()), size)
+        for count, place, size in ((_POSITIVE, above, _P), (_NEGATIVE, below, _N))
+    ]
+    (mean_p, square_p), (mean_n, square_n) = ends
+    mean = (mean_p + mean_n) / 2
+    spread = (square_p - mean_p.pow(2)) / p + (square_n - mean_n.pow(2)) / n
+    most = pl.max_horizontal(p * n / (1 + shapes), mean * (1 - mean) / spread) / (p + n)
+    observed = area * (1 - area) / _mean_square(column, by_positive, by_negative)
+    worth = pl.when(observed.is_finite()).then(pl.min_horizontal(observed, most)).otherwise(most)
+    return Moves(by_positive, by_negative, area, worth)
+
+
+def _smoothed(
+    total: pl.Expr, squares: pl.Expr, weight: pl.Expr, largest: pl.Expr | float = 1.0
+) -> tuple[pl.Expr, pl.Expr]:
+    """The mean and the mean square of values with half a row more of 0, and of the largest."""
+    size = weight * _PER_WEIGHT + 1
+    mean, square = total * _PER_WEIGHT + largest / 2, squares * _PER_WEIGHT + largest * largest / 2
+    return mean / size, square / size
+
+
+def _unbiased(size: pl.Expr) -> pl.Expr:
+    """DeLong's variance of a mean divides by its rows minus 1."""
+    rows = size * _PER_WEIGHT
+    return pl.when(rows > 1).then(rows / (rows - 1)).otherwise(1.0).sqrt()
+
+
+def _mean_square(column: Aggregate, by_positive: pl.Expr, by_negative: pl.Expr) -> pl.Expr:
+    squares = _POSITIVE * by_positive.pow(2) + _NEGATIVE * by_negative.pow(2)
+    return column(squares.sum()) / _ALL
+
+
+def _ap_moves(column: Aggregate) -> Moves:
+    """A row adds its own precision, and changes that of all positive rows at or below it.
+
+    The worth is that of a log with half a positive and half a negative row more, above all others.
+    """
+    moved, mean = _ap_with(column, 0.0)
+    (up, down), smoothed = _ap_with(column, 0.5)
+    p, n, squares = _P * _PER_WEIGHT, _N * _PER_WEIGHT, (up.pow(2), down.pow(2))
+    of_p, of_n = (
+        column((count * square).sum()) * _PER_WEIGHT
+        for count, square in zip((_POSITIVE, _NEGATIVE), squares, strict=True)
+    )
+    # The row more has the precision 1/2, and adds a quarter to what is at or below it.
+    more, less = (column(count.sum()) + 0.25 for count in _ap_shares(0.5))
+    top = (0.5 + more - smoothed).pow(2), less.pow(2)
+    variance = (of_p + top[0] / 2) * (p + 0.5) / p + (of_n + top[1] / 2) * (n + 0.5) / n
+    variance = pl.when(n > 0).then(variance / (p + 0.5).pow(2))
+    worth = smoothed * (1 - smoothed) / variance / (p + n)
+    by_positive, by_negative = (move * _ALL / _P for move in moved)
+    return Moves(by_positive, by_negative, mean, worth)
+
+
+def _ap_shares(more: float) -> tuple[pl.Expr, pl.Expr]:
+    """How the precision of the positive rows of a level changes by a row at or above it."""
+    p, fp, tp = (count * _PER_WEIGHT for count in (_POSITIVE, _FP, _TP))
+    above = (tp + fp + 2 * more).pow(2)
+    return p * (fp + more) / above, p * (tp + more) / above
+
+
+def _ap_with(column: Aggregate, more: float) -> tuple[tuple[pl.Expr, pl.Expr], pl.Expr]:
+    """How far rows move the precision of all positive rows, times P; and its mean.
+
+    `more` is how many positive, and negative, rows are above all others.
+    """
+    up, down = (column(share.sum()) - column(share.cum_sum()) + share for share in _ap_shares(more))
+    p, tp, fp = (count * _PER_WEIGHT for count in (_P, _TP, _FP))
+    precision = (tp + more) / (tp + fp + 2 * more)
+    total = column((_POSITIVE * precision).sum()) * _PER_WEIGHT
+    mean = (total + more / 2) / (p + more)
+    return (precision + up - mean, -down), mean
+
+
+def _mean_moves(loss: Loss, *, largest: float) -> Callable[[Aggregate], Moves]:
+    """A row moves a mean by its own value.
+
+    The worth is that of a log with half a row more without a loss, and half a row more with the
+    largest loss that a score of the slice allows.
+    """
+
+    def moves(column: Aggregate) -> Moves:
+        positive, negative = loss(_SCORE)
+        total = column((_POSITIVE * positive + _NEGATIVE * negative).sum())
+        squares = column((_POSITIVE * positive.pow(2) + _NEGATIVE * negative.pow(2)).sum())
+        allowed = column(pl.max_horizontal(positive, negative).max())
+        mean, square = _smoothed(total, squares, _ALL, allowed)
+        worth = mean * (largest - mean) / (square - mean.pow(2))
+        observed = total / _ALL
+        return Moves(positive - observed, negative - observed, observed, worth)
+
+    return moves
+
+
+def _brier(score: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """The loss of a positive row, and of a negative row."""
+    return (1 - score).pow(2), score.pow(2)
+
+
+def _log_loss(score: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    score = score.clip(_EPSILON, 1 - _EPSILON)
+    return -score.log(), -(1 - score).log()
+
+
+def _distance(each: Sequence[tuple[pl.Expr, pl.Expr]]) -> tuple[pl.Expr, pl.Expr]:
+    """Half the squared distance of the scores of all classes from the gold label, as a miss."""
+    squares = [(score - is_gold.cast(pl.Float64)).pow(2) for is_gold, score in each]
+    distance = (pl.sum_horizontal(squares, ignore_nulls=False) / 2).sqrt()
+    return pl.lit(value=False), _if_they_add_up(each, distance)
+
+
+def _of_gold(each: Sequence[tuple[pl.Expr, pl.Expr]]) -> tuple[pl.Expr, pl.Expr]:
+    """The score of the gold class, as a hit."""
+    of_gold = pl.coalesce(pl.when(is_gold).then(score) for is_gold, score in each)
+    return pl.lit(value=True), _if_they_add_up(each, of_gold)
+
+
+def _if_they_add_up(each: Sequence[tuple[pl.Expr, pl.Expr]], score: pl.Expr) -> pl.Expr:
+    """A score, or an error on `collect` if the scores of a row are no probabilities of classes."""
+    wrong = pl.coalesce(pl.when((one < 0) | (one > 1)).then(one) for _, one in each)
+    total = pl.sum_horizontal([one for _, one in each], ignore_nulls=False)
+    message = told(
+        "the scores of a row add up to ",
+        total,
+        ", not to 1, as probabilities of classes do; scale the scores, or use a metric of their "
+        "order, such as 'roc_auc'",
+    )
+    is_off = (total - 1).abs() > _ROUNDED * len(each)
+    # A distance above 1 has scores that add up to more than 1.
+    failures = outside(wrong.is_not_null(), wrong), Failure(is_off | (score > 1), message)
+    return unless(score, *failures)
+
+
+def _mean_loss(
+    name: str,
+    loss: Loss,
+    formula: str,
+    source: str,
+    *,
+    peer: str,
+    of_row: OfRow,
+    largest: float = 1.0,
+) -> Metric:
+    """The mean of a loss of each row."""
+
+    def total(col: Columns) -> pl.Expr:
+        positive, negative = loss(col("score"))
+        return (col("positive") * positive + col("negative") * negative).sum()
+
+    return Metric(
+        name,
+        lambda terms: terms["total"] / terms.n,
+        formula,
+        source,
+        Range(0, largest),
+        "",
+        (peer,),
+        levels={"total": total},
+        moves=_mean_moves(loss, largest=largest),
+        of_row=of_row,
+        are_probabilities=True,
+        less_is_better=True,
+    )
+
+
+def _decomposed(
+    name: str,
+    value: Callable[[Terms], pl.Expr],
+    formula: str,
+    sum_: Sum | None = None,
+    *,
+    are_probabilities: bool = False,
+    no_interval: str = _BIASED,
+    less: bool = True,
+) -> Metric:
+    """A part of the Brier score, over the distinct scores of a slice."""
+    return Metric(
+        f"brier_{name}",
+        value,
+        formula,
+        _MURPHY,
+        RATIO,
+        levels={} if sum_ is None else {"total": sum_},
+        no_interval=no_interval,
+        are_probabilities=are_probabilities,
+        less_is_better=less,
+    )
+
+
+def _base_rate(terms: Terms) -> pl.Expr:
+    return terms.positive.gold.cast(pl.Float64) / terms.s.cast(pl.Float64)
+
+
+_IS_KNOWN = pl.col("independent") > 1 + 1e-9  # One row says nothing about chance.
+_RATE, _ROWS = pl.col("rate"), pl.col("rows")
+_DISTANCE = _RATE - pl.col("score_mean")
+_CHANCE = _RATE * (1 - _RATE) / (pl.col("independent") - 1)
+_OF_BINS: Mapping[str, Sum] = {
+    "distance": lambda _: (_ROWS * _DISTANCE.abs()).sum(),
+    "known": lambda _: pl.when(_IS_KNOWN).then(_ROWS).sum(),
+    "squares": lambda _: pl.when(_IS_KNOWN).then(_ROWS * (_DISTANCE.pow(2) - _CHANCE)).sum(),
+}
+
+
+def _calibration_error(terms: Terms) -> pl.Expr:
+    """The squared distances, without what chance alone adds to them."""
+    square = (terms["squares"] / terms["known"]).clip(0)
+    return pl.when(terms["known"] > 0).then(square.sqrt())
+
+
+def _of_bins(
+    name: str,
+    value: Callable[[Terms], pl.Expr],
+    formula: str,
+    source: str,
+    undefined: str = "",
+) -> Metric:
+    """A distance between the rates and the mean scores of bins."""
+    return Metric(
+        name,
+        value,
+        formula,
+        source,
+        RATIO,
+        undefined,
+        bins=_OF_BINS,
+        no_interval=_BIASED,
+        are_probabilities=True,
+        less_is_better=True,
+    )
+
+
+OF_SCORES = [
+    Metric(
+        "roc_auc",
+        _auc,
+        "(pairs in order + ties / 2) / PN",
+        _DELONG,
+        RATIO,
+        "one gold class (null)",
+        ("scikit-learn: roc_auc_score",),
+        moves=_auc_moves,
+        has_gold=_has_both,
+    ),
+    Metric(
+        "average_precision",
+        lambda terms: pl.when(_has_positive(terms)).then(terms["total"] / terms["positives"]),
+        "Σ p/P · tp/(tp + fp), over scores",
+        "Buckley and Voorhees 2000, SIGIR",
+        RATIO,
+        "no positive row (null)",
+        ("scikit-learn: average_precision_score",),
+        levels={
+            "total": lambda col: (col("positive") * (col("tp") / (col("tp") + col("fp")))).sum(),
+            "positives": lambda col: col("positive").sum(),
+        },
+        moves=_ap_moves,
+        has_gold=_has_positive,
+    ),
+    _mean_loss(
+        "brier",
+        _brier,
+        "mean of (score - gold)²",
+        _BRIER,
+        peer="scikit-learn: brier_score_loss",
+        of_row=_distance,
+    ),
+    _mean_loss(
+        "log_loss",
+        _log_loss,
+        "mean of -ln of the score of the gold class",
+        "Good 1952, Journal of the Royal Statistical Society B 14",
+        peer="scikit-learn: log_loss",
+        of_row=_of_gold,
+        largest=-math.log(_EPSILON),
+    ),
+    _of_bins(
+        "calibration_error",
+        _calibration_error,
+        "√ Σ r/n · ((rate - mean score)² - rate (1 - rate)/(r - 1)), over bins of r > 1 rows",
+        "Kumar et al. 2019, arXiv 1909.10155",
+        "no bin of two rows (null)",
+    ),
+    _of_bins(
+        "ece",
+        lambda terms: terms["distance"] / terms.n,
+        "Σ r/n · abs(rate - mean score), over bins of r rows",
+        "Naeini et al. 2015, AAAI",
+    ),
+    _decomposed(
+        "reliability",
+        lambda terms: terms["total"] / terms.n,
+        "Σ r/n · (score - rate)², over scores of r rows",
+        lambda col: (
+            (col("score") * (col("positive") + col("negative")) - col("positive")).pow(2)
+            / (col("positive") + col("negative"))
+        ).sum(),
+        are_probabilities=True,
+    ),
+    _decomposed(
+        "resolution",
+        lambda terms: (terms["total"] / terms.n - _base_rate(terms).pow(2)).clip(0),
+        "Σ r/n · (rate - P/n)², over scores of r rows",
+        lambda col: (col("positive").pow(2) / (col("positive") + col("negative"))).sum(),
+        less=False,
+    ),
+    _decomposed(
+        "uncertainty",
+        lambda terms: terms.positive.var_gold / terms.rows_squared,
+        "PN / n²",
+        no_interval="it is of the labels alone",
+    ),
+    Metric(
+        "roc_auc_ties",
+        lambda terms: pl.when(_has_both(terms)).then(terms["total"] / terms["all"]),
+        "Σ pq / PN, over scores",
+        _BAMBER,
+        RATIO,
+        "one gold class (null)",
+        levels={
+            "total": lambda col: (col("positive") * col("negative")).sum(),
+            "all": lambda col: col("positive").sum() * col("negative").sum(),
+        },
+        no_interval="it says how coarse the scores are",
+        has_gold=_has_both,
+    ),
+]
+OF_SCORES = [replace(metric, is_of_scores=True) for metric in OF_SCORES]

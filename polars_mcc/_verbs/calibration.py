@@ -1,0 +1,140 @@
+"""`calibration`: the rate of positive rows among rows with similar scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from polars_mcc._counts.classes import is_scored, of_pairs
+from polars_mcc._counts.cut import cut
+from polars_mcc._counts.pairs import without_clusters
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._counts.ways import pairs
+from polars_mcc._inference.variance import over_draws
+from polars_mcc._log import defaults
+from polars_mcc._log.choices import check_at_least, check_level
+from polars_mcc._log.described import Described
+from polars_mcc._log.frames import FrameT
+from polars_mcc._log.keys import IntoKey
+from polars_mcc._scores.levels import in_floats, levels, of_bins, probabilities
+from polars_mcc._scores.measure import measure
+
+
+def calibration(
+    log: Described[FrameT],
+    *keys: IntoKey,
+    bins: int = defaults.BINS,
+    ci: float = defaults.LEVEL,
+) -> FrameT:
+    """Compare scores with the rate of positive rows, in bins of each slice: the reliability table.
+
+    The log must have `score`, and also `positive` if gold is not Boolean. Scores are probabilities,
+    from 0 to 1. If they are calibrated, the rate of positive rows in a bin is near the mean score:
+    of the rows with scores near 0.8, 80 % are positive. With 10 bins, the metrics "ece" and
+    "calibration_error" are of this table.
+
+    Args:
+        *keys: The keys to group by, as in `by`.
+        bins: The number of bins of a slice. The rows of a slice are sorted by score and cut into
+            bins of equal size. Equal scores are in one bin, so there may be fewer bins.
+        ci: The confidence level of the interval of each rate.
+
+    Returns:
+        A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys and the bin, with the
+        keys, `model` if there are several scores, and
+
+        - `bin` (Int64): the number of the bin in its slice, from 1. Low scores come first;
+        - `score_min`, `score_max` (Float64): the least and the largest score of the bin;
+        - `n` (Int64; Float64 for float weights): the rows of the bin;
+        - `n_clusters` (Int64), if the log has clusters: the number of clusters in the bin;
+        - `score_mean`, `rate` (Float64): the mean score, and the share of positive rows;
+        - `rate_low`, `rate_high` (Float64): Wilson's interval of the rate. It is short, also in
+          small bins: shorter than the exact interval. Clusters and sample weights widen it, as
+          in `by`;
+        - `n_null` (dtype of `n`): the rows of the slice that are not scored: the label, score or
+          weight is null, or the score is NaN.
+
+        A slice without scored rows has one row, with a null bin.
+
+    Raises:
+        ValueError: The log has no score; gold is not Boolean and there is no `positive`; `bins` is
+            below 1; `ci` is not between 0 and 1; the log has `nulls="label"`.
+        polars.exceptions.InvalidOperationError: On `collect`: a score is not between 0 and 1.
+
+    The errors of `by` are raised too.
+
+    References:
+        M. H. DeGroot and S. E. Fienberg, The comparison and evaluation of forecasters, The
+        Statistician 32 (1983) 12-22.
+        E. B. Wilson, Probable inference, the law of succession, and statistical inference,
+        Journal of the American Statistical Association 22 (1927) 209-212.
+
+    Examples:
+        >>> import polars as pl
+        >>> import polars_mcc
+        >>> log = pl.DataFrame(
+        ...     {"gold": [True, False, False, True], "score": [0.8, 0.3, 0.3, 0.6]}
+        ... )
+        >>> log.mcc(score="score").calibration(bins=2).select("bin", "n", "score_mean", "rate")
+        shape: (2, 4)
+        ┌─────┬─────┬────────────┬──────┐
+        │ bin ┆ n   ┆ score_mean ┆ rate │
+        │ --- ┆ --- ┆ ---        ┆ ---  │
+        │ i64 ┆ i64 ┆ f64        ┆ f64  │
+        ╞═════╪═════╪════════════╪══════╡
+        │ 1   ┆ 2   ┆ 0.3        ┆ 0.0  │
+        │ 2   ┆ 2   ┆ 0.7        ┆ 1.0  │
+        └─────┴─────┴────────────┴──────┘
+
+    Command line:
+        polars-mcc calibration logs/ --score probability --positive fraud --by country --bins 5
+    """
+    check_at_least("bins", bins, 1)
+    check_level(ci)
+    log.meaning.check_without("calibration", "a score has two classes", "nulls")
+    numbers = ["n", *([] if log.meaning.cluster is None else ["n_clusters"])]
+    columns = ["bin", "score_min", "score_max", *numbers]
+    columns += ["score_mean", "rate", "rate_low", "rate_high", "n_null"]
+    sliced = cut(log, keys, answers=columns, role="score", cluster=True)
+    cells = pairs(sliced).cache()
+    scored = without_clusters(sliced, cells)
+    slices = measure(sliced, of_pairs(sliced, scored), [], positive=pl.col("label"))
+    table = sliced.beside(slices.drop("n"), _of_bins(sliced, scored, cells, bins, ci))
+    answer = table.with_columns(
+        pl.col(numbers).fill_null(0),  # A slice without scored rows has no bin.
+        bin=sliced.within_slice(pl.col("bin").rank("dense")).cast(pl.Int64),
+    ).with_columns(n=sliced.numbers.as_count(pl.col("n")))
+    return log.in_kind(sliced.answer(answer.select(*sliced.slice, *columns), "bin"))
+
+
+def _of_bins(
+    log: SlicedLog, pairs: pl.LazyFrame, cells: pl.LazyFrame, bins: int, ci: float
+) -> pl.LazyFrame:
+    """The bins of each slice, with the interval of their rate. `cells` are split by cluster."""
+    from polars_mcc._inference.intervals import limits  # noqa: PLC0415 - as in `estimate`
+
+    rate, n, variance = map(pl.col, ("rate", "rows", "variance"))
+    found = levels(log, pairs, bins=bins).cache()
+    rates = of_bins(log, probabilities(log, in_floats(log, found))).cache()
+    each = replace(log, apart=(*log.apart, "bin"))
+    if log.has_clusters or not log.is_frequency:
+        places = found.select(*log.slice, "pred", "bin")
+        rows = cells.filter(is_scored(log)).join(places, on=[*log.slice, "pred"], nulls_equal=True)
+        moved = each.beside(rows, rates.select(*each.slice, "rate"))
+        moved = moved.with_columns(phi=pl.col("gold").cast(pl.Float64) - rate)
+        draws = over_draws(each, moved, variance=("phi", "phi")).drop("n")
+        rates = each.beside(rates, draws)
+    else:
+        rates = rates.with_columns(variance=n * rate * (1 - rate), draws=n)
+    rates = rates.with_columns(
+        pl.lit(None, pl.Float64).alias("most"),  # only for a score without a range
+        variance=variance / n / n,
+        phi_phi=rate * (1 - rate),
+        score=rate,
+        value=rate,
+        least=0.0,
+        largest=1.0,
+        worth=1.0,  # The rate is a proportion of the rows.
+    )
+    return limits(each, rates, ci, "score").rename({"low": "rate_low", "high": "rate_high"})

@@ -1,0 +1,197 @@
+"""A score per class: scikit-learn on each slice gives the same numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
+
+LABELS = ["cat", "dog", "eel"]
+SCORES = {label: f"p_{label}" for label in LABELS}
+METRICS = ["roc_auc", "average_precision", "brier", "log_loss"]
+
+
+@pytest.fixture(scope="module")
+def animals() -> pl.DataFrame:
+    rng = np.random.default_rng(3)
+    n = 600
+    gold = rng.integers(0, 3, n)
+    odds = np.exp(rng.normal(size=(n, 3)) + 1.2 * np.eye(3)[gold])
+    share = (odds / odds.sum(1, keepdims=True)).round(2)
+    columns = dict(zip(SCORES.values(), share.T, strict=True))
+    return pl.DataFrame(
+        {"gold": [LABELS[code] for code in gold], "key": rng.choice(["x", "y"], n), **columns}
+    )
+
+
+def expected(rows: pl.DataFrame) -> dict[str, float]:
+    scores = rows.select(SCORES.values()).to_numpy()
+    gold = np.array([LABELS.index(label) for label in rows["gold"]])
+    is_gold = np.eye(3)[gold]
+    # scikit-learn's log loss wants rows that add up to 1, so its definition is written out.
+    of_gold = scores[np.arange(len(gold)), gold].clip(2**-52, 1 - 2**-52)
+    each = [roc_auc_score(is_gold[:, k], scores[:, k]) for k in range(3)]
+    return {
+        "roc_auc": float(np.mean(each)),
+        "average_precision": average_precision_score(is_gold, scores, average="macro"),
+        "brier": float(((scores - is_gold) ** 2).sum(1).mean() / 2),
+        "log_loss": float(-np.log(of_gold).mean()),
+    }
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_each_slice_has_the_means_of_scikit_learn(animals, lazy):
+    frame = animals.lazy() if lazy else animals
+    found = frame.mcc(score=SCORES).by("key", metrics=METRICS).lazy().collect()
+    assert found["key"].to_list() == ["x", "y"]
+    for row in found.iter_rows(named=True):
+        rows = animals.filter(key=row["key"])
+        assert (row["n"], row["n_null"]) == (rows.height, 0)
+        want = expected(rows)
+        assert {name: row[name] for name in METRICS} == pytest.approx(want, rel=1e-12)
+
+
+def test_log_loss_of_rows_that_add_up_to_1_is_that_of_scikit_learn():
+    rows = pl.DataFrame({"gold": ["a", "b", "c"], "a": [0.5, 0.25, 0.25], "b": 0.25, "c": 0.25})
+    rows = rows.with_columns(b=1 - pl.col("a") - 0.25)
+    found = rows.mcc(score={"a": "a", "b": "b", "c": "c"}).score(metrics="log_loss")
+    want = log_loss(rows["gold"], rows.select("a", "b", "c").to_numpy())
+    assert found["log_loss"].item() == pytest.approx(want, rel=1e-14)
+
+
+def test_two_classes_are_one_score(animals):
+    two = animals.filter(pl.col("gold") != "eel").with_columns(q=1 - pl.col("p_cat"))
+    of_classes = two.mcc(score={"cat": "p_cat", "dog": "q"}).by("key", metrics=METRICS[2:], ci=0.9)
+    of_one = two.mcc(score="p_cat", positive="cat").by("key", metrics=METRICS[2:], ci=0.9)
+    assert_frame_equal(of_classes, of_one, rel_tol=1e-12)
+
+
+def test_a_row_without_a_score_or_a_label_is_not_scored(animals):
+    broken = animals.with_row_index().with_columns(
+        p_dog=pl.when(pl.col("index") == 0).then(None).otherwise("p_dog"),
+        p_eel=pl.when(pl.col("index") == 1).then(float("nan")).otherwise("p_eel"),
+        gold=pl.when(pl.col("index") == 2).then(None).otherwise("gold"),
+    )
+    found = broken.mcc(score=SCORES).score(metrics=METRICS)
+    whole = animals[3:].mcc(score=SCORES).score(metrics=METRICS)
+    assert (found["n"].item(), found["n_null"].item()) == (animals.height - 3, 3)
+    assert_frame_equal(found.drop("n_null"), whole.drop("n_null"), rel_tol=1e-14)
+
+
+def test_a_missing_class_has_no_mean_of_classes(animals):
+    found = animals.filter(pl.col("gold") != "eel").mcc(score=SCORES).score(metrics=METRICS)
+    assert found["roc_auc"].item() is None
+    assert found["average_precision"].item() is None
+    assert found["brier"].item() > 0
+
+
+def test_weights_are_rows(animals):
+    weighed = animals.with_columns(w=pl.int_range(pl.len()) % 3)
+    repeated = weighed.select(pl.all().repeat_by("w")).explode(pl.all())
+    found = weighed.mcc(score=SCORES, weight="w").by("key", metrics=METRICS)
+    assert_frame_equal(found, repeated.mcc(score=SCORES).by("key", metrics=METRICS), rel_tol=1e-12)
+
+
+def test_losses_have_intervals_and_tests(animals):
+    log = animals.mcc(score=SCORES)
+    found = log.by("key", metrics="brier", ci=0.95)
+    for row in found.iter_rows(named=True):
+        rows = animals.filter(key=row["key"])
+        scores = rows.select(SCORES.values()).to_numpy()
+        is_gold = np.array([[label == gold for label in LABELS] for gold in rows["gold"]])
+        loss = ((scores - is_gold) ** 2).sum(1) / 2
+        assert row["brier_se"] == pytest.approx(loss.std() / len(loss) ** 0.5, rel=1e-12)
+        assert row["brier_low"] < row["brier"] < row["brier_high"]
+    contrast = log.contrast("key", metric="log_loss", to="each")
+    assert contrast["diff_se"].item() > 0
+    assert log.worst("key", metric="log_loss", min_n=10).height == 1
+    assert log.check("key", metric="brier", max=0.5)["verdict"].to_list() == ["passes"] * 2
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda log: log.by("key", metrics="roc_auc", ci=0.95),
+        lambda log: log.contrast("key", metric="roc_auc"),
+        lambda log: log.worst("key", metric="roc_auc"),
+        lambda log: log.curve("key"),
+        lambda log: log.best_threshold("key"),
+    ],
+)
+def test_a_mean_over_classes_has_no_interval(animals, ask):
+    with pytest.raises(ValueError, match=r"as in log\(score='p_cat', positive='cat'\)"):
+        ask(animals.mcc(score=SCORES))
+
+
+def test_a_score_per_class_is_one_model(animals):
+    with pytest.raises(ValueError, match="a score per class is of one model"):
+        animals.mcc(score=SCORES).compare("key", metric="brier")
+
+
+@pytest.mark.parametrize("ci", [None, 0.9])
+def test_labels_and_a_score_per_class_are_of_the_same_rows(animals, ci):
+    pred = pl.when(pl.int_range(pl.len()) % 5 == 0).then(pl.lit("dog")).otherwise("gold")
+    mixed = animals.with_columns(pred=pl.when(pl.int_range(pl.len()) != 7).then(pred))
+    mixed = mixed.with_columns(p_eel=pl.when(pl.int_range(pl.len()) != 9).then("p_eel"))
+    whole = mixed.filter(pl.int_range(pl.len()).is_in([7, 9]).not_())
+    log, want = (frame.mcc(pred="pred", score=SCORES) for frame in (mixed, whole))
+    names = ["brier", "mcc", "log_loss"]
+    found = log.by("key", metrics=names, ci=ci)
+    assert found["n_null"].sum() == 2
+    parts = [want.by("key", metrics=name, ci=ci) for name in names]
+    for part in parts:
+        columns = [name for name in part.columns if name != "n_null"]
+        assert_frame_equal(found.select(columns), part.select(columns), rel_tol=1e-12)
+
+
+def test_a_score_per_class_is_of_one_of_several_predictions(animals):
+    log = animals.with_columns(one="gold", two="gold").mcc(pred=["one", "two"], score=SCORES)
+    with pytest.raises(ValueError, match=r"'one', 'two' and .* ask for each kind alone"):
+        log.score(metrics=["mcc", "brier"])
+    assert log.score(metrics="mcc")["mcc"].to_list() == [1, 1]
+    assert_frame_equal(log.score(metrics="brier"), animals.mcc(score=SCORES).score(metrics="brier"))
+    assert log.check(metric="brier", max=0.5).height == 1
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("ask", ["by", "check"])
+def test_a_label_without_a_score_is_an_error(animals, metric, ask):
+    """A mistyped label must not drop its rows."""
+    log = animals.lazy().mcc(score={"cta": "p_cat", "dog": "p_dog", "eel": "p_eel"})
+    with pytest.raises(
+        pl.exceptions.PolarsError, match="gold label cat has no score.*'cta', 'dog'"
+    ):
+        log.check(metric=metric, max=1) if ask == "check" else log.by(metrics=metric).collect()
+
+
+@pytest.mark.parametrize(
+    "score", [{"cat": "p_cat"}, {"cat": "p_cat", None: "p_dog"}, {"cat": pl.col("^p_.*$")}]
+)
+def test_a_score_per_class_needs_two_labels(animals, score):
+    with pytest.raises(ValueError, match="one column for each of two labels or more"):
+        animals.mcc(score=score)
+
+
+@pytest.mark.parametrize("metric", ["brier", "log_loss"])
+def test_the_scores_of_a_row_add_up_to_1(animals, metric):
+    odds = animals.with_columns(pl.col("^p_.*$") / 2)
+    with pytest.raises(pl.exceptions.PolarsError, match=r"of a row add up to 0\.\d+, not to 1"):
+        odds.mcc(score=SCORES).score(metrics=metric)
+    assert odds.mcc(score=SCORES).score(metrics="roc_auc")["roc_auc"].item() > 0.5
+
+
+@pytest.mark.parametrize("metric", ["brier", "log_loss"])
+def test_a_score_of_a_class_must_be_a_probability(animals, metric):
+    wrong = animals.with_columns(p_eel=pl.col("p_eel") + 1.5)
+    with pytest.raises(
+        pl.exceptions.PolarsError, match=r"the score [12]\.\d+ is not between 0 and 1"
+    ):
+        wrong.mcc(score=SCORES).score(metrics=metric)
+    assert wrong.mcc(score=SCORES).score(metrics="roc_auc")["roc_auc"].item() > 0.5
+
+
+def test_a_label_of_another_dtype_is_an_error(animals):
+    with pytest.raises(pl.exceptions.SchemaError, match="does not have the dtype"):
+        animals.mcc(score={1: "p_cat", 2: "p_dog"})
