@@ -89,6 +89,26 @@ def test_promises_are_kept_by_intervals(cell):
     assert_kept(found)
 
 
+SCORES = [
+    promises.Scores("equal", 0.9, 10, 10, "none"),
+    promises.Scores("unequal", 0.5, 30, 30, "none"),
+    promises.Scores("five levels", 0.99, 10, 90, "mild"),
+    promises.Scores("equal", 0.8, 30, 30, "clusters"),
+    promises.Scores("equal", 0.999, 5, 5, "none"),
+]
+
+
+@pytest.mark.parametrize("cell", SCORES, ids=str)
+def test_promises_are_kept_by_scores(cell):
+    rng = np.random.default_rng(5)
+    found = [*promises.coverage_of_scores(cell, 300, rng)]
+    assert {row["metric"] for row in found} == {*itertools.chain(*promises.OF_SCORES.values())}
+    if cell.rows < 100:
+        found += promises.differences_of_scores(cell, 150, rng)
+    broken = promises.outside(promises.as_frame(found), promises.LIMITS_OF_SCORES)
+    assert broken.is_empty(), broken
+
+
 def test_promises_are_kept_by_differences():
     """The slices have 15 rows, and the rest 35: no p-value may be small too often."""
     rng = np.random.default_rng(5)
@@ -173,6 +193,12 @@ def test_engines_and_larger_logs():
     )
     assert "| Polars |" in done
     assert "| 10^13 | 20 M | " in done
+
+
+def test_what_scores_cost(tmp_path):
+    done = run("scores_cost", str(tmp_path), "--rows", "8000", "--rounds", "1")
+    assert "| Parquet | by, three metrics, with ci |" in done
+    assert "| in memory | compare, roc_auc |" in done
 
 
 def test_what_metrics_cost():

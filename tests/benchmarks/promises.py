@@ -22,17 +22,31 @@ five rows each: half of them have up to twice the misses, and the others as many
 Prints a row for each claim, family of metrics, class shares, rows and weights: the mean and the
 least coverage, or the largest ratio. Then it prints the cells outside the promises: see `LIMITS`.
 A cell is promised from so many rows of the smallest class on, gold and predicted, as `LIMITS` say.
+
+`--scores` measures metrics of scores in the same way: metric × shape of the scores × true AUC ×
+positive and negative rows × weights, for the claims coverage, gate, rest, drift and compare.
+
+- Shapes: normal scores, of the same spread in both classes ("equal"), or of twice the spread in
+  positive rows ("unequal"); and cut at "five levels". "Over-confident" scores are twice the
+  log-odds. "Zero or one" says which class is nearer, as if it were sure. "One number" is the share
+  of positive rows, for all rows. "Equal", "five levels" and "one number" are calibrated.
+- With an AUC of 0.999, nearly all small samples have an AUC of 1.
+- Labels are drawn: a sample has so many positive and negative rows on average. Clusters share a
+  quarter of the variance of their scores. The second model of compare shares half of the variance
+  of the first.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import polars as pl
@@ -77,6 +91,8 @@ class Limits:
     least_class: float
     coverage: float = 0.0
     ratio: float = np.inf
+    family: str = ""
+    """The only family of metrics that it is about."""
 
 
 LIMITS: Mapping[str, tuple[Limits, ...]] = {
@@ -85,6 +101,15 @@ LIMITS: Mapping[str, tuple[Limits, ...]] = {
         ("rest", "within", "drift", "compare", "total", "expected", "expected, other mix"),
         (Limits(0, ratio=1.5),),
     ),
+}
+LIMITS_OF_SCORES: Mapping[str, tuple[Limits, ...]] = {
+    "coverage": (
+        Limits(5, coverage=0.93, family="roc_auc"),
+        Limits(5, coverage=0.91, family="average_precision"),
+        Limits(5, coverage=0.92, family="brier"),
+        Limits(5, coverage=0.92, family="log_loss"),
+    ),
+    **dict.fromkeys(("rest", "drift", "compare"), (Limits(5, ratio=1.5),)),
 }
 
 
@@ -174,11 +199,12 @@ def drawn(cell: Cell, samples: int, rows: int, rng: np.random.Generator) -> pl.D
     return pl.DataFrame(columns)
 
 
+def weighed(weights: str) -> dict[str, str]:
+    return {"clusters": {"cluster": "user"}, "none": {}}.get(weights, {"sample_weight": "w"})
+
+
 def options(cell: Cell) -> dict:
-    columns = {"clusters": {"cluster": "user"}, "none": {}}.get(
-        cell.weights, {"sample_weight": "w"}
-    )
-    return {"positive": len(MIXES[cell.mix]) - 1, **columns}
+    return {"positive": len(MIXES[cell.mix]) - 1, **weighed(cell.weights)}
 
 
 def truths(table: np.ndarray) -> dict[str, float]:
@@ -202,15 +228,23 @@ def coverage(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[dic
     asked = [OWN.get(name, name) for name in FAMILY]
     found = log.mcc(**options(cell)).by("sample", metrics=asked, ci=0.95)
     for name, family in FAMILY.items():
-        known = found.drop_nulls(f"{name}_low")
-        low, high, score = (known[f"{name}{end}"] for end in ("_low", "_high", ""))
-        if not len(low) or not np.isfinite(truth[name]):
-            continue
-        inside = (low <= truth[name] + 1e-9) & (truth[name] - 1e-9 <= high)
-        about = {"metric": name, "family": family, **cell.about, "samples": len(low)}
-        yield {"claim": "coverage", **about, "value": inside.mean(), "width": (high - low).mean()}
-        is_low = high < truth[name] - 1e-9
-        yield {"claim": "gate", **about, "value": is_low.mean(), "width": score.mean()}
+        about = {"metric": name, "family": family, **cell.about}
+        yield from covered(found, name, truth[name], about)
+
+
+def covered(
+    found: pl.DataFrame, name: str, truth: float, about: dict, *, less_is_better: bool = False
+) -> Iterator[dict]:
+    """How often the interval of a metric holds the truth, and lies on its worse side."""
+    known = found.drop_nulls(f"{name}_low")
+    low, high, score = (known[f"{name}{end}"] for end in ("_low", "_high", ""))
+    if not len(low) or not np.isfinite(truth):
+        return
+    about = {**about, "samples": len(low)}
+    inside = (low <= truth + 1e-9) & (truth - 1e-9 <= high)
+    yield {"claim": "coverage", **about, "value": inside.mean(), "width": (high - low).mean()}
+    is_worse = low > truth + 1e-9 if less_is_better else high < truth - 1e-9
+    yield {"claim": "gate", **about, "value": is_worse.mean(), "width": score.mean()}
 
 
 def rejected(p: pl.Series) -> dict[str, float]:
@@ -236,24 +270,32 @@ def differences(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[
         .with_columns(place=pl.int_range(pl.len()).over("sample"))
         .with_columns(part=pl.col("place") < cell.rows // least * least)
     )
-    described = log.mcc(**options(cell))
-    calls: dict[str, Callable[[str | pl.Expr], pl.DataFrame]] = {
-        "drift": lambda metric: described.drift(
-            "sample", before=~pl.col("part"), after="part", metric=metric
-        ),
-        "compare": lambda metric: log.mcc(**options(cell), pred=["pred", "other"]).compare(
-            "sample", metric=metric
-        ),
-    }
-    if cell.weights != "clusters":
-        for to in ("rest", "total", *(["expected"] if cell.weights == "none" else [])):
-            calls[to] = lambda metric, to=to: described.contrast(
-                "part", within="sample", to=to, metric=metric
-            ).filter("part")
+    others = ["rest", "total", *(["expected"] if cell.weights == "none" else [])]
+    others = [] if cell.weights == "clusters" else others
+    calls = questions(log, options(cell), {"pred": ["pred", "other"]}, others)
     for name, (claim, call) in itertools.product(COMPARED, calls.items()):
         p = call(OWN.get(name, name))["p_value"]
         about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": samples}
         yield {"claim": claim, **about, **rejected(p)}
+
+
+def questions(
+    log: pl.DataFrame, options: dict, models: dict[str, list[str]], others: Sequence[str]
+) -> dict[str, Callable[[str | pl.Expr], pl.DataFrame]]:
+    """The claims about differences of a metric, each with its call."""
+    described = log.mcc(**options, **{role: names[0] for role, names in models.items()})
+    return {
+        "drift": lambda metric: described.drift(
+            "sample", before=~pl.col("part"), after="part", metric=metric
+        ),
+        "compare": lambda metric: log.mcc(**options, **models).compare("sample", metric=metric),
+        **{
+            to: lambda metric, to=to: described.contrast(
+                "part", within="sample", to=to, metric=metric
+            ).filter("part")
+            for to in others
+        },
+    }
 
 
 OTHER_MIX = {"50:50": "90:10", "90:10": "50:50", "95:5": "90:10"}
@@ -346,7 +388,141 @@ def searches(cell: Cell, logs: int, rng: np.random.Generator) -> Iterator[dict]:
         yield {"claim": claim, **about, "value": number / logs}
 
 
-def found_in(job: tuple[Callable[..., Iterator[dict]], Cell, int, int]) -> list[dict]:
+SHAPES = ("equal", "unequal", "five levels", "over-confident", "zero or one", "one number")
+OF_LOSSES = {"over-confident", "zero or one", "one number"}
+"""Shapes that are new for losses alone."""
+CALIBRATED = {"equal", "five levels", "one number"}
+AREAS = (0.5, 0.8, 0.9, 0.99, 0.999)
+CLASS_SIZES = ((5, 5), (10, 10), (15, 15), (10, 90), (10, 990), (30, 30), (30, 300), (100, 100))
+OF_SCORES = {"rank": ("roc_auc", "average_precision"), "p": ("brier", "log_loss")}
+"""Columns of scores, any numbers or probabilities, and the metrics that they are for."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A setting: the shape of scores, the true AUC of normal scores, rows, weights."""
+
+    shape: str
+    area: float
+    positive: int
+    negative: int
+    weights: str
+
+    @property
+    def rows(self) -> int:
+        return self.positive + self.negative
+
+    @property
+    def model(self) -> str:
+        return f"AUC {self.area}"
+
+    @property
+    def spread(self) -> float:
+        return 2.0 if self.shape == "unequal" else 1.0
+
+    @property
+    def distance(self) -> float:
+        return math.hypot(1, self.spread) * NormalDist().inv_cdf(self.area)
+
+    def about(self, metric: str) -> dict:
+        is_calibrated = metric != "log_loss" or self.shape in CALIBRATED
+        return {
+            "metric": metric,
+            "family": metric if is_calibrated else f"{metric}, not calibrated",
+            "mix": f"{self.shape}, {self.positive}:{self.negative}",
+            "model": self.model,
+            "rows": self.rows,
+            "weights": self.weights,
+            "least_class": min(self.positive, self.negative),
+        }
+
+    @property
+    def metrics(self) -> dict[str, tuple[str, ...]]:
+        return {"p": OF_SCORES["p"]} if self.shape in OF_LOSSES else OF_SCORES
+
+    def scores(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """The scores of rows, as any numbers and as probabilities."""
+        d, odds = self.distance, self.positive / self.negative
+        rank, logit = x, math.log(odds) + d * (x - d / 2)
+        if self.shape == "five levels":
+            low, high = min(-1.5, d - 1.5), max(1.5, d + 1.5)
+            cuts = [-math.inf, *np.linspace(low, high, 6)[1:-1], math.inf]
+            rank = np.searchsorted(cuts, x) - 1
+            of_levels = (np.diff([NormalDist(m).cdf(cut) for cut in cuts]) for m in (d, 0))
+            gold, rest = (shares.clip(1e-300) for shares in of_levels)
+            logit = np.log(odds * gold / rest)[rank]
+        logit *= 2 if self.shape == "over-confident" else 1
+        p = 1 / (1 + np.exp(-logit.clip(-30, 30)))
+        if self.shape == "zero or one":
+            p = (x > d / 2).astype(float)
+        elif self.shape == "one number":
+            p = np.full_like(x, self.positive / self.rows)
+        return {"rank": rank.astype(float), "p": p}
+
+
+def drawn_scores(cell: Scores, samples: int, times: int, rng: np.random.Generator) -> pl.DataFrame:
+    """Rows of samples, with so many times the rows of the cell: see `drawn`."""
+    size = samples * cell.rows * times
+    gold = rng.random(size) < cell.positive / cell.rows
+    columns = {"sample": np.repeat(np.arange(samples), cell.rows * times), "gold": gold}
+    shared = rng.standard_normal(size) / math.sqrt(2)
+    if cell.weights == "clusters":
+        columns["user"] = user = np.arange(size) // 5
+        shared = (shared + rng.standard_normal(size // 5 + 1)[user] / math.sqrt(2)) / math.sqrt(2)
+    elif cell.weights != "none":
+        columns["w"] = rng.exponential(size=size)
+    for name in ("", "_other"):
+        x = shared + rng.standard_normal(size) / math.sqrt(2)
+        found = cell.scores(np.where(gold, cell.distance + cell.spread * x, x))
+        columns |= {kind + name: scores for kind, scores in found.items()}
+    return pl.DataFrame(columns)
+
+
+def true_scores(cell: Scores) -> dict[str, float]:
+    """The true metrics, from the densities on a fine grid."""
+    d, spread = cell.distance, cell.spread
+    x = np.linspace(min(-9, d - 9 * spread), max(9, d + 9 * spread), 20_001)
+    rows = [cell.positive / spread * np.exp(-(((x - d) / spread) ** 2) / 2)]
+    rows.append(cell.negative * np.exp(-(x**2) / 2))
+    n = np.round(np.concatenate(rows) / np.sum(rows) * 10**15).astype(np.int64)
+    columns = {"gold": np.repeat([True, False], len(x)), **cell.scores(np.tile(x, 2)), "n": n}
+    log = pl.DataFrame(columns)
+    return {
+        name: truth
+        for column, names in OF_SCORES.items()
+        for name, truth in log.mcc(score=column, weight="n")
+        .score(metrics=names)
+        .row(0, named=True)
+        .items()
+    }
+
+
+def coverage_of_scores(cell: Scores, samples: int, rng: np.random.Generator) -> Iterator[dict]:
+    """Coverage of intervals of metrics of scores, and how often a gate at the truth fails."""
+    log, truth = drawn_scores(cell, samples, 1, rng), true_scores(cell)
+    for column, names in cell.metrics.items():
+        described = log.mcc(score=column, **weighed(cell.weights))
+        found = described.by("sample", metrics=names, ci=0.95)
+        for name in names:
+            about, is_loss = cell.about(name), column == "p"
+            yield from covered(found, name, truth[name], about, less_is_better=is_loss)
+
+
+def differences_of_scores(cell: Scores, samples: int, rng: np.random.Generator) -> Iterator[dict]:
+    """P-values of differences of metrics of scores, where nothing differs: see `differences`."""
+    log = drawn_scores(cell, samples, 3, rng).with_columns(
+        part=pl.int_range(pl.len()).over("sample") < cell.rows
+    )
+    others = [] if cell.weights == "clusters" else ["rest"]
+    for column, names in cell.metrics.items():
+        models = {"score": [column, f"{column}_other"]}
+        calls = questions(log, weighed(cell.weights), models, others)
+        for name, (claim, call) in itertools.product(names, calls.items()):
+            p = call(name)["p_value"]
+            yield {"claim": claim, **cell.about(name), "samples": samples, **rejected(p)}
+
+
+def found_in(job: tuple[Callable[..., Iterator[dict]], Cell | Scores, int, int]) -> list[dict]:
     claim, cell, samples, seed = job
     return list(claim(cell, samples, np.random.default_rng([seed, cell.rows, len(cell.model)])))
 
@@ -369,14 +545,30 @@ def jobs(samples: int, logs: int, sizes: Sequence[int], only: str) -> Iterator[t
                     yield searches, Cell(mix, model, 3000, weight), logs, seed
 
 
-def outside(found: pl.DataFrame) -> pl.DataFrame:
+def jobs_of_scores(samples: int, only: str) -> Iterator[tuple]:
+    for seed, (sizes, weights) in enumerate(
+        itertools.product(CLASS_SIZES, ("none", "mild", "clusters"))
+    ):
+        for shape, area in itertools.product(SHAPES, AREAS):
+            if shape == "one number" and area != AREAS[0]:  # It has no order.
+                continue
+            cell = Scores(shape, area, *sizes, weights)
+            if "coverage" in only:
+                yield coverage_of_scores, cell, samples, seed
+            is_main = weights == "none" or (shape, area) == ("equal", 0.9)
+            if "difference" in only and cell.rows <= 200 and is_main:
+                yield differences_of_scores, cell, samples, seed
+
+
+def outside(found: pl.DataFrame, limits: Mapping[str, tuple[Limits, ...]] = LIMITS) -> pl.DataFrame:
     """The cells that break a promise by more than the noise of the simulation."""
     n, value = pl.col("samples"), pl.col("value")
     parts = []
-    for claim, limits in LIMITS.items():
+    for claim, limits_of_claim in limits.items():
         of_claim = found.filter(pl.col("claim") == claim)
-        for limit in limits:
+        for limit in limits_of_claim:
             here = of_claim.filter(pl.col("least_class") >= limit.least_class)
+            here = here.filter(family=limit.family) if limit.family else here
             if limit.coverage:
                 noise = Z * (limit.coverage * (1 - limit.coverage) / n).sqrt()
                 parts.append(here.filter(value < limit.coverage - noise))
@@ -410,7 +602,7 @@ def by_family(found: pl.DataFrame) -> str:
     """A Markdown table, a row per family: what the guide shows."""
     value, rows = pl.col("value"), []
     covered = found.filter(claim="coverage")
-    for family in FAMILIES:
+    for family in found["family"].unique(maintain_order=True):
         own, of_family = covered.filter(family=family), found.filter(family=family)
         row = {
             "family": family,
@@ -431,9 +623,8 @@ def by_family(found: pl.DataFrame) -> str:
     return "\n".join([header, *(f"| {' | '.join(row)} |" for row in cells)])
 
 
-def run(samples: int, logs: int, sizes: Sequence[int], only: str, processes: int) -> pl.DataFrame:
+def run(todo: Sequence[tuple], processes: int) -> pl.DataFrame:
     """All cells of the grid, as a frame."""
-    todo = list(jobs(samples, logs, sizes, only))
     if processes == 1:
         found = [row for job in todo for row in found_in(job)]
     else:
@@ -459,15 +650,18 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=60, help="logs per cell of worst")
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="rows of a sample")
     parser.add_argument("--only", default="coverage,difference,worst")
+    parser.add_argument("--scores", action="store_true", help="metrics of scores")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, help="a folder for all cells, as Parquet")
     args = parser.parse_args()
     print(f"polars-mcc {polars_mcc.__version__}, polars {pl.__version__}, {args.samples} samples\n")
-    found = run(args.samples, args.logs, args.sizes, args.only, args.processes)
+    todo = jobs(args.samples, args.logs, args.sizes, args.only)
+    todo = jobs_of_scores(args.samples, args.only) if args.scores else todo
+    found = run([*todo], args.processes)
     print(summary(found))
     print(f"\n{by_family(found)}")
     print("\nOutside the promises:\n")
-    broken = outside(found)
+    broken = outside(found, LIMITS_OF_SCORES if args.scores else LIMITS)
     print(summary(broken) if broken.height else "nothing")
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
