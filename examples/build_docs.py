@@ -29,7 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NAVIGATION = {  # the first heading of a page is its title
     "Use it": """guide/score_your_slices guide/how_sure guide/find_failing_slices
         guide/compare_two_models guide/watch_over_time guide/gate_a_release guide/choose_metrics
-        guide/choose_a_threshold guide/pictures_and_reports guide/command_line""",
+        guide/scores_of_probabilities guide/choose_a_threshold guide/pictures_and_reports
+        guide/command_line""",
     "At scale": "guide/larger_than_a_machine guide/nightly_counts guide/how_fast",
     "Trust it": "guide/exactness_and_edges guide/moving_here",
     "Reference": """../reference/log ../reference/functions ../reference/plot metrics glossary
