@@ -228,11 +228,12 @@ def calibration(result: pl.DataFrame) -> Chart:
         >>> chart.save("calibration.svg")  # doctest: +SKIP
     """
     rows = chart.drawn(result, "calibration()", "rate", interval=True, at="score_mean")
-    scale, title = alt.Scale(domain=[0, 1]), "rate of positive rows"
+    largest = rows.select(pl.max_horizontal(pl.col("at", "high").max())).item() or 1.0
+    scale, title = alt.Scale(domain=[0, largest]), "rate of positive rows"
     x = alt.X("at", title="mean score", type="quantitative", scale=scale)
     y = alt.Y("score", title=title, type="quantitative", scale=scale)
     low = alt.Y("low", title=title, type="quantitative", scale=scale)
-    perfect = alt.Chart(pl.DataFrame({"at": [0.0, 1.0], "score": [0.0, 1.0]}))
+    perfect = alt.Chart(pl.DataFrame({"at": [0.0, largest], "score": [0.0, largest]}))
     tooltip = chart.tooltip(rows, "rate", at="score_mean")
     base = alt.Chart(rows).encode(x=x, color=chart.lines(rows), tooltip=tooltip)
     layers = [

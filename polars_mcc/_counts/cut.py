@@ -59,6 +59,12 @@ def cut(
     needed = _models(meaning, "score" if role == "pred" else "pred") if both else None
     if needed is not None:
         check_both(meaning)
+    score_labels = meaning.score_labels if role == "score" else ()
+    has_models = any(
+        columns.is_several and not (meaning.score_labels and columns is meaning.scores)
+        for columns in (models, needed)
+        if columns is not None
+    )
     found = keys_of_question.found(meaning.schema, keys, long=long)
     index = None if found.windows is None else found.windows.index
     meaning.check_columns(found.columns, "key")
@@ -68,24 +74,15 @@ def cut(
     key_dtypes = pl.Schema({**found.columns.dtypes, **window_dtypes})
     answers += LONG if long else [SET] if found.sets is not None else []
     answers += [COMPLETE] if index else []
-    answers += ["model"] if models.is_several and not meaning.score_labels else []
+    answers += ["model"] if has_models else []
     _check_keys(window_dtypes if long else key_dtypes, answers)
     first = model_named(baseline, models)
-    extras: dict[str, Columns] = {}
-    if baseline is not None and first is None:
-        extras["baseline"] = one(meaning.schema, baseline, "baseline")
-    if cluster and meaning.cluster is not None:
-        extras["cluster"] = meaning.cluster
-    extras |= {name: _period(meaning, one, name) for name, one in (periods or {}).items()}
-    for name, columns in extras.items():
-        meaning.check_columns(columns, name)
-    labels = {"gold": meaning.gold}
-    labels |= {"baseline": extras["baseline"]} if "baseline" in extras else {}
-    sides = [(side, side_of.name, side_of.dtype) for side, side_of in labels.items()]
-    sides += [(PRED + name, name, dtype) for name, dtype in models.dtypes.items()]
-    label_dtype, pred_dtype = _dtypes(meaning, [side[1:] for side in sides], role, lists=lists)
-    if role == "score":
-        sides = [side for side in sides if side[0] != "gold"]
+    extras = _extras(meaning, None if first else baseline, periods, cluster=cluster)
+    sides = {PRED + name: (name, dtype) for name, dtype in models.dtypes.items()}
+    if "baseline" in extras:
+        sides["baseline"] = (extras["baseline"].name, extras["baseline"].dtype)
+    labels = {"gold": (meaning.gold.name, meaning.gold.dtype), **sides}
+    label_dtype, pred_dtype = _dtypes(meaning, [*labels.values()], role, lists=lists)
     given = (models, *([needed] if needed else []), *extras.values())
     others = itertools.chain(meaning.gold.given, *(columns.given for columns in given))
     weighed = _weighed(meaning, [*named, *others])
@@ -100,13 +97,12 @@ def cut(
         *(as_expr(other).name.prefix(NEEDED) for other in (needed.given if needed else ())),
         *(columns.expr.alias(name) for name, columns in extras.items()),
         *weighed.sums,
-    )
-    frame = frame.with_columns(
-        as_compared(pl.col(side), name, dtype, pred_dtype) for side, name, dtype in sides
+    ).with_columns(
+        as_compared(pl.col(side), name, dtype, pred_dtype)
+        for side, (name, dtype) in (sides if role == "score" else labels).items()
     )
     if needed is not None:
         frame = with_both(frame, models, needed, is_per_class=bool(meaning.score_labels))
-    score_labels = meaning.score_labels if role == "score" else ()
     if score_labels:
         check_classes(models, score_labels, has_answer=of_row is not None or per_class)
         frame = of_classes(meaning, frame, of_row)
@@ -117,7 +113,7 @@ def cut(
         keys=(*key_dtypes,),
         key_dtypes=key_dtypes,
         models=("score",) if score_labels else tuple(n for n in models.names if n != first),
-        has_models=models.is_several and not score_labels,
+        has_models=has_models,
         label_dtype=label_dtype,
         pred_dtype=pred_dtype,
         weight_name=weighed.name,
@@ -140,6 +136,23 @@ def cut(
         windows=found.windows,
         is_long=long,
     )
+
+
+def _extras(
+    meaning: Meaning,
+    baseline: IntoColumn | None,
+    periods: Mapping[str, IntoColumn] | None,
+    *,
+    cluster: bool,
+) -> dict[str, Columns]:
+    """The columns to count by besides slices and labels, by their names in pairs."""
+    extras = {} if baseline is None else {"baseline": one(meaning.schema, baseline, "baseline")}
+    if cluster and meaning.cluster is not None:
+        extras["cluster"] = meaning.cluster
+    extras |= {name: _period(meaning, each, name) for name, each in (periods or {}).items()}
+    for name, columns in extras.items():
+        meaning.check_columns(columns, name)
+    return extras
 
 
 class _Weighed(NamedTuple):
@@ -175,8 +188,7 @@ def _models(meaning: Meaning, role: str) -> Columns:
         msg = said(
             "this log has scores and no predicted labels: cut a score at a threshold, as in ",
             Words("frame.mcc(pred=pl.col('score') >= 0.5)", "--pred 'score >= 0.5'"),
-            ", or ask for a metric of scores, as in ",
-            Words("metrics='roc_auc'", "--metric roc_auc"),
+            ", or ask for a metric of scores, such as 'roc_auc'",
         )
         raise ValueError(msg)
     if found is None:

@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_mcc._counts.exact import power_of_two
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._log.labels import are_scored
 
 NOTHING = 1e-20  # a mean square of influences up to this is 0, except for rounding
 _FINE = 2.0**80
@@ -55,10 +56,14 @@ def with_influence(
     pred: str = "pred",
     name: str = "phi",
 ) -> pl.LazyFrame:
-    """The scored cells, with the influence `phi` of their pair in the column `name`."""
+    """The scored cells, with the influence `phi` of their pair in the column `name`.
+
+    Not an inner join: of several, Polars may first join the influences with each other.
+    """
     counts = ["n", "n_null", "squares", "weight"]
     of_pair = influences.drop(counts, strict=False).rename({"pred": pred, "phi": name})
-    return cells.join(of_pair, on=[*log.slice, "gold", pred], nulls_equal=True)
+    scored = cells.filter(are_scored(pl.col("gold"), pl.col(pred), log.nulls))
+    return scored.join(of_pair, on=[*log.slice, "gold", pred], how="left", nulls_equal=True)
 
 
 def over_draws(log: SlicedLog, rows: pl.LazyFrame, **products: tuple[str, str]) -> pl.LazyFrame:

@@ -63,7 +63,7 @@ class Options:
         if self.scored.is_of_scores:
             msg = (
                 f"report takes a metric of labels, but '{self.scored.name}' is of scores; leave it "
-                "out: the report has sections of scores too"
+                "out: a log with predicted labels and scores has sections of both"
             )
             raise ValueError(msg)
 

@@ -13,11 +13,11 @@ from typing import TypeAlias
 
 import polars as pl
 
-from polars_mcc._counts.sliced import OfRow
+from polars_mcc._counts.sliced import PRED, OfRow
 from polars_mcc._log.plan_errors import Failure, told, unless
 from polars_mcc._scores.derivative import Columns
 from polars_mcc._scores.levels import outside
-from polars_mcc._scores.metric import Aggregate, Metric, Moves, Range, Sum, Terms
+from polars_mcc._scores.metric import Aggregate, Metric, Moves, Range, Sum, Terms, has_both
 from polars_mcc._scores.rates import RATIO
 
 _DELONG = "DeLong et al. 1988, Biometrics 44"
@@ -37,18 +37,13 @@ _EPSILON = 2.0**-52
 """The least and, from 1 on, the largest probability in a log loss: as scikit-learn clips them."""
 
 
-def _has_both(terms: Terms) -> pl.Expr:
-    """Whether there are positive and negative rows."""
-    return terms.positive.var_gold > 0
-
-
 def _has_positive(terms: Terms) -> pl.Expr:
     return terms.positive.gold > 0
 
 
 def _auc(terms: Terms) -> pl.Expr:
     """The area under the curve is a share of pairs: exact, and rounded once."""
-    return pl.when(_has_both(terms)).then(terms.concordant / 2 / terms.positive.var_gold)
+    return pl.when(has_both(terms)).then(terms.concordant / 2 / terms.positive.var_gold)
 
 
 def _auc_moves(column: Aggregate) -> Moves:
@@ -81,12 +76,17 @@ def _auc_moves(column: Aggregate) -> Moves:
 
 
 def _smoothed(
-    total: pl.Expr, squares: pl.Expr, weight: pl.Expr, largest: pl.Expr | float = 1.0
+    total: pl.Expr,
+    squares: pl.Expr,
+    weight: pl.Expr,
+    *,
+    more: float = 0.5,
+    largest: pl.Expr | float = 1.0,
 ) -> tuple[pl.Expr, pl.Expr]:
-    """The mean and the mean square of values with half a row more of 0, and of the largest."""
-    size = weight * _PER_WEIGHT + 1
-    mean, square = total * _PER_WEIGHT + largest / 2, squares * _PER_WEIGHT + largest * largest / 2
-    return mean / size, square / size
+    """The mean and the mean square of values with so many rows more of 0, and of the largest."""
+    size = weight * _PER_WEIGHT + 2 * more
+    mean = (total * _PER_WEIGHT + more * largest) / size
+    return mean, (squares * _PER_WEIGHT + more * largest * largest) / size
 
 
 def _unbiased(size: pl.Expr) -> pl.Expr:
@@ -145,8 +145,8 @@ def _ap_with(column: Aggregate, more: float) -> tuple[tuple[pl.Expr, pl.Expr], p
 def _mean_moves(loss: Loss, *, largest: float) -> Callable[[Aggregate], Moves]:
     """A row moves a mean by its own value.
 
-    The worth is that of a log with half a row more without a loss, and half a row more with the
-    largest loss that a score of the slice allows.
+    The worth is that of a log with a row more without a loss, and a row more with the largest loss
+    that a score of the slice allows.
     """
 
     def moves(column: Aggregate) -> Moves:
@@ -154,7 +154,7 @@ def _mean_moves(loss: Loss, *, largest: float) -> Callable[[Aggregate], Moves]:
         total = column((_POSITIVE * positive + _NEGATIVE * negative).sum())
         squares = column((_POSITIVE * positive.pow(2) + _NEGATIVE * negative.pow(2)).sum())
         allowed = column(pl.max_horizontal(positive, negative).max())
-        mean, square = _smoothed(total, squares, _ALL, allowed)
+        mean, square = _smoothed(total, squares, _ALL, more=1.0, largest=allowed)
         worth = mean * (largest - mean) / (square - mean.pow(2))
         observed = total / _ALL
         return Moves(positive - observed, negative - observed, observed, worth)
@@ -176,7 +176,8 @@ def _distance(each: Sequence[tuple[pl.Expr, pl.Expr]]) -> tuple[pl.Expr, pl.Expr
     """Half the squared distance of the scores of all classes from the gold label, as a miss."""
     squares = [(score - is_gold.cast(pl.Float64)).pow(2) for is_gold, score in each]
     distance = (pl.sum_horizontal(squares, ignore_nulls=False) / 2).sqrt()
-    return pl.lit(value=False), _if_they_add_up(each, distance)
+    # Rounded scores add up to 1 nearly, and their distance may be a little above 1.
+    return pl.lit(value=False), _if_they_add_up(each, distance.clip(upper_bound=1))
 
 
 def _of_gold(each: Sequence[tuple[pl.Expr, pl.Expr]]) -> tuple[pl.Expr, pl.Expr]:
@@ -187,7 +188,12 @@ def _of_gold(each: Sequence[tuple[pl.Expr, pl.Expr]]) -> tuple[pl.Expr, pl.Expr]
 
 def _if_they_add_up(each: Sequence[tuple[pl.Expr, pl.Expr]], score: pl.Expr) -> pl.Expr:
     """A score, or an error on `collect` if the scores of a row are no probabilities of classes."""
-    wrong = pl.coalesce(pl.when((one < 0) | (one > 1)).then(one) for _, one in each)
+    are_outside = [((one < 0) | (one > 1), one) for _, one in each]
+    wrong = pl.coalesce(pl.when(is_outside).then(one) for is_outside, one in are_outside)
+    columns = (
+        pl.when(is_outside).then(pl.lit(one.meta.output_name().removeprefix(PRED)))
+        for is_outside, one in are_outside
+    )
     total = pl.sum_horizontal([one for _, one in each], ignore_nulls=False)
     message = told(
         "the scores of a row add up to ",
@@ -196,9 +202,8 @@ def _if_they_add_up(each: Sequence[tuple[pl.Expr, pl.Expr]], score: pl.Expr) -> 
         "order, such as 'roc_auc'",
     )
     is_off = (total - 1).abs() > _ROUNDED * len(each)
-    # A distance above 1 has scores that add up to more than 1.
-    failures = outside(wrong.is_not_null(), wrong), Failure(is_off | (score > 1), message)
-    return unless(score, *failures)
+    of_column = (" of '", pl.coalesce(columns), "'")
+    return unless(score, outside(wrong.is_not_null(), wrong, *of_column), Failure(is_off, message))
 
 
 def _mean_loss(
@@ -310,7 +315,7 @@ OF_SCORES = [
         "one gold class (null)",
         ("scikit-learn: roc_auc_score",),
         moves=_auc_moves,
-        has_gold=_has_both,
+        has_gold=has_both,
     ),
     Metric(
         "average_precision",
@@ -382,7 +387,7 @@ OF_SCORES = [
     ),
     Metric(
         "roc_auc_ties",
-        lambda terms: pl.when(_has_both(terms)).then(terms["total"] / terms["all"]),
+        lambda terms: pl.when(has_both(terms)).then(terms["total"] / terms["all"]),
         "Σ pq / PN, over scores",
         _BAMBER,
         RATIO,
@@ -392,7 +397,7 @@ OF_SCORES = [
             "all": lambda col: col("positive").sum() * col("negative").sum(),
         },
         no_interval="it says how coarse the scores are",
-        has_gold=_has_both,
+        has_gold=has_both,
     ),
 ]
 OF_SCORES = [replace(metric, is_of_scores=True) for metric in OF_SCORES]

@@ -215,14 +215,14 @@ def role_of(metrics: Iterable[Metric]) -> Literal["pred", "score"]:
     return "score" if True in are_of_scores else "pred"
 
 
-def check_sure(metrics: Iterable[Metric]) -> None:
-    """Raise a ValueError unless all metrics have intervals."""
+def check_sure(metrics: Iterable[Metric], instead: str = "score it with by") -> None:
+    """Raise a ValueError unless all metrics have intervals. It says what to do `instead`."""
     for metric in metrics:
         if metric.no_interval:
             other = "roc_auc" if metric.is_of_scores else "mcc"
             msg = (
                 f"metric '{metric.name}' has no interval and no test: {metric.no_interval}; "
-                f"score it with by, and test another metric, such as '{other}'"
+                f"{instead}, and test another metric, such as '{other}'"
             )
             raise ValueError(msg)
 

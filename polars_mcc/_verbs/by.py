@@ -118,8 +118,8 @@ def by(
         "log_loss" by the distance of its loss from the mean. A perfect ranking has no variance. So
         m of "roc_auc" is also at most what Hanley and McNeil's variance (1982) gives, and what
         DeLong's gives with half a row more at each end of each class. "average_precision" has rows
-        more likewise. A loss has half a row more without a loss, and half a row more with the
-        largest loss that a score of the slice allows.
+        more likewise. A loss has a row more without a loss, and a row more with the largest loss
+        that a score of the slice allows.
 
         A custom metric without a range has a symmetric interval, with "score" from the same tables.
         The guide, *How sure*, says for each kind of metric from how many rows on the 95 % "score"
@@ -246,6 +246,13 @@ def answer(
     kinds: dict[tuple[Any, OfRow | None], list[Metric]] = {}
     for metric in sorted(asked, key=lambda metric: metric.is_of_scores):  # Labels name the models.
         of_row = metric.of_row if has_classes else None
+        if has_classes and metric.is_of_scores and of_row is None and ci is not None:
+            msg = (
+                f"metric '{metric.name}' of a score per class is a mean over classes, which has no "
+                "interval here: ask for it without ci, or for one class, as in log(score='p_cat', "
+                "positive='cat')"
+            )
+            raise ValueError(msg)
         kinds.setdefault((registry.role_of([metric]), of_row), []).append(metric)
     roles = {role for role, _ in kinds}
     found: list[tuple[SlicedLog, pl.LazyFrame, list[str]]] = []
@@ -260,7 +267,7 @@ def answer(
             long=long,
             both=len(roles) > 1,
             of_row=of_row,
-            per_class=ci is None,
+            per_class=True,
         )
         if sliced.is_multilabel:
             registry.check_multilabel(metrics)
@@ -299,14 +306,16 @@ def scores(
     cells = pairs(sliced).cache()  # The plan uses them twice.
     if CLASS not in sliced.extras:
         return measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
-    apart = replace(sliced, extras=(), apart=(CLASS,), has_total=False)
+    whole = replace(sliced, extras=())
+    one_class = cells.filter(pl.col(CLASS) == pl.col(CLASS).min())  # It has all rows.
+    slices = measure(whole, of_pairs(whole, one_class), [], positive=positive)
+    apart = replace(whole, apart=(CLASS,), has_total=False)
     each = measure(apart, of_pairs(apart, cells), asked, pairs=cells, positive=positive)
-    values = [pl.col(metric.name) for metric in asked]
-    means = [pl.when(value.null_count() == 0).then(value.mean()) for value in values]
-    first = {name: pl.col(name).max() for name in ("n", "n_null")}
-    return sliced.per_slice(
-        each, **first, **{metric.name: mean for metric, mean in zip(asked, means, strict=True)}
-    )
+    values = {metric.name: pl.col(metric.name) for metric in asked}
+    means = {
+        name: pl.when(value.null_count() == 0).then(value.mean()) for name, value in values.items()
+    }
+    return whole.beside(slices, whole.per_slice(each, **means))
 
 
 def _check_resampling(log: Described[FrameT], sliced: SlicedLog) -> None:

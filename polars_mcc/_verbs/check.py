@@ -149,7 +149,7 @@ def check(
     check_at_least("min_n", min_n, 1)
     if ci is not None:
         check_level(ci)
-        registry.check_sure(one.metric for one in wanted)
+        registry.check_sure((one.metric for one in wanted), "check it in a call without ci")
     if no_worse_than is None:
         found, sizes = _scored(log, keys, wanted, ci), ["n"]
     else:
@@ -165,11 +165,10 @@ def check(
         sizes = ["n_before", "n_after"]
     is_small = ~pl.all_horizontal(pl.col(sizes) >= min_n).fill_null(value=False)
     marked = _judged(found.with_columns(is_small.alias(_SMALL)), wanted, ci).collect()
-    _check_labels(log, marked)
+    models = _models(log, wanted)
+    _check_labels(log, marked, models)
     judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
-    unjudged = [
-        one.metric.name for at, one in enumerate(wanted) if not marked[_JUDGES.format(at)].any()
-    ]
+    unjudged = [*_unjudged(marked, wanted, models)]
     if not unjudged and "fails" not in judged[_VERDICT]:
         return judged
     told = [*_failing(marked, wanted, ci), *_not_judged(judged, [*dict.fromkeys(unjudged)])]
@@ -225,6 +224,26 @@ def _failing(
         n = marked.filter(pl.col(_VERDICT) == "fails").height
         judged = marked.filter(pl.col(_VERDICT) != "not judged").height
         yield f"{n} of {judged} slices {'fails' if n == 1 else 'fail'}: {', '.join(what)}{sure}"
+
+
+def _models(log: Described[Any], wanted: Sequence[Requirement]) -> list[str]:
+    """The column of the model, if slices have one."""
+    meaning, of_scores = log.meaning, {one.metric.is_of_scores for one in wanted}
+    sides = [meaning.preds] if False in of_scores else []
+    sides += [meaning.scores] if True in of_scores and not meaning.score_labels else []
+    return ["model"] if any(side is not None and side.is_several for side in sides) else []
+
+
+def _unjudged(
+    marked: pl.DataFrame, wanted: Sequence[Requirement], models: Sequence[str]
+) -> Iterator[str]:
+    """The metrics that are judged in no slice, each with the model if there are several."""
+    judges = [pl.col(_JUDGES.format(at)).any() for at in range(len(wanted))]
+    of_models = marked.group_by(models, maintain_order=True) if models else [((), marked)]
+    for model, slices in of_models:
+        for one, is_judged in zip(wanted, slices.select(judges).row(0), strict=True):
+            if not is_judged:
+                yield f"{one.metric.name}{''.join(f' of {name}' for name in model)}"
 
 
 def _not_judged(judged: pl.DataFrame, metrics: Sequence[str]) -> Iterator[str]:
@@ -285,22 +304,24 @@ def _marks(metrics: Sequence[Metric], *, has_classes: bool = False) -> list[Metr
     return [*of_log, *map(defined, metrics)]
 
 
-def _check_labels(log: Described[Any], marked: pl.DataFrame) -> None:
+def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[str]) -> None:
     """Raise a ValueError if the labels of a log never meet, or no row has the positive label.
 
-    The rows are read again only then. Labels of an Enum are known to exist.
+    The rows are read again only then. Labels of an Enum are known to exist. For scores, the
+    positive label must be gold; else it may also be a predicted label.
     """
     meaning = log.meaning
     suspects: dict[str, Callable[[Sides], Iterator[str]]] = {_HITS: never_met}
     if not isinstance(meaning.label_dtype, (pl.Boolean, pl.Enum)):
         suspects[_POSITIVE] = no_positive
-    models = [name for name in ("model",) if name in marked.columns]
     for mark, sentences in suspects.items():
         for name in {mark, f"{mark}_{PERIODS.categories[-1]}"}.intersection(marked.columns):
             rows = marked.select(*models, name).drop_nulls(name)
             found = rows.group_by(models).sum() if models else rows.sum()
             if rows.height and not (found[name] > 0).all():
-                for sentence in sentences(Sides.of(log)):
+                is_gold_alone = mark == _POSITIVE and meaning.scores is not None
+                labels = log(pred=None) if is_gold_alone else log
+                for sentence in sentences(Sides.of(labels)):
                     raise ValueError(sentence)
 
 

@@ -29,7 +29,9 @@ positive and negative rows × weights, for the claims coverage, gate, rest, drif
 - Shapes: normal scores, of the same spread in both classes ("equal"), or of twice the spread in
   positive rows ("unequal"); and cut at "five levels". "Over-confident" scores are twice the
   log-odds. "Zero or one" says which class is nearer, as if it were sure. "One number" is the share
-  of positive rows, for all rows. "Equal", "five levels" and "one number" are calibrated.
+  of positive rows, for all rows. "Equal", "five levels" and "one number" are calibrated. "Far off":
+  one positive row of ten has a lower score than all negative rows. "Rarely wrong": half of the rows
+  have a score of 10⁻⁶, and two of them on average are positive; all others have one number.
 - With an AUC of 0.999, nearly all small samples have an AUC of 1.
 - Labels are drawn: a sample has so many positive and negative rows on average. Clusters share a
   quarter of the variance of their scores. The second model of compare shares half of the variance
@@ -388,9 +390,12 @@ def searches(cell: Cell, logs: int, rng: np.random.Generator) -> Iterator[dict]:
         yield {"claim": claim, **about, "value": number / logs}
 
 
-SHAPES = ("equal", "unequal", "five levels", "over-confident", "zero or one", "one number")
-OF_LOSSES = {"over-confident", "zero or one", "one number"}
+OF_BOTH = ("equal", "unequal", "five levels")
+OF_LOSSES = ("over-confident", "zero or one", "one number", "rarely wrong")
 """Shapes that are new for losses alone."""
+SHAPES = (*OF_BOTH, "far off", *OF_LOSSES)
+ODD = {"far off", "zero or one", "rarely wrong"}
+"""Shapes that the promises leave out: the summary shows them apart."""
 CALIBRATED = {"equal", "five levels", "one number"}
 AREAS = (0.5, 0.8, 0.9, 0.99, 0.999)
 CLASS_SIZES = ((5, 5), (10, 10), (15, 15), (10, 90), (10, 990), (30, 30), (30, 300), (100, 100))
@@ -426,9 +431,10 @@ class Scores:
 
     def about(self, metric: str) -> dict:
         is_calibrated = metric != "log_loss" or self.shape in CALIBRATED
+        family = metric if is_calibrated else f"{metric}, not calibrated"
         return {
             "metric": metric,
-            "family": metric if is_calibrated else f"{metric}, not calibrated",
+            "family": f"{metric}, {self.shape}" if self.shape in ODD else family,
             "mix": f"{self.shape}, {self.positive}:{self.negative}",
             "model": self.model,
             "rows": self.rows,
@@ -438,10 +444,26 @@ class Scores:
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:
-        return {"p": OF_SCORES["p"]} if self.shape in OF_LOSSES else OF_SCORES
+        without = {"far off": "p", **dict.fromkeys(OF_LOSSES, "rank")}.get(self.shape)
+        return {column: names for column, names in OF_SCORES.items() if column != without}
+
+    def odd_share(self, gold: np.ndarray) -> np.ndarray:
+        """The share of rows of a class whose scores are apart from the others."""
+        wrong = min(2.0, self.positive / 2)
+        of_class = {"far off": (0.1, 0.0), "rarely wrong": (wrong / self.positive, 0.5)}
+        positive, negative = of_class.get(self.shape, (0.0, 0.0))
+        return np.where(gold, positive, negative)
+
+    def odd(self, x: np.ndarray) -> np.ndarray:
+        """The scores of such rows, from normal ones."""
+        return x - 20 if self.shape == "far off" else np.full_like(x, -math.inf)
 
     def scores(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """The scores of rows, as any numbers and as probabilities."""
+        if self.shape == "rarely wrong":
+            of_class = np.array([self.positive, self.negative])
+            positive, negative = of_class * (1 - self.odd_share(np.array([True, False])))
+            return {"p": np.where(np.isneginf(x), 1e-6, positive / (positive + negative))}
         d, odds = self.distance, self.positive / self.negative
         rank, logit = x, math.log(odds) + d * (x - d / 2)
         if self.shape == "five levels":
@@ -473,7 +495,8 @@ def drawn_scores(cell: Scores, samples: int, times: int, rng: np.random.Generato
         columns["w"] = rng.exponential(size=size)
     for name in ("", "_other"):
         x = shared + rng.standard_normal(size) / math.sqrt(2)
-        found = cell.scores(np.where(gold, cell.distance + cell.spread * x, x))
+        x = np.where(gold, cell.distance + cell.spread * x, x)
+        found = cell.scores(np.where(rng.random(size) < cell.odd_share(gold), cell.odd(x), x))
         columns |= {kind + name: scores for kind, scores in found.items()}
     return pl.DataFrame(columns)
 
@@ -484,12 +507,15 @@ def true_scores(cell: Scores) -> dict[str, float]:
     x = np.linspace(min(-9, d - 9 * spread), max(9, d + 9 * spread), 20_001)
     rows = [cell.positive / spread * np.exp(-(((x - d) / spread) ** 2) / 2)]
     rows.append(cell.negative * np.exp(-(x**2) / 2))
-    n = np.round(np.concatenate(rows) / np.sum(rows) * 10**15).astype(np.int64)
-    columns = {"gold": np.repeat([True, False], len(x)), **cell.scores(np.tile(x, 2)), "n": n}
-    log = pl.DataFrame(columns)
+    gold, x = np.repeat([True, False], len(x)), np.tile(x, 2)
+    share, odd = cell.odd_share(gold), cell.odd_share(gold) > 0
+    n = np.concatenate(rows) / np.sum(rows) * 10**15
+    n = np.concatenate([n * (1 - share), (n * share)[odd]]).round().astype(np.int64)
+    scores = cell.scores(np.concatenate([x, cell.odd(x)[odd]]))
+    log = pl.DataFrame({"gold": np.concatenate([gold, gold[odd]]), **scores, "n": n})
     return {
         name: truth
-        for column, names in OF_SCORES.items()
+        for column, names in cell.metrics.items()
         for name, truth in log.mcc(score=column, weight="n")
         .score(metrics=names)
         .row(0, named=True)
@@ -550,7 +576,8 @@ def jobs_of_scores(samples: int, only: str) -> Iterator[tuple]:
         itertools.product(CLASS_SIZES, ("none", "mild", "clusters"))
     ):
         for shape, area in itertools.product(SHAPES, AREAS):
-            if shape == "one number" and area != AREAS[0]:  # It has no order.
+            has_order = shape not in {"one number", "rarely wrong"}
+            if area != AREAS[0] and not has_order:
                 continue
             cell = Scores(shape, area, *sizes, weights)
             if "coverage" in only:

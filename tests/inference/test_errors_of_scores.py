@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from statistics import NormalDist, stdev
 
 import numpy as np
@@ -106,6 +107,13 @@ def test_a_baseline_of_text_is_no_score(users):
     log = users.with_columns(text=pl.lit("0.5")).mcc(score="a")
     with pytest.raises(pl.exceptions.SchemaError, match="score must be a number, but 'text' is"):
         log.compare(metric="roc_auc", baseline="text")
+
+
+def test_scores_of_two_models_are_never_crossed(users):
+    """Polars may change the order of inner joins: each must keep the score of a model."""
+    plan = users.lazy().mcc(score=["a", "b"]).compare("slice", metric="roc_auc").explain()
+    joins = re.findall(r"INNER JOIN:\s+LEFT PLAN ON: \[(.*)\]", plan)
+    assert all("pred" in keys or "baseline" in keys for keys in joins), joins
 
 
 @pytest.mark.parametrize("method", ["score", "wald"])

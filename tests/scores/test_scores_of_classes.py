@@ -8,6 +8,8 @@ import pytest
 from polars.testing import assert_frame_equal
 from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 
+from polars_mcc import each
+
 LABELS = ["cat", "dog", "eel"]
 SCORES = {label: f"p_{label}" for label in LABELS}
 METRICS = ["roc_auc", "average_precision", "brier", "log_loss"]
@@ -113,7 +115,6 @@ def test_losses_have_intervals_and_tests(animals):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda log: log.by("key", metrics="roc_auc", ci=0.95),
         lambda log: log.contrast("key", metric="roc_auc"),
         lambda log: log.worst("key", metric="roc_auc"),
         lambda log: log.curve("key"),
@@ -123,6 +124,11 @@ def test_losses_have_intervals_and_tests(animals):
 def test_a_mean_over_classes_has_no_interval(animals, ask):
     with pytest.raises(ValueError, match=r"as in log\(score='p_cat', positive='cat'\)"):
         ask(animals.mcc(score=SCORES))
+
+
+def test_a_mean_over_classes_is_asked_without_an_interval(animals):
+    with pytest.raises(ValueError, match="'roc_auc' of a score per class .* ask for it without ci"):
+        animals.mcc(score=SCORES).by("key", metrics=["log_loss", "roc_auc"], ci=0.95)
 
 
 def test_a_score_per_class_is_one_model(animals):
@@ -144,6 +150,37 @@ def test_labels_and_a_score_per_class_are_of_the_same_rows(animals, ci):
     for part in parts:
         columns = [name for name in part.columns if name != "n_null"]
         assert_frame_equal(found.select(columns), part.select(columns), rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("scores", [{"score": SCORES}, {"score": "p_cat", "positive": "cat"}])
+def test_a_list_of_one_model_is_one_model(animals, scores):
+    """The answer names the model, as `pred` is a list."""
+    log = animals.with_columns(pred="gold")
+    want = log.mcc(pred="pred", **scores).by("key", metrics=["brier", "accuracy"], ci=0.9)
+    found = log.mcc(pred=["pred"], **scores).by("key", metrics=["brier", "accuracy"], ci=0.9)
+    assert_frame_equal(found.drop("model"), want)
+    assert found["model"].unique().to_list() == ["pred"]
+    judged = log.mcc(pred=["pred"], **scores).check("key", min={"accuracy": 1}, max={"brier": 1})
+    assert judged["verdict"].to_list() == ["passes"] * 2
+    if "positive" in scores:
+        other = log.mcc(pred="pred", score=["p_cat"], positive="cat")
+        found = other.by("key", metrics=["brier", "accuracy"], ci=0.9)
+        assert_frame_equal(found.drop("model"), want)
+
+
+def test_no_rows(animals):
+    log = animals.clear().mcc(score=SCORES)
+    assert log.score(metrics=["roc_auc", "brier"]).row(0) == (0, None, None, 0)
+    assert log.score(metrics="roc_auc").row(0) == (0, None, 0)
+    assert log.by(each("key", total=True), metrics="roc_auc").row(0) == ("", None, 0, None, 0)
+
+
+@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64])
+@pytest.mark.parametrize("scores", [(1.0, 4.1399e-8, 1.9e-22), (1.0, 0.01, 0.0)])
+def test_a_sure_mistake_with_rounded_scores_is_a_distance_of_1(scores, dtype):
+    row = dict(zip("abc", ([score] for score in scores), strict=True))
+    log = pl.DataFrame({"gold": ["c"], **row}).with_columns(pl.col("a", "b", "c").cast(dtype))
+    assert log.mcc(score={name: name for name in "abc"}).score(metrics="brier").row(0)[1] == 1
 
 
 def test_a_score_per_class_is_of_one_of_several_predictions(animals):
@@ -186,7 +223,7 @@ def test_the_scores_of_a_row_add_up_to_1(animals, metric):
 def test_a_score_of_a_class_must_be_a_probability(animals, metric):
     wrong = animals.with_columns(p_eel=pl.col("p_eel") + 1.5)
     with pytest.raises(
-        pl.exceptions.PolarsError, match=r"the score [12]\.\d+ is not between 0 and 1"
+        pl.exceptions.PolarsError, match=r"the score [12]\.\d+ of 'p_eel' is not between 0 and 1"
     ):
         wrong.mcc(score=SCORES).score(metrics=metric)
     assert wrong.mcc(score=SCORES).score(metrics="roc_auc")["roc_auc"].item() > 0.5

@@ -218,7 +218,9 @@ def test_a_curve_marks_the_best_threshold():
 def test_a_reliability_diagram_has_a_line_per_slice_and_the_diagonal():
     answer = LOG.mcc(positive="ant", score=pl.col("score") / 17).calibration("device", bins=3)
     perfect, rule, line = layers_of(plot.calibration(answer))
-    assert [(row["at"], row["score"]) for row in perfect["rows"]] == [(0, 0), (1, 1)]
+    top = max(answer["score_mean"].max(), answer["rate_high"].max())
+    assert [(row["at"], row["score"]) for row in perfect["rows"]] == [(0, 0), (top, top)]
+    assert rule["encoding"]["y"]["scale"] == {"domain": [0, top]}
     columns = {"at": "score_mean", "score": "rate", "low": "rate_low", "high": "rate_high"}
     for name, column in columns.items():
         assert [row[name] for row in line["rows"]] == answer[column].to_list()

@@ -298,6 +298,34 @@ def test_a_gate_of_scores_knows_whether_the_positive_label_exists(columns, bound
         log(positive="fruad").check(**bounds)
 
 
+@pytest.mark.parametrize("limits", [{"max": {"brier": 0.9}}, {"min": {"roc_auc": 0, "f1": 0}}])
+def test_a_positive_label_of_scores_is_gold(limits):
+    """All rows would be negative, so a loss would be small. A predicted label proves nothing."""
+    gold, pred = ["fraud"] * 10 + ["ok"] * 90, ["Fraud"] * 10 + ["ok"] * 90
+    log = pl.DataFrame({"gold": gold, "pred": pred, "p": [0.05] * 100})
+    for models in ("pred", ["pred"]):
+        both = log.mcc(pred=models, score="p", positive="Fraud")
+        with pytest.raises(ValueError, match="no scored row has the positive label 'Fraud'"):
+            both.check(**limits)
+
+
+@pytest.mark.parametrize("role", ["score", "pred"])
+def test_each_model_must_be_judged(role):
+    """A model without any score or label was not tested."""
+    log = pl.DataFrame({"gold": [True, False] * 50, "old": [0.9, 0.1] * 50, "new": [None] * 100})
+    dtype, metric = {"score": (pl.Float64, "roc_auc"), "pred": (pl.Boolean, "accuracy")}[role]
+    log = log.with_columns(pl.col("old").round().cast(dtype), pl.col("new").cast(dtype))
+    with pytest.raises(polars_mcc.CheckError, match=f"no slice can be judged by {metric} of new"):
+        log.mcc(**{role: ["old", "new"]}).check(metric=metric, min=0.5)
+    log.mcc(**{role: ["old"]}).check(metric=metric, min=0.5)
+
+
+def test_a_key_that_is_gold_leaves_no_area():
+    log = pl.DataFrame({"gold": ["fraud"] * 50 + ["ok"] * 50, "p": [0.5] * 100})
+    with pytest.raises(polars_mcc.CheckError, match="key 'gold' is the gold label"):
+        log.mcc(score="p", positive="fraud").check("gold", min={"roc_auc": 0.5})
+
+
 def test_a_gate_takes_metrics_of_labels_and_of_scores():
     log = SCORED.mcc(pred="pred", score="p", positive="fraud")
     judged = log.check(min={"roc_auc": 0.7, "tpr": 0.5, "mcc": 0.5}, max={"log_loss": 1.0})
