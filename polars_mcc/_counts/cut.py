@@ -77,7 +77,7 @@ def cut(
     answers += ["model"] if has_models else []
     _check_keys(window_dtypes if long else key_dtypes, answers)
     first = model_named(baseline, models)
-    extras = _extras(meaning, None if first else baseline, periods, cluster=cluster)
+    extras = _extras(meaning, baseline if first is None else None, periods, cluster=cluster)
     sides = {PRED + name: (name, dtype) for name, dtype in models.dtypes.items()}
     if "baseline" in extras:
         sides["baseline"] = (extras["baseline"].name, extras["baseline"].dtype)

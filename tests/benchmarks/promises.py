@@ -398,7 +398,10 @@ ODD = {"far off", "zero or one", "rarely wrong"}
 """Shapes that the promises leave out: the summary shows them apart."""
 CALIBRATED = {"equal", "five levels", "one number"}
 AREAS = (0.5, 0.8, 0.9, 0.99, 0.999)
-CLASS_SIZES = ((5, 5), (10, 10), (15, 15), (10, 90), (10, 990), (30, 30), (30, 300), (100, 100))
+CLASS_SIZES = (
+    *((5, 5), (10, 10), (15, 15), (10, 90), (10, 990), (20, 180)),
+    *((30, 30), (30, 300), (100, 100)),
+)
 OF_SCORES = {"rank": ("roc_auc", "average_precision"), "p": ("brier", "log_loss")}
 """Columns of scores, any numbers or probabilities, and the metrics that they are for."""
 
