@@ -90,16 +90,14 @@ def of_bins(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     """
     positive, negative, score = map(pl.col, (*BOTH, "score"))
     rows = (positive + negative).sum()
+    ends = {"n": pl.col("n").sum(), "score_min": score.min(), "score_max": score.max()}
     sums = {
-        "n": pl.col("n").sum(),
         "rows": rows,
         "independent": rows if log.is_frequency else rows.pow(2) / pl.col("squares").sum(),
-        "score_min": score.min(),
-        "score_max": score.max(),
         "score_mean": ((positive + negative) * score).sum() / rows,
         "rate": positive.sum() / rows,
     }
-    return _in_order(replace(log, apart=(*log.apart, "bin")), levels, "pred", sums)
+    return _in_order(replace(log, apart=(*log.apart, "bin")), levels, "pred", sums, **ends)
 
 
 def over_levels(
@@ -132,13 +130,18 @@ def over_levels(
 
 
 def _in_order(
-    log: SlicedLog, frame: pl.LazyFrame, order: str, sums: Mapping[str, pl.Expr]
+    log: SlicedLog, frame: pl.LazyFrame, order: str, sums: Mapping[str, pl.Expr], **others: pl.Expr
 ) -> pl.LazyFrame:
-    """Aggregate each slice in an order of its rows, so that floats are the same in each run."""
+    """Aggregate each slice in an order of its rows, so that sums of floats are always the same.
+
+    `others` need no order. A minimum or maximum must be one of them: in such an order Polars takes
+    the first or last value of a column that a sort in another order has marked as sorted.
+    """
     whole = log.slice or pl.lit(0)
-    repeated = {name: sum_.over(whole, order_by=order) for name, sum_ in sums.items()}
-    rows = frame.select(*log.slice, **repeated)
-    return log.per_slice(rows, **{name: pl.col(name).first() for name in sums})
+    rows = frame.with_columns(
+        sum_.over(whole, order_by=order).alias(name) for name, sum_ in sums.items()
+    )
+    return log.per_slice(rows, **{name: pl.col(name).first() for name in sums}, **others)
 
 
 def probabilities(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:

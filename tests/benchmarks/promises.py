@@ -44,7 +44,7 @@ import argparse
 import itertools
 import math
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,12 +209,12 @@ def options(cell: Cell) -> dict:
     return {"positive": len(MIXES[cell.mix]) - 1, **weighed(cell.weights)}
 
 
-def truths(table: np.ndarray) -> dict[str, float]:
+def truths(table: np.ndarray, names: Iterable[str] = FAMILY) -> dict[str, float]:
     """The true scores of a table of shares, from so many rows that rounding does not matter."""
     gold, pred = np.nonzero(table)
     counts = np.round(table[gold, pred] * 10**15).astype(np.int64)
     log = pl.DataFrame({"gold": gold, "pred": pred, "n": counts})
-    asked = [OWN.get(name, name) for name in FAMILY]
+    asked = [OWN.get(name, name) for name in names]
     return log.mcc(weight="n", positive=len(table) - 1).score(metrics=asked).row(0, named=True)
 
 
@@ -309,14 +309,14 @@ def other_mixes(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[
         return
     mix = MIXES[OTHER_MIX[cell.mix]]
     for name in ("mcc", "f1_macro", "kappa", "informedness", "markedness", "accuracy", "f1"):
-        goal, low, high = truths(cell.table)[name], 0.0, 0.5
+        goal, low, high = truths(cell.table, [name])[name], 0.0, 0.5
 
         def of(miss: float) -> np.ndarray:
             return mix[:, None] * np.array([[1 - miss, miss], [miss, 1 - miss]])
 
         for _ in range(40):
             middle = (low + high) / 2
-            low, high = (middle, high) if truths(of(middle))[name] > goal else (low, middle)
+            low, high = (middle, high) if truths(of(middle), [name])[name] > goal else (low, middle)
         if not 1e-6 < low < 0.49:
             continue
         rest = round(cell.rows * 7 / 3)

@@ -194,6 +194,26 @@ def test_errors_are_those_of_differences(rows):
             assert found[f"{name}_se"] == pytest.approx(expected, rel=1e-11), name
 
 
+@given(rows, st.sampled_from([False, True, None]))
+def test_the_interval_of_a_loss(rows, descending):
+    """Wilson's, of a proportion of m rows: from all rows, and a row more at each end."""
+    log = frame_of(rows) if descending is None else frame_of(rows).sort("a", descending=descending)
+    gold, p = log["gold"].to_numpy(), log["a"].to_numpy().clip(oracles.LEAST, 1 - oracles.LEAST)
+    of_positive, of_negative = -np.log(p), -np.log(1 - p)
+    loss, span = np.where(gold, of_positive, of_negative), -math.log(oracles.LEAST)
+    more = np.append(loss, [0.0, max(of_positive.max(), of_negative.max())])
+    sizes = [
+        len(loss) * some.mean() * (span - some.mean()) / some.var()
+        for some in (loss, more)
+        if some.var() > 1e-15
+    ]
+    m, v, z = min(sizes), loss.mean() / span, NORMAL.inv_cdf(0.95)
+    middle, reach = v + z**2 / 2 / m, z * math.sqrt(v * (1 - v) / m + z**2 / 4 / m**2)
+    found = log.mcc(score="a").score(metrics="log_loss", ci=0.9).row(0, named=True)
+    ends = [span * (middle + side * reach) / (1 + z**2 / m) for side in (-1, 1)]
+    assert [found["log_loss_low"], found["log_loss_high"]] == pytest.approx(ends, rel=1e-9)
+
+
 @given(rows)
 def test_the_error_of_a_mean(rows):
     """It is the standard deviation over the root of n; the delta method divides by n."""
@@ -225,7 +245,7 @@ def users() -> pl.DataFrame:
 def test_errors_with_weights_and_clusters(users, run, weight, cluster):
     """The variance is the sum over draws, rows or clusters, of (Σ w φ)², by (Σ w)²."""
     kind, _, column = (weight or "").partition(" ")
-    options = {kind: column} if weight else {}
+    options, users = {kind: column} if weight else {}, users.head(50)
     w = users[column].to_numpy() if weight else np.ones(users.height)
     rows = list(zip(users["gold"], users["a"], w.tolist(), strict=True))
     is_sample = kind == "sample_weight"
@@ -246,6 +266,7 @@ def test_errors_with_weights_and_clusters(users, run, weight, cluster):
 @pytest.mark.parametrize("name", SURE)
 def test_two_models_of_clusters(users, name):
     """A difference moves by the difference of both influences, within each cluster."""
+    users = users.head(50)
     listed = [
         list(zip(users["gold"], users[model], [1] * users.height, strict=True))
         for model in ("a", "b")

@@ -149,9 +149,13 @@ def test_the_interval_is_that_of_a_share_in_by(run, about, dtype):
 
 
 def test_equal_scores_are_in_one_bin(run):
-    log = pl.DataFrame({"gold": [True, False] * 10, "score": [0.5] * 16 + [0.1, 0.2, 0.8, 0.9]})
-    table = run(log, lambda f: f.mcc(score="score").calibration())
-    assert table.select("bin", "score_min", "n").rows() == [(1, 0.1, 2), (2, 0.5, 16), (3, 0.8, 2)]
+    """In any order of the rows, also if Polars knows that they are sorted."""
+    rows = pl.DataFrame({"gold": [True, False] * 10, "score": [0.5] * 16 + [0.1, 0.2, 0.8, 0.9]})
+    ends = [(1, 0.1, 0.2, 2), (2, 0.5, 0.5, 16), (3, 0.8, 0.9, 2)]
+    orders = [rows, rows.sort("score"), rows.sort("score", descending=True)]
+    for log in orders + [rows.sample(fraction=1, shuffle=True, seed=seed) for seed in range(5)]:
+        table = run(log, lambda f: f.mcc(score="score").calibration())
+        assert table.select("bin", "score_min", "score_max", "n").rows() == ends
 
 
 def test_counts_are_exact(run):
