@@ -194,24 +194,89 @@ def test_errors_are_those_of_differences(rows):
             assert found[f"{name}_se"] == pytest.approx(expected, rel=1e-11), name
 
 
-@given(rows, st.sampled_from([False, True, None]))
-def test_the_interval_of_a_loss(rows, descending):
-    """Wilson's, of a proportion of m rows: from all rows, and a row more at each end."""
-    log = frame_of(rows) if descending is None else frame_of(rows).sort("a", descending=descending)
-    gold, p = log["gold"].to_numpy(), log["a"].to_numpy().clip(oracles.LEAST, 1 - oracles.LEAST)
-    of_positive, of_negative = -np.log(p), -np.log(1 - p)
-    loss, span = np.where(gold, of_positive, of_negative), -math.log(oracles.LEAST)
-    more = np.append(loss, [0.0, max(of_positive.max(), of_negative.max())])
-    sizes = [
-        len(loss) * some.mean() * (span - some.mean()) / some.var()
-        for some in (loss, more)
-        if some.var() > 1e-15
-    ]
-    m, v, z = min(sizes), loss.mean() / span, NORMAL.inv_cdf(0.95)
+def wilson(v: float, m: float, z: float = NORMAL.inv_cdf(0.95)) -> list[float]:
     middle, reach = v + z**2 / 2 / m, z * math.sqrt(v * (1 - v) / m + z**2 / 4 / m**2)
-    found = log.mcc(score="a").score(metrics="log_loss", ci=0.9).row(0, named=True)
-    ends = [span * (middle + side * reach) / (1 + z**2 / m) for side in (-1, 1)]
-    assert [found["log_loss_low"], found["log_loss_high"]] == pytest.approx(ends, rel=1e-9)
+    return [(middle + side * reach) / (1 + z**2 / m) for side in (-1, 1)]
+
+
+def rows_of_a_loss(log: pl.DataFrame, name: str) -> tuple[float, float, float]:
+    """The share of the range, how many rows it is worth, and the range: with a row at each end."""
+    gold, p = log["gold"].to_numpy(), log["a"].to_numpy()
+    if name == "brier":
+        of_positive, of_negative, span = (1 - p) ** 2, p**2, 1.0
+    else:
+        p = p.clip(oracles.LEAST, 1 - oracles.LEAST)
+        of_positive, of_negative, span = -np.log(p), -np.log(1 - p), -math.log(oracles.LEAST)
+    loss = np.where(gold, of_positive, of_negative)
+    more = np.append(loss, [0.0, max(of_positive.max(), of_negative.max())])
+    m = len(loss) * more.mean() * (span - more.mean()) / more.var()
+    return loss.mean() / span, m, span
+
+
+def rows_of_an_area(log: pl.DataFrame) -> tuple[float, float, float]:
+    """DeLong's, Hanley and McNeil's, and DeLong's with half a row at each end of each class."""
+    p, n = log.filter("gold")["a"].to_numpy(), log.filter(~pl.col("gold"))["a"].to_numpy()
+    wins = (p[:, None] > n[None, :]) + (p[:, None] == n[None, :]) / 2
+    area, sides = float(wins.mean()), [wins.mean(axis=1), wins.mean(axis=0)]
+    q_1, q_2 = area / (2 - area), 2 * area**2 / (1 + area)
+    of_shapes = [
+        area * (1 - area) + (a - 1) * (q_1 - area**2) + (b - 1) * (q_2 - area**2)
+        for a, b in ((len(p), len(n)), (len(n), len(p)))
+    ]
+    longer = [[*side, 0.0, 1.0] for side in sides]
+    weights = [[1.0] * len(side) + [0.5, 0.5] for side in sides]
+    means = [np.average(x, weights=w) for x, w in zip(longer, weights, strict=True)]
+    spread = sum(
+        np.average((np.array(x) - mean) ** 2, weights=w) / len(side)
+        for x, w, mean, side in zip(longer, weights, means, sides, strict=True)
+    )
+    mean = sum(means) / 2
+    of_ends = mean * (1 - mean) / spread
+    pairs = len(p) * len(n)
+    if 0 < area < 1:
+        of_shape = area * (1 - area) * pairs / max(of_shapes)
+    else:  # the limit
+        of_shape = pairs / (1 + (max(len(p), len(n)) - 1) / 2)
+    variance = sum(np.var(side, ddof=min(1, len(side) - 1)) / len(side) for side in sides)
+    observed = area * (1 - area) / variance if variance > 1e-15 else math.inf
+    return area, min(observed, max(of_shape, of_ends)), 1.0
+
+
+def rows_of_a_precision(log: pl.DataFrame) -> tuple[float, float, float]:
+    """With half a positive and half a negative row more, above all others."""
+    rows = [(gold, score, 1) for gold, score in log.select("gold", "a").rows()]
+    more = [*rows, (True, 2.0, 0.5), (False, 2.0, 0.5)]
+    value = float(oracles.average_precision(more))
+    w = np.array([weight for *_, weight in more])
+    moves = np.array(oracles.influences("average_precision", more)) / w.sum()
+    gold = np.array([one for one, *_ in more])
+    variance = sum(
+        (w[side] * moves[side] ** 2).sum() * w[side].sum() / (w[side].sum() - 0.5)
+        for side in (gold, ~gold)
+    )
+    return float(oracles.average_precision(rows)), value * (1 - value) / variance, 1.0
+
+
+ROWS_OF = {
+    "roc_auc": rows_of_an_area,
+    "average_precision": rows_of_a_precision,
+    "brier": lambda log: rows_of_a_loss(log, "brier"),
+    "log_loss": lambda log: rows_of_a_loss(log, "log_loss"),
+}
+
+
+@given(rows, st.sampled_from([False, True, None]))
+@pytest.mark.parametrize("name", ROWS_OF)
+def test_the_interval_is_wilsons_of_so_many_rows(name, rows, descending):
+    log = frame_of(rows) if descending is None else frame_of(rows).sort("a", descending=descending)
+    assume(log["gold"].n_unique() == 2)
+    share, m, span = ROWS_OF[name](log)
+    found = log.mcc(score="a").score(metrics=name, ci=0.9).row(0, named=True)
+    limits = [found[f"{name}_low"], found[f"{name}_high"]]
+    assert limits == pytest.approx([span * end for end in wilson(share, m)], rel=1e-9, abs=1e-9)
+    equal = log.with_columns(w=pl.lit(0.25)).mcc(score="a", sample_weight="w")
+    of_equal = equal.score(metrics=name, ci=0.9).row(0, named=True)
+    assert [of_equal[f"{name}_low"], of_equal[f"{name}_high"]] == pytest.approx(limits, rel=1e-9)
 
 
 @given(rows)
