@@ -10,7 +10,7 @@ import numpy as np
 import oracles_of_scores as oracles
 import polars as pl
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from support import ask
@@ -265,7 +265,8 @@ ROWS_OF = {
 }
 
 
-@given(rows, st.sampled_from([False, True, None]))
+@example(rows=[(True, 0.5, 0.0)] * 3 + [(False, 0.5, 0.0)] * 12, descending=None)
+@given(rows=rows, descending=st.sampled_from([False, True, None]))
 @pytest.mark.parametrize("name", ROWS_OF)
 def test_the_interval_is_wilsons_of_so_many_rows(name, rows, descending):
     log = frame_of(rows) if descending is None else frame_of(rows).sort("a", descending=descending)
