@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import polars as pl
 
@@ -12,6 +12,7 @@ from polars_mcc._counts.exact import numbers
 from polars_mcc._counts.scores import NEEDED, check_both, check_classes, of_classes, with_both
 from polars_mcc._counts.sliced import CLASS, COMPLETE, KEY, LONG, PRED, SET, OfRow, SlicedLog
 from polars_mcc._log import keys as keys_of_question
+from polars_mcc._log.choices import Role
 from polars_mcc._log.columns import Columns, IntoColumn, as_expr, check_score, one, roots
 from polars_mcc._log.described import Described, Meaning
 from polars_mcc._log.frames import Frame
@@ -25,7 +26,7 @@ def cut(
     keys: Sequence[IntoKey],
     *,
     answers: Iterable[str],
-    role: Literal["pred", "score"] = "pred",
+    role: Role = "pred",
     lists: bool = False,
     cluster: bool = False,
     baseline: IntoColumn | None = None,
@@ -60,11 +61,7 @@ def cut(
     if needed is not None:
         check_both(meaning)
     score_labels = meaning.score_labels if role == "score" else ()
-    has_models = any(
-        columns.is_several and not (meaning.score_labels and columns is meaning.scores)
-        for columns in (models, needed)
-        if columns is not None
-    )
+    has_models = meaning.has_models(get_args(Role) if both else [role])
     found = keys_of_question.found(meaning.schema, keys, long=long)
     index = None if found.windows is None else found.windows.index
     meaning.check_columns(found.columns, "key")

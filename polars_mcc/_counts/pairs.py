@@ -7,7 +7,6 @@ import polars as pl
 from polars_mcc._counts.exact import weight_failures
 from polars_mcc._counts.label_lists import in_order
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._log.labels import are_scored
 from polars_mcc._log.plan_errors import Failure, told, unless
 
 
@@ -82,11 +81,3 @@ def countable(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     )
     n = unless(pl.col("n"), Failure(pl.col("n_null") > 0, message))
     return pairs.select(*log.slice, "gold", "pred", n=n)
-
-
-def rows_per_weight(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """How many rows a weight of 1 stands for, in each slice."""
-    n = pl.col("n").cast(pl.Float64)
-    squares = n if log.is_frequency else pl.col("squares")
-    scored = pairs.filter(are_scored(pl.col("gold"), pl.col("pred"), log.nulls))
-    return log.per_slice(scored, rows_per_weight=n.sum() / squares.sum())

@@ -220,7 +220,7 @@ def _scored(
     """Score tables with the counts of `steps`: a row per draw, NaN where undefined."""
     one = replace(log.whole, has_models=False, extras=(), apart=(_SLICE, _DRAW))
     wide, names = one.numbers.wide, [metric.name for metric in options.metrics]
-    needs_pairs = any(metric.pairs or metric.is_of_scores for metric in options.metrics)
+    needs_pairs = any(metric.needs_pairs for metric in options.metrics)
     rows_of = Table.as_pairs if needs_pairs else Table.as_classes
     found = []
     for step in steps:

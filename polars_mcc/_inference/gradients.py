@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored, with_margins
-from polars_mcc._counts.pairs import rows_per_weight
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.tables import (
     METRIC,
@@ -29,6 +28,7 @@ from polars_mcc._inference.tables import (
     at_table,
     by_metric,
     by_table,
+    rows_per_weight,
     smoothed_tables,
 )
 from polars_mcc._inference.variance import in_order

@@ -60,7 +60,7 @@ def influences(
     kinds = [
         kind(log, pairs, classes, replace(options, metrics=chosen))
         for kind, chosen in (
-            (_of_classes, [one for one in options.sure if not (one.pairs or one.is_of_scores)]),
+            (_of_classes, [one for one in options.sure if not one.needs_pairs]),
             (_of_pairs, [one for one in options.sure if one.pairs]),
             (_of_scores, [one for one in options.sure if one.is_of_scores]),
         )

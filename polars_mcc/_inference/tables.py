@@ -19,7 +19,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import beside_class, is_scored, of_pairs
 from polars_mcc._counts.exact import count_where
-from polars_mcc._counts.pairs import merged, rows_per_weight
+from polars_mcc._counts.pairs import merged
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.variance import exact_sums, in_order
 
@@ -146,6 +146,14 @@ def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) 
         k=log.within_slice(count_where(t + p > 0)).cast(pl.Float64),
         is_positive=pl.lit(value=False) if positive is None else positive,
     )
+
+
+def rows_per_weight(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """How many rows a weight of 1 stands for, in each slice."""
+    n = pl.col("n").cast(pl.Float64)
+    squares = n if log.is_frequency else pl.col("squares")
+    scored = pairs.filter(is_scored(log))
+    return log.per_slice(scored, rows_per_weight=n.sum() / squares.sum())
 
 
 def _share_of_more(weight: pl.Expr) -> pl.Expr:

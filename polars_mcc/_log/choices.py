@@ -8,6 +8,7 @@ from polars_mcc._log import defaults
 from polars_mcc._log.messages import option, said
 
 Nulls: TypeAlias = Literal["drop", "label"]
+Role: TypeAlias = Literal["pred", "score"]  # what a metric scores: predicted labels, or scores
 Method: TypeAlias = Literal["score", "fisher", "wald"]
 Correction: TypeAlias = Literal["bh", "by", "holm", "bonferroni"]
 Normalize: TypeAlias = Literal["gold", "pred", "all"]

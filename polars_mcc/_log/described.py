@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 import polars as pl
 
 from polars_mcc._log import defaults
-from polars_mcc._log.choices import Nulls, check_choice, check_number
+from polars_mcc._log.choices import Nulls, Role, check_choice, check_number
 from polars_mcc._log.columns import (
     Columns,
     IntoColumn,
@@ -233,6 +233,15 @@ class Meaning:
     def label_columns(self) -> tuple[str, ...]:
         """The names of the columns with the true and the predicted labels."""
         return (self.gold.name, *(self.preds.names if self.preds else ()))
+
+    def has_models(self, roles: Iterable[Role]) -> bool:
+        """Whether answers about predicted labels or scores name the model: there may be several.
+
+        A score per class is of one model.
+        """
+        scores = None if self.score_labels else self.scores
+        columns = ({"pred": self.preds, "score": scores}[role] for role in roles)
+        return any(one is not None and one.is_several for one in columns)
 
     def check_columns(self, columns: Columns | None, role: str) -> None:
         """Raise a TypeError if another engine would have to compute a Polars expression."""

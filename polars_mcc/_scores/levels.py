@@ -47,10 +47,10 @@ def in_units(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
 def levels(log: SlicedLog, pairs: pl.LazyFrame, *, bins: int = defaults.BINS) -> pl.LazyFrame:
     """The levels of each slice, from the largest score down.
 
-    `positive` and `negative` are the rows of the level; `tp` and `fp`, those at or above it; and
-    `all_positive` and `all_negative`, those of the slice: all in units. `score` is `pred` as a
-    float. `bin` is the bin of the level, if the rows of a slice are cut into bins of equal size:
-    equal scores are in one bin.
+    Six columns count rows in units: `positive` and `negative` the rows of the level, `tp` and `fp`
+    the rows at or above the level, `all_positive` and `all_negative` the rows of the slice. `score`
+    is `pred` as a float. `bin` is the bin of the level, if the rows of a slice are cut into bins of
+    equal size: equal scores are in one bin.
     """
     positive, negative = map(pl.col, BOTH)
     counted = in_units(log, by_score(log, pairs)).filter((positive != 0) | (negative != 0))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_mcc._counts.sliced import OfRow
+from polars_mcc._log.choices import Role
 from polars_mcc._scores.class_scores import TwoByTwo
 from polars_mcc._scores.derivative import Columns, Tape
 from polars_mcc._scores.r_k import correlation, divide
@@ -236,6 +237,16 @@ class Metric:
         if self.is_of_positive:
             return "positive"
         return "pairs" if self.pairs else "classes"
+
+    @property
+    def role(self) -> Role:
+        """Whether it scores the predicted labels of the models, or their scores."""
+        return "score" if self.is_of_scores else "pred"
+
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether the metric needs pairs: classes are not enough."""
+        return bool(self.pairs) or self.is_of_scores
 
     @property
     def is_of_two(self) -> bool:

@@ -1,7 +1,8 @@
 """The metrics of scores: the order of scores, and how good they are as probabilities.
 
-To add a metric, add an entry to `OF_SCORES`. Its sums are over levels (see `levels`): P and N are
-all positive and negative rows, p and q those of a level, tp and fp those at or above it.
+To add a metric, add an entry to `OF_SCORES`. Its sums are over levels (see `levels`). In formulas,
+P and N count the positive and negative rows of a slice, p and q the rows of a level, tp and fp the
+rows at or above a level.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ def _auc(terms: Terms) -> pl.Expr:
 def _auc_moves(column: Aggregate) -> Moves:
     """A row moves the area by its placement: the share of the other class that it is beyond.
 
-    The area is worth as many rows as DeLong's variance says, but not more than the larger of two
-    variances say that are never 0: that of Hanley and McNeil (1982), for the worse of two shapes,
-    and DeLong's with half a row at each end of each class.
+    DeLong's variance gives the worth. DeLong's variance may be 0, so two variances that are never 0
+    limit the worth: that of Hanley and McNeil (1982), for the worse of two shapes, and DeLong's
+    with half a row more at each end of each class. The limit is the larger worth of these two.
     """
     above = (2 * (_N - _FP) + _NEGATIVE) / (2 * _N)  # the share of negatives below a positive
     below = (2 * _TP - _POSITIVE) / (2 * _P)  # the share of positives above a negative
@@ -101,9 +102,10 @@ def _mean_square(column: Aggregate, by_positive: pl.Expr, by_negative: pl.Expr) 
 
 
 def _ap_moves(column: Aggregate) -> Moves:
-    """A row adds its own precision, and changes that of all positive rows at or below it.
+    """A positive row adds its own precision. Each row moves the precision at and below its level.
 
-    The worth is that of a log with half a positive and half a negative row more, above all others.
+    The worth comes from a log with two half rows more, a positive and a negative one, above all
+    other rows.
     """
     moved, mean = _ap_with(column, 0.0)
     (up, down), smoothed = _ap_with(column, 0.5)

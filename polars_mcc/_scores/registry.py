@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from polars_mcc._log.choices import Role
 from polars_mcc._log.messages import option, said
 from polars_mcc._log.missing_column import did_you_mean
 from polars_mcc._scores.class_scores import CLASS_DTYPES, CLASS_RANGES
@@ -206,13 +207,13 @@ def tested(metric: IntoMetric) -> Metric:
     return found
 
 
-def role_of(metrics: Iterable[Metric]) -> Literal["pred", "score"]:
+def role_of(metrics: Iterable[Metric]) -> Role:
     """Whether metrics score predicted labels or scores; an error if some do and some do not."""
-    are_of_scores = {metric.is_of_scores for metric in metrics}
-    if len(are_of_scores) > 1:
+    [role, *others] = {metric.role for metric in metrics}
+    if others:
         msg = "some metrics are of predicted labels and some of scores: ask for each kind alone"
         raise ValueError(msg)
-    return "score" if True in are_of_scores else "pred"
+    return role
 
 
 def check_sure(metrics: Iterable[Metric], instead: str = "score it with by") -> None:

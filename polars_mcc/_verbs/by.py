@@ -22,7 +22,7 @@ from polars_mcc._inference.options import (
     with_limits_of,
 )
 from polars_mcc._log import defaults
-from polars_mcc._log.choices import Method, check_choice, check_interval
+from polars_mcc._log.choices import Method, Role, check_choice, check_interval
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
@@ -243,7 +243,7 @@ def answer(
 ) -> pl.LazyFrame:
     """The answer of `by`. Metrics of labels and metrics of scores are counted apart."""
     has_classes = bool(log.meaning.score_labels)
-    kinds: dict[tuple[Any, OfRow | None], list[Metric]] = {}
+    kinds: dict[tuple[Role, OfRow | None], list[Metric]] = {}
     for metric in sorted(asked, key=lambda metric: metric.is_of_scores):  # Labels name the models.
         of_row = metric.of_row if has_classes else None
         if has_classes and metric.is_of_scores and of_row is None and ci is not None:
@@ -253,7 +253,7 @@ def answer(
                 "positive='cat')"
             )
             raise ValueError(msg)
-        kinds.setdefault((registry.role_of([metric]), of_row), []).append(metric)
+        kinds.setdefault((metric.role, of_row), []).append(metric)
     roles = {role for role, _ in kinds}
     found: list[tuple[SlicedLog, pl.LazyFrame, list[str]]] = []
     for (role, of_row), metrics in kinds.items():
@@ -301,7 +301,7 @@ def scores(
     if ci is not None:
         found = estimate(sliced, pairs(sliced), IntervalOptions(ci, method, asked, positive))
         return within_range(found.scores, ranges_of(asked))
-    if not any(metric.pairs or metric.is_of_scores for metric in asked):
+    if not any(metric.needs_pairs for metric in asked):
         return measure(sliced, classes(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
     if CLASS not in sliced.extras:

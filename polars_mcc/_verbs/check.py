@@ -165,7 +165,8 @@ def check(
         sizes = ["n_before", "n_after"]
     is_small = ~pl.all_horizontal(pl.col(sizes) >= min_n).fill_null(value=False)
     marked = _judged(found.with_columns(is_small.alias(_SMALL)), wanted, ci).collect()
-    models = _models(log, wanted)
+    roles = {one.metric.role for one in wanted}
+    models = ["model"] if log.meaning.has_models(roles) else []
     _check_labels(log, marked, models)
     judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
     unjudged = [*_unjudged(marked, wanted, models)]
@@ -224,14 +225,6 @@ def _failing(
         n = marked.filter(pl.col(_VERDICT) == "fails").height
         judged = marked.filter(pl.col(_VERDICT) != "not judged").height
         yield f"{n} of {judged} slices {'fails' if n == 1 else 'fail'}: {', '.join(what)}{sure}"
-
-
-def _models(log: Described[Any], wanted: Sequence[Requirement]) -> list[str]:
-    """The column of the model, if slices have one."""
-    meaning, of_scores = log.meaning, {one.metric.is_of_scores for one in wanted}
-    sides = [meaning.preds] if False in of_scores else []
-    sides += [meaning.scores] if True in of_scores and not meaning.score_labels else []
-    return ["model"] if any(side is not None and side.is_several for side in sides) else []
 
 
 def _unjudged(

@@ -126,7 +126,7 @@ def compare(
             "log(score=['old', 'new'], positive='fraud')"
         )
         raise ValueError(msg)
-    model = _baseline_of(models, baseline, "score" if chosen.is_of_scores else "pred")
+    model = _baseline_of(models, baseline, chosen.role)
     sliced, asked = tested.cut_log(log, keys, asked, names.values(), cluster=True, baseline=model)
     found = adjusted(_differences(sliced, asked), correction)
     if not sliced.has_clusters:

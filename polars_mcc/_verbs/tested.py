@@ -64,8 +64,7 @@ def cut_log(
 ) -> tuple[SlicedLog, IntervalOptions]:
     """The log cut by keys, with labels if the metric needs them, and what the metric needs."""
     [metric] = asked.metrics
-    role = registry.role_of([metric])
-    sliced = cut(log, keys, answers=answers, role=role, of_row=metric.of_row, **options)
+    sliced = cut(log, keys, answers=answers, role=metric.role, of_row=metric.of_row, **options)
     positive = registry.checked([metric], log.meaning.positive, sliced.label_dtype)
     sliced = sliced if metric.needs_labels else with_hashes(sliced)
     return sliced, replace(asked, positive=positive)

@@ -240,12 +240,11 @@ def worst(
 
     answers = [*([] if long else [SAID]), *columns_of_answer(chosen.name)]
     each_key = KeySets("each", keys, total=False)
-    role = registry.role_of([chosen])
     sliced = cut(
         log,
         [each_key],
         answers=answers,
-        role=role,
+        role=chosen.role,
         cluster=True,
         long=long,
         of_row=chosen.of_row,
