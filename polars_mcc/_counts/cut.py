@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import polars as pl
 
@@ -13,7 +13,7 @@ from polars_mcc._counts.scores import NEEDED, check_both, check_classes, of_clas
 from polars_mcc._counts.sliced import CLASS, COMPLETE, KEY, LONG, PRED, SET, OfRow, SlicedLog
 from polars_mcc._log import keys as keys_of_question
 from polars_mcc._log.choices import Role
-from polars_mcc._log.columns import Columns, IntoColumn, as_expr, check_score, one, roots
+from polars_mcc._log.columns import Columns, IntoColumn, Weighed, as_expr, check_score, one
 from polars_mcc._log.described import Described, Meaning
 from polars_mcc._log.frames import Frame
 from polars_mcc._log.keys import IntoKey, twice
@@ -152,30 +152,14 @@ def _extras(
     return extras
 
 
-class _Weighed(NamedTuple):
-    """The rows of a log, or the counts that another engine made, with the weight of each row."""
-
-    frame: pl.LazyFrame
-    weight: pl.Expr
-    name: str | None
-    dtype: pl.DataType
-    sums: tuple[str, ...] = ()
-
-
-def _weighed(meaning: Meaning, columns: Sequence[IntoColumn]) -> _Weighed:
+def _weighed(meaning: Meaning, columns: Iterable[IntoColumn]) -> Weighed:
     """Return the log. From another engine, return the counts of equal rows in these columns."""
     weight = meaning.weight
-    if isinstance(meaning.source, Frame):
-        frame = meaning.source.lazy()
-        if weight is None:
-            return _Weighed(frame, pl.lit(1, pl.Int64), None, pl.Int64())
-        return _Weighed(frame, weight.expr, weight.name, weight.dtype)
-    weights = [] if weight is None else roots(meaning.schema, weight.given)
-    counted = meaning.source.counted(
-        roots(meaning.schema, columns), next(iter(weights), None), is_frequency=meaning.is_frequency
-    )
-    name = counted.rows if weight is None else weight.name
-    return _Weighed(counted.log, as_expr(counted.rows), name, counted.dtype, counted.sums)
+    if not isinstance(meaning.source, Frame):
+        return meaning.source.counted(columns, weight, is_frequency=meaning.is_frequency)
+    if weight is None:
+        return Weighed(meaning.source.lazy(), pl.lit(1, pl.Int64), None, pl.Int64())
+    return Weighed(meaning.source.lazy(), weight.expr, weight.name, weight.dtype)
 
 
 def _models(meaning: Meaning, role: str) -> Columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
@@ -57,6 +57,17 @@ class Columns:
         """The one column."""
         [column] = self.given
         return as_expr(column)
+
+
+class Weighed(NamedTuple):
+    """The rows of a log, or the counts that another engine made, with the weight of each row."""
+
+    frame: pl.LazyFrame
+    weight: pl.Expr
+    name: str | None
+    dtype: pl.DataType
+    sums: tuple[str, ...] = ()
+    """Aggregates by another engine: the least weight, the rows without a weight, the squares."""
 
 
 def several(schema: pl.Schema, columns: IntoColumns, role: str) -> Columns:

@@ -8,15 +8,15 @@ merges labels that Polars would keep apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import narwhals.stable.v2 as nw
 import polars as pl
-from polars.io.plugins import register_io_source
 
+from polars_mcc._log.columns import Columns, IntoColumn, Weighed, roots
 from polars_mcc._log.labels import LabelsDiffer
 from polars_mcc._log.plan_errors import Failure, unless
 
@@ -42,18 +42,6 @@ _ADDED |= dict.fromkeys(_SPARK, "df.withColumn('{}', ...)")
 
 
 _CASTS = {"duckdb": "CAST({} AS {})", **dict.fromkeys(_PANDAS, "{}.astype('{}')")}
-
-
-class Counted(NamedTuple):
-    """A log with one row per group of equal rows, and the columns about their weights."""
-
-    log: pl.LazyFrame
-    dtype: pl.DataType
-    """The dtype of the number of rows, or of the sum of weights."""
-    sums: tuple[str, ...] = ()
-    """If there are weights: the columns of their minimum, of their nulls, of their squares."""
-    rows: str = _ROWS
-    """The column with the number of rows, or with the sum of weights."""
 
 
 @dataclass(frozen=True)
@@ -89,31 +77,33 @@ class Engine:
         added = _ADDED.get(self.name, _BY_NARWHALS).format(f"{labels.name}_label")
         return added.replace("...", call.format(column, dtype))
 
-    def check(self, columns: Sequence[str | pl.Expr], role: str) -> None:
+    def check(self, columns: Sequence[IntoColumn], role: str) -> None:
         """Raise a TypeError if a column is a Polars expression: the engine cannot compute it."""
         for column in columns:
-            if not isinstance(column, pl.Expr):
+            if isinstance(column, str) or column.meta.is_column_selection(allow_aliasing=True):
                 continue
-            if not column.meta.is_column_selection(allow_aliasing=True):
-                name = next(iter(column.meta.root_names()), "column")
-                added = _ADDED.get(self.name, _BY_NARWHALS)
-                msg = (
-                    f"{role} {column} is a Polars expression, and {self.name} cannot compute it: "
-                    f"add it as a column and pass its name, as in {added.format(f'{name}_key')}"
-                )
-                raise TypeError(msg)
+            name = next(iter(column.meta.root_names()), "column")
+            added = _ADDED.get(self.name, _BY_NARWHALS)
+            msg = (
+                f"{role} {column} is a Polars expression, and {self.name} cannot compute it: "
+                f"add it as a column and pass its name, as in {added.format(f'{name}_key')}"
+            )
+            raise TypeError(msg)
 
     def count(self, columns: Sequence[str], name: str = _ROWS) -> Query:
         """A query of the engine that counts rows, grouped by these columns."""
         return self.frame.group_by(*columns).agg(nw.len().alias(name))
 
-    def counted(self, columns: Sequence[str], weight: str | None, *, is_frequency: bool) -> Counted:
+    def counted(
+        self, columns: Iterable[IntoColumn], weight: Columns | None, *, is_frequency: bool
+    ) -> Weighed:
         """Group the rows by these columns. `_ROWS` is the number of rows of each group.
 
-        With a weight, `_ROWS` is the sum of the weights.
+        With a weight, `_ROWS` is the sum of the weights. The engine adds up integers in two limbs
+        that fit 64 bits.
         """
-        schema = self.schema
-        dtypes = pl.Schema({name: schema[name] for name in columns})
+        names = roots(self.schema, columns)
+        dtypes = pl.Schema({name: self.schema[name] for name in names})
         for name, dtype in dtypes.items():
             if dtype == pl.Unknown:
                 msg = (
@@ -122,40 +112,39 @@ class Engine:
                 )
                 raise pl.exceptions.SchemaError(msg)
         if weight is None:
-            dtypes[_ROWS] = pl.Int64()
-            return Counted(_asked(self.count(columns), dtypes), dtypes[_ROWS])
-        sums = (_LEAST, _NULL, *(() if is_frequency else (_SQUARES,)))
-        is_integer = schema[weight].is_integer()
-        query = self._weigh(columns, weight, is_integer, [*sums[2:]])
+            counts = _asked(self.count(names), {**dtypes, _ROWS: pl.Int64()})
+            return Weighed(counts, pl.col(_ROWS), _ROWS, pl.Int64())
+        given = nw.col(*roots(self.schema, weight.given))
+        is_integer = weight.dtype.is_integer()
         number = pl.Int64() if is_integer else pl.Float64()
-        dtypes.update(dict.fromkeys((_HIGH, _LOW) if is_integer else (_ROWS,), number))
-        dtypes.update({_LEAST: number, _NULL: pl.Int64(), **dict.fromkeys(sums[2:], pl.Float64())})
-        log = _asked(query, dtypes)
-        if not is_integer:
-            return Counted(log, number, sums)
-        total = pl.col(_HIGH).cast(pl.Int128) * _LIMB + pl.col(_LOW)
-        whole = unless(total, _wrapped(weight, total)).alias(_ROWS)
-        return Counted(log.with_columns(whole), pl.Int128(), sums)
-
-    def _weigh(
-        self, columns: Sequence[str], weight: str, is_integer: bool, squares: Sequence[str]
-    ) -> Query:
-        """The query that sums weights. Integers are summed in two limbs that fit 64 bits."""
-        given, number = nw.col(weight), nw.col(_ROWS)
         rows = self.frame.select(
-            *columns,
+            *names,
             given.cast(nw.Int64() if is_integer else nw.Float64()).alias(_ROWS),
             nw.when(given.is_null()).then(nw.lit(1)).otherwise(nw.lit(0)).alias(_NULL),
         )
+        summed: dict[str, pl.DataType] = {_ROWS: number, _NULL: pl.Int64()}
         if is_integer:
-            rows = rows.with_columns((number // _LIMB).cast(nw.Int64()).alias(_HIGH))
-            rows = rows.with_columns((number - nw.col(_HIGH) * _LIMB).alias(_LOW))
-        for name in squares:
-            rows = rows.with_columns((number.cast(nw.Float64()) ** 2).alias(name))
-        summed = ((_HIGH, _LOW) if is_integer else (_ROWS,)) + (_NULL, *squares)
-        return rows.group_by(*columns).agg(
-            number.min().alias(_LEAST), *(nw.col(name).sum() for name in summed)
+            rows = rows.with_columns((nw.col(_ROWS) // _LIMB).cast(nw.Int64()).alias(_HIGH))
+            rows = rows.with_columns((nw.col(_ROWS) - nw.col(_HIGH) * _LIMB).alias(_LOW))
+            summed = {_HIGH: number, _LOW: number, _NULL: pl.Int64()}
+        if not is_frequency:
+            rows = rows.with_columns((nw.col(_ROWS).cast(nw.Float64()) ** 2).alias(_SQUARES))
+            summed[_SQUARES] = pl.Float64()
+        query = rows.group_by(*names).agg(
+            nw.col(_ROWS).min().alias(_LEAST), *(nw.col(name).sum() for name in summed)
         )
+        counts = _asked(query, {**dtypes, _LEAST: number, **summed})
+        sums = (_LEAST, _NULL, *([] if is_frequency else [_SQUARES]))
+        if not is_integer:
+            return Weighed(counts, pl.col(_ROWS), weight.name, number, sums)
+        total = pl.col(_HIGH).cast(pl.Int128) * _LIMB + pl.col(_LOW)
+        # The sum of the low limbs passes 64 bits: it takes 2^32 equal rows.
+        wrapped = pl.lit(
+            f"the sum of weight '{weight.name}' passes 2^63 - 1, the largest exact count; make the "
+            "weights smaller, or cast them to Float64"
+        )
+        whole = unless(total, Failure((total < 0) & (pl.col(_LEAST) >= 0), wrapped))
+        return Weighed(counts, whole, weight.name, pl.Int128(), sums)
 
 
 def of(frame: object) -> Engine | pl.DataFrame | pl.LazyFrame:
@@ -183,30 +172,12 @@ def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:
     return found
 
 
-def _asked(query: Query, dtypes: pl.Schema) -> pl.LazyFrame:
+def _asked(query: Query, dtypes: Mapping[str, pl.DataType]) -> pl.LazyFrame:
     """The answer of an engine as a LazyFrame. The engine runs once, on `collect`."""
-
-    def batches(
-        wanted: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None
-    ) -> Iterator[pl.DataFrame]:
-        found = _collected(query, dtypes)
-        found = found if rows is None else found.head(rows)
-        found = found if predicate is None else found.filter(predicate)
-        yield found if wanted is None else found.select(wanted)
-
-    return register_io_source(batches, schema=dtypes, is_pure=True).cache()
+    return pl.defer(lambda: _collected(query, dtypes), schema=dtypes).cache()
 
 
-def _wrapped(weight: str, total: pl.Expr) -> Failure:
-    """The failure if the sum of the low limbs passes 64 bits: it takes 2^32 equal rows."""
-    message = pl.lit(
-        f"the sum of weight '{weight}' passes 2^63 - 1, the largest exact count; make the "
-        "weights smaller, or cast them to Float64"
-    )
-    return Failure((total < 0) & (pl.col(_LEAST) >= 0), message)
-
-
-def _collected(query: Query, dtypes: pl.Schema) -> pl.DataFrame:
+def _collected(query: Query, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:
     eager = query.collect("pyarrow") if isinstance(query, nw.LazyFrame) else query
     found = cast("pl.DataFrame", pl.from_arrow(eager.to_arrow()))
     return found.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())
