@@ -100,7 +100,7 @@ def pairs_and_classes(
 
 def _counted(
     log: SlicedLog, scan: Scan, jobs: Sequence[tuple[KeySet, tuple[str, ...]]], *, are_classes: bool
-) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+) -> Iterator[tuple[pl.DataFrame, ...]]:
     """The counts of each job, with values in place of codes."""
     import pyarrow as pa  # noqa: PLC0415 - only if files are read
 
@@ -108,22 +108,20 @@ def _counted(
 
     are_hashed = scan.dtypes["gold"] in TEXTS and log.label_dtype == pl.UInt64
     sides = ("gold", "baseline", "label", *(PRED + name for name in log.models))
-    dtypes = dict.fromkeys(sides, pl.String() if are_hashed else log.label_dtype)
-    labels, columns = Values(), {**scan.dtypes, **dtypes}
-    values = {name: labels if name in dtypes else Values() for name in columns}
+    dtypes = {**scan.dtypes, **dict.fromkeys(sides, pl.String() if are_hashed else log.label_dtype)}
+    labels = Values()
+    values = {name: labels if name in sides else Values() for name in dtypes}
     of_keys = [Job(tuple(KEY + key for key in keys), columns) for keys, columns in jobs]
     is_label = log.nulls == "label"
     try:
-        counts = [
-            *counted(scan, of_keys, values, has_classes=are_classes, nulls_are_labels=is_label)
-        ]
+        counts = counted(scan, of_keys, values, has_classes=are_classes, nulls_are_labels=is_label)
     except pa.ArrowException as error:
         raise Unsuited(str(error)) from error
-    series = {name: values[name].series(dtype) for name, dtype in columns.items()}
+    series = {name: values[name].series(dtype) for name, dtype in dtypes.items()}
     if are_hashed:
         series |= dict.fromkeys(sides, identity.hashed(series["gold"]))
     for frames in counts:
-        pairs, classes = (
+        yield tuple(
             frame.with_columns(
                 series[name].gather(frame[name]).alias(name)
                 for name in frame.columns
@@ -131,4 +129,3 @@ def _counted(
             )
             for frame in frames
         )
-        yield pairs, classes

@@ -83,75 +83,15 @@ def combined(rows: Sequence[Codes], sizes: Sequence[int]) -> Codes:
 
 
 class Job(NamedTuple):
-    """The columns of one table of counts."""
+    """The columns of one table of counts, in the order of its axes."""
 
     keys: tuple[str, ...]
     sides: tuple[str, ...]
     """Gold, a prediction, and further columns."""
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns, in the order of the axes."""
-        return (*self.keys, *self.sides)
-
 
 _SIDES = ("gold_n", "pred_n", "hit_n", "null_n")
 """The counts of a class: how often it is gold, predicted and both, and the rows not scored."""
-
-
-class Counted(NamedTuple):
-    """A table of the rows of a row group."""
-
-    columns: tuple[str, ...]
-    cells: tuple[Codes | slice, ...]
-    """Where its cells are in the table of the log."""
-    rows: Table
-
-
-class _Group(NamedTuple):
-    """The columns of a row group, with the code in the log of each code of a column."""
-
-    found: Mapping[str, Found]
-    maps: Mapping[str, Codes]
-    values: Mapping[str, Values]
-
-    def cells(self, columns: Sequence[str]) -> int:
-        """The size of a table with an axis per column."""
-        return math.prod(len(self.maps[name]) for name in columns)
-
-    def pairs(self, job: Job) -> Counted:
-        """Count rows by the codes of the row group: few cells are translated faster than rows."""
-        self._check(job.columns)
-        maps = [self.maps[name] for name in job.columns]
-        sizes = [len(codes) for codes in maps]
-        code = combined([self.found[name].codes for name in job.columns], sizes)
-        return Counted(job.columns, np.ix_(*maps), _table(code, sizes))
-
-    def classes(self, job: Job, none: int) -> dict[str, Counted]:
-        """Count rows by gold label, and by predicted label. `none`: a code that is no label."""
-        names = (*job.keys, "gold")
-        self._check(names)
-        sizes = [len(self.values[name]) for name in names]
-        *keys, gold, pred = (self.maps[name][self.found[name].codes] for name in job.columns)
-        is_hit = gold == pred
-        of_gold = combined([*keys, gold], sizes)
-        of_pred = of_gold - gold + pred
-        rows = {"gold_n": of_gold, "pred_n": of_pred, "hit_n": of_gold[is_hit]}
-        if none >= 0:
-            is_scored = (gold != none) & (pred != none)
-            rows = {"gold_n": of_gold[is_scored], "pred_n": of_pred[is_scored]}
-            rows |= {"hit_n": of_gold[is_hit & is_scored], "null_n": of_gold[~is_scored]}
-        everywhere = tuple(map(slice, sizes))
-        return {n: Counted(names, everywhere, _table(code, sizes)) for n, code in rows.items()}
-
-    def _check(self, columns: Sequence[str]) -> None:
-        """Raise if the table of the log is too large."""
-        if math.prod(len(self.values[name]) for name in columns) > MOST:
-            raise Unsuited(columns)
-
-
-def _table(code: Codes, sizes: Sequence[int]) -> Table:
-    return np.bincount(code, minlength=math.prod(sizes)).reshape(sizes)
 
 
 def counted(
@@ -161,7 +101,7 @@ def counted(
     *,
     has_classes: bool,
     nulls_are_labels: bool,
-) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
     """For each job: the pairs that were counted, and the classes of rows with too many pairs.
 
     A frame has a row per combination that occurs, with a code per column.
@@ -173,47 +113,82 @@ def counted(
         has_classes: Whether classes are enough: pairs of very many labels need not be counted.
         nulls_are_labels: Whether null is a label like any other.
     """
-    tables: dict[tuple[int, str], Table] = {}
+    pairs = [{"n": _zeros(len(keys) + len(sides))} for keys, sides in jobs]
+    classes = [{name: _zeros(len(keys) + 1) for name in _SIDES} for keys, _ in jobs]
     lock = threading.Lock()
 
     def count(row_group: RowGroup) -> None:
         n_rows, found = row_group.read()
         if not n_rows:
             return
-        group = _Group(found, {name: values[name].of(one) for name, one in found.items()}, values)
+        maps = {name: values[name].of(one) for name, one in found.items()}
         none = -1 if nulls_are_labels else values["gold"].of_null
-        for place, job in enumerate(jobs):
-            are_many = has_classes and group.cells(job.columns) > _FEW
-            counts = group.classes(job, none) if are_many else {"n": group.pairs(job)}
+        for place, (keys, sides) in enumerate(jobs):
+            columns = names = (*keys, *sides)
+            are_many = has_classes and math.prod(len(maps[name]) for name in names) > _FEW
+            if are_many:
+                columns = (*keys, "gold")
+            shape = [len(values[name]) for name in columns]
+            if math.prod(shape) > MOST:
+                raise Unsuited(columns)
+            cells: Any
+            if are_many:
+                cells = tuple(map(slice, shape))
+                counts = _by_class([maps[name][found[name].codes] for name in names], shape, none)
+            else:  # By the codes of the row group: few cells are translated faster than rows.
+                cells, sizes = (
+                    np.ix_(*(maps[name] for name in names)),
+                    [len(maps[name]) for name in names],
+                )
+                counts = {
+                    "n": _table(combined([found[name].codes for name in names], sizes), sizes)
+                }
+            tables = (classes if are_many else pairs)[place]
             with lock:
-                for name, (columns, cells, rows) in counts.items():
-                    shape = [len(values[one]) for one in columns]
-                    table = tables[place, name] = _grown(tables.get((place, name)), shape)
-                    table[cells] += rows
+                for name, rows in counts.items():
+                    tables[name] = _grown(tables[name], [len(values[one]) for one in columns])
+                    tables[name][cells] += rows
 
     for _ in in_threads(count, scan):
         pass
-    for place, (keys, sides) in enumerate(jobs):
-        of_job = {name: table for (of, name), table in tables.items() if of == place}
-        pairs = _frame((*keys, *sides), values, {"n": of_job.pop("n", None)})
-        classes = {name: of_job.get(name) for name in _SIDES}
-        yield pairs, _frame((*keys, "gold"), values, classes).rename({"gold": "label"})
+    return [
+        (_frame((*keys, *sides), of_pairs), _frame((*keys, "label"), of_classes))
+        for (keys, sides), of_pairs, of_classes in zip(jobs, pairs, classes, strict=True)
+    ]
 
 
-def _grown(table: Table | None, shape: Sequence[int]) -> Table:
+def _by_class(codes: Sequence[Codes], shape: Sequence[int], none: int) -> dict[str, Table]:
+    """Count rows by gold label, and by predicted label. `none`: a code that is no label."""
+    *keys, gold, pred = codes
+    is_hit = gold == pred
+    of_gold = combined([*keys, gold], shape)
+    of_pred = of_gold - gold + pred
+    rows = {"gold_n": of_gold, "pred_n": of_pred, "hit_n": of_gold[is_hit]}
+    if none >= 0:
+        is_scored = (gold != none) & (pred != none)
+        rows = {"gold_n": of_gold[is_scored], "pred_n": of_pred[is_scored]}
+        rows |= {"hit_n": of_gold[is_hit & is_scored], "null_n": of_gold[~is_scored]}
+    return {name: _table(code, shape) for name, code in rows.items()}
+
+
+def _zeros(axes: int) -> Table:
+    """A table without cells."""
+    return np.zeros([0] * axes, np.int64)
+
+
+def _table(code: Codes, shape: Sequence[int]) -> Table:
+    return np.bincount(code, minlength=math.prod(shape)).reshape(shape)
+
+
+def _grown(table: Table, shape: Sequence[int]) -> Table:
     """A table with room for so many codes on each axis."""
-    if table is None:
-        return np.zeros(shape, np.int64)
     more = [(0, need - has) for need, has in zip(shape, table.shape, strict=True)]
     return np.pad(table, more) if any(of_axis for _, of_axis in more) else table
 
 
-def _frame(
-    columns: Sequence[str], values: Mapping[str, Values], tables: Mapping[str, Table | None]
-) -> pl.DataFrame:
+def _frame(columns: Sequence[str], tables: Mapping[str, Table]) -> pl.DataFrame:
     """The combinations of codes that occur, and their counts."""
-    is_counted = any(table is not None for table in tables.values())
-    shape = [len(values[name]) if is_counted else 0 for name in columns]
+    shape = np.max([table.shape for table in tables.values()], axis=0)
     whole = {name: _grown(table, shape) for name, table in tables.items()}
     where = np.nonzero(np.sum([*whole.values()], axis=0))
     counts = {name: table[where] for name, table in whole.items()}
