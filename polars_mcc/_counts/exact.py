@@ -11,7 +11,6 @@ import math
 import operator
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 
 import polars as pl
@@ -22,39 +21,36 @@ _MOST = 2**63 - 1
 _LIMB = 2**60
 
 
-@dataclass(frozen=True)
 class Product:
-    """A product, or sums and differences of products: high, or high · 2^60 + low."""
+    """A product, or sums and differences of products: one limb, or high · 2^60 + low."""
 
-    high: pl.Expr
-    low: pl.Expr | None = None
+    def __init__(self, *limbs: pl.Expr) -> None:
+        """Take the high limb first."""
+        self.limbs = limbs
 
     def __add__(self, other: Product) -> Product:
         """The sum."""
-        if self.low is None or other.low is None:
-            return Product(self.high + other.high)
-        return Product(self.high + other.high, self.low + other.low)
+        return Product(*map(operator.add, self.limbs, other.limbs))
 
     def __sub__(self, other: Product) -> Product:
         """The difference."""
-        if self.low is None or other.low is None:
-            return Product(self.high - other.high)
-        return Product(self.high - other.high, self.low - other.low)
+        return Product(*map(operator.sub, self.limbs, other.limbs))
 
     def sum(self) -> Product:
         """The sum over rows."""
-        return Product(self.high.sum(), None if self.low is None else self.low.sum())
+        return Product(*(limb.sum() for limb in self.limbs))
 
     def carried(self) -> Product:
         """The same number, with a low limb below 2^60: sums of up to 2^67 such numbers fit."""
-        if self.low is None:
+        if len(self.limbs) == 1:
             return self
-        carry = self.low // _LIMB
-        return Product(self.high + carry, self.low - carry * _LIMB)
+        high, low = self.limbs
+        carry = low // _LIMB
+        return Product(high + carry, low - carry * _LIMB)
 
     def columns(self, name: str) -> dict[str, pl.Expr]:
         """The expressions to compute, by column name."""
-        return {name: self.high, **({} if self.low is None else {f"{name}:low": self.low})}
+        return dict(zip((name, f"{name}:low"), self.limbs, strict=False))
 
     def from_columns(self, name: str, column: Callable[[str], pl.Expr]) -> Product:
         """The same number, read from its computed `columns`."""
@@ -62,12 +58,13 @@ class Product:
 
     def to_float(self) -> pl.Expr:
         """The nearest float. With two limbs: the nearest of number / 2^60, or its neighbour."""
-        if self.low is None:
-            return self.high.cast(pl.Float64)
+        if len(self.limbs) == 1:
+            return self.limbs[0].cast(pl.Float64)
+        high, low = self.limbs
         # |rest| is at most half of one unit of high, so the two cannot cancel.
-        carry = (self.low + _LIMB // 2) // _LIMB
-        rest = self.low - carry * _LIMB
-        return (self.high + carry).cast(pl.Float64) + rest.cast(pl.Float64) / float(_LIMB)
+        carry = (low + _LIMB // 2) // _LIMB
+        rest = low - carry * _LIMB
+        return (high + carry).cast(pl.Float64) + rest.cast(pl.Float64) / float(_LIMB)
 
 
 def power_of_two(number: pl.Expr) -> pl.Expr:
