@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
@@ -40,20 +39,8 @@ LogT = TypeVar("LogT", bound="Described[Any]")
 def _takes_what(
     _: Callable[Concatenate[Any, Any, P], None],
 ) -> Callable[[Callable[..., LogT]], Callable[Concatenate[LogT, P], LogT]]:
-    """Give a method the parameters of a constructor, without the frame. All have to be named."""
-
-    def typed(method: Callable[..., LogT]) -> Callable[Concatenate[LogT, P], LogT]:
-        @wraps(method)
-        def named(log: LogT, *unnamed: object, **columns: object) -> LogT:
-            if unnamed:
-                options = as_arguments(dict(zip(("gold", "pred"), unnamed, strict=False)))
-                msg = f"name the options: df.mcc({options})"
-                raise TypeError(msg)
-            return method(log, **columns)
-
-        return cast("Callable[Concatenate[LogT, P], LogT]", named)
-
-    return typed
+    """Type a method as if it had the parameters of a constructor, without the frame."""
+    return lambda method: method
 
 
 class Described(Generic[FrameT]):
@@ -143,7 +130,7 @@ class Described(Generic[FrameT]):
     def meaning(self) -> Meaning:
         """The columns and options, resolved against the schema. Verbs use it."""
         try:
-            return _meaning(self.frame, SimpleNamespace(**{**_DEFAULTS, **self._options}))
+            return Meaning(self.frame, SimpleNamespace(**{**_DEFAULTS, **self._options}))
         except MissingColumn as error:
             error.is_default = error.is_default and error.role not in self._told
             if error.is_default:
@@ -153,8 +140,12 @@ class Described(Generic[FrameT]):
             raise
 
     @_takes_what(__init__)
-    def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
+    def __call__(self, *unnamed: object, **columns: Any) -> Self:  # noqa: ANN401 - as it takes
         """Describe the same frame again, with these options changed."""
+        if unnamed:
+            options = as_arguments(dict(zip(("gold", "pred"), unnamed, strict=False)))
+            msg = f"name the options: df.mcc({options})"
+            raise TypeError(msg)
         for name in columns.keys() - _DEFAULTS:
             msg = f"there is no option {name!r}; the options are {', '.join(_DEFAULTS)}"
             raise TypeError(msg)
@@ -200,27 +191,62 @@ def _is_same(value: object, default: object) -> bool:
     return value is default or (isinstance(value, (str, float)) and value == default)
 
 
-@dataclass(frozen=True)
 class Meaning:
     """The columns and options of a log, resolved against its schema."""
 
-    source: Frame | Engine
-    schema: pl.Schema
-    gold: Columns
-    preds: Columns | None
-    scores: Columns | None
-    score_labels: tuple[object, ...]
-    """The label of each score, if there is a score per class."""
-    positive: pl.Expr | None  # the positive label, in the dtype of the labels
-    weight: Columns | None
-    is_frequency: bool
-    """Whether the weight is a number of rows (`weight`), not an importance (`sample_weight`)."""
-    cluster: Columns | None
-    nulls: Nulls
-    zero_division: float | None
-    portable: bool
-    label_dtype: pl.DataType  # the dtype in which labels are compared
-    is_multilabel: bool  # whether labels are in lists
+    def __init__(self, frame: object, said: SimpleNamespace) -> None:
+        """Resolve what a user said, or raise an error."""
+        check_choice("nulls", said.nulls, Nulls)
+        check_number("zero_division", said.zero_division)
+        if said.weight is not None and said.sample_weight is not None:
+            msg = (
+                "weight is a number of rows, sample_weight is the importance of one row: pass only "
+                "one of them"
+            )
+            raise ValueError(msg)
+        self.nulls: Nulls = said.nulls
+        self.zero_division: float | None = said.zero_division
+        self.portable: bool = said.portable
+        self.source = source = opened(frame)
+        self.schema = source.lazy().collect_schema() if isinstance(source, Frame) else source.schema
+        if said.pred is None and said.score is None:
+            said.pred = defaults.PRED
+        by_label = said.score if isinstance(said.score, Mapping) else None
+        said.score = said.score if by_label is None else [*by_label.values()]
+        found = {
+            role: find(self.schema, getattr(said, role), role)
+            for role, find in _ROLES.items()
+            if getattr(said, role) is not None
+        }
+        self.gold, self.preds = found["gold"], found.get("pred")
+        self.scores, self.cluster = found.get("score"), found.get("cluster")
+        self.weight = found.get("weight") or found.get("sample_weight")
+        self.is_frequency = said.sample_weight is None
+        """Whether the weight counts rows (`weight`), and is no importance (`sample_weight`)."""
+        if self.weight is not None:
+            check_weight(self.weight.name, self.weight.dtype)
+        labelled = [*self.gold.dtypes.items(), *(self.preds.dtypes.items() if self.preds else ())]
+        self.is_multilabel = any(is_list(dtype) for _, dtype in labelled)
+        """Whether labels are in lists."""
+        try:
+            self.label_dtype = labels = dtype_of_labels(labelled)
+            """The dtype in which labels are compared."""
+        except LabelsDiffer as error:
+            sides = (found[role] for role in ("gold", "pred") if role in found)
+            given = {name: column for side in sides for name, column in side.each}
+            if isinstance(column := given[error.name], pl.Expr) and not column.meta.is_column():
+                error.code = Words("(...)", "(...)")  # Polars does not show an expression as code.
+            error.engine = None if isinstance(source, Frame) else source.cast
+            raise
+        for name, dtype in (self.scores.dtypes if self.scores else {}).items():
+            check_score(name, dtype)
+        self.score_labels = _labels_of_scores(by_label, self.scores, labels)
+        """The label of each score, if there is a score per class."""
+        positive = said.positive
+        self.positive = None if positive is None else pl.lit(as_label(positive, labels), labels)
+        """The positive label, in the dtype of the labels."""
+        for role, columns in found.items():
+            self.check_columns(columns, role)
 
     @property
     def is_lazy(self) -> bool:
@@ -263,64 +289,6 @@ class Meaning:
                 instead = Words(f", as in log({name}={_DEFAULTS[name]!r}).{call}")
                 msg = said(verb, " does not support ", what, f": {reason}; leave it out", instead)
                 raise ValueError(msg)
-
-
-def _meaning(frame: object, said: SimpleNamespace) -> Meaning:
-    check_choice("nulls", said.nulls, Nulls)
-    check_number("zero_division", said.zero_division)
-    if said.weight is not None and said.sample_weight is not None:
-        msg = (
-            "weight is a number of rows, sample_weight is the importance of one row: pass only "
-            "one of them"
-        )
-        raise ValueError(msg)
-    source = opened(frame)
-    schema = source.lazy().collect_schema() if isinstance(source, Frame) else source.schema
-    if said.pred is None and said.score is None:
-        said.pred = defaults.PRED
-    by_label = said.score if isinstance(said.score, Mapping) else None
-    said.score = said.score if by_label is None else [*by_label.values()]
-    found = {
-        role: find(schema, getattr(said, role), role)
-        for role, find in _ROLES.items()
-        if getattr(said, role) is not None
-    }
-    gold, preds, scores = found["gold"], found.get("pred"), found.get("score")
-    weight = found.get("weight") or found.get("sample_weight")
-    if weight is not None:
-        check_weight(weight.name, weight.dtype)
-    labelled = [*gold.dtypes.items(), *(preds.dtypes.items() if preds else ())]
-    try:
-        labels = dtype_of_labels(labelled)
-    except LabelsDiffer as error:
-        sides = (found[role] for role in ("gold", "pred") if role in found)
-        given = {name: column for side in sides for name, column in side.each}
-        if isinstance(column := given[error.name], pl.Expr) and not column.meta.is_column():
-            error.code = Words("(...)", "(...)")  # Polars does not show an expression as code.
-        error.engine = None if isinstance(source, Frame) else source.cast
-        raise
-    for name, dtype in (scores.dtypes if scores else {}).items():
-        check_score(name, dtype)
-    meaning = Meaning(
-        source=source,
-        schema=schema,
-        gold=gold,
-        preds=preds,
-        scores=scores,
-        score_labels=_labels_of_scores(by_label, scores, labels),
-        positive=None if said.positive is None else pl.lit(as_label(said.positive, labels), labels),
-        weight=weight,
-        is_frequency=said.sample_weight is None,
-        cluster=found.get("cluster"),
-        nulls=said.nulls,
-        zero_division=said.zero_division,
-        portable=said.portable,
-        label_dtype=labels,
-        is_multilabel=any(is_list(dtype) for _, dtype in labelled),
-    )
-    for role, columns in found.items():
-        meaning.check_columns(columns, role)
-    return meaning
 
 
 def _labels_of_scores(
