@@ -36,7 +36,13 @@ def classes(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
         is_scored = pl.lit(value=True)
     else:
         is_scored = _is_complete(gold) & _is_complete(pred)
-    counts = _counts(log, is_scored)
+    n = pl.col("n")
+    scored_n = pl.when(is_scored).then(n).otherwise(0)
+    # The unit must fit the sum of labels too, and there may be more labels than rows.
+    n_labels = pl.max_horizontal(1, pl.col("gold", "pred").list.len().cast(pl.Int64))
+    unit = log.numbers.unit(log.within_slice((scored_n * n_labels).sum()))
+    left_out = pl.col("n_null").cast(log.numbers.wide) + pl.when(is_scored).then(0).otherwise(n)
+    counts = {"units": log.numbers.in_units(scored_n, unit), "left_out": left_out, "unit": unit}
     # Before rows are filtered: Polars 2.0 panics at times in operations of lists on what is left.
     label_lists = {
         _BOTH: gold.list.set_intersection(pred),
@@ -73,20 +79,6 @@ def classes(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
             unit=pl.col("unit").max(),
         )
     )
-
-
-def _counts(log: SlicedLog, is_scored: pl.Expr) -> dict[str, pl.Expr]:
-    """The units of each row of counts, the rows that it leaves out, and the unit of its slice."""
-    n, n_null = pl.col("n"), pl.col("n_null").cast(log.numbers.wide)
-    scored_n = pl.when(is_scored).then(n).otherwise(0)
-    # The unit must fit the sum of labels too, and there may be more labels than rows.
-    labels = pl.max_horizontal(1, pl.col("gold", "pred").list.len().cast(pl.Int64))
-    unit = log.numbers.unit(log.within_slice((scored_n * labels).sum()))
-    return {
-        "units": log.numbers.in_units(scored_n, unit),
-        "left_out": n_null + pl.when(is_scored).then(0).otherwise(n),
-        "unit": unit,
-    }
 
 
 def _is_complete(labels: pl.Expr) -> pl.Expr:

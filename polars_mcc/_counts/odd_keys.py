@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
-from polars_mcc._log.bins import Cuts, cuts_of, sampled
+from polars_mcc._log.bins import cuts_of, sampled
 from polars_mcc._log.messages import Words, as_sql, said
 
 _BINS = 20  # bins of numbers: at most one of them holds the threshold of a score
@@ -34,7 +34,7 @@ def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
     rows = rows.with_columns(pl.col(side).cast(log.label_dtype) for side in names)
     sizes = _sizes(log, is_small=rows.height < _SMALL)
     for key in log.keys:
-        dtype, column = log.key_dtypes[key], pl.col(KEY + key)
+        dtype, of_key = log.key_dtypes[key], rows.rename({KEY + key: "key"})
         if dtype.is_nested() or rows.is_empty() or key == gold:  # Another warning is of gold.
             continue
         n, values = sizes["rows"], sizes[KEY + key]
@@ -51,18 +51,18 @@ def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
                 f"key '{key}' has a value of its own in nearly every row. Is it the id of a row? "
                 "Leave it out."
             )
-        elif told := _tells(rows, column, dtype, names):
+        elif told := _tells(of_key, names):
             what = "label" if told == gold else "prediction or the score"
             yield (
                 f"nearly every value of key '{key}' has one label of '{told}'. Is it a {what}? "
                 "Leave it out: its slices differ by construction."
             )
-        elif (model := _predicts(rows, column, dtype, log)) is not None:
+        elif (model := _predicts(of_key, log)) is not None:
             yield (
                 f"key '{key}' has labels for values, and meets '{gold}' nearly as often as "
                 f"'{model}' does. Is it a prediction of another model? Leave it out."
             )
-        elif _ranks(rows, column, dtype, log):
+        elif _ranks(of_key, log):
             yield (
                 f"key '{key}' is between 0 and 1, and sorts the rows by '{gold}' as well as the "
                 "model. Is it a score? Leave it out."
@@ -85,53 +85,36 @@ def _sizes(log: SlicedLog, *, is_small: bool) -> dict[str, float]:
     return {**dict.fromkeys((KEY + key for key in log.keys), 0.0), **counts}
 
 
-def _binned(rows: pl.DataFrame, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """The values of a key; numbers with many values are binned."""
-    if not dtype.is_numeric():
-        return column
-    cuts: list[Cuts] = cuts_of(rows.lazy().select(column, "weight"), [dtype], _BINS, few=_BINS)
-    return cuts[0].bin_of(column) if cuts[0].ends else column
-
-
-def _tells(
-    rows: pl.DataFrame, column: pl.Expr, dtype: pl.DataType, names: dict[str, str]
-) -> str | None:
+def _tells(rows: pl.DataFrame, names: dict[str, str]) -> str | None:
     """The name of the first label column that the values of a key tell."""
-    value = _binned(rows, column, dtype).alias("value")
+    value, dtype = pl.col("key"), rows.schema["key"]
+    if dtype.is_numeric():  # Numbers with many values are binned.
+        [cuts] = cuts_of(rows.lazy().select(value, "weight"), [dtype], _BINS, few=_BINS)
+        value = cuts.bin_of(value) if cuts.ends else value
     for side, name in names.items():
         label = pl.col(side)
         of_values = (
-            rows.lazy()
-            .filter(label.is_not_null())
-            .group_by(value)
+            rows.filter(label.is_not_null())
+            .group_by(value.alias("value"))
             .agg(n=pl.col("weight").sum(), labels=label.n_unique(), label=label.first())
             .filter(pl.col("n") >= _LEAST)
         )
-        is_pure = pl.col("labels") == 1
-        share, differ = (
-            of_values.select(
-                pl.col("n").filter(is_pure).sum() / pl.col("n").sum(),
-                pl.col("label").filter(is_pure).n_unique(),
-            )
-            .collect()
-            .row(0)
-        )
-        if differ > 1 and share >= _PURE:
+        pure = of_values.filter(pl.col("labels") == 1)
+        n, of_all = (frame.select(pl.sum("n")).item() for frame in (pure, of_values))
+        if pure["label"].n_unique() > 1 and n / of_all >= _PURE:
             return name
     return None
 
 
-def _predicts(
-    rows: pl.DataFrame, column: pl.Expr, dtype: pl.DataType, log: SlicedLog
-) -> str | None:
+def _predicts(rows: pl.DataFrame, log: SlicedLog) -> str | None:
     """The name of the first model, if the values of a key are labels that meet gold like it."""
-    labels, gold = log.label_dtype, pl.col("gold")
+    dtype, labels, gold = rows.schema["key"], log.label_dtype, pl.col("gold")
     are_alike = dtype == labels or (isinstance(dtype, _TEXTS) and isinstance(labels, _TEXTS))
     if not (are_alike or (dtype.is_integer() and labels.is_integer())) or not log.models:
         return None
     model = log.models[0]
-    guess = column.cast(labels, strict=False).alias("guess")
-    known = rows.select("gold", PRED + model, guess, "weight").drop_nulls()
+    guess = pl.col("key").cast(labels, strict=False)
+    known = rows.select("gold", PRED + model, "weight", guess=guess).drop_nulls()
     of_gold = known["gold"].unique()
     is_label = known["guess"].is_in(of_gold.implode()).all()
     if known.height < rows.height / 2 or not is_label or known["guess"].n_unique() < 2:
@@ -153,13 +136,13 @@ def _kappa(rows: pl.DataFrame, gold: pl.Expr, guess: pl.Expr) -> float:
     return (agree - chance) / (1 - chance) if chance < 1 else 0.0
 
 
-def _ranks(rows: pl.DataFrame, column: pl.Expr, dtype: pl.DataType, log: SlicedLog) -> bool:
+def _ranks(rows: pl.DataFrame, log: SlicedLog) -> bool:
     """Whether a float between 0 and 1 sorts two gold classes as well as the model does."""
-    known = rows.filter(pl.col("gold").is_not_null() & column.is_not_null())
-    labels = known["gold"].unique().sort()
-    if not dtype.is_float() or len(labels) != 2 or log.weight_name is not None:
+    known = rows.drop_nulls(["gold", "key"])
+    key, labels = known["key"], known["gold"].unique().sort()
+    if not key.dtype.is_float() or len(labels) != 2 or log.weight_name is not None:
         return False
-    if not known.select(column.is_between(0, 1).all()).item():
+    if not key.is_between(0, 1).all():
         return False
     is_second, pred = pl.col("gold") == labels[1], pl.col(PRED + log.models[0]) == labels[1]
 
@@ -169,4 +152,4 @@ def _ranks(rows: pl.DataFrame, column: pl.Expr, dtype: pl.DataType, log: SlicedL
         found: float | None = known.select(2 * of_second / (~is_second).sum()).item()
         return abs(found or 0.0)
 
-    return gini(column) >= max(gini(pred.cast(pl.Int8)), _RANKS)
+    return gini(pl.col("key")) >= max(gini(pred.cast(pl.Int8)), _RANKS)

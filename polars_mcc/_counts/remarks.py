@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.sliced import PRED, SlicedLog
+from polars_mcc._counts.sliced import PRED
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey
@@ -46,52 +46,43 @@ class Sides:
     """The gold and the predicted labels of a log."""
 
     log: Described[Any]
-    sliced: SlicedLog
+    frame: pl.LazyFrame
+    gold: pl.Expr
+    """The gold labels of a row."""
+    preds: Mapping[str, pl.Expr]
+    """The predicted labels of a row, by model; empty for a log of scores."""
 
     @classmethod
     def of(cls, log: Described[Any]) -> Sides:
         of_score = log.meaning.preds is None
         labelled = log(pred=log.meaning.gold.expr, score=None) if of_score else log
-        return cls(log, cut(labelled, [], answers=[], lists=True))
-
-    @property
-    def gold(self) -> pl.Expr:
-        """The gold labels of a row."""
-        return pl.col("gold").cast(self._dtype)
-
-    @property
-    def preds(self) -> dict[str, pl.Expr]:
-        """The predicted labels of a row, by model; empty for a log of scores."""
-        models = () if self.log.meaning.preds is None else self.sliced.models
-        return {name: pl.col(PRED + name).cast(self._dtype) for name in models}
-
-    @property
-    def _dtype(self) -> pl.DataType:
-        labels = self.sliced.label_dtype
-        return pl.List(labels) if self.sliced.is_multilabel else labels
+        sliced = cut(labelled, [], answers=[], lists=True)
+        dtype = pl.List(sliced.label_dtype) if sliced.is_multilabel else sliced.label_dtype
+        models = () if of_score else sliced.models
+        preds = {name: pl.col(PRED + name).cast(dtype) for name in models}
+        return cls(log, sliced.frame, pl.col("gold").cast(dtype), preds)
 
     def meet(self, pred: pl.Expr) -> pl.Expr:
         """Whether a row has a label that is gold and predicted."""
-        if not self.sliced.is_multilabel:
+        if not self.log.meaning.is_multilabel:
             return self.gold == pred
         return self.gold.list.set_intersection(pred).list.drop_nulls().list.len() > 0
 
     def has(self, side: pl.Expr, label: pl.Expr) -> pl.Expr:
         """Whether a row has a label on one side."""
-        return side.list.contains(label) if self.sliced.is_multilabel else side == label
+        return side.list.contains(label) if self.log.meaning.is_multilabel else side == label
 
     def labels(self, *sides: pl.Expr) -> pl.Series:
         """The labels that occur on some sides, sorted."""
-        each = (side.explode() if self.sliced.is_multilabel else side for side in sides)
-        found = pl.concat(self.sliced.frame.select(side.alias("label")) for side in each)
+        each = (side.explode() if self.log.meaning.is_multilabel else side for side in sides)
+        found = pl.concat(self.frame.select(side.alias("label")) for side in each)
         return found.unique().drop_nulls().sort("label").collect()["label"]
 
     def is_seen(self, condition: pl.Expr) -> bool:
         """Whether a condition is true for some row. Rows are read up to the first one."""
-        frame = self.sliced.frame
-        if frame.head(_FIRST).select(condition.any()).collect().item():
+        if self.frame.head(_FIRST).select(condition.any()).collect().item():
             return True
-        return frame.filter(condition).head(1).collect().height > 0
+        return self.frame.filter(condition).head(1).collect().height > 0
 
 
 def remarks(sides: Sides, *, of_two_classes: bool = True) -> Iterator[str]:
@@ -109,7 +100,7 @@ def remarks(sides: Sides, *, of_two_classes: bool = True) -> Iterator[str]:
 def never_met(sides: Sides) -> Iterator[str]:
     """A sentence for each model whose predicted labels are never gold labels."""
     gold_name = sides.log.meaning.gold.name
-    if sides.sliced.label_dtype == pl.Boolean:  # It has no other spelling.
+    if sides.log.meaning.label_dtype == pl.Boolean:  # It has no other spelling.
         return
     for name, pred in sides.preds.items():
         if sides.is_seen(sides.meet(pred)):
@@ -140,13 +131,13 @@ def no_positive(sides: Sides) -> Iterator[str]:
 
 def one_class(sides: Sides) -> Iterator[str]:
     """A sentence if all rows have one gold label."""
-    if sides.sliced.is_multilabel:
+    if sides.log.meaning.is_multilabel:
         return
     preds = [pred.is_not_null() for pred in sides.preds.values()]
     is_scored = pl.all_horizontal(sides.gold.is_not_null(), pl.any_horizontal(preds or True))
-    known = sides.sliced.frame.filter(is_scored).select(sides.gold).head(1).collect().to_series()
+    known = sides.frame.filter(is_scored).select(sides.gold).head(1).collect().to_series()
     label = next(iter(known), None)
-    is_other = sides.gold != pl.lit(label, sides.sliced.label_dtype)
+    is_other = sides.gold != pl.lit(label, sides.log.meaning.label_dtype)
     if label is None or sides.is_seen(is_scored & is_other):
         return
     name = sides.log.meaning.gold.name
