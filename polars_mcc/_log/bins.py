@@ -117,7 +117,8 @@ class Bins(Key):
         """The column with the names of the bins."""
         column, cuts = self._checked(schema), self.cuts
         if isinstance(cuts, int):
-            msg = f"{self} would read the log for its cuts: name them, as in {self._example}"
+            example = replace(self, cuts=(18, 25, 45))
+            msg = f"{self} would read the log for its cuts: name them, as in {example}"
             raise ValueError(msg)  # noqa: TRY004 - of a verb that cannot read it
         if isinstance(cuts, str):
             named = _in_calendar(column.expr, cuts)
@@ -147,10 +148,6 @@ class Bins(Key):
             return column.expr.cast(pl.String)
         [cuts] = cuts_of(_rows_of(log, [column.expr]), [column.dtype], self.cuts)
         return replace(self, cuts=cuts.ends)
-
-    @property
-    def _example(self) -> str:
-        return repr(replace(self, cuts=(18, 25, 45)))
 
     def _checked(self, schema: pl.Schema) -> Columns:
         """The column, or an error if it does not fit the cuts."""

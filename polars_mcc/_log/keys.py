@@ -117,7 +117,11 @@ def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
         else:
             msg = f"only one trailing(...) is allowed as a key, but {key} is the second"
             raise ValueError(msg)
-    columns = Columns(*_distinct(schema, plain))
+    once: list[IntoColumn] = []
+    for column in plain:  # A column may be in several sets.
+        if not any(is_same(column, other) for other in once):
+            once.append(column)
+    columns = Columns(tuple(once), resolved(schema, once, "key"))
     if windows is not None and windows.index.name in columns.names:
         msg = f"key '{windows.index.name}' is given twice: as the index of trailing(), and alone"
         raise pl.exceptions.DuplicateError(msg)
@@ -174,17 +178,6 @@ def check_plain(keys: Sequence[IntoKey], verb: str, reason: str, *, sets: bool =
 def twice(values: Iterable[T]) -> list[T]:
     """The values that occur more than once."""
     return [value for value, times in Counter(values).items() if times > 1]
-
-
-def _distinct(
-    schema: pl.Schema, columns: Sequence[IntoColumn]
-) -> tuple[tuple[IntoColumn, ...], pl.Schema]:
-    """Each column once, even if it is in several sets."""
-    distinct: list[IntoColumn] = []
-    for column in columns:
-        if not any(is_same(column, other) for other in distinct):
-            distinct.append(column)
-    return tuple(distinct), resolved(schema, distinct, "key")
 
 
 def is_same(one: IntoColumn, other: IntoColumn) -> bool:

@@ -6,7 +6,7 @@ import polars as pl
 from polars.datatypes import DataType, DataTypeClass
 
 
-def as_text(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+def as_text(value: pl.Expr, dtype: DataType | DataTypeClass) -> pl.Expr:
     """A String for each value; null stays null."""
     if isinstance(dtype, pl.Array):
         return as_text(value.arr.to_list(), pl.List(dtype.inner))
@@ -27,5 +27,4 @@ def as_text(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 
 
 def _or_null(value: pl.Expr, dtype: DataType | DataTypeClass) -> pl.Expr:
-    [instance] = pl.Schema({"": dtype}).values()
-    return as_text(value, instance).fill_null("null")
+    return as_text(value, dtype).fill_null("null")

@@ -8,7 +8,7 @@ import io
 import polars as pl
 from polars.datatypes import DataType, DataTypeClass
 
-_STORED: dict[type[pl.DataType], pl.DataType] = {
+_STORED: dict[DataTypeClass, DataType] = {
     pl.UInt8: pl.Int16(),
     pl.UInt16: pl.Int32(),
     pl.UInt32: pl.Int64(),
@@ -24,21 +24,17 @@ _STORED: dict[type[pl.DataType], pl.DataType] = {
 """Times are stored as nanoseconds since midnight, durations in their own unit."""
 
 
-def stored(dtype: pl.DataType) -> pl.DataType:
+def stored(dtype: DataType | DataTypeClass) -> DataType | DataTypeClass:
     """A dtype of Delta that holds every value of a dtype of Polars."""
     if isinstance(dtype, pl.Datetime):
         if dtype.time_unit == "ns":  # Delta has microseconds.
             return pl.Int64()
         return pl.Datetime("us", "UTC" if dtype.time_zone else None)
     if isinstance(dtype, (pl.List, pl.Array)):
-        return pl.List(stored(_instance(dtype.inner)))
+        return pl.List(stored(dtype.inner))
     if isinstance(dtype, pl.Struct):
-        return pl.Struct({one.name: stored(_instance(one.dtype)) for one in dtype.fields})
+        return pl.Struct({one.name: stored(one.dtype) for one in dtype.fields})
     return _STORED.get(dtype.base_type(), dtype)
-
-
-def _instance(dtype: DataType | DataTypeClass) -> DataType:
-    return dtype if isinstance(dtype, DataType) else dtype()
 
 
 def as_text(schema: pl.Schema) -> str:
