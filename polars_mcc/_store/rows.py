@@ -25,7 +25,12 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
         msg = "a store holds counts of predicted labels: pass pred, and leave score out"
         raise ValueError(msg)
     check_plain(keys, "a store", "each row is counted once; pass plain columns")
-    labels = _labels(log)
+    gold, preds = meaning.gold, meaning.preds
+    for name, pred in zip(preds.names, preds.given, strict=True):
+        if name == gold.name and not as_expr(pred).meta.eq(gold.expr):
+            msg = f"gold and pred are different columns, both called '{name}': rename one of them"
+            raise ValueError(msg)
+    labels = {gold.name: GOLD, **{name: PRED + name for name in preds.names}}
     sliced = cut(log, keys, answers=[*labels, N, *OF_INPUT], lists=True)
     n = pl.col(ROWS)
     if sliced.weight_name is not None:
@@ -39,22 +44,10 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
     return joint(sliced).select(*map(as_expr, sliced.keys), *named, n.alias(N))
 
 
-def _labels(log: Described[Any]) -> dict[str, str]:
-    """The columns of gold and of the predictions, by their names in the log."""
-    preds = log.meaning.preds
-    assert preds is not None  # noqa: S101 - a store needs predictions
-    gold = log.meaning.gold
-    for name, pred in zip(preds.names, preds.given, strict=True):
-        if name == gold.name and not as_expr(pred).meta.eq(as_expr(gold.given[0])):
-            msg = f"gold and pred are different columns, both called '{name}': rename one of them"
-            raise ValueError(msg)
-    return {gold.name: GOLD, **{name: PRED + name for name in preds.names}}
-
-
 def description(log: Described[Any]) -> dict[str, Any]:
     """The names of gold and pred, by which the counts are a log again."""
     preds = log.meaning.preds
-    assert preds is not None  # noqa: S101 - as above
+    assert preds is not None  # noqa: S101 - a store needs predictions
     names = [*preds.names]
     return {"gold": log.meaning.gold.name, "pred": names if preds.is_several else names[0]}
 

@@ -113,24 +113,19 @@ class Store:
             msg = f"cannot make '{self.path}': there is no folder '{folder}'"
             raise FileNotFoundError(msg)
         _check_names(self.path, schema)
-        kinds = {name: stored(dtype) for name, dtype in schema.items()}
-        kinds |= OF_INPUT
         preds = about["columns"]["pred"]
         roles = dict.fromkeys([preds] if isinstance(preds, str) else preds, "predicted label")
         roles |= {about["columns"]["gold"]: "true label", **_COMMENTS}
-        dtypes = {name: f", {dtype} in Polars" for name, dtype in schema.items()}
+        comments = _COMMENTS | {
+            name: f"{roles.get(name, 'key')}, {dtype} in Polars" for name, dtype in schema.items()
+        }
         try:
-            known = Schema.from_arrow(pl.Schema(kinds)).fields
+            known = Schema.from_arrow(_stored(schema)).fields
         except Exception as error:  # deltalake raises no class of its own here
             msg = f"a Delta table cannot hold columns of {schema} ({error}); cast them"
             raise pl.exceptions.SchemaError(msg) from error
         fields = [
-            Field(
-                one.name,
-                one.type,
-                metadata={"comment": roles.get(one.name, "key") + dtypes.get(one.name, "")},
-            )
-            for one in known
+            Field(one.name, one.type, metadata={"comment": comments[one.name]}) for one in known
         ]
         properties = {_ABOUT: json.dumps(about), _SCHEMA: as_text(schema), **_keep_for(_DAYS)}
         try:
@@ -192,8 +187,7 @@ class Store:
             msg = f"files of version {self._delta.version()} of '{self.path}' have been deleted"
             raise ValueError(msg)
         if not files:
-            kinds = {name: stored(dtype) for name, dtype in self.schema.items()}
-            return pl.LazyFrame(schema={**kinds, **OF_INPUT})
+            return pl.LazyFrame(schema=_stored(self.schema))
         options = as_dict(self.options)
         return pl.scan_parquet(files, glob=False, hive_partitioning=False, storage_options=options)
 
@@ -214,9 +208,7 @@ class Store:
         before = self._empty
         empty = {path: one for path, one in before.items() if path not in gone | has_rows}
         empty |= {one.path: (one.size, one.version) for one in added if one.path not in has_rows}
-        rows = counts.select(
-            *(pl.col(name).cast(stored(dtype)) for name, dtype in self.schema.items()), *OF_INPUT
-        )
+        rows = counts.select(pl.col(name).cast(kind) for name, kind in _stored(self.schema).items())
         how: dict[str, Any] = {"mode": "append"}
         if touched:
             # Delta wants the new rows to match too.
@@ -268,12 +260,8 @@ def opened(
         raise _not_a_store(path)
     store = Store(path, options, table)
     store.about  # noqa: B018 - it is read
-    if version is not None:
-        _load(store, table, version)
-    return store
-
-
-def _load(store: Store, table: DeltaTable, version: int | datetime) -> None:
+    if version is None:
+        return store
     newest = table.version()
     if isinstance(version, bool) or not isinstance(version, (int, datetime)):
         msg = f"version={version!r} is neither the number of a version nor a datetime"
@@ -282,13 +270,19 @@ def _load(store: Store, table: DeltaTable, version: int | datetime) -> None:
         table.load_as_version(version if isinstance(version, int) else version.astimezone())
     except _errors() as error:
         msg = (
-            f"the store '{store.path}' has no version {version}: use a number up to {newest}, or a "
+            f"the store '{path}' has no version {version}: use a number up to {newest}, or a "
             "time, of the days for which its history is kept"
         )
         raise ValueError(msg) from error
     if table.version() == 0:
-        msg = f"the store '{store.path}' had no counts at version {version}"
+        msg = f"the store '{path}' had no counts at version {version}"
         raise ValueError(msg)
+    return store
+
+
+def _stored(schema: pl.Schema) -> pl.Schema:
+    """The columns of the table: of the counts, in dtypes of Delta, and of the inputs."""
+    return pl.Schema({**{name: stored(dtype) for name, dtype in schema.items()}, **OF_INPUT})
 
 
 def total(dtype: pl.DataType) -> pl.Expr:
