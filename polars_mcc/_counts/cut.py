@@ -9,7 +9,7 @@ from typing import Any, get_args
 import polars as pl
 
 from polars_mcc._counts.exact import numbers
-from polars_mcc._counts.scores import NEEDED, check_both, check_classes, of_classes, with_both
+from polars_mcc._counts.scores import NEEDED, check_both, of_classes, with_both
 from polars_mcc._counts.sliced import CLASS, COMPLETE, KEY, LONG, PRED, SET, OfRow, SlicedLog
 from polars_mcc._log import keys as keys_of_question
 from polars_mcc._log.choices import Role
@@ -101,8 +101,7 @@ def cut(
     if needed is not None:
         frame = with_both(frame, models, needed, is_per_class=bool(meaning.score_labels))
     if score_labels:
-        check_classes(models, score_labels, has_answer=of_row is not None or per_class)
-        frame = of_classes(meaning, frame, of_row)
+        frame = of_classes(meaning, frame, of_row, per_class=per_class)
     if first is not None:
         frame = frame.rename({PRED + first: "baseline"})
     return SlicedLog(

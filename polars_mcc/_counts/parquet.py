@@ -66,8 +66,8 @@ class Scan:
     """The column of the files for each column of the plan."""
     dtypes: pl.Schema
     """The dtypes of the columns of the plan."""
-    partitions: pl.DataFrame | None
-    """Columns of hive partitions, and the paths: a row per file."""
+    given: Sequence[Mapping[str, object]]
+    """For each file: the values of its hive partitions, and its path if it is a column."""
     where: pl.Expr | None
     """The condition of the rows that are read."""
 
@@ -80,13 +80,12 @@ class Scan:
         """The row groups of all files, not yet read."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - only if files are read
 
-        apart = [] if self.partitions is None else self.partitions.columns
         texts = [self.columns[name] for name, dtype in self.dtypes.items() if dtype in TEXTS]
-        texts = [name for name in texts if name not in apart]
+        texts = [name for name in texts if name not in self.given[0]]
         options = {"read_dictionary": texts, "memory_map": True, "pre_buffer": False}
         first: pa.Schema | None = None
         of_thread = threading.local()
-        for place, path in enumerate(self.paths):
+        for path, given in zip(self.paths, self.given, strict=True):
             try:
                 with pq.ParquetFile(path, **options) as file:
                     schema, known = file.schema_arrow, file.metadata
@@ -95,7 +94,6 @@ class Scan:
             first, group_start = first or schema, 0
             if known.num_row_groups > 1 and known.num_rows < _ROWS * known.num_row_groups:
                 raise Unsuited(path)
-            given = {} if self.partitions is None else self.partitions.row(place, named=True)
             _check(schema, first, {self.columns[name]: d for name, d in self.dtypes.items()}, given)
             for group in range(known.num_row_groups):
                 rows = known.row_group(group).num_rows
@@ -172,15 +170,11 @@ _ARROW: Mapping[pl.DataType, str] = {
 
 def _found(column: pa.ChunkedArray) -> Found:
     """The codes of a column: those of its dictionary, or the distance from the least integer."""
-    import numpy as np  # noqa: PLC0415 - only if files are read
-
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     kind = str(array.type)
     if kind.startswith("dictionary"):
         if len(array.dictionary) * _SHARE > max(len(array), 2**12):
             raise Unsuited(kind)
-        if not array.null_count:
-            return Found(np.asarray(np.from_dlpack(array.indices), np.int32), array.dictionary)
         codes, values = pl.Series(array.indices), array.dictionary
     else:
         numbers = pl.Series(array).to_physical()
@@ -232,19 +226,17 @@ def _scan_of(plan: Any, dtypes: pl.Schema, names: Sequence[str]) -> Scan:  # noq
     for name, value in _PLAIN_OPTIONS.items():
         _need(getattr(node.file_options, name) == value)
     _need(node.paths and not any("://" in path for path in node.paths))
-    partitions = None
+    given: list[dict[str, object]] = [{} for _ in node.paths]
     if node.hive_parts is not None:
-        partitions = pl.DataFrame._from_pydf(node.hive_parts)  # noqa: SLF001 - as above
-        _need(partitions.height == len(node.paths))
+        given = pl.DataFrame._from_pydf(node.hive_parts).to_dicts()  # noqa: SLF001 - as above
+        _need(len(given) == len(node.paths))
     if (of_paths := node.file_options.include_file_paths) in columns.values():
-        named = pl.Series(of_paths, node.paths, pl.String)
-        partitions = named.to_frame() if partitions is None else partitions.with_columns(named)
-    given = {} if partitions is None else partitions.schema
+        given = [{**one, of_paths: path} for one, path in zip(given, node.paths, strict=True)]
     for name, column in columns.items():
-        _need(column in given or isinstance(dtypes[name], TEXTS) or dtypes[name] in _ARROW)
+        _need(column in given[0] or isinstance(dtypes[name], TEXTS) or dtypes[name] in _ARROW)
     where = None if node.predicate is None else _rebuilt(plan, node.predicate.node)
     of_columns = pl.Schema({name: dtypes[name] for name in names})
-    return Scan(tuple(node.paths), columns, of_columns, partitions, where)
+    return Scan(tuple(node.paths), columns, of_columns, given, where)
 
 
 def _need(holds: object) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 import polars.selectors as cs
 
@@ -53,22 +51,20 @@ def with_both(
     return frame.with_columns(**labels).drop(cs.starts_with(NEEDED))
 
 
-def check_classes(models: Columns, labels: Sequence[object], *, has_answer: bool) -> None:
-    """Raise a ValueError if a score per class has no answer."""
-    if not has_answer:
-        msg = (
-            "this log has a score per class, and here one score is needed: ask for one class, as "
-            f"in log(score={models.names[0]!r}, positive={labels[0]!r})"
-        )
-        raise ValueError(msg)
-
-
-def of_classes(meaning: Meaning, frame: pl.LazyFrame, of_row: OfRow | None) -> pl.LazyFrame:
+def of_classes(
+    meaning: Meaning, frame: pl.LazyFrame, of_row: OfRow | None, *, per_class: bool
+) -> pl.LazyFrame:
     """One score per row in place of a score per class, or a row per class.
 
     A row is scored if it has all scores. The query fails if its gold label has no score.
     """
     assert meaning.scores is not None  # noqa: S101 - for the type checker
+    if of_row is None and not per_class:
+        msg = (
+            "this log has a score per class, and here one score is needed: ask for one class, as "
+            f"in log(score={meaning.scores.names[0]!r}, positive={meaning.score_labels[0]!r})"
+        )
+        raise ValueError(msg)
     names, gold = [PRED + name for name in meaning.scores.names], pl.col("gold")
     scores = [pl.col(name).cast(pl.Float64) for name in names]
     are_gold = [gold == pl.lit(label, meaning.label_dtype) for label in meaning.score_labels]
