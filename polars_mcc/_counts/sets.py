@@ -34,21 +34,10 @@ def counted_by_sets(log: SlicedLog) -> pl.LazyFrame:
         parent = parents[keys]
         if parent is not None:
             of_parent = summed.get(parent, of_rows.filter(pl.col(SET) == name_of(parent)))
-            of_set = _as_set(log, keys, merged(_of_one_set(log, keys), of_parent))
+            name = pl.lit(name_of(keys), log.set_names).alias(SET)
+            of_set = merged(_of_one_set(log, keys), of_parent).with_columns(name)
             summed[keys] = of_set.cache() if keys in parents.values() else of_set
-    return pl.concat([of_rows, *summed.values()])
-
-
-def _as_set(log: SlicedLog, keys: KeySet, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the name of a set to its pairs, and a null column for each key that is not in the set."""
-    others = {*log.keys} - {*keys, *log.always}
-    nulls = {KEY + key: pl.lit(None, log.key_dtypes[key]) for key in others}
-    named = pairs.with_columns(pl.lit(name_of(keys), log.set_names).alias(SET), **nulls)
-    return named.select(*log.slice, *_counted_columns(log))
-
-
-def _counted_columns(log: SlicedLog) -> list[str]:
-    return ["gold", "pred", *log.extras, *count_columns(log)]
+    return pl.concat([of_rows, *summed.values()], how="diagonal")
 
 
 def _of_one_set(log: SlicedLog, keys: KeySet) -> SlicedLog:
@@ -71,15 +60,13 @@ def _from_rows(log: SlicedLog, sets: Sequence[KeySet]) -> pl.LazyFrame:
             free = (dtypes[place], dtypes[:place].count(dtypes[place]))
             column_of[keys, key] = columns.setdefault(free, f"{SET}:{len(columns)}")
     stacked = replace(log, keys=(*columns.values(), *log.always))
-    alike = [*stacked.slice, "gold", "pred", "weight", *log.extras, *log.weight_sums]
 
     def rows_of(keys: KeySet) -> pl.LazyFrame:
-        values = {KEY + name: pl.lit(None, dtype) for (dtype, _), name in columns.items()}
-        values |= {KEY + column_of[keys, key]: pl.col(KEY + key) for key in keys}
+        free = {KEY + key: KEY + column_of[keys, key] for key in keys}
         name = pl.lit(name_of(keys), log.set_names).alias(SET)
-        return _of_one_set(log, keys).rows.with_columns(name, **values).select(alike)
+        return _of_one_set(log, keys).rows.rename(free).with_columns(name)
 
-    pairs = counted(stacked, pl.concat(map(rows_of, sets)))
+    pairs = counted(stacked, pl.concat(map(rows_of, sets), how="diagonal"))
 
     def value_of(key: str) -> pl.Expr:
         places = {name_of(keys): column_of[keys, key] for keys in sets if key in keys}
@@ -88,4 +75,5 @@ def _from_rows(log: SlicedLog, sets: Sequence[KeySet]) -> pl.LazyFrame:
         )
 
     values = {KEY + key: value_of(key) for key in log.keys if key not in log.always}
-    return pairs.with_columns(**values).select(*log.slice, *_counted_columns(log))
+    named = pairs.with_columns(**values)
+    return named.select(*log.slice, "gold", "pred", *log.extras, *count_columns(log))
