@@ -164,21 +164,21 @@ def _weighed(meaning: Meaning, columns: Iterable[IntoColumn]) -> Weighed:
 def _models(meaning: Meaning, role: str) -> Columns:
     """The columns of predicted labels, or of scores."""
     found = meaning.preds if role == "pred" else meaning.scores
-    if found is None and role == "pred":
+    if found is not None:
+        return found
+    if role == "pred":
         msg = said(
             "this log has scores and no predicted labels: cut a score at a threshold, as in ",
             Words("frame.mcc(pred=pl.col('score') >= 0.5)", "--pred 'score >= 0.5'"),
             ", or ask for a metric of scores, such as 'roc_auc'",
         )
-        raise ValueError(msg)
-    if found is None:
+    else:
         msg = said(
             "this log has no score: say which column has the model's score for the positive "
             "class, as in ",
             option("score", "probability", of="frame.mcc"),
         )
-        raise ValueError(msg)
-    return found
+    raise ValueError(msg)
 
 
 def model_named(baseline: IntoColumn | None, models: Columns) -> str | None:
