@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import polars as pl
-from polars.io.plugins import register_io_source
 
 from polars_mcc._counts import identity
 from polars_mcc._counts.parquet import TEXTS, Scan, Unsuited, scan_of
 from polars_mcc._counts.sliced import KEY, MODEL, PRED, SET, SlicedLog
-from polars_mcc._log.keys import KeySet, name_of
+from polars_mcc._log.keys import name_of
+
+if TYPE_CHECKING:
+    from polars_mcc._counts.codes import Job
 
 _WORTH, _WORTH_ONE = 2**23, 2**16
 """The least bytes of all files, and of one on average. The first use loads NumPy and PyArrow, which
@@ -51,30 +54,21 @@ def coded(
         return plain
     schema = plain.collect_schema()
 
-    def batches(
-        with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _: int | None
-    ) -> Iterator[pl.DataFrame]:
-        wanted = [*schema] if with_columns is None else with_columns
-        is_wanted = [] if predicate is None else [predicate]
+    def counted() -> pl.DataFrame:
         try:
-            frame = count(log, scan).select(
-                pl.col(name).cast(dtype) for name, dtype in schema.items()
-            )
+            counts = count(log, scan)
         except (Unsuited, OSError, UnicodeError, pl.exceptions.PolarsError):
-            # The plain plan has its own errors.
-            counts = plain.filter(*is_wanted).select(wanted).slice(0, n_rows)
-            yield from counts.collect_batches(maintain_order=False)
-        else:
-            yield frame.filter(*is_wanted).select(wanted).slice(0, n_rows)
+            return plain.collect(engine="streaming")  # It has its own errors.
+        return counts.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 
     # Cached: Polars would run a source again for each use.
-    return register_io_source(batches, schema=schema, is_pure=True).cache()
+    return pl.defer(counted, schema=schema).cache()
 
 
 def equal_rows(log: SlicedLog, scan: Scan) -> pl.DataFrame:
     """Count rows with the same keys and labels of all models: the labels keep their columns."""
-    sides = ("gold", *(PRED + name for name in log.models))
-    [(counts, _)] = _counted(log, scan, [(log.keys, sides)], are_classes=False)
+    job = tuple(KEY + key for key in log.keys), ("gold", *(PRED + name for name in log.models))
+    [(counts, _)] = _counted(log, scan, [job], are_classes=False)
     return counts
 
 
@@ -83,7 +77,10 @@ def pairs_and_classes(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Count the pairs of each slice. If classes are enough: the classes, where pairs are many."""
     slices = [(keys, model) for keys in log.sets or (log.keys,) for model in log.models]
-    jobs = [(keys, ("gold", PRED + model, *log.extras)) for keys, model in slices]
+    jobs = [
+        (tuple(KEY + key for key in keys), ("gold", PRED + model, *log.extras))
+        for keys, model in slices
+    ]
     counts = _counted(log, scan, jobs, are_classes=are_classes)
     found: tuple[list[pl.DataFrame], ...] = ([], [])
     for (keys, model), frames in zip(slices, counts, strict=True):
@@ -99,22 +96,21 @@ def pairs_and_classes(
 
 
 def _counted(
-    log: SlicedLog, scan: Scan, jobs: Sequence[tuple[KeySet, tuple[str, ...]]], *, are_classes: bool
+    log: SlicedLog, scan: Scan, jobs: Sequence[Job], *, are_classes: bool
 ) -> Iterator[tuple[pl.DataFrame, ...]]:
     """The counts of each job, with values in place of codes."""
     import pyarrow as pa  # noqa: PLC0415 - only if files are read
 
-    from polars_mcc._counts.codes import Job, Values, counted  # noqa: PLC0415 - NumPy, as above
+    from polars_mcc._counts.codes import Values, counted  # noqa: PLC0415 - NumPy, as above
 
     are_hashed = scan.dtypes["gold"] in TEXTS and log.label_dtype == pl.UInt64
     sides = ("gold", "baseline", "label", *(PRED + name for name in log.models))
     dtypes = {**scan.dtypes, **dict.fromkeys(sides, pl.String() if are_hashed else log.label_dtype)}
     labels = Values()
     values = {name: labels if name in sides else Values() for name in dtypes}
-    of_keys = [Job(tuple(KEY + key for key in keys), columns) for keys, columns in jobs]
     is_label = log.nulls == "label"
     try:
-        counts = counted(scan, of_keys, values, has_classes=are_classes, nulls_are_labels=is_label)
+        counts = counted(scan, jobs, values, has_classes=are_classes, nulls_are_labels=is_label)
     except pa.ArrowException as error:
         raise Unsuited(str(error)) from error
     series = {name: values[name].series(dtype) for name, dtype in dtypes.items()}

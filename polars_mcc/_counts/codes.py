@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Table: TypeAlias = npt.NDArray[np.int64]
+
+Job: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+"""The columns of a table of counts: keys; gold, a prediction, and further columns."""
 
 MOST = 2**20
 """Most cells of a table, 8 MB."""
@@ -80,14 +83,6 @@ def combined(rows: Sequence[Codes], sizes: Sequence[int]) -> Codes:
         code *= size
         code += one
     return code
-
-
-class Job(NamedTuple):
-    """The columns of one table of counts, in the order of its axes."""
-
-    keys: tuple[str, ...]
-    sides: tuple[str, ...]
-    """Gold, a prediction, and further columns."""
 
 
 _SIDES = ("gold_n", "pred_n", "hit_n", "null_n")

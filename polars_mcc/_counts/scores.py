@@ -8,6 +8,7 @@ import polars.selectors as cs
 from polars_mcc._counts.sliced import CLASS, PRED, OfRow
 from polars_mcc._log.columns import Columns
 from polars_mcc._log.described import Meaning
+from polars_mcc._log.labels import as_compared
 from polars_mcc._log.plan_errors import Failure, told, unless
 
 NEEDED = "needed:"
@@ -37,11 +38,10 @@ def with_both(
 
     A score per class is there if all of them are.
     """
-    are_there = []
-    for name, dtype in needed.dtypes.items():
-        other = pl.col(NEEDED + name)
-        is_number = other.is_not_nan() if dtype.is_float() else pl.lit(value=True)
-        are_there.append(other.is_not_null() & is_number)
+    are_there = [
+        as_compared(pl.col(NEEDED + name), name, dtype, dtype).is_not_null()  # NaN is missing.
+        for name, dtype in needed.dtypes.items()
+    ]
     if is_per_class:
         are_there = [pl.all_horizontal(are_there)] * len(models.names)
     labels = {

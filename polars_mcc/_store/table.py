@@ -157,7 +157,6 @@ class Store:
             .with_columns(pl.col(N).cast(self.schema[N]))
             .group_by(INPUT)
             .agg(pl.col(SIZE, VERSION).first(), total(self.schema[N]))
-            .select(*OF_INPUT, N)
             .sort(INPUT)
             .collect()
         )
