@@ -141,8 +141,22 @@ def dtype_in(dtype: pl.List | pl.Array) -> pl.DataType:
 
 def dtype_of_labels(columns: Labelled) -> pl.DataType:
     """The dtype in which labels are compared, plain or inside lists, or a SchemaError."""
-    has_lists = any(is_list(dtype) for _, dtype in columns)
-    return _dtype_in_lists(columns) if has_lists else common_dtype(columns)
+    lists = [name for name, dtype in columns if is_list(dtype)]
+    if not lists:
+        return common_dtype(columns)
+    inner: list[tuple[str, pl.DataType]] = []
+    for name, dtype in columns:
+        if not isinstance(dtype, (pl.List, pl.Array)):
+            instead = Words(f", as in pl.concat_list('{name}')")
+            what = f"'{lists[0]}' has lists of labels, but '{name}' is {dtype}: make both lists"
+            raise pl.exceptions.SchemaError(said(what, instead, ", or neither"))
+        inner.append((name, dtype_in(dtype)))
+    labels = common_dtype(inner)
+    if labels == pl.Boolean:
+        names = " and ".join(repr(name) for name, _ in columns)
+        msg = f"{names} have lists of Booleans, but lists must hold the names of labels"
+        raise pl.exceptions.SchemaError(msg)
+    return pl.String() if labels == pl.Null else labels
 
 
 def as_labels(labels: Sequence[object], dtype: pl.DataType, *, null: bool) -> pl.Series:
@@ -195,24 +209,6 @@ def known_labels(dtype: pl.DataType) -> list[object] | None:
 def is_list(dtype: pl.DataType) -> bool:
     """Whether the dtype is a list of labels."""
     return isinstance(dtype, (pl.List, pl.Array))
-
-
-def _dtype_in_lists(columns: Labelled) -> pl.DataType:
-    """The dtype in which labels inside lists are compared, or a SchemaError."""
-    inner: list[tuple[str, pl.DataType]] = []
-    for name, dtype in columns:
-        if not isinstance(dtype, (pl.List, pl.Array)):
-            lists = next(other for other, dtype in columns if is_list(dtype))
-            instead = Words(f", as in pl.concat_list('{name}')")
-            what = f"'{lists}' has lists of labels, but '{name}' is {dtype}: make both lists"
-            raise pl.exceptions.SchemaError(said(what, instead, ", or neither"))
-        inner.append((name, dtype_in(dtype)))
-    labels = common_dtype(inner)
-    if labels == pl.Boolean:
-        names = " and ".join(repr(name) for name, _ in columns)
-        msg = f"{names} have lists of Booleans, but lists must hold the names of labels"
-        raise pl.exceptions.SchemaError(msg)
-    return pl.String() if labels == pl.Null else labels
 
 
 def are_scored(gold: pl.Expr, pred: pl.Expr, nulls: Nulls) -> pl.Expr:

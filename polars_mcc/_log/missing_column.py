@@ -24,13 +24,7 @@ class MissingColumn(pl.exceptions.ColumnNotFoundError):
         question: How the call ends: the verb with its arguments.
     """
 
-    def __init__(
-        self,
-        problem: str,
-        role: str,
-        schema: pl.Schema,
-        is_default: bool = False,  # noqa: FBT002
-    ) -> None:
+    def __init__(self, problem: str, role: str, schema: pl.Schema, is_default: bool) -> None:
         """Say what is missing."""
         super().__init__(problem, role, schema, is_default)
         self.problem, self.role, self.schema, self.is_default = problem, role, schema, is_default
@@ -91,7 +85,8 @@ _IN_WORDS: Mapping[str, str] = {"gold": "the true label", "pred": "the predicted
 def missing_column(name: str, schema: pl.Schema, role: str) -> MissingColumn:
     """The error for a column that a role needs."""
     if _DEFAULT_NAMES.get(role) != name:
-        return MissingColumn(no_column(name, schema, f" for {role}"), role, schema)
+        problem = no_column(name, schema, f" for {role}")
+        return MissingColumn(problem, role, schema, is_default=False)
     columns = _those(schema)
     if len(schema) > 10 and (labels := possible(schema)[:10]):
         columns = (
