@@ -144,20 +144,17 @@ class KeySets(Key):
         """The columns of all sets, and the names of each set."""
         kind = self.kind
         if kind == "sets":
-            given = [one if isinstance(one, tuple) else (one,) for one in self.columns]
-            of_sets = [[*columns_of(schema, one)] for one in given]
+            of_sets = [[*columns_of(schema, one)] for one in self._each]
             listed: list[KeySet] = [(*resolved(schema, one, "key"),) for one in of_sets]
-            columns = [column for of_set in of_sets for column in of_set]
-            by_content = {frozenset(one): one for one in listed}
-            if len(by_content) < len(listed):
-                [same, *_] = twice(map(frozenset, listed))
-                msg = f"sets(...) has {by_content[same]!r} twice"
+            columns = [*itertools.chain(*of_sets)]
+            if same := twice(map(frozenset, listed)):
+                [*_, last] = (one for one in listed if {*one} == same[0])
+                msg = f"sets(...) has {last!r} twice"
                 raise ValueError(msg)
         else:
             columns = [*columns_of(schema, self.columns)]
             names = (*resolved(schema, columns, "key"),)
-            depth = 1 if kind == "each" else len(names)
-            sizes = range(depth if names else 0, 0, -1)
+            sizes = range(min(1, len(names)) if kind == "each" else len(names), 0, -1)
             listed = [one for size in sizes for one in itertools.combinations(names, size)]
             if kind == "rollup":
                 listed = [names[:size] for size in sizes]
@@ -170,11 +167,15 @@ class KeySets(Key):
         return Made(columns, [*listed, ()] if self.total and () not in listed else listed)
 
     @property
+    def _each(self) -> list[tuple[IntoKey, ...]]:
+        """The columns, each as a set."""
+        return [one if isinstance(one, tuple) else (one,) for one in self.columns]
+
+    @property
     def is_settled(self) -> bool:
         """Whether all columns are settled."""
-        parts = (one if isinstance(one, tuple) else (one,) for one in self.columns)
-        keys = (key for key in itertools.chain(*parts) if isinstance(key, Key))
-        return all(key.is_settled for key in keys)
+        keys = itertools.chain(*self._each)
+        return all(key.is_settled for key in keys if isinstance(key, Key))
 
     def settled(self, log: Described[Any], *, unread: bool) -> KeySets:
         """The same sets, with settled columns."""

@@ -104,22 +104,16 @@ class Keys:
 def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
     """Resolve the keys of a question into columns, sets and windows, or raise an error."""
     resolved(schema, [key for key in keys if not isinstance(key, Key)], "key")
-    plain: list[IntoColumn] = []
-    groups: list[Sequence[KeySet]] = []
-    windows: Windows | None = None
-    for key in keys:
-        made = key.made(schema) if isinstance(key, Key) else of_column(schema, key)
-        plain += made.columns
-        if made.windows is None:
-            groups.append(made.sets)
-        elif windows is None:
-            windows = made.windows
-        else:
-            msg = f"only one trailing(...) is allowed as a key, but {key} is the second"
-            raise ValueError(msg)
+    made = [key.made(schema) if isinstance(key, Key) else of_column(schema, key) for key in keys]
+    timed = [key for key, one in zip(keys, made, strict=True) if one.windows is not None]
+    if len(timed) > 1:
+        msg = f"only one trailing(...) is allowed as a key, but {timed[1]} is the second"
+        raise ValueError(msg)
+    windows = next((one.windows for one in made if one.windows is not None), None)
+    groups = [one.sets for one in made if one.windows is None]
     once: list[IntoColumn] = []
-    for column in plain:  # A column may be in several sets.
-        if not any(is_same(column, other) for other in once):
+    for column in itertools.chain(*(one.columns for one in made)):
+        if not any(is_same(column, other) for other in once):  # It may be in several sets.
             once.append(column)
     columns = Columns(tuple(once), resolved(schema, once, "key"))
     if windows is not None and windows.index.name in columns.names:
