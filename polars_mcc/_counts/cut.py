@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
@@ -55,7 +54,13 @@ def cut(
             `CLASS` names.
     """
     meaning = log.meaning
-    _check_answers(answers := [*answers])
+    answers = [*answers]
+    if same := twice(answers):
+        msg = (
+            f"a metric has the name of another column of the answer, '{same[0]}'; rename the "
+            "metric with .alias(...)"
+        )
+        raise ValueError(msg)
     models = _models(meaning, role)
     needed = _models(meaning, "score" if role == "pred" else "pred") if both else None
     if needed is not None:
@@ -80,9 +85,8 @@ def cut(
         sides["baseline"] = (extras["baseline"].name, extras["baseline"].dtype)
     labels = {"gold": (meaning.gold.name, meaning.gold.dtype), **sides}
     label_dtype, pred_dtype = _dtypes(meaning, [*labels.values()], role, lists=lists)
-    given = (models, *([needed] if needed else []), *extras.values())
-    others = itertools.chain(meaning.gold.given, *(columns.given for columns in given))
-    weighed = _weighed(meaning, [*named, *others])
+    others = [role for role in (meaning.gold, models, needed, *extras.values()) if role is not None]
+    weighed = _weighed(meaning, [*named, *(column for role in others for column in role.given)])
     frame = weighed.frame
     if periods:  # First, so that Polars pushes the filter into the scan.
         frame = frame.filter(pl.any_horizontal(map(as_expr, periods.values())))
@@ -145,7 +149,15 @@ def _extras(
     extras = {} if baseline is None else {"baseline": one(meaning.schema, baseline, "baseline")}
     if cluster and meaning.cluster is not None:
         extras["cluster"] = meaning.cluster
-    extras |= {name: _period(meaning, each, name) for name, each in (periods or {}).items()}
+    for name, period in (periods or {}).items():
+        extras[name] = found = one(meaning.schema, period, name)
+        if found.dtype != pl.Boolean:
+            msg = said(
+                f"{name} must be a Boolean condition, as in ",
+                Words("pl.col('day') < date(2026, 3, 15)", "day < DATE '2026-03-15'"),
+                f", but '{found.name}' is {found.dtype}",
+            )
+            raise pl.exceptions.SchemaError(msg)
     for name, columns in extras.items():
         meaning.check_columns(columns, name)
     return extras
@@ -189,18 +201,6 @@ def model_named(baseline: IntoColumn | None, models: Columns) -> str | None:
     return baseline if isinstance(baseline, str) and baseline in models.names else None
 
 
-def _period(meaning: Meaning, period: IntoColumn, name: str) -> Columns:
-    found = one(meaning.schema, period, name)
-    if found.dtype != pl.Boolean:
-        msg = said(
-            f"{name} must be a Boolean condition, as in ",
-            Words("pl.col('day') < date(2026, 3, 15)", "day < DATE '2026-03-15'"),
-            f", but '{found.name}' is {found.dtype}",
-        )
-        raise pl.exceptions.SchemaError(msg)
-    return found
-
-
 def _dtypes(
     meaning: Meaning, labelled: Labelled, role: str, *, lists: bool
 ) -> tuple[pl.DataType, pl.DataType]:
@@ -235,15 +235,6 @@ def _gold(meaning: Meaning, role: str) -> pl.Expr:
         )
         raise ValueError(msg)
     return label
-
-
-def _check_answers(answers: Sequence[str]) -> None:
-    if same := twice(answers):
-        msg = (
-            f"a metric has the name of another column of the answer, '{same[0]}'; rename the "
-            "metric with .alias(...)"
-        )
-        raise ValueError(msg)
 
 
 def _check_keys(keys: pl.Schema, answers: Sequence[str]) -> None:
