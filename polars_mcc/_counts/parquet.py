@@ -92,10 +92,10 @@ class Scan:
             except KeyError as error:  # The file has no such column.
                 raise Unsuited(path) from error
             first, group_start = first or schema, 0
-            if known.num_row_groups > 1 and known.num_rows < _ROWS * known.num_row_groups:
-                raise Unsuited(path)
+            groups = known.num_row_groups
+            _need(groups <= 1 or known.num_rows >= _ROWS * groups)
             _check(schema, first, {self.columns[name]: d for name, d in self.dtypes.items()}, given)
-            for group in range(known.num_row_groups):
+            for group in range(groups):
                 rows = known.row_group(group).num_rows
                 if not rows:
                     continue
@@ -149,15 +149,12 @@ def _check(
         if name in given:
             continue
         places = schema.get_all_field_indices(name)
-        if len(places) != 1:
-            raise Unsuited(name)
+        _need(len(places) == 1)
         field = schema.field(places[0])
-        like = first.field(name)
         is_text = str(field.type).startswith("dictionary<values=") and "string" in str(field.type)
         is_known = is_text if dtype in TEXTS else str(field.type) == _ARROW.get(dtype)
         # The metadata have the categories of an Enum.
-        if not is_known or field.metadata != like.metadata:
-            raise Unsuited(name)
+        _need(is_known and field.metadata == first.field(name).metadata)
 
 
 _ARROW: Mapping[pl.DataType, str] = {
@@ -173,21 +170,18 @@ def _found(column: pa.ChunkedArray) -> Found:
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     kind = str(array.type)
     if kind.startswith("dictionary"):
-        if len(array.dictionary) * _SHARE > max(len(array), 2**12):
-            raise Unsuited(kind)
+        _need(len(array.dictionary) * _SHARE <= max(len(array), 2**12))
         codes, values = pl.Series(array.indices), array.dictionary
     else:
         numbers = pl.Series(array).to_physical()
         # The distance of two integers may need one bit more than they have.
         numbers = numbers.cast(pl.UInt64 if kind == "uint64" else pl.Int64)
         least, most = numbers.min(), numbers.max()
-        if not isinstance(least, int) or not isinstance(most, int):
-            codes, values = numbers, range(0)
-        elif most - least >= _SPAN:
-            raise Unsuited(kind)
-        else:
-            codes, values = numbers - least, range(least, most + 1)
-        codes = codes.cast(pl.Int16)
+        values = range(0)
+        if isinstance(least, int) and isinstance(most, int):  # Else all values are null.
+            _need(most - least < _SPAN)
+            numbers, values = numbers - least, range(least, most + 1)
+        codes = numbers.cast(pl.Int16)
     # Not `to_numpy` and `fill_null` of pyarrow: they import pandas, and a module of functions.
     if not codes.null_count():
         return Found(codes.to_numpy(), values)
