@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import operator
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -84,7 +83,6 @@ class Scan:
         texts = [name for name in texts if name not in self.given[0]]
         options = {"read_dictionary": texts, "memory_map": True, "pre_buffer": False}
         first: pa.Schema | None = None
-        of_thread = threading.local()
         for path, given in zip(self.paths, self.given, strict=True):
             try:
                 with pq.ParquetFile(path, **options) as file:
@@ -100,7 +98,7 @@ class Scan:
                 if not rows:
                     continue
                 opened = partial(pq.ParquetFile, path, metadata=known, **options)
-                yield RowGroup(self, opened, of_thread, path, given, group, group_start, rows)
+                yield RowGroup(self, opened, path, given, group, group_start, rows)
                 group_start += rows
 
 
@@ -109,8 +107,7 @@ class RowGroup(NamedTuple):
 
     scan: Scan
     opened: Callable[[], Any]
-    of_thread: Any
-    """The last file that the thread has opened: a reader is not made for several threads."""
+    """Opens the file: a reader is not made for several threads."""
     path: str
     given: Mapping[str, object]
     group: int
@@ -122,10 +119,8 @@ class RowGroup(NamedTuple):
         import numpy as np  # noqa: PLC0415 - only if files are read
 
         columns = [name for name in {*self.scan.columns.values()} if name not in self.given]
-        if vars(self.of_thread).get("path") != self.path:
-            self.of_thread.path, self.of_thread.file = self.path, self.opened()
-        file = self.of_thread.file
-        table = file.read_row_group(self.group, columns=columns, use_threads=False)
+        with self.opened() as file:
+            table = file.read_row_group(self.group, columns=columns, use_threads=False)
         found = {name: _found(table.column(name)) for name in columns}
         rows = self.rows
         if self.scan.where is not None:
