@@ -19,7 +19,6 @@ from polars_mcc._counts.sliced import PRED, SlicedLog
 
 _MOST = 2**63
 _NARROW = (pl.Boolean, pl.Int8, pl.Int16, pl.UInt8, pl.UInt16)
-_WIDER = (pl.Int32, pl.UInt32)
 
 
 def with_hashes(log: SlicedLog) -> SlicedLog:
@@ -62,7 +61,7 @@ class Pair(NamedTuple):
 def of_pair(gold: pl.Expr, pred: pl.Expr, dtype: pl.DataType) -> Pair:
     """Encode two labels as an Int64 or Int128: exact up to 32 bits each, else by 63-bit hashes."""
     physical = pl.Series(dtype=dtype).to_physical().dtype
-    if physical not in (*_NARROW, *_WIDER):
+    if physical not in (*_NARROW, pl.Int32, pl.UInt32):
         codes = [(of_label(label) // 2).cast(pl.Int128) for label in (gold, pred)]
         return Pair(codes[0] * _MOST + codes[1], _MOST)
     bits, number = (16, pl.Int64) if physical in _NARROW else (32, pl.Int128)

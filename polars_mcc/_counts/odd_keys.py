@@ -12,6 +12,7 @@ import polars as pl
 
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.bins import cuts_of, sampled
+from polars_mcc._log.labels import is_text
 from polars_mcc._log.messages import Words, as_sql, said
 
 _BINS = 20  # bins of numbers: at most one of them holds the threshold of a score
@@ -21,7 +22,6 @@ _LEAST = 10  # rows of a value, to say that all have one label
 _PURE = 0.9  # share of the rows whose value has one label; the rest is noise, or that one bin
 _OF_MODEL = 0.5  # kappa of a key with gold, as a share of the kappa of the model
 _RANKS = 0.5  # Gini coefficient from which a number between 0 and 1 is called a score
-_TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
 def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
@@ -38,7 +38,7 @@ def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
         if dtype.is_nested() or rows.is_empty() or key == gold:  # Another warning is of gold.
             continue
         n, values = sizes["rows"], sizes[KEY + key]
-        if isinstance(dtype, _TEXTS) and values > _MANY and n < values * min_n:
+        if is_text(dtype) and values > _MANY and n < values * min_n:
             name = as_sql(key)
             yield said(
                 f"key '{key}' is text with about {float(f'{min(values, n):.2g}'):,.0f} values, so "
@@ -77,7 +77,7 @@ def _sizes(log: SlicedLog, *, is_small: bool) -> dict[str, float]:
     may_be_ids = [
         pl.col(KEY + key)
         for key, dtype in log.key_dtypes.items()
-        if dtype.is_integer() or isinstance(dtype, _TEXTS)
+        if dtype.is_integer() or is_text(dtype)
     ]
     values = (one.n_unique() if is_small else one.approx_n_unique() for one in may_be_ids)
     found = log.frame.select(pl.col("weight").sum().alias("rows"), *values)
@@ -109,7 +109,7 @@ def _tells(rows: pl.DataFrame, names: dict[str, str]) -> str | None:
 def _predicts(rows: pl.DataFrame, log: SlicedLog) -> str | None:
     """The name of the first model, if the values of a key are labels that meet gold like it."""
     dtype, labels, gold = rows.schema["key"], log.label_dtype, pl.col("gold")
-    are_alike = dtype == labels or (isinstance(dtype, _TEXTS) and isinstance(labels, _TEXTS))
+    are_alike = dtype == labels or (is_text(dtype) and is_text(labels))
     if not (are_alike or (dtype.is_integer() and labels.is_integer())) or not log.models:
         return None
     model = log.models[0]

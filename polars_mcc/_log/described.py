@@ -214,9 +214,9 @@ class Meaning:
         by_label = said.score if isinstance(said.score, Mapping) else None
         said.score = said.score if by_label is None else [*by_label.values()]
         found = {
-            role: find(self.schema, getattr(said, role), role)
-            for role, find in _ROLES.items()
-            if getattr(said, role) is not None
+            role: (several if role in {"pred", "score"} else one)(self.schema, columns, role)
+            for role in ("gold", "weight", "sample_weight", "cluster", "pred", "score")
+            if (columns := getattr(said, role)) is not None
         }
         self.gold, self.preds = found["gold"], found.get("pred")
         self.scores, self.cluster = found.get("score"), found.get("cluster")
@@ -307,12 +307,6 @@ def _labels_of_scores(
         )
         raise ValueError(msg)
     return found
-
-
-_ROLES: Mapping[str, Callable[[pl.Schema, Any, str], Columns]] = {
-    **dict.fromkeys(("gold", "weight", "sample_weight", "cluster"), one),
-    **dict.fromkeys(("pred", "score"), several),
-}
 
 
 def opened(frame: object) -> Frame | Engine:

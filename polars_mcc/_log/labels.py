@@ -43,7 +43,7 @@ def common_dtype(columns: Labelled) -> pl.DataType:
         return _of_integers(dtypes)
     if all(dtype.is_float() for dtype in dtypes):
         return pl.Float64()
-    if all(isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)) for dtype in dtypes):
+    if all(map(is_text, dtypes)):
         return pl.String()
     raise LabelsDiffer(columns, dtypes[0], dtypes[1])
 
@@ -64,10 +64,13 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         super().__init__(columns, *dtypes)
         found = ", ".join(f"'{name}' is {dtype}" for name, dtype in columns)
         self.problem = f"labels cannot be compared: {found}"
-        other, self.dtype = sorted(dtypes, key=_is_cast_last)
+        # Text stays as it is, and a float may be a score.
+        other, self.dtype = sorted(
+            dtypes, key=lambda one: 0 if is_text(one) else 1 + one.is_float()
+        )
         if self.dtype == columns[0][1] and self.dtype.is_float():  # Gold is no score.
             other, self.dtype = self.dtype, other
-        self.other = pl.String() if isinstance(other, (pl.Categorical, pl.Enum)) else other
+        self.other = pl.String() if is_text(other) else other
         self.name = next(name for name, dtype in columns if dtype == self.dtype)
         self.code = column(self.name)
         self.engine: Callable[[LabelsDiffer], str] | None = None
@@ -88,12 +91,6 @@ class LabelsDiffer(pl.exceptions.SchemaError):
     def __str__(self) -> str:
         """The message in Python."""
         return self.words
-
-
-def _is_cast_last(dtype: pl.DataType) -> int:
-    """The order of two dtypes: text stays as it is, and a float may be a score."""
-    is_text = isinstance(dtype, (pl.String, pl.Categorical, pl.Enum))
-    return 0 if is_text else 2 if dtype.is_float() else 1
 
 
 def _of_integers(dtypes: Sequence[pl.DataType]) -> pl.DataType:
@@ -204,6 +201,11 @@ def known_labels(dtype: pl.DataType) -> list[object] | None:
     if dtype == pl.Boolean:
         return [False, True]
     return dtype.categories.to_list() if isinstance(dtype, pl.Enum) else None
+
+
+def is_text(dtype: pl.DataType) -> bool:
+    """Whether labels are text."""
+    return isinstance(dtype, (pl.String, pl.Categorical, pl.Enum))
 
 
 def is_list(dtype: pl.DataType) -> bool:

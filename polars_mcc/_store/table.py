@@ -211,8 +211,8 @@ class Store:
         how: dict[str, Any] = {"mode": "append"}
         if touched:
             # Delta wants the new rows to match too.
-            where = f"{INPUT} IN ({', '.join(map(_quoted, sorted(touched | has_rows)))})"
-            how = {"mode": "overwrite", "predicate": where}
+            names = ["'" + path.replace("'", "''") + "'" for path in sorted(touched | has_rows)]
+            how = {"mode": "overwrite", "predicate": f"{INPUT} IN ({', '.join(names)})"}
         is_taken = False
         try:
             with _said_of_store(f"cannot write to the store '{self.path}'", CommitFailedError):
@@ -370,10 +370,6 @@ def _commit() -> CommitProperties:
 
 def _keep_for(days: int) -> dict[str, str]:
     return dict.fromkeys(_HISTORY, f"interval {days} days")
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _not_a_store(path: str) -> ValueError:
