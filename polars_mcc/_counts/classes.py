@@ -52,12 +52,11 @@ def _from_rows(log: SlicedLog) -> pl.LazyFrame:
     """
     keys = [KEY + key for key in log.keys]
     labels = pl.col("gold", *(PRED + name for name in log.models)).cast(log.label_dtype)
-    gold, missed_by = pl.col("gold"), pl.col("missed_by")
-    are_hits = {}
-    for name in log.models:
-        pred = pl.col(PRED + name)
-        is_hit = gold.eq_missing(pred) if log.nulls == "label" else gold == pred
-        are_hits[f"hit:{name}"] = is_hit
+    missed_by = pl.col("missed_by")
+    are_equal = pl.Expr.eq_missing if log.nulls == "label" else pl.Expr.eq
+    are_hits = {
+        f"hit:{name}": are_equal(pl.col("gold"), pl.col(PRED + name)) for name in log.models
+    }
     rows = log.frame.select(*keys, labels).with_columns(**are_hits).cache()
     of_gold = rows.select(*keys, *are_hits, label="gold", missed_by=pl.lit(None, pl.UInt32))
     of_misses = [

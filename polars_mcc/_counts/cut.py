@@ -85,8 +85,9 @@ def cut(
         sides["baseline"] = (extras["baseline"].name, extras["baseline"].dtype)
     labels = {"gold": (meaning.gold.name, meaning.gold.dtype), **sides}
     label_dtype, pred_dtype = _dtypes(meaning, [*labels.values()], role, lists=lists)
-    others = [role for role in (meaning.gold, models, needed, *extras.values()) if role is not None]
-    weighed = _weighed(meaning, [*named, *(column for role in others for column in role.given)])
+    read = (meaning.gold, models, *([needed] if needed else []), *extras.values())
+    others = (column for columns in read for column in columns.given)
+    weighed = _weighed(meaning, [*named, *others])
     frame = weighed.frame
     if periods:  # First, so that Polars pushes the filter into the scan.
         frame = frame.filter(pl.any_horizontal(map(as_expr, periods.values())))

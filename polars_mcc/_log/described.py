@@ -313,13 +313,19 @@ def opened(frame: object) -> Frame | Engine:
     """A Polars frame as it is, or the engine of another frame, or a TypeError."""
     if isinstance(frame, Frame):
         return frame
+    kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
     try:
         from polars_mcc._log import engines  # noqa: PLC0415 - narwhals is loaded for it alone
+
+        return engines.of(frame)
     except ModuleNotFoundError:
         msg = (
-            "expected a polars DataFrame or LazyFrame, got "
-            f"{type(frame).__module__}.{type(frame).__qualname__}; for frames of Spark, DuckDB, "
+            f"expected a polars DataFrame or LazyFrame, got {kind}; for frames of Spark, DuckDB, "
             "Dask, Ibis, pandas and PyArrow: pip install 'polars-mcc[engines]'"
         )
         raise TypeError(msg) from None
-    return engines.of(frame)
+    except TypeError as error:
+        msg = (
+            f"expected a polars DataFrame or LazyFrame, or a frame that narwhals takes, got {kind}"
+        )
+        raise TypeError(msg) from error

@@ -17,6 +17,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from polars_mcc._log.columns import Columns, IntoColumn, Weighed, roots
+from polars_mcc._log.frames import Frame
 from polars_mcc._log.labels import LabelsDiffer
 from polars_mcc._log.plan_errors import Failure, unless
 
@@ -147,19 +148,10 @@ class Engine:
         return Weighed(counts, whole, weight.name, pl.Int128(), sums)
 
 
-def of(frame: object) -> Engine | pl.DataFrame | pl.LazyFrame:
+def of(frame: object) -> Engine | Frame:
     """The engine of a native or narwhals frame. A Polars frame is returned as it is."""
     native = nw.to_native(frame, pass_through=True)
-    if isinstance(native, (pl.DataFrame, pl.LazyFrame)):
-        return native
-    try:
-        return Engine(nw.from_native(native))
-    except TypeError as error:
-        msg = (
-            "expected a polars DataFrame or LazyFrame, or a frame that narwhals takes, got "
-            f"{type(frame).__module__}.{type(frame).__qualname__}"
-        )
-        raise TypeError(msg) from error
+    return native if isinstance(native, Frame) else Engine(nw.from_native(native))
 
 
 def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:
