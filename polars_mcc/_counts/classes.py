@@ -32,15 +32,17 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
     is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
     if is_one_boolean or log.is_of_scores or not is_plain:
         return of_pairs(log, pairs(log))
-    return coded(log, _from_rows(log), _from_codes)
 
+    def from_codes(scan: Scan) -> pl.DataFrame:
+        """Add the classes of rows with few pairs to those of rows with many."""
+        few, many = pairs_and_classes(log, scan, are_classes=True)
+        sides = pl.concat([of_pairs(log, few.lazy()), many.lazy()], how="diagonal_relaxed")
+        found = sides.group_by(*log.slice, "label").agg(
+            pl.col("unit").max(), pl.col("^.*_n$").sum()
+        )
+        return found.collect()
 
-def _from_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
-    """Add the classes of rows with few pairs to those of rows with many."""
-    few, many = pairs_and_classes(log, scan, are_classes=True)
-    both = [of_pairs(log, few.lazy()), many.lazy()]
-    sides = pl.concat(both, how="diagonal_relaxed").group_by(*log.slice, "label")
-    return sides.agg(pl.col("unit").max(), pl.col("^.*_n$").sum()).collect()
+    return coded(log, _from_rows(log), from_codes)
 
 
 def _from_rows(log: SlicedLog) -> pl.LazyFrame:

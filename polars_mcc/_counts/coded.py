@@ -46,7 +46,7 @@ def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
 
 
 def coded(
-    log: SlicedLog, plain: pl.LazyFrame, count: Callable[[SlicedLog, Scan], pl.DataFrame]
+    log: SlicedLog, plain: pl.LazyFrame, count: Callable[[Scan], pl.DataFrame]
 ) -> pl.LazyFrame:
     """The counts of a plain plan; counted by codes where the rows are in local files."""
     scan = scan_with_codes(log)
@@ -56,7 +56,7 @@ def coded(
 
     def counted() -> pl.DataFrame:
         try:
-            counts = count(log, scan)
+            counts = count(scan)
         except (Unsuited, OSError, UnicodeError, pl.exceptions.PolarsError):
             return plain.collect(engine="streaming")  # It has its own errors.
         return counts.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
@@ -84,9 +84,7 @@ def pairs_and_classes(
     counts = _counted(log, scan, jobs, are_classes=are_classes)
     found: tuple[list[pl.DataFrame], ...] = ([], [])
     for (keys, model), frames in zip(slices, counts, strict=True):
-        apart = [KEY + key for key in log.keys if key not in keys]
-        given = {name: pl.lit(None, scan.dtypes[name]) for name in apart}
-        given |= {SET: pl.lit(name_of(keys), log.set_names)} if log.sets else {}
+        given = {SET: pl.lit(name_of(keys), log.set_names)} if log.sets else {}
         given |= {MODEL: pl.lit(model, log.model_dtype)} if log.has_models else {}
         for many, frame in zip(found, frames, strict=True):
             many.append(frame.rename({PRED + model: "pred"}, strict=False).with_columns(**given))

@@ -10,7 +10,6 @@ import polars as pl
 from polars_mcc._counts.coded import coded, equal_rows
 from polars_mcc._counts.label_lists import in_order
 from polars_mcc._counts.pairs import weight_total
-from polars_mcc._counts.parquet import Scan
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 
 GOLD, N = "polars_mcc:gold", "polars_mcc:n"
@@ -24,22 +23,17 @@ def joint(log: SlicedLog) -> pl.LazyFrame:
     without a weight are counted separately: `HAS_NONE` marks them, and `TIMES` is the number of
     rows.
     """
-    sides = {GOLD: "gold", **{PRED + name: PRED + name for name in log.models}}
-    labels = {name: pl.col(side) for name, side in sides.items()}
+    preds = [PRED + name for name in log.models]
+    labels = {GOLD: pl.col("gold"), **{pred: pl.col(pred) for pred in preds}}
     if log.is_multilabel:
         labels = {name: in_order(label) for name, label in labels.items()}
-    alike: list[pl.Expr] = [
-        *(pl.col(KEY + name).alias(name) for name in log.keys),
-        *(label.alias(name) for name, label in labels.items()),
-    ]
+    keys = {KEY + name: name for name in log.keys}
+    alike = [pl.col(key).alias(name) for key, name in keys.items()]
+    alike += [label.alias(name) for name, label in labels.items()]
     if log.weight_name is None:
         counts = log.frame.group_by(alike).agg(pl.len().cast(pl.Int64).alias(N))
-        return coded(log, counts, _from_codes)
+        names = {**keys, "gold": GOLD, "n": N}
+        return coded(log, counts, lambda scan: equal_rows(log, scan).rename(names))
     return log.frame.group_by(*alike, pl.col("weight").is_null().alias(HAS_NONE)).agg(
         weight_total(log).alias(N), pl.len().alias(TIMES)
     )
-
-
-def _from_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
-    keys = {KEY + name: name for name in log.keys}
-    return equal_rows(log, scan).rename({**keys, "gold": GOLD, "n": N})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import polars as pl
 
 from polars_mcc._counts.coded import coded, pairs_and_classes
-from polars_mcc._counts.parquet import Scan
 from polars_mcc._counts.sets import counted_by_sets
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._counts.windows import counted_by_windows
@@ -15,8 +14,8 @@ def pairs(log: SlicedLog) -> pl.LazyFrame:
     """Count the rows of each slice and (gold, pred), in one scan: see `counted`."""
     if log.windows is not None:
         return counted_by_windows(log)
-    return coded(log, counted_by_sets(log), _from_codes)
-
-
-def _from_codes(log: SlicedLog, scan: Scan) -> pl.DataFrame:
-    return pairs_and_classes(log, scan, are_classes=False)[0]
+    return coded(
+        log,
+        counted_by_sets(log),
+        lambda scan: pairs_and_classes(log, scan, are_classes=False)[0],
+    )
