@@ -106,7 +106,7 @@ def cut(
     if needed is not None:
         frame = with_both(frame, models, needed, is_per_class=bool(meaning.score_labels))
     if score_labels:
-        frame = of_classes(meaning, frame, of_row, per_class=per_class)
+        frame = of_classes(meaning, frame, models, of_row, per_class=per_class)
     if first is not None:
         frame = frame.rename({PRED + first: "baseline"})
     return SlicedLog(

@@ -52,20 +52,19 @@ def with_both(
 
 
 def of_classes(
-    meaning: Meaning, frame: pl.LazyFrame, of_row: OfRow | None, *, per_class: bool
+    meaning: Meaning, frame: pl.LazyFrame, models: Columns, of_row: OfRow | None, *, per_class: bool
 ) -> pl.LazyFrame:
     """One score per row in place of a score per class, or a row per class.
 
     A row is scored if it has all scores. The query fails if its gold label has no score.
     """
-    assert meaning.scores is not None  # noqa: S101 - for the type checker
     if of_row is None and not per_class:
         msg = (
             "this log has a score per class, and here one score is needed: ask for one class, as "
-            f"in log(score={meaning.scores.names[0]!r}, positive={meaning.score_labels[0]!r})"
+            f"in log(score={models.names[0]!r}, positive={meaning.score_labels[0]!r})"
         )
         raise ValueError(msg)
-    names, gold = [PRED + name for name in meaning.scores.names], pl.col("gold")
+    names, gold = [PRED + name for name in models.names], pl.col("gold")
     scores = [pl.col(name).cast(pl.Float64) for name in names]
     are_gold = [gold == pl.lit(label, meaning.label_dtype) for label in meaning.score_labels]
     message = told(

@@ -13,7 +13,7 @@ from polars_mcc._counts.windows import counted_by_windows
 def pairs(log: SlicedLog) -> pl.LazyFrame:
     """Count the rows of each slice and (gold, pred), in one scan: see `counted`."""
     if log.windows is not None:
-        return counted_by_windows(log)
+        return counted_by_windows(log, log.windows)
     return coded(
         log,
         counted_by_sets(log),

@@ -15,7 +15,7 @@ _BEGINS, _ORIGIN, _ENDS, _PLACE = "begins:", "origin:", "ends:", "place:"
 _LAST, _END = "last:", "end:"
 
 
-def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
+def counted_by_windows(log: SlicedLog, windows: Windows) -> pl.LazyFrame:
     """Count the pairs of each window from the pairs of its parts, up to the last step of the log.
 
     Steps are numbered from the origin, where the first step begins. A window ends with a step and
@@ -25,8 +25,6 @@ def counted_by_windows(log: SlicedLog) -> pl.LazyFrame:
     Days and longer steps are of local time, hours and shorter steps of UTC: so no clock is set
     between two steps.
     """
-    windows = log.windows
-    assert windows is not None  # noqa: S101 - for the type checker
     key = KEY + windows.index.name
     index, origin, ends = pl.col(key), pl.col(_ORIGIN), pl.col(_ENDS)
     # One scan serves the rows and the span of the log, its first and last time.
