@@ -87,9 +87,9 @@ def _sizes(log: SlicedLog, *, is_small: bool) -> dict[str, float]:
 
 def _tells(rows: pl.DataFrame, names: dict[str, str]) -> str | None:
     """The name of the first label column that the values of a key tell."""
-    value, dtype = pl.col("key"), rows.schema["key"]
-    if dtype.is_numeric():  # Numbers with many values are binned.
-        [cuts] = cuts_of(rows.lazy().select(value, "weight"), [dtype], _BINS, few=_BINS)
+    value = pl.col("key")
+    if rows.schema["key"].is_numeric():  # Numbers with many values are binned.
+        [cuts] = cuts_of(rows.lazy().select(value, "weight"), _BINS, few=_BINS)
         value = cuts.bin_of(value) if cuts.ends else value
     for side, name in names.items():
         label = pl.col(side)

@@ -146,7 +146,7 @@ class Bins(Key):
             return self
         if unread:
             return column.expr.cast(pl.String)
-        [cuts] = cuts_of(_rows_of(log, [column.expr]), [column.dtype], self.cuts)
+        [cuts] = cuts_of(_rows_of(log, [column.expr]), self.cuts)
         return replace(self, cuts=cuts.ends)
 
     def _checked(self, schema: pl.Schema) -> Columns:
@@ -224,7 +224,7 @@ def cut_if_many(
     if not numeric or not isinstance(log.meaning.source, Frame):
         return {}
     rows = _rows_of(log, [as_expr(columns[name]) for name in numeric])
-    found = cuts_of(rows, [schema[name] for name in numeric], number, few=FEW * number)
+    found = cuts_of(rows, number, few=FEW * number)
     cuts = zip(numeric, found, strict=True)
     return {name: Bins(columns[name], of_key.ends) for name, of_key in cuts if of_key.ends}
 
@@ -238,17 +238,15 @@ def _rows_of(log: Described[Any], columns: Sequence[pl.Expr]) -> pl.LazyFrame:
     return log.meaning.source.lazy().select(**named, weight=weights)
 
 
-def cuts_of(
-    rows: pl.LazyFrame, dtypes: Sequence[pl.DataType], number: int, few: int = 0
-) -> list[Cuts]:
+def cuts_of(rows: pl.LazyFrame, number: int, few: int = 0) -> list[Cuts]:
     """Where to cut columns of numbers: round numbers near their quantiles by weight.
 
     The last column of the rows is the weight. There are no cuts if a column has `few` values.
     """
-    *names, weight = rows.collect_schema().names()
+    *columns, (weight, _) = rows.collect_schema().items()
     sample = sampled(rows)
     found = []
-    for name, dtype in zip(names, dtypes, strict=True):
+    for name, dtype in columns:
         column = pl.col(name) if dtype.is_integer() else pl.col(name).cast(pl.Float64)
         is_number = column.is_not_null() if dtype.is_integer() else column.is_finite()
         values = sample.filter(is_number & (pl.col(weight) > 0)).select(

@@ -144,7 +144,7 @@ def _cuts(log: SlicedLog, bins: int) -> dict[str, Cuts]:
     if not numbers:
         return {}
     rows = log.frame.select(*(KEY + key for key in numbers), "weight")
-    found = cuts_of(rows, [log.key_dtypes[key] for key in numbers], bins, few=FEW * bins)
+    found = cuts_of(rows, bins, few=FEW * bins)
     return {key: cuts for key, cuts in zip(numbers, found, strict=True) if cuts.ends}
 
 
