@@ -176,23 +176,18 @@ class SlicedLog:
         by = [*self.slice, *order]
         slices = slices.sort(by, maintain_order=True) if by else slices
         texts = (pl.col(name).cast(pl.String) for name in (SET, MODEL) if name in self.names)
-        names, long = self.names, {}
+        shown = self.names
+        said = []
         if self.is_long:
-            long = {SAID: self._in_words, SET: pl.col(SET)}
-            hidden = {SET, *(KEY + key for key in {*self.keys} - {*self.always})}
-            names = {column: name for column, name in names.items() if column not in hidden}
+            keys = [key for key in self.keys if key not in self.always]
+            in_text = {key: as_text(pl.col(KEY + key), self.key_dtypes[key]) for key in keys}
+            said = [in_words(in_text, pl.col(SET)).alias(SAID)]
+            shown = {name: shown[name] for name in shown if name not in {KEY + key for key in keys}}
         return slices.with_columns(texts).select(
-            *(value.alias(name) for name, value in long.items()),
-            *(pl.col(column).alias(name) for column, name in names.items()),
+            *said,
+            *(pl.col(column).alias(name) for column, name in shown.items()),
             ~cs.by_name(self.slice),
         )
-
-    @property
-    def _in_words(self) -> pl.Expr:
-        """The name of a slice in words."""
-        keys = [key for key in self.keys if key not in self.always]
-        texts = {key: as_text(pl.col(KEY + key), self.key_dtypes[key]) for key in keys}
-        return in_words(texts, pl.col(SET))
 
     def distinct_labels(self) -> pl.LazyFrame:
         """The sorted labels that occur as gold or as predicted, without null: one column."""
