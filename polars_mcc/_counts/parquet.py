@@ -127,7 +127,7 @@ class RowGroup(NamedTuple):
             frame = pl.scan_parquet(self.path, hive_partitioning=False).slice(self.start, self.rows)
             given = [pl.lit(value).alias(name) for name, value in self.given.items()]
             mask = frame.with_columns(given).select(self.scan.where).collect().to_series()
-            kept = np.flatnonzero(mask.fill_null(value=False).to_numpy())
+            kept = mask.arg_true().to_numpy()
             rows = len(kept)
             found = {name: Found(one.codes[kept], one.values) for name, one in found.items()}
         for name in {*self.scan.columns.values()} & {*self.given}:

@@ -69,7 +69,8 @@ def _names_of(windows: Windows, steps: pl.LazyFrame, index: pl.Expr) -> pl.LazyF
     last = after.dt.offset_by(f"-1{unit}")
     is_skipped = _in_zone(windows, last) == ended
     name = pl.when(is_skipped).then(last.dt.offset_by("-1d")).otherwise(last)
-    is_named = ~is_skipped if windows.is_daily else pl.lit(value=True)
+    is_daily = not windows.is_clock and not windows.is_months and windows.size == 1
+    is_named = ~is_skipped if is_daily else pl.lit(value=True)
     return steps.filter(is_named | index.is_null()).select(
         index,
         _in_zone(windows, name).alias(_END),

@@ -109,10 +109,9 @@ def as_compared(label: pl.Expr, name: str, dtype: pl.DataType, common: pl.DataTy
     `collect`. All other casts are left to the caller, who may cast counts instead of rows.
     """
     if isinstance(dtype, (pl.List, pl.Array)):
-        inner = dtype_in(dtype)
-        if not inner.is_float():
+        if not dtype.inner.is_float():
             return label
-        return label.cast(pl.List(inner)).list.eval(pl.element().fill_nan(None))
+        return label.cast(pl.List(dtype.inner)).list.eval(pl.element().fill_nan(None))
     if dtype.is_float():
         return label.fill_nan(None)
     if common == pl.Boolean and dtype.is_integer():
@@ -131,11 +130,6 @@ def _failure(label: pl.Expr, name: str, is_other: pl.Expr, why: str) -> Failure:
     return Failure(is_other, told(f"'{name}' has the label ", shown, f", {why}"))
 
 
-def dtype_in(dtype: pl.List | pl.Array) -> pl.DataType:
-    """The dtype of the values in lists."""
-    return dtype.inner() if isinstance(dtype.inner, type) else dtype.inner
-
-
 def dtype_of_labels(columns: Labelled) -> pl.DataType:
     """The dtype in which labels are compared, plain or inside lists, or a SchemaError."""
     lists = [name for name, dtype in columns if is_list(dtype)]
@@ -147,7 +141,7 @@ def dtype_of_labels(columns: Labelled) -> pl.DataType:
             instead = Words(f", as in pl.concat_list('{name}')")
             what = f"'{lists[0]}' has lists of labels, but '{name}' is {dtype}: make both lists"
             raise pl.exceptions.SchemaError(said(what, instead, ", or neither"))
-        inner.append((name, dtype_in(dtype)))
+        inner += pl.Schema({name: dtype.inner}).items()
     labels = common_dtype(inner)
     if labels == pl.Boolean:
         names = " and ".join(repr(name) for name, _ in columns)

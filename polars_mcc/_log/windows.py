@@ -34,11 +34,6 @@ class Windows:
         return self.unit in MONTHS
 
     @property
-    def is_daily(self) -> bool:
-        """Whether each day ends a window."""
-        return not self.is_clock and not self.is_months and self.size == 1
-
-    @property
     def size(self) -> int:
         """The length of a step in months, in days, or in nanoseconds if `is_clock`."""
         length, _ = length_of(self.number, self.unit)
