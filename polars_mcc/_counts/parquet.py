@@ -75,12 +75,17 @@ class Scan:
         """The bytes of all files."""
         return sum(Path(path).stat().st_size for path in self.paths)
 
+    @property
+    def in_files(self) -> dict[str, pl.DataType]:
+        """The columns that are read from the files, with their dtypes in Polars."""
+        columns = {self.columns[name]: dtype for name, dtype in self.dtypes.items()}
+        return {name: dtype for name, dtype in columns.items() if name not in self.given[0]}
+
     def row_groups(self) -> Iterator[RowGroup]:
         """The row groups of all files, not yet read."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - only if files are read
 
-        texts = [self.columns[name] for name, dtype in self.dtypes.items() if dtype in TEXTS]
-        texts = [name for name in texts if name not in self.given[0]]
+        texts = [name for name, dtype in self.in_files.items() if dtype in TEXTS]
         options = {"read_dictionary": texts, "memory_map": True, "pre_buffer": False}
         first: pa.Schema | None = None
         for path, given in zip(self.paths, self.given, strict=True):
@@ -92,14 +97,24 @@ class Scan:
             first, group_start = first or schema, 0
             groups = known.num_row_groups
             _need(groups <= 1 or known.num_rows >= _ROWS * groups)
-            _check(schema, first, {self.columns[name]: d for name, d in self.dtypes.items()}, given)
+            self._check(schema, first)
             for group in range(groups):
                 rows = known.row_group(group).num_rows
-                if not rows:
-                    continue
                 opened = partial(pq.ParquetFile, path, metadata=known, **options)
                 yield RowGroup(self, opened, path, given, group, group_start, rows)
                 group_start += rows
+
+    def _check(self, schema: pa.Schema, first: pa.Schema) -> None:
+        """Raise unless the columns of a file have the dtypes that Polars reads them as."""
+        for name, dtype in self.in_files.items():
+            places = schema.get_all_field_indices(name)
+            _need(len(places) == 1)
+            field = schema.field(places[0])
+            kind = str(field.type)
+            is_text = kind.startswith("dictionary<values=") and "string" in kind
+            is_known = is_text if dtype in TEXTS else kind == _ARROW.get(dtype)
+            # The metadata have the categories of an Enum.
+            _need(is_known and field.metadata == first.field(name).metadata)
 
 
 class RowGroup(NamedTuple):
@@ -118,7 +133,7 @@ class RowGroup(NamedTuple):
         """The number of rows, and the columns of the plan."""
         import numpy as np  # noqa: PLC0415 - only if files are read
 
-        columns = [name for name in {*self.scan.columns.values()} if name not in self.given]
+        columns = [*self.scan.in_files]
         with self.opened() as file:
             table = file.read_row_group(self.group, columns=columns, use_threads=False)
         found = {name: _found(table.column(name)) for name in columns}
@@ -134,22 +149,6 @@ class RowGroup(NamedTuple):
             values = pl.Series([self.given[name]]).to_physical().to_list()
             found[name] = Found(np.zeros(rows, np.int8), values)
         return rows, {name: found[column] for name, column in self.scan.columns.items()}
-
-
-def _check(
-    schema: pa.Schema, first: pa.Schema, dtypes: Mapping[str, pl.DataType], given: Mapping[str, Any]
-) -> None:
-    """Raise unless the columns of a file have the dtypes that Polars reads them as."""
-    for name, dtype in dtypes.items():
-        if name in given:
-            continue
-        places = schema.get_all_field_indices(name)
-        _need(len(places) == 1)
-        field = schema.field(places[0])
-        is_text = str(field.type).startswith("dictionary<values=") and "string" in str(field.type)
-        is_known = is_text if dtype in TEXTS else str(field.type) == _ARROW.get(dtype)
-        # The metadata have the categories of an Enum.
-        _need(is_known and field.metadata == first.field(name).metadata)
 
 
 _ARROW: Mapping[pl.DataType, str] = {
