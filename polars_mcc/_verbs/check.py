@@ -257,11 +257,8 @@ def _scored(
 ) -> pl.LazyFrame:
     """The columns of `by`, with the thresholds given per slice and the marks of each slice."""
     metrics = [*{one.metric.name: one.metric for one in wanted}.values()]
-    names = [metric.name for metric in metrics]
-    answers = ["n", *names, "n_null", _FAILED, _VERDICT]
-    answers += [] if ci is None else ["n_clusters", *columns_of(names)]
     marks = _marks(metrics, has_classes=bool(log.meaning.score_labels))
-    found = answer(log, keys, [*metrics, *marks], ci, answers=answers)
+    found = answer(log, keys, [*metrics, *marks], ci, more=(_FAILED, _VERDICT))
     found = found.drop(columns_of(mark.name for mark in marks), strict=False)
     names = found.collect_schema().names()
     return with_own(found, wanted, names[: names.index("n")])
