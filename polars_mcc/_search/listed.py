@@ -19,21 +19,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_mcc._inference.quantiles import two_sided
 from polars_mcc._log.choices import Correction
-from polars_mcc._search.codes import Key
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.evidence import evidence_of
-from polars_mcc._search.overlaps import Overlaps, Question
-from polars_mcc._search.slices import Sought
+from polars_mcc._search.overlaps import Overlaps, Question, spans
+from polars_mcc._search.slices import Places, Sought, subsets
 
 MOST = 100
 """The most slices of a list, unless `top` is larger."""
@@ -140,7 +138,7 @@ def _worth_a_look(
     scores were means. This is rough; the slices that are kept are counted exactly later.
     """
     needed = evidence_of(cutoff.at(MOST))
-    first, last = _spans(sought.coded.keys, ranked)
+    first, last = spans(sought.coded, ranked)
     n, score, rest, spread = (
         ranked[name].cast(pl.Float64).to_numpy() for name in ("n", "score", "reference", "spread")
     )
@@ -172,21 +170,6 @@ def _worth_a_look(
     return ranked[kept], ranked.filter(is_waiting)
 
 
-def _spans(
-    keys: Mapping[str, Key], slices: pl.DataFrame
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The first and last code of each slice in each key; all codes if the key is not in its set."""
-    firsts, lasts = (
-        slices.select(
-            key.known(end).cast(pl.Int64).fill_null(of_all).alias(key.column)
-            for key in keys.values()
-        )
-        for end, of_all in (("first", -1), ("last", np.iinfo(np.int64).max))
-    )
-    shape = slices.height, len(keys)
-    return firsts.to_numpy().reshape(shape), lasts.to_numpy().reshape(shape)
-
-
 @dataclass(frozen=True)
 class _Candidates:
     """Slices in the order of exact evidence. A slice is known by its rank in this order.
@@ -200,7 +183,7 @@ class _Candidates:
     overlaps: Overlaps
     large: frozenset[int]
     """The slices with most of the rows."""
-    known: dict[Question, float] = field(default_factory=dict)
+    known: dict[Question, float]
     """The evidence of all questions that were answered."""
 
     @classmethod
@@ -272,18 +255,12 @@ class _Candidates:
     def _wholes(self) -> list[list[int]]:
         """For each slice, the slices with fewer keys that contain it: its keys, but for some."""
         columns = [key.column for key in self.overlaps.sought.coded.keys.values()]
-        values = self.slices.select(columns).rows()
+        values: list[Places] = self.slices.select(columns).rows()
         ranks = {value: rank for rank, value in enumerate(values)}
-        found = []
-        for value in values:
-            used = [key for key, one in enumerate(value) if one is not None]
-            coarser = (
-                tuple(one if key in kept else None for key, one in enumerate(value))
-                for size in range(1, len(used))
-                for kept in itertools.combinations(used, size)
-            )
-            found.append([ranks[one] for one in coarser if one in ranks])
-        return found
+        return [
+            [ranks[one] for one in subsets(value) if one in ranks and one != value]
+            for value in values
+        ]
 
     def _explained_by_its_parts(self, listed: Sequence[int], largest: float) -> int | None:
         """The listed slice that is least behind without its listed parts, if it fails the test."""

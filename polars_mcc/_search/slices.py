@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import polars as pl
 
@@ -132,6 +134,23 @@ def with_labels(pairs: pl.LazyFrame, labels: pl.Series, *columns: str) -> pl.Laz
         pl.col(column).replace_strict(codes, labels, default=None, return_dtype=labels.dtype)
         for column in columns
     )
+
+
+Places: TypeAlias = tuple[int | None, ...]
+"""For each key, the place of the value of a slice; None if its set lacks the key."""
+
+
+def only(slice_: Places, kept: Collection[int]) -> Places:
+    """The coarser slice with some of the keys, by their places in the set."""
+    return tuple(place if at in kept else None for at, place in enumerate(slice_))
+
+
+def subsets(slice_: Places) -> Iterator[Places]:
+    """The coarser slices with some of the keys, those with the fewest first, and the slice."""
+    used = [at for at, place in enumerate(slice_) if place is not None]
+    for size in range(1, len(used) + 1):
+        for kept in itertools.combinations(used, size):
+            yield only(slice_, kept)
 
 
 @dataclass(frozen=True)
