@@ -13,16 +13,7 @@ from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.pairs import merged
 from polars_mcc._counts.sliced import KEY, SlicedLog
 from polars_mcc._counts.ways import pairs
-from polars_mcc._inference.differences import (
-    COLUMNS_A,
-    COLUMNS_B,
-    COVARIANCES,
-    adjusted,
-    covariances,
-    independent,
-    with_letter,
-    with_limits,
-)
+from polars_mcc._inference import differences
 from polars_mcc._inference.estimate import Estimate, estimate
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.options import IntervalOptions
@@ -172,7 +163,7 @@ def contrast(
     cells = pairs(sliced).cache()
     pool = Pool.of(replace(sliced.whole, keys=tuple(of_whole)), cells)
     sides = _Sides(sliced, cells, pool, replace(asked, pool=pool))
-    found = adjusted(sides.compared(to, ratio=ratio), correction)
+    found = differences.adjusted(sides.compared(to, ratio=ratio), correction)
     columns = {KEY + key: key for key in to_keys} | shown
     answer = sliced.answer(tested.answer_of(sliced, found, columns), *to_keys)
     # The keys of the reference come right after the keys of the slice.
@@ -259,10 +250,10 @@ class _Sides:
         return self.log.beside(found, expected)
 
     def _b(self, slices: Estimate) -> pl.LazyFrame:
-        return with_letter(slices, self._metric.name, "b")
+        return differences.with_letter(slices, self._metric.name, "b")
 
     def _a(self, estimate: Estimate) -> pl.LazyFrame:
-        scores = with_letter(estimate, self._metric.name, "a").drop("n_null")
+        scores = differences.with_letter(estimate, self._metric.name, "a").drop("n_null")
         return scores.rename({"n": f"n{_TO}"})
 
     def _rest(self, slices: Estimate) -> tuple[pl.LazyFrame, Estimate]:
@@ -311,18 +302,18 @@ class _Sides:
         """
         log, whole, ci, metric = self.log, self.pool.log, self.asked.ci, self._metric.name
         total = estimate(whole, self.pool.pairs, replace(self.asked, pool=None))
-        of_slices = covariances(log, whole, slices, total, metric)
-        of_rests = covariances(rests.log, whole, rests, total, metric).rename(self._of)
+        of_slices = differences.covariances(log, whole, slices, total, metric)
+        of_rests = differences.covariances(rests.log, whole, rests, total, metric).rename(self._of)
         shared = of_slices.join(
             of_rests, on=log.slice, how="left", nulls_equal=True, suffix=":rest"
-        ).with_columns(pl.col([f"{name}:rest" for name in COVARIANCES]).fill_null(0.0))
+        ).with_columns(pl.col([f"{name}:rest" for name in differences.COVARIANCES]).fill_null(0.0))
         known = self._a(total).select(*whole.slice, total="score_a", n_total=f"n{_TO}")
-        both = log.beside(whole.beside(independent(rest, ci), known), shared)
+        both = log.beside(whole.beside(differences.independent(rest, ci), known), shared)
         n, n_total = (pl.col(name).cast(pl.Float64) for name in ("n", "n_total"))
         w, (own, own_total, total_total), (rest_rest, rest_total, total_rest) = (
             n / n_total,
-            map(pl.col, COVARIANCES),
-            (pl.col(f"{name}:rest") for name in COVARIANCES),
+            map(pl.col, differences.COVARIANCES),
+            (pl.col(f"{name}:rest") for name in differences.COVARIANCES),
         )
         remainder = w.pow(2) * (own - 2 * own_total + total_total)
         remainder += (1 - w).pow(2) * (rest_rest - 2 * rest_total + total_rest)
@@ -341,7 +332,7 @@ class _Sides:
                 for side in ("down", "up")
             },
         ).with_columns(pl.col("n_total").alias(f"n{_TO}"))
-        found = with_limits(found, ci)
+        found = differences.with_limits(found, ci)
         if not ratio:
             return found
         of_total = pl.when((pl.col("own_a") > 0) & (pl.col("own_b") > 0)).then("own_a")
@@ -404,13 +395,13 @@ def _compared(both: pl.LazyFrame, ci: float, *, ratio: bool) -> pl.LazyFrame:
     """The difference of both sides, or their ratio, from the difference of the logarithms."""
     both = both.with_columns(own_a="score_a", own_b="score_b")
     if not ratio:
-        return independent(both, ci)
+        return differences.independent(both, ci)
     are_positive = (pl.col("score_a") > 0) & (pl.col("score_b") > 0)
     logs = [
         pl.when(are_positive).then(pl.col(name).clip(0).log()).alias(name)
-        for name in [*COLUMNS_A, *COLUMNS_B]
+        for name in [*differences.COLUMNS_A, *differences.COLUMNS_B]
     ]
     ends = {"ratio": "diff", "ratio_low": "diff_low", "ratio_high": "diff_high"}
-    return independent(both.with_columns(logs), ci).with_columns(
+    return differences.independent(both.with_columns(logs), ci).with_columns(
         **{name: pl.col(end).exp().replace(math.inf, None) for name, end in ends.items()}
     )
