@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -98,7 +97,13 @@ class Search:
         one = replace(every, log=log)
         given_labels = self.to == "expected"
         sought = Sought(one, self.metric, self.positive, self.depth, self.min_n, given_labels)
-        looked = looked_at(sought, self._needed(one))
+
+        def needed(tests: int) -> float:
+            cutoff = Cutoff(self.correction, 1 - self.ci, tests)
+            most, has_clusters = self.top or 0, log.has_clusters
+            return 0.0 if self.verdicts else cutoff.needed(most, has_clusters=has_clusters)
+
+        looked = looked_at(sought, needed)
         n_tested = looked.slices["evidence"].drop_nulls().len()
         cutoff = Cutoff(self.correction, 1 - self.ci, n_tested)
         chosen = listed(sought, looked.slices, cutoff, self.top or 0, self.max_share * looked.n)
@@ -114,14 +119,6 @@ class Search:
             n_untested=pl.lit(looked.n_small + looked.slices.height - n_tested, pl.Int64),
             loss=pl.col("rest") - pl.lit(looked.overall, pl.Float64),
             model=pl.lit(model),
-        )
-
-    def _needed(self, coded: Coded) -> Callable[[int], float]:
-        """The least evidence of a listed slice, as a function of the number of tests."""
-        if self.verdicts:
-            return lambda _: 0.0
-        return lambda tests: Cutoff(self.correction, 1 - self.ci, tests).needed(
-            self.top or 0, has_clusters=coded.log.has_clusters
         )
 
     def _listed(
