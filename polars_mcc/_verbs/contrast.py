@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.pairs import merged
@@ -154,7 +155,7 @@ def contrast(
     chosen = registry.tested(metric)
     is_slice = isinstance(to, Mapping) or to in {"best", "each"}
     to_keys = [f"{name}{_TO}" for name in names] if is_slice else []
-    effect = tested.RATIO if ratio else tested.DIFFERENCE
+    effect = ("ratio", "ratio_low", "ratio_high") if ratio else tested.DIFFERENCE
     scores = {"own_b": "", "own_a": _TO, "expected": "_expected"}
     shown = tested.names_of(chosen, ["n", f"n{_TO}"], scores, effect)
     answers = [*to_keys, *shown.values()]
@@ -168,8 +169,7 @@ def contrast(
     answer = sliced.answer(tested.answer_of(sliced, found, columns), *to_keys)
     # The keys of the reference come right after the keys of the slice.
     first = [*of_whole, *names, *to_keys]
-    others = (name for name in answer.collect_schema().names() if name not in first)
-    return log.in_kind(answer.select(map(as_expr, [*first, *others])))
+    return log.in_kind(answer.select(*map(as_expr, first), ~cs.by_name(first)))
 
 
 def _check_keys(
