@@ -31,7 +31,8 @@ from polars_mcc._log.choices import Correction
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.evidence import evidence_of
 from polars_mcc._search.overlaps import Overlaps, Question, spans
-from polars_mcc._search.slices import Places, Sought, subsets
+from polars_mcc._search.parts import Places, subsets
+from polars_mcc._search.slices import Looked, Sought
 
 MOST = 100
 """The most slices of a list, unless `top` is larger."""
@@ -67,10 +68,10 @@ class Cutoff:
             return self.level / max(tests - listed + 1, 1)
         return self.level * listed / (tests * self._harmonic)
 
-    def needed(self, most: int, *, has_clusters: bool) -> float:
-        """The least evidence of a candidate, if `most` slices may be listed."""
-        p = _LENIENT * self.at(max(most, MOST))
-        return evidence_of(p) / (_SURER if has_clusters else 1.0) if p < 1 else 0.0
+    def needed(self, sought: Sought) -> float:
+        """The least evidence of a candidate."""
+        p = _LENIENT * self.at(_most(sought))
+        return evidence_of(p) / _surer(sought) if p < 1 else 0.0
 
     @cached_property
     def _harmonic(self) -> float:
@@ -92,15 +93,21 @@ class Listed:
     """Slices that did not fit in the list, or were not checked because the list was full."""
 
 
-def listed(sought: Sought, slices: pl.DataFrame, cutoff: Cutoff, most: int, large: float) -> Listed:
-    """List the slices with the most evidence: at most `most`, or `MOST` if that is more.
+def _most(sought: Sought) -> int:
+    """The most slices of the list."""
+    return max(sought.top or 0, MOST)
 
-    A slice with more than `large` rows has most of the rows.
-    """
-    most = max(most, MOST)
-    waiting, beyond = _worth_a_look(
-        sought, candidates(sought, slices, cutoff), cutoff, _LOOKED_AT * most
-    )
+
+def _surer(sought: Sought) -> float:
+    """How many times evidence by cluster may be the evidence by row."""
+    return _SURER if sought.coded.log.has_clusters else 1.0
+
+
+def listed(sought: Sought, looked: Looked, cutoff: Cutoff) -> Listed:
+    """List the slices with the most evidence."""
+    most, large = _most(sought), sought.max_share * looked.n
+    near = candidates(sought, looked.slices, cutoff)
+    waiting, beyond = _worth_a_look(sought, near, cutoff, _LOOKED_AT * most)
     columns, chosen = waiting.columns, waiting[:0].with_columns(p_value=pl.lit(1.0))
     exact = [waiting[:0].select(SLICE, "evidence")]
     while waiting.height and chosen.height < most:
@@ -115,10 +122,9 @@ def listed(sought: Sought, slices: pl.DataFrame, cutoff: Cutoff, most: int, larg
 
 def candidates(sought: Sought, slices: pl.DataFrame, cutoff: Cutoff) -> pl.DataFrame:
     """The slices that may be listed, in the order of evidence."""
-    surer = _SURER if sought.coded.log.has_clusters else 1.0
     columns = [key.column for key in sought.coded.keys.values()]
     n_keys = pl.sum_horizontal(pl.col(columns).is_not_null())
-    p = two_sided(pl.col("evidence") * surer)
+    p = two_sided(pl.col("evidence") * _surer(sought))
     near = slices.filter((pl.col("evidence") > 0) & (p <= _LENIENT * cutoff.level))
     ranked = near.sort(-pl.col("evidence"), n_keys, -pl.col("n"), SLICE)
     largest = np.array([cutoff.at(rank + 1) for rank in range(ranked.height)])

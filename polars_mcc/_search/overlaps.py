@@ -113,7 +113,7 @@ class Overlaps:
         here = replace(log, apart=(SLICE,))
         pairs = self._pairs(masks).lazy()
         pool = Pool.of(here, pairs)
-        if sought.given_labels:
+        if sought.to == "expected":
             of_slices = pairs.filter(IS_IN).drop(IS_IN)
             below = sought.below_expected(here, of_slices, pool).select(SLICE, "evidence")
             return _in_order(below.collect(), len(asked))

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._search.slices import Looked, Places, Sought, only, subsets
+from polars_mcc._search.slices import Looked, Sought
+
+Places: TypeAlias = tuple[int | None, ...]
+"""For each key, the place of the value of a slice; None if its set lacks the key."""
 
 _Known: TypeAlias = tuple[float | None, float | None]
 """The rows and the score of a slice. A coarser slice may be unknown: with sample weights it may
@@ -47,7 +50,7 @@ def parts(sought: Sought, looked: Looked, chosen: pl.DataFrame) -> pl.Series:
         used = [(at, place) for at, place in enumerate(slice_) if place is not None]
         listed = []
         for at, place in used:
-            n, score = known.get(only(slice_, [at]), (None, None))
+            n, score = known.get(_only(slice_, [at]), (None, None))
             said, adds = keys[at].values["said"][place], _shapley(known, slice_, at)
             listed.append(
                 {"key": keys[at].name, "slice": said, "n": n, metric: score, "adds": adds}
@@ -58,6 +61,19 @@ def parts(sought: Sought, looked: Looked, chosen: pl.DataFrame) -> pl.Series:
     return pl.Series("parts", [of_slice(one) for one in slices], dtype=dtype)
 
 
+def _only(slice_: Places, kept: Collection[int]) -> Places:
+    """The coarser slice with some of the keys, by their places in the set."""
+    return tuple(place if at in kept else None for at, place in enumerate(slice_))
+
+
+def subsets(slice_: Places) -> Iterator[Places]:
+    """The coarser slices with some of the keys, those with the fewest first, and the slice."""
+    used = [at for at, place in enumerate(slice_) if place is not None]
+    for size in range(1, len(used) + 1):
+        for kept in itertools.combinations(used, size):
+            yield _only(slice_, kept)
+
+
 def _shapley(known: Mapping[Places, _Known], slice_: Places, at: int) -> float | None:
     """What a key adds to the other keys of a slice; None if a score on the way is unknown."""
     others = [other for other, place in enumerate(slice_) if place is not None and other != at]
@@ -66,7 +82,7 @@ def _shapley(known: Mapping[Places, _Known], slice_: Places, at: int) -> float |
     for size in range(len(others) + 1):
         share = math.factorial(size) * math.factorial(len(others) - size) / orders
         for kept in itertools.combinations(others, size):
-            slices = only(slice_, kept), only(slice_, [*kept, at])
+            slices = _only(slice_, kept), _only(slice_, [*kept, at])
             (_, before), (_, after) = (known.get(one, (None, None)) for one in slices)
             if before is None or after is None:
                 return None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import polars as pl
 
@@ -17,6 +15,7 @@ from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest, taken_away
 from polars_mcc._inference.tables import Pool
+from polars_mcc._log.choices import Correction, Rank, Reference
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.metrics import MCC
@@ -31,16 +30,29 @@ _ROUNDING = 2.0**-40  # the share of a sum of float weights that its order may c
 
 
 @dataclass(frozen=True)
-class Sought:
-    """A search: the coded log, the metric, the most keys of a slice and its least rows."""
+class Search:
+    """The settings of a search: metric, number of keys, least rows, confidence level."""
 
-    coded: Coded
     metric: Metric
     positive: pl.Expr | None
     depth: int
     min_n: int
-    given_labels: bool = False
-    """Whether a slice is compared with its score given its labels, and not with the rest."""
+    max_share: float
+    bins: int | None
+    top: int | None
+    rank: Rank
+    ci: float
+    correction: Correction
+    verdicts: bool
+    long: bool
+    to: Reference
+
+
+@dataclass(frozen=True)
+class Sought(Search):
+    """A search in the coded log of one model."""
+
+    coded: Coded
 
     @property
     def scale(self) -> Scale:
@@ -136,23 +148,6 @@ def with_labels(pairs: pl.LazyFrame, labels: pl.Series, *columns: str) -> pl.Laz
     )
 
 
-Places: TypeAlias = tuple[int | None, ...]
-"""For each key, the place of the value of a slice; None if its set lacks the key."""
-
-
-def only(slice_: Places, kept: Collection[int]) -> Places:
-    """The coarser slice with some of the keys, by their places in the set."""
-    return tuple(place if at in kept else None for at, place in enumerate(slice_))
-
-
-def subsets(slice_: Places) -> Iterator[Places]:
-    """The coarser slices with some of the keys, those with the fewest first, and the slice."""
-    used = [at for at, place in enumerate(slice_) if place is not None]
-    for size in range(1, len(used) + 1):
-        for kept in itertools.combinations(used, size):
-            yield only(slice_, kept)
-
-
 @dataclass(frozen=True)
 class Looked:
     """All slices that were counted and are large enough."""
@@ -233,7 +228,7 @@ class _AllRows:
         """
         classes = self.sought.with_labels(batch.classes, "label").collect().lazy()
         scored = self._scored(batch, classes)
-        if self.sought.given_labels:
+        if self.sought.to == "expected":
             found = self._beside_expected(batch, scored)
         else:
             found = self._beside_rest(batch, scored, needed)
