@@ -48,8 +48,7 @@ def _asked(verb: VerbT) -> VerbT:
             if name not in known:
                 raise TypeError(_no_option(name, verb.__name__, known))
         try:
-            is_now = verb in (_check, _report)  # They read the log anyway.
-            keys, answer = _answered(log, verb, given, options, is_now=is_now)
+            keys, answer = _answered(log, verb, given, options)
         except MissingColumn as error:
             named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
             error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, given), *named])})"
@@ -68,8 +67,6 @@ def _answered(
     verb: Callable[..., Any],
     keys: Sequence[IntoKey],
     options: Mapping[str, Any],
-    *,
-    is_now: bool,
 ) -> tuple[Sequence[IntoKey], Any]:
     """Settle the keys, and ask. If that reads a lazy log, both are done on `collect`."""
     within = options.get("within")
@@ -81,6 +78,7 @@ def _answered(
 
     given = [*keys, *inside]
     are_settled = all(key.is_settled for key in given if isinstance(key, Key))
+    is_now = verb in (_check, _report)  # They read the log anyway.
     if is_now or are_settled or not log.meaning.is_lazy:
         every = settled(log, given)
         return every[: len(keys)], ask(every)

@@ -106,7 +106,8 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
     for name in log.keys:
         column = read[KEY + name]
         if name in cuts:
-            keys[name] = _of_numbers(name, cuts[name])
+            one = cuts[name]
+            keys[name] = _cut_key(name, [*one.names, None], len(one.ends) + 1, one.name)
         elif name in units:
             keys[name], column = _of_times(name, column, units[name])
         else:
@@ -245,15 +246,9 @@ def _of_values(
     return key, _codes(column, kept["value"])
 
 
-def _of_numbers(name: str, cuts: Cuts) -> Key:
-    """A key of numbers, cut into bins."""
-    n_bins, others = len(cuts.ends) + 1, ["NaN", None] if cuts.dtype.is_float() else [None]
-    return Key(name, n_bins + len(others), _ranges(name, n_bins, others, cuts.name))
-
-
 def _bin(column: pl.Expr, cuts: Cuts) -> pl.Expr:
     """The bin of each number. After the bins come NaN, of floats, and null."""
-    null = len(cuts.ends) + (2 if cuts.dtype.is_float() else 1)
+    null = len(cuts.names)
     dtype = pl.UInt8 if null < 2**8 - 1 else pl.UInt32
     return cuts.bin_of(column).fill_null(null).cast(dtype)
 
@@ -269,22 +264,23 @@ def _of_times(name: str, column: pl.Series, unit: str) -> tuple[Key, pl.Series]:
             return f"{week}{days[first]}"
         return f"before {days[last + 1]}" if first == 0 else f"from {days[first]} on"
 
-    values = _ranges(name, len(days), [None] * starts.null_count(), said)
-    return Key(name, len(starts), values), _codes(column, starts)
+    names = [said(code, code) for code in range(len(days))] + [None] * starts.null_count()
+    return _cut_key(name, names, len(days), said), _codes(column, starts)
 
 
-def _ranges(
-    key: str, number: int, others: Sequence[str | None], said: Callable[[int, int], str]
-) -> pl.DataFrame:
-    """The values of a cut key: each bin, and the ranges of two or more bins from either end."""
+def _cut_key(
+    key: str, names: Sequence[str | None], number: int, said: Callable[[int, int], str]
+) -> Key:
+    """A key that is cut. Its values are each bin, NaN and null, and ranges of bins from either end.
+
+    `names` are of all codes: first the `number` of bins in order, then NaN and null.
+    """
     last = number - 1
-    bins = [(code, code) for code in range(number)]
     ranges = [(0, code) for code in range(1, last)] + [(code, last) for code in range(1, last)]
     found = [
-        *((said(*span), *span) for span in bins),
-        *((text, code, code) for code, text in enumerate(others, number)),
+        *((name, code, code) for code, name in enumerate(names)),
         *((said(*span), *span) for span in ranges),
     ]
     schema = {"value": pl.String, "first": pl.UInt32, "last": pl.UInt32}
     values = pl.DataFrame(found, schema=schema, orient="row")
-    return values.with_columns(said=clause(key, pl.col("value")))
+    return Key(key, len(names), values.with_columns(said=clause(key, pl.col("value"))))

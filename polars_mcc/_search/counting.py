@@ -190,8 +190,8 @@ class Counting:
             n=n.sum(), n_null=n_null, rows=rows
         )
         large = slices.filter(pl.col("rows") >= self.min_n).drop("rows").with_row_index(SLICE)
-        known = pairs.join(large.select(SLICE, *columns), on=columns, nulls_equal=True)
-        known = known.drop(columns)
+        numbers = large.select(SLICE, *columns)
+        known = pairs.join(numbers, on=columns, nulls_equal=True).drop(columns)
         return Batch(
             large,
             slices.height - large.height,

@@ -28,7 +28,7 @@ EXPECTED = ["expected", "expected_se"]
 SCORES = ["score_b", "score_a", "diff", "diff_low", "diff_high"]
 
 
-def described(sought: Sought, slices: pl.DataFrame, ci: float) -> pl.DataFrame:
+def described(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:
     """The `SCORES`, the `EXPECTED` score and the `CONFUSION` of each slice, by its number.
 
     Side b is the slice, side a the rest of the log.
@@ -38,7 +38,7 @@ def described(sought: Sought, slices: pl.DataFrame, ci: float) -> pl.DataFrame:
     cells = _cells(sought, slices)
     log = replace(sought.whole, extras=sought.coded.log.extras, apart=(SLICE,))
     apart = replace(log, apart=(SLICE, "period"))
-    asked = replace(sought.asked, ci=ci)
+    asked = replace(sought.asked, ci=sought.ci)
     # With clusters, cells are many: compare one slice at a time, to save memory.
     parts = cells.partition_by(SLICE) if log.has_clusters else [cells]
     compared = [
@@ -49,9 +49,9 @@ def described(sought: Sought, slices: pl.DataFrame, ci: float) -> pl.DataFrame:
     if sought.metric.is_of_scores:  # A score confuses no label with another.
         confusions = confusions.clear()
     found = pl.concat(compared).join(_expected(sought, cells, asked), on=SLICE, how="left")
-    if sought.given_labels:
+    if sought.to == "expected":
         diff = pl.col("score_b") - pl.col("expected")
-        reach = normal_critical(ci) * pl.col("expected_se")
+        reach = normal_critical(sought.ci) * pl.col("expected_se")
         found = found.with_columns(diff=diff, diff_low=diff - reach, diff_high=diff + reach)
     return found.join(confusions, on=SLICE, how="left").select(*_schema(sought))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import polars as pl
@@ -11,15 +10,13 @@ import polars as pl
 from polars_mcc._counts.sliced import SAID, SET, SlicedLog
 from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.quantiles import two_sided
-from polars_mcc._log.choices import Correction, Rank, Reference
 from polars_mcc._log.words import crossed
-from polars_mcc._scores.metric import Metric
 from polars_mcc._search.codes import Coded, coded, is_ordered
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.described import CONFUSION, described
 from polars_mcc._search.listed import Cutoff, Listed, listed
 from polars_mcc._search.parts import dtype_of, parts
-from polars_mcc._search.slices import Looked, Sought, looked_at
+from polars_mcc._search.slices import Looked, Search, Sought, looked_at
 from polars_mcc._search.words import confused, shortened
 
 VERDICTS = pl.Enum(
@@ -44,166 +41,144 @@ def columns_of_answer(metric: str) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class Search:
-    """The settings of a search: metric, number of keys, least rows, confidence level."""
-
-    metric: Metric
-    positive: pl.Expr | None
-    depth: int
-    min_n: int
-    max_share: float
-    bins: int | None
-    top: int | None
-    rank: Rank
-    ci: float
-    correction: Correction
-    verdicts: bool
-    long: bool
-    to: Reference
-
-    def schema(self, log: SlicedLog) -> _Schema:
-        """The columns of the result, with their dtypes. A key that may be cut is text."""
-        slices: _Schema = {SAID: pl.String(), SET: pl.String()}
-        if not self.long:
-            can_cut = self.bins is not None
-            slices |= {
-                key: pl.String() if can_cut and is_ordered(dtype) else dtype
-                for key, dtype in log.key_dtypes.items()
-            }
-        if log.has_models:
-            slices["model"] = pl.String()
-        count = log.numbers.count
-        known = dict.fromkeys(CONFUSION[:2], log.label_dtype)
-        known |= {"confusion": pl.String(), "parts": dtype_of(self.metric.name, count)}
-        known |= {"verdict": VERDICTS, "n": count, "n_null": count}
-        known |= dict.fromkeys(("n_tested", "n_untested"), pl.Int64())
-        return slices | {
-            name: known.get(name, pl.Float64()) for name in columns_of_answer(self.metric.name)
+def schema_of(search: Search, log: SlicedLog) -> _Schema:
+    """The columns of the result, with their dtypes. A key that may be cut is text."""
+    slices: _Schema = {SAID: pl.String(), SET: pl.String()}
+    if not search.long:
+        can_cut = search.bins is not None
+        slices |= {
+            key: pl.String() if can_cut and is_ordered(dtype) else dtype
+            for key, dtype in log.key_dtypes.items()
         }
+    if log.has_models:
+        slices["model"] = pl.String()
+    count = log.numbers.count
+    known = dict.fromkeys(CONFUSION[:2], log.label_dtype)
+    known |= {"confusion": pl.String(), "parts": dtype_of(search.metric.name, count)}
+    known |= {"verdict": VERDICTS, "n": count, "n_null": count}
+    known |= dict.fromkeys(("n_tested", "n_untested"), pl.Int64())
+    return slices | {
+        name: known.get(name, pl.Float64()) for name in columns_of_answer(search.metric.name)
+    }
 
-    def found(self, log: SlicedLog) -> pl.DataFrame:
-        """The result: the slices of all models, sorted, at most `top`."""
-        schema = self.schema(log)
-        every = coded(log, bins=self.bins, least=self.min_n)
-        found = [self._of_model(every, model) for model in log.models]
-        rows = _in_order(every, pl.concat(found, how="diagonal_relaxed"))
-        ranked = self._answer(every, rows, schema)
-        ranked = ranked if self.verdicts else shortened(ranked, has_models=log.has_models)
-        return ranked if self.top is None else ranked.head(self.top)
 
-    def _of_model(self, every: Coded, model: str) -> pl.DataFrame:
-        """The slices of one model, compared with the rest of the log for the same model."""
-        log = replace(every.log, models=(model,), has_models=False)
-        one = replace(every, log=log)
-        given_labels = self.to == "expected"
-        sought = Sought(one, self.metric, self.positive, self.depth, self.min_n, given_labels)
-        looked = looked_at(sought, self._needed(one))
-        n_tested = looked.slices["evidence"].drop_nulls().len()
-        cutoff = Cutoff(self.correction, 1 - self.ci, n_tested)
-        chosen = listed(sought, looked.slices, cutoff, self.top or 0, self.max_share * looked.n)
-        rows = self._listed(sought, chosen.slices, looked, cutoff)
-        others = self._others(sought, looked.slices, chosen, cutoff)
-        rows = _in_order(one, pl.concat([rows, others], how="diagonal_relaxed"))
-        if chosen.slices.is_empty():  # The answer shows the nearest slice.
-            nearest = rows.head(1)
-            known = described(sought, nearest, self.ci)
-            rows = rows.update(known.with_columns(parts(sought, looked, nearest)), on=SLICE)
-        return rows.with_columns(
-            n_tested=pl.lit(n_tested, pl.Int64),
-            n_untested=pl.lit(looked.n_small + looked.slices.height - n_tested, pl.Int64),
-            loss=pl.col("rest") - pl.lit(looked.overall, pl.Float64),
-            model=pl.lit(model),
-        )
+def searched(search: Search, log: SlicedLog) -> pl.DataFrame:
+    """The result: the slices of all models, sorted, at most `top`."""
+    every = coded(log, bins=search.bins, least=search.min_n)
+    found = []
+    for model in log.models:
+        of_model = replace(every, log=replace(every.log, models=(model,), has_models=False))
+        slices = _of_model(Sought(**vars(search), coded=of_model))
+        found.append(slices.with_columns(model=pl.lit(model)))
+    rows = _in_order(every, pl.concat(found, how="diagonal_relaxed"))
+    ranked = _answer(search, every, rows, schema_of(search, log))
+    ranked = ranked if search.verdicts else shortened(ranked, has_models=log.has_models)
+    return ranked if search.top is None else ranked.head(search.top)
 
-    def _needed(self, coded: Coded) -> Callable[[int], float]:
-        """The least evidence of a listed slice, as a function of the number of tests."""
-        if self.verdicts:
-            return lambda _: 0.0
-        return lambda tests: Cutoff(self.correction, 1 - self.ci, tests).needed(
-            self.top or 0, has_clusters=coded.log.has_clusters
-        )
 
-    def _listed(
-        self, sought: Sought, chosen: pl.DataFrame, looked: Looked, cutoff: Cutoff
-    ) -> pl.DataFrame:
-        """The listed slices, with their exact scores."""
-        tests = pl.lit(cutoff.tests, pl.Int64)
-        is_most = pl.col("n") > self.max_share * looked.n
-        decisive = chosen.lazy().with_columns(own=two_sided(pl.col("evidence")))
-        apart = [decisive.filter(is_most == pl.lit(one)) for one in (False, True)]
-        lists = (adjusted(one, self.correction, tests) for one in apart)
-        sure = pl.concat(lists).with_columns(p_value="own").collect()
-        scores = described(sought, chosen, self.ci)
-        rows = sure.drop("score").join(scores, on=SLICE, maintain_order="left")
-        scale, end = sought.scale, "diff_low" if sought.scale.turn < 0 else "diff_high"
-        loss = scale.turned(pl.col("score_a")) - pl.lit(looked.overall, pl.Float64)
-        order = -loss if self.rank == "loss" else scale.turned(pl.col(end))
-        return rows.with_columns(
-            parts(sought, looked, rows),
-            rest=scale.turned(pl.col("score_a")),
-            order=order,
-            verdict=pl.when(is_most).then(MOST_ROWS).otherwise(LISTED),
-        )
+def _of_model(sought: Sought) -> pl.DataFrame:
+    """The slices of one model, compared with the rest of the log for the same model."""
 
-    def _others(
-        self, sought: Sought, slices: pl.DataFrame, chosen: Listed, cutoff: Cutoff
-    ) -> pl.DataFrame:
-        """The slices that are not listed. `p_adjusted` is as if the slice were listed next."""
-        n_listed, evidence = chosen.slices.height, pl.col("evidence")
-        others = slices.join(chosen.slices, on=SLICE, how="anti", maintain_order="left").join(
-            chosen.exact, on=SLICE, how="left", suffix="_exact", maintain_order="left"
-        )
-        exact = pl.col("evidence_exact")
-        p = two_sided(pl.coalesce(exact, evidence))
-        shown = p
-        if sought.coded.log.has_clusters:  # Hide p-values that take rows as independent.
-            shown = pl.when((evidence == 0) | exact.is_not_null()).then(p)
-        p_of_next = cutoff.at(n_listed + 1)
-        is_explained = (p <= p_of_next) if n_listed else pl.lit(value=False)
-        verdict = (
-            pl.when(evidence.is_null())
-            .then(NO_INTERVAL)
-            .when(pl.col(SLICE).is_in(chosen.beyond[SLICE].implode()))
-            .then(BEYOND)
-            .when(is_explained)
-            .then(EXPLAINED)
-            .otherwise(NOT_BEHIND)
-        )
-        scale = sought.scale
-        zero_division = sought.coded.log.zero_division
-        score, rest, reference = map(scale.turned, map(pl.col, ("score", "rest", "reference")))
-        score = score if zero_division is None else score.fill_null(zero_division)
-        return others.with_columns(
-            p_value=shown,
-            p_adjusted=pl.when(verdict == NOT_BEHIND).then(
-                (shown / p_of_next * cutoff.level).clip(upper_bound=1.0)
-            ),
-            score_b=score,
-            score_a=rest,
-            diff=score - reference,
-            expected=reference if sought.given_labels else pl.lit(None, pl.Float64),
-            order=p,
-            verdict=verdict,
-        )
+    def needed(tests: int) -> float:
+        cutoff = Cutoff(sought.correction, 1 - sought.ci, tests)
+        return 0.0 if sought.verdicts else cutoff.needed(sought)
 
-    def _answer(self, coded: Coded, rows: pl.DataFrame, schema: _Schema) -> pl.DataFrame:
-        """The named columns of the result."""
-        keys, metric = coded.keys.values(), self.metric.name
-        set_ = [pl.when(pl.col(key.column).is_not_null()).then(pl.lit(key.name)) for key in keys]
-        values = {} if self.long else {key.name: key.known("value") for key in keys}
-        values |= {
-            metric: pl.col("score_b"),
-            f"{metric}_rest": pl.col("score_a"),
-            f"{metric}_expected": pl.col("expected"),
-            SAID: crossed(key.known("said") for key in keys),
-            SET: pl.concat_str(set_, separator=", ", ignore_nulls=True),
-        }
-        confusions = [confused(*one) for one in rows.select(CONFUSION).rows()]
-        rows = rows.with_columns(pl.Series("confusion", confusions, pl.String))
-        return rows.select(
-            values.get(name, pl.col(name)).cast(dtype).alias(name) for name, dtype in schema.items()
-        )
+    looked = looked_at(sought, needed)
+    n_tested = looked.slices["evidence"].drop_nulls().len()
+    cutoff = Cutoff(sought.correction, 1 - sought.ci, n_tested)
+    chosen = listed(sought, looked, cutoff)
+    rows = _listed(sought, chosen.slices, looked, cutoff)
+    others = _others(sought, looked.slices, chosen, cutoff)
+    rows = _in_order(sought.coded, pl.concat([rows, others], how="diagonal_relaxed"))
+    if chosen.slices.is_empty():  # The answer shows the nearest slice.
+        nearest = rows.head(1)
+        known = described(sought, nearest)
+        rows = rows.update(known.with_columns(parts(sought, looked, nearest)), on=SLICE)
+    return rows.with_columns(
+        n_tested=pl.lit(n_tested, pl.Int64),
+        n_untested=pl.lit(looked.n_small + looked.slices.height - n_tested, pl.Int64),
+        loss=pl.col("rest") - pl.lit(looked.overall, pl.Float64),
+    )
+
+
+def _listed(sought: Sought, chosen: pl.DataFrame, looked: Looked, cutoff: Cutoff) -> pl.DataFrame:
+    """The listed slices, with their exact scores."""
+    tests = pl.lit(cutoff.tests, pl.Int64)
+    is_most = pl.col("n") > sought.max_share * looked.n
+    decisive = chosen.lazy().with_columns(own=two_sided(pl.col("evidence")))
+    apart = [decisive.filter(is_most == pl.lit(one)) for one in (False, True)]
+    lists = (adjusted(one, sought.correction, tests) for one in apart)
+    sure = pl.concat(lists).with_columns(p_value="own").collect()
+    scores = described(sought, chosen)
+    rows = sure.drop("score").join(scores, on=SLICE, maintain_order="left")
+    scale, end = sought.scale, "diff_low" if sought.scale.turn < 0 else "diff_high"
+    loss = scale.turned(pl.col("score_a")) - pl.lit(looked.overall, pl.Float64)
+    order = -loss if sought.rank == "loss" else scale.turned(pl.col(end))
+    return rows.with_columns(
+        parts(sought, looked, rows),
+        rest=scale.turned(pl.col("score_a")),
+        order=order,
+        verdict=pl.when(is_most).then(MOST_ROWS).otherwise(LISTED),
+    )
+
+
+def _others(sought: Sought, slices: pl.DataFrame, chosen: Listed, cutoff: Cutoff) -> pl.DataFrame:
+    """The slices that are not listed. `p_adjusted` is as if the slice were listed next."""
+    n_listed, evidence = chosen.slices.height, pl.col("evidence")
+    others = slices.join(chosen.slices, on=SLICE, how="anti", maintain_order="left").join(
+        chosen.exact, on=SLICE, how="left", suffix="_exact", maintain_order="left"
+    )
+    exact = pl.col("evidence_exact")
+    p = two_sided(pl.coalesce(exact, evidence))
+    shown = p
+    if sought.coded.log.has_clusters:  # Hide p-values that take rows as independent.
+        shown = pl.when((evidence == 0) | exact.is_not_null()).then(p)
+    p_of_next = cutoff.at(n_listed + 1)
+    is_explained = (p <= p_of_next) if n_listed else pl.lit(value=False)
+    verdict = (
+        pl.when(evidence.is_null())
+        .then(NO_INTERVAL)
+        .when(pl.col(SLICE).is_in(chosen.beyond[SLICE].implode()))
+        .then(BEYOND)
+        .when(is_explained)
+        .then(EXPLAINED)
+        .otherwise(NOT_BEHIND)
+    )
+    scale = sought.scale
+    zero_division = sought.coded.log.zero_division
+    score, rest, reference = map(scale.turned, map(pl.col, ("score", "rest", "reference")))
+    score = score if zero_division is None else score.fill_null(zero_division)
+    return others.with_columns(
+        p_value=shown,
+        p_adjusted=pl.when(verdict == NOT_BEHIND).then(
+            (shown / p_of_next * cutoff.level).clip(upper_bound=1.0)
+        ),
+        score_b=score,
+        score_a=rest,
+        diff=score - reference,
+        expected=reference if sought.to == "expected" else pl.lit(None, pl.Float64),
+        order=p,
+        verdict=verdict,
+    )
+
+
+def _answer(search: Search, coded: Coded, rows: pl.DataFrame, schema: _Schema) -> pl.DataFrame:
+    """The named columns of the result."""
+    keys, metric = coded.keys.values(), search.metric.name
+    set_ = [pl.when(pl.col(key.column).is_not_null()).then(pl.lit(key.name)) for key in keys]
+    values = {} if search.long else {key.name: key.known("value") for key in keys}
+    values |= {
+        metric: pl.col("score_b"),
+        f"{metric}_rest": pl.col("score_a"),
+        f"{metric}_expected": pl.col("expected"),
+        SAID: crossed(key.known("said") for key in keys),
+        SET: pl.concat_str(set_, separator=", ", ignore_nulls=True),
+    }
+    confusions = [confused(*one) for one in rows.select(CONFUSION).rows()]
+    rows = rows.with_columns(pl.Series("confusion", confusions, pl.String))
+    return rows.select(
+        values.get(name, pl.col(name)).cast(dtype).alias(name) for name, dtype in schema.items()
+    )
 
 
 def _in_order(coded: Coded, rows: pl.DataFrame) -> pl.DataFrame:

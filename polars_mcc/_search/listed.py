@@ -19,21 +19,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_mcc._inference.quantiles import two_sided
 from polars_mcc._log.choices import Correction
-from polars_mcc._search.codes import Key
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.evidence import evidence_of
-from polars_mcc._search.overlaps import Overlaps, Question
-from polars_mcc._search.slices import Sought
+from polars_mcc._search.overlaps import Overlaps, Question, spans
+from polars_mcc._search.parts import Places, subsets
+from polars_mcc._search.slices import Looked, Sought
 
 MOST = 100
 """The most slices of a list, unless `top` is larger."""
@@ -69,10 +68,10 @@ class Cutoff:
             return self.level / max(tests - listed + 1, 1)
         return self.level * listed / (tests * self._harmonic)
 
-    def needed(self, most: int, *, has_clusters: bool) -> float:
-        """The least evidence of a candidate, if `most` slices may be listed."""
-        p = _LENIENT * self.at(max(most, MOST))
-        return evidence_of(p) / (_SURER if has_clusters else 1.0) if p < 1 else 0.0
+    def needed(self, sought: Sought) -> float:
+        """The least evidence of a candidate."""
+        p = _LENIENT * self.at(_most(sought))
+        return evidence_of(p) / _surer(sought) if p < 1 else 0.0
 
     @cached_property
     def _harmonic(self) -> float:
@@ -94,15 +93,21 @@ class Listed:
     """Slices that did not fit in the list, or were not checked because the list was full."""
 
 
-def listed(sought: Sought, slices: pl.DataFrame, cutoff: Cutoff, most: int, large: float) -> Listed:
-    """List the slices with the most evidence: at most `most`, or `MOST` if that is more.
+def _most(sought: Sought) -> int:
+    """The most slices of the list."""
+    return max(sought.top or 0, MOST)
 
-    A slice with more than `large` rows has most of the rows.
-    """
-    most = max(most, MOST)
-    waiting, beyond = _worth_a_look(
-        sought, candidates(sought, slices, cutoff), cutoff, _LOOKED_AT * most
-    )
+
+def _surer(sought: Sought) -> float:
+    """How many times evidence by cluster may be the evidence by row."""
+    return _SURER if sought.coded.log.has_clusters else 1.0
+
+
+def listed(sought: Sought, looked: Looked, cutoff: Cutoff) -> Listed:
+    """List the slices with the most evidence."""
+    most, large = _most(sought), sought.max_share * looked.n
+    near = candidates(sought, looked.slices, cutoff)
+    waiting, beyond = _worth_a_look(sought, near, cutoff, _LOOKED_AT * most)
     columns, chosen = waiting.columns, waiting[:0].with_columns(p_value=pl.lit(1.0))
     exact = [waiting[:0].select(SLICE, "evidence")]
     while waiting.height and chosen.height < most:
@@ -117,10 +122,9 @@ def listed(sought: Sought, slices: pl.DataFrame, cutoff: Cutoff, most: int, larg
 
 def candidates(sought: Sought, slices: pl.DataFrame, cutoff: Cutoff) -> pl.DataFrame:
     """The slices that may be listed, in the order of evidence."""
-    surer = _SURER if sought.coded.log.has_clusters else 1.0
     columns = [key.column for key in sought.coded.keys.values()]
     n_keys = pl.sum_horizontal(pl.col(columns).is_not_null())
-    p = two_sided(pl.col("evidence") * surer)
+    p = two_sided(pl.col("evidence") * _surer(sought))
     near = slices.filter((pl.col("evidence") > 0) & (p <= _LENIENT * cutoff.level))
     ranked = near.sort(-pl.col("evidence"), n_keys, -pl.col("n"), SLICE)
     largest = np.array([cutoff.at(rank + 1) for rank in range(ranked.height)])
@@ -140,7 +144,7 @@ def _worth_a_look(
     scores were means. This is rough; the slices that are kept are counted exactly later.
     """
     needed = evidence_of(cutoff.at(MOST))
-    first, last = _spans(sought.coded.keys, ranked)
+    first, last = spans(sought.coded, ranked)
     n, score, rest, spread = (
         ranked[name].cast(pl.Float64).to_numpy() for name in ("n", "score", "reference", "spread")
     )
@@ -172,21 +176,6 @@ def _worth_a_look(
     return ranked[kept], ranked.filter(is_waiting)
 
 
-def _spans(
-    keys: Mapping[str, Key], slices: pl.DataFrame
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The first and last code of each slice in each key; all codes if the key is not in its set."""
-    firsts, lasts = (
-        slices.select(
-            key.known(end).cast(pl.Int64).fill_null(of_all).alias(key.column)
-            for key in keys.values()
-        )
-        for end, of_all in (("first", -1), ("last", np.iinfo(np.int64).max))
-    )
-    shape = slices.height, len(keys)
-    return firsts.to_numpy().reshape(shape), lasts.to_numpy().reshape(shape)
-
-
 @dataclass(frozen=True)
 class _Candidates:
     """Slices in the order of exact evidence. A slice is known by its rank in this order.
@@ -200,7 +189,7 @@ class _Candidates:
     overlaps: Overlaps
     large: frozenset[int]
     """The slices with most of the rows."""
-    known: dict[Question, float] = field(default_factory=dict)
+    known: dict[Question, float]
     """The evidence of all questions that were answered."""
 
     @classmethod
@@ -272,18 +261,12 @@ class _Candidates:
     def _wholes(self) -> list[list[int]]:
         """For each slice, the slices with fewer keys that contain it: its keys, but for some."""
         columns = [key.column for key in self.overlaps.sought.coded.keys.values()]
-        values = self.slices.select(columns).rows()
+        values: list[Places] = self.slices.select(columns).rows()
         ranks = {value: rank for rank, value in enumerate(values)}
-        found = []
-        for value in values:
-            used = [key for key, one in enumerate(value) if one is not None]
-            coarser = (
-                tuple(one if key in kept else None for key, one in enumerate(value))
-                for size in range(1, len(used))
-                for kept in itertools.combinations(used, size)
-            )
-            found.append([ranks[one] for one in coarser if one in ranks])
-        return found
+        return [
+            [ranks[one] for one in subsets(value) if one in ranks and one != value]
+            for value in values
+        ]
 
     def _explained_by_its_parts(self, listed: Sequence[int], largest: float) -> int | None:
         """The listed slice that is least behind without its listed parts, if it fails the test."""

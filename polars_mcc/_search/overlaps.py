@@ -7,10 +7,10 @@ rows that are in one slice and not in another are sums over a small table.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ _WORD = 63  # slices per integer, a bit each
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Bits: TypeAlias = npt.NDArray[np.uint64]
+Codes: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Overlaps:
         here = replace(log, apart=(SLICE,))
         pairs = self._pairs(masks).lazy()
         pool = Pool.of(here, pairs)
-        if sought.given_labels:
+        if sought.to == "expected":
             of_slices = pairs.filter(IS_IN).drop(IS_IN)
             below = sought.below_expected(here, of_slices, pool).select(SLICE, "evidence")
             return _in_order(below.collect(), len(asked))
@@ -130,11 +131,7 @@ class Overlaps:
         known = _in_order(both.select(SLICE, evidence.fill_nan(None).clip(0)), len(asked))
         if not has_clusters:
             return known
-        clustered = self._clustered(masks, *moved)
-        return [
-            clustered[slice_].normal(one) if slice_ in clustered else 0.0
-            for slice_, one in enumerate(known)
-        ]
+        return [*self._clustered(masks, moved[0], known)]
 
     def _pairs(self, masks: Mask) -> pl.DataFrame:
         """The pairs of both sides of each comparison."""
@@ -161,13 +158,18 @@ class Overlaps:
             .with_columns(pl.col("n").cast(log.numbers.count), n_null=pl.lit(0, log.numbers.count))
         )
 
-    def _clustered(self, masks: Mask, moved: pl.DataFrame) -> dict[int, _Clustered]:
-        """The effect of clusters, for comparisons with two or more clusters on each side."""
+    def _clustered(
+        self, masks: Mask, moved: pl.DataFrame, evidence: Sequence[float]
+    ) -> Iterator[float]:
+        """Convert evidence by row to evidence by cluster; 0 with one cluster on a side.
+
+        Student's t becomes a normal deviate: D. L. Wallace, Annals of Mathematical Statistics 30
+        (1959) 1121-1123.
+        """
         of_pair = moved.join(self.pairs, on=["gold", "pred"], nulls_equal=True)
         by_row = self.sought.whole
         by_cluster = replace(by_row, extras=("cluster",))
         kind, n = self.cells["kind"].to_numpy(), pl.col("n").cast(pl.Float64)
-        found = {}
         for slice_, both_masks in enumerate(masks.reshape(-1, 2, masks.shape[1])):
             cells = []
             for is_in, mask in zip((True, False), both_masks, strict=True):
@@ -185,9 +187,12 @@ class Overlaps:
             effect = clusters_vary / rows_vary if rows_vary > 0 else 0.0
             fewest = min(rows["cluster"].n_unique() for rows in cells)
             if fewest > 1 and effect > _NOTHING:
-                effect *= fewest / (fewest - 1)  # few clusters show too little variance
-                found[slice_] = _Clustered(effect, fewest)
-        return found
+                df = fewest - 1
+                effect *= fewest / df  # few clusters show too little variance
+                t2 = evidence[slice_] ** 2 / effect
+                yield (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
+            else:
+                yield 0.0
 
 
 def _in_order(evidence: pl.DataFrame, number: int) -> list[float]:
@@ -196,34 +201,28 @@ def _in_order(evidence: pl.DataFrame, number: int) -> list[float]:
     return [known.get(question, 0.0) for question in range(number)]
 
 
-class _Clustered(NamedTuple):
-    """The factor of the variance by clusters, and the clusters of the side that has fewer."""
-
-    effect: float
-    clusters: int
-
-    def normal(self, evidence: float) -> float:
-        """Convert evidence by row to evidence by cluster: Student's t as a normal deviate.
-
-        D. L. Wallace, Annals of Mathematical Statistics 30 (1959) 1121-1123.
-        """
-        t2, df = evidence**2 / self.effect, self.clusters - 1
-        return (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
+def spans(coded: Coded, slices: pl.DataFrame) -> tuple[Codes, Codes]:
+    """The first and last code of each slice in each key; all codes if the key is not in its set."""
+    firsts, lasts = (
+        slices.select(
+            key.known(end).cast(pl.Int64).fill_null(of_all).alias(key.column)
+            for key in coded.keys.values()
+        )
+        for end, of_all in (("first", -1), ("last", np.iinfo(np.int64).max))
+    )
+    shape = slices.height, len(coded.keys)
+    return firsts.to_numpy().reshape(shape), lasts.to_numpy().reshape(shape)
 
 
 def _bits_of_rows(coded: Coded, slices: pl.DataFrame) -> Bits:
     """An integer per row, with a bit per slice: whether the row is in it."""
+    bits = np.left_shift(np.uint64(1), np.arange(slices.height, dtype=np.uint64))
+    firsts, lasts = spans(coded, slices)
     of_keys = []
-    for key in coded.keys.values():
-        if slices[key.column].null_count() == slices.height:
-            continue
-        may_be_in = np.ones((slices.height, key.size + 1), dtype=bool)
-        for slice_, number in enumerate(slices[key.column]):
-            if number is not None:
-                first, last = key.values["first"][number], key.values["last"][number]
-                may_be_in[slice_] = False
-                may_be_in[slice_, first : last + 1] = True
-        bits = np.left_shift(np.uint64(1), np.arange(slices.height, dtype=np.uint64))
-        of_code = np.where(may_be_in, bits[:, None], np.uint64(0)).sum(0, np.uint64)
-        of_keys.append(of_code[coded.rows[key.column].to_numpy()])
+    for key, first, last in zip(coded.keys.values(), firsts.T, lasts.T, strict=True):
+        if (first >= 0).any():  # Else no slice has the key.
+            codes = np.arange(key.size + 1)
+            is_in = (first[:, None] <= codes) & (codes <= last[:, None])
+            of_code = np.where(is_in, bits[:, None], np.uint64(0)).sum(0, np.uint64)
+            of_keys.append(of_code[coded.rows[key.column].to_numpy()])
     return reduce(np.bitwise_and, of_keys)

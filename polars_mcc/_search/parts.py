@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -21,12 +21,9 @@ from polars_mcc._search.slices import Looked, Sought
 Places: TypeAlias = tuple[int | None, ...]
 """For each key, the place of the value of a slice; None if its set lacks the key."""
 
-
-class _Known(NamedTuple):
-    """The rows and the score of a slice."""
-
-    n: float | None
-    score: float | None
+_Known: TypeAlias = tuple[float | None, float | None]
+"""The rows and the score of a slice. A coarser slice may be unknown: with sample weights it may
+count as fewer rows than its parts, too few to be tested."""
 
 
 def dtype_of(metric: str, count: pl.DataType) -> pl.List:
@@ -40,57 +37,54 @@ def parts(sought: Sought, looked: Looked, chosen: pl.DataFrame) -> pl.Series:
     keys = [*sought.coded.keys.values()]
     columns = [key.column for key in keys]
     slices: list[Places] = chosen.select(columns).rows()
-    wanted = {subset for one in slices for subset in _subsets(one)}
-    schema = dict.fromkeys(columns, pl.UInt32())
-    wide = pl.DataFrame([*wanted], schema, orient="row")
+    wanted = {subset for one in slices for subset in subsets(one)}
+    wide = pl.DataFrame([*wanted], dict.fromkeys(columns, pl.UInt32()), orient="row")
     found = wide.join(looked.slices, on=columns, nulls_equal=True)
     numbers = found.select("n", sought.scale.turned(pl.col("score"))).rows()
-    known = dict(zip(found.select(columns).rows(), map(_Known._make, numbers), strict=True))
+    known: dict[Places, _Known] = dict(zip(found.select(columns).rows(), numbers, strict=True))
     overall = None if looked.overall is None else sought.scale.turn * looked.overall
-    known[(None,) * len(keys)] = _Known(looked.n, overall)
-    unknown = _Known(None, None)  # With sample weights, a coarser slice may count as fewer rows.
+    known[(None,) * len(keys)] = looked.n, overall
+    metric = sought.metric.name
 
     def of_slice(slice_: Places) -> list[dict[str, Any]] | None:
-        used = {at: place for at, place in enumerate(slice_) if place is not None}
-        if len(used) < 2:
-            return None
+        used = [(at, place) for at, place in enumerate(slice_) if place is not None]
         listed = []
-        for at, place in used.items():
-            n, score = known.get(_only(slice_, [at]), unknown)
-            adds = _shapley(known, slice_, at, [other for other in used if other != at])
-            said = keys[at].values["said"][place]
+        for at, place in used:
+            n, score = known.get(_only(slice_, [at]), (None, None))
+            said, adds = keys[at].values["said"][place], _shapley(known, slice_, at)
             listed.append(
                 {"key": keys[at].name, "slice": said, "n": n, metric: score, "adds": adds}
             )
-        return listed
+        return listed if len(used) > 1 else None
 
-    metric = sought.metric.name
     dtype = dtype_of(metric, sought.coded.log.numbers.count)
     return pl.Series("parts", [of_slice(one) for one in slices], dtype=dtype)
 
 
-def _only(slice_: Places, kept: Sequence[int]) -> Places:
+def _only(slice_: Places, kept: Collection[int]) -> Places:
+    """The coarser slice with some of the keys, by their places in the set."""
     return tuple(place if at in kept else None for at, place in enumerate(slice_))
 
 
-def _subsets(slice_: Places) -> Iterator[Places]:
+def subsets(slice_: Places) -> Iterator[Places]:
+    """The coarser slices with some of the keys, those with the fewest first, and the slice."""
     used = [at for at, place in enumerate(slice_) if place is not None]
     for size in range(1, len(used) + 1):
         for kept in itertools.combinations(used, size):
             yield _only(slice_, kept)
 
 
-def _shapley(
-    known: dict[Places, _Known], slice_: Places, at: int, others: Sequence[int]
-) -> float | None:
+def _shapley(known: Mapping[Places, _Known], slice_: Places, at: int) -> float | None:
     """What a key adds to the other keys of a slice; None if a score on the way is unknown."""
+    others = [other for other, place in enumerate(slice_) if place is not None and other != at]
     orders = math.factorial(len(others) + 1)
     total = 0.0
     for size in range(len(others) + 1):
         share = math.factorial(size) * math.factorial(len(others) - size) / orders
         for kept in itertools.combinations(others, size):
-            before, after = (known.get(_only(slice_, one)) for one in (kept, [*kept, at]))
-            if before is None or after is None or before.score is None or after.score is None:
+            slices = _only(slice_, kept), _only(slice_, [*kept, at])
+            (_, before), (_, after) = (known.get(one, (None, None)) for one in slices)
+            if before is None or after is None:
                 return None
-            total += share * (after.score - before.score)
+            total += share * (after - before)
     return total

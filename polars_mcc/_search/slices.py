@@ -15,6 +15,7 @@ from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest, taken_away
 from polars_mcc._inference.tables import Pool
+from polars_mcc._log.choices import Correction, Rank, Reference
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.metrics import MCC
@@ -29,16 +30,29 @@ _ROUNDING = 2.0**-40  # the share of a sum of float weights that its order may c
 
 
 @dataclass(frozen=True)
-class Sought:
-    """A search: the coded log, the metric, the most keys of a slice and its least rows."""
+class Search:
+    """The settings of a search: metric, number of keys, least rows, confidence level."""
 
-    coded: Coded
     metric: Metric
     positive: pl.Expr | None
     depth: int
     min_n: int
-    given_labels: bool = False
-    """Whether a slice is compared with its score given its labels, and not with the rest."""
+    max_share: float
+    bins: int | None
+    top: int | None
+    rank: Rank
+    ci: float
+    correction: Correction
+    verdicts: bool
+    long: bool
+    to: Reference
+
+
+@dataclass(frozen=True)
+class Sought(Search):
+    """A search in the coded log of one model."""
+
+    coded: Coded
 
     @property
     def scale(self) -> Scale:
@@ -214,7 +228,7 @@ class _AllRows:
         """
         classes = self.sought.with_labels(batch.classes, "label").collect().lazy()
         scored = self._scored(batch, classes)
-        if self.sought.given_labels:
+        if self.sought.to == "expected":
             found = self._beside_expected(batch, scored)
         else:
             found = self._beside_rest(batch, scored, needed)

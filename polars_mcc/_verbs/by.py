@@ -214,14 +214,10 @@ def by(
         check_choice("method", method, Method, "Bootstrap(...)")
     check_interval(ci, method)
     asked = registry.chosen(metrics)
-    names = [metric.name for metric in asked]
-    answers = ["n", *names, "n_null"]
-    answers += [] if ci is None else ["n_clusters", *columns_of(names)]
     if not isinstance(method, Resampling):
-        return log.in_kind(answer(log, keys, asked, ci, method, answers=answers, long=long))
-    sliced = cut(
-        log, keys, answers=answers, role=registry.role_of(asked), cluster=ci is not None, long=long
-    )
+        return log.in_kind(answer(log, keys, asked, ci, method, long=long))
+    answers, role = _columns(asked, ci), registry.role_of(asked)
+    sliced = cut(log, keys, answers=answers, role=role, cluster=True, long=long)
     positive = registry.checked(asked, log.meaning.positive, sliced.label_dtype)
     _check_resampling(log, sliced)
     assert isinstance(method, Bootstrap) and ci is not None  # noqa: S101, PT018 - for type checkers
@@ -238,10 +234,13 @@ def answer(
     ci: float | None,
     method: Method = defaults.METHOD,
     *,
-    answers: Sequence[str],
+    more: Sequence[str] = (),
     long: bool = False,
 ) -> pl.LazyFrame:
-    """The answer of `by`. Metrics of labels and metrics of scores are counted apart."""
+    """The answer of `by`, to which a verb adds `more` columns.
+
+    Metrics of labels and metrics of scores are counted apart.
+    """
     has_classes = bool(log.meaning.score_labels)
     kinds: dict[tuple[Role, OfRow | None], list[Metric]] = {}
     for metric in sorted(asked, key=lambda metric: metric.is_of_scores):  # Labels name the models.
@@ -255,12 +254,12 @@ def answer(
             raise ValueError(msg)
         kinds.setdefault((metric.role, of_row), []).append(metric)
     roles = {role for role, _ in kinds}
-    found: list[tuple[SlicedLog, pl.LazyFrame, list[str]]] = []
+    found: list[tuple[SlicedLog, pl.LazyFrame]] = []
     for (role, of_row), metrics in kinds.items():
         sliced = cut(
             log,
             keys,
-            answers=answers,
+            answers=[*_columns(asked, ci), *more],
             role=role,
             lists=ci is None,
             cluster=ci is not None,
@@ -271,20 +270,26 @@ def answer(
         )
         if sliced.is_multilabel:
             registry.check_multilabel(metrics)
-        names = [metric.name for metric in metrics]
-        columns = names if ci is None else with_limits_of(names)
-        found.append((sliced, scores(log, sliced, metrics, ci, method), columns))
-    (sliced, slices, _), *others = found
-    for other, of_other, columns in others:
+        found.append((sliced, scores(log, sliced, metrics, ci, method)))
+    (sliced, slices), *others = found
+    for other, of_other in others:
         if sliced.has_models:  # The models are in one order.
             models = dict(zip(other.models, sliced.models, strict=True))
             model = pl.col(MODEL).cast(pl.String).replace_strict(models).cast(sliced.model_dtype)
             of_other = of_other.with_columns(model)  # noqa: PLW2901
-        slices = sliced.beside(slices, of_other.select(*sliced.slice, *columns))
+        of_other = of_other.drop("n", "n_clusters", "n_null", strict=False)  # noqa: PLW2901
+        slices = sliced.beside(slices, of_other)
     shown = [metric.name for metric in asked]
     shown = shown if ci is None else with_limits_of(shown)
     sizes = ["n", *(["n_clusters"] if ci is not None and sliced.has_clusters else [])]
     return sliced.answer(slices.select(*sliced.slice, *sizes, *shown, "n_null"))
+
+
+def _columns(asked: Sequence[Metric], ci: float | None) -> list[str]:
+    """The columns of an answer besides the keys and the model, in any order."""
+    names = [metric.name for metric in asked]
+    limits = [] if ci is None else ["n_clusters", *columns_of(names)]
+    return ["n", *names, "n_null", *limits]
 
 
 def scores(

@@ -31,8 +31,7 @@ from polars_mcc._verbs.by import answer
 from polars_mcc._verbs.required import Requirement, Thresholds, required, with_own
 
 _FAILED, _VERDICT = "failed", "verdict"
-_JUDGES, _FAILS = f"{FACT}judges {{}}", f"{FACT}fails {{}}"  # of each requirement
-_HITS, _POSITIVE, _SMALL = f"{FACT}hits", f"{FACT}positive", f"{FACT}small"
+_HITS, _POSITIVE = f"{FACT}hits", f"{FACT}positive"
 _VERDICTS = pl.Enum(["fails", "passes", "not judged"])
 _SHOWN = 20  # slices that a message shows, at most
 
@@ -164,48 +163,50 @@ def check(
         wanted = [Requirement(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")]
         sizes = ["n_before", "n_after"]
     is_small = ~pl.all_horizontal(pl.col(sizes) >= min_n).fill_null(value=False)
-    marked = _judged(found.with_columns(is_small.alias(_SMALL)), wanted, ci).collect()
+    marked = _judged(found, wanted, ci, is_small).collect()
     roles = {one.metric.role for one in wanted}
     models = ["model"] if log.meaning.has_models(roles) else []
     _check_labels(log, marked, models)
     judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
-    unjudged = [*_unjudged(marked, wanted, models)]
+    unjudged = [*dict.fromkeys(_unjudged(marked, wanted, models))]
     if not unjudged and "fails" not in judged[_VERDICT]:
         return judged
-    told = [*_failing(marked, wanted, ci), *_not_judged(judged, [*dict.fromkeys(unjudged)])]
-    why = _left_out(judged, marked.filter(_SMALL).height, min_n)
-    why += _why(log, keys, wanted) if unjudged else ""
+    told = [*_failing(marked, wanted, ci)]
+    if (judged[_VERDICT] == "not judged").all():
+        told.append("there is no slice to judge")
+    elif unjudged:
+        told.append(f"no slice can be judged by {', '.join(unjudged)}")
+    why = _left_out(judged, marked.filter(is_small).height, min_n)
+    if unjudged and any(one.metric.is_of_two for one in wanted):
+        about_labels = (*key_is_gold(log, keys), *one_class(Sides.of(log)))
+        why += "".join(f"; {sentence}" for sentence in about_labels)
     failures = judged.filter(pl.col(_VERDICT) == "fails").drop(_VERDICT)
     table = failures if len(wanted) > 1 else failures.drop(_FAILED)
     message = f"{'; '.join(told)}{why}{_table(table)}"
     raise CheckError(message, judged)
 
 
-def _judged(found: pl.LazyFrame, wanted: Sequence[Requirement], ci: float | None) -> pl.LazyFrame:
-    """Add the verdict of each slice, the metrics that fail, and facts on each requirement."""
-    judges, fails = ([fact.format(at) for at in range(len(wanted))] for fact in (_JUDGES, _FAILS))
-    metrics = [
-        pl.when(is_failure).then(pl.lit(one.metric.name))
-        for is_failure, one in zip(fails, wanted, strict=True)
-    ]
+def _judged(
+    found: pl.LazyFrame, wanted: Sequence[Requirement], ci: float | None, is_small: pl.Expr
+) -> pl.LazyFrame:
+    """Add the verdict of each slice, and a mark per requirement: whether the slice fails it.
+
+    The mark is null if the requirement does not judge the slice.
+    """
+    marks = [one.mark for one in wanted]
+    failed = [pl.when(one.mark).then(pl.lit(one.metric.name)) for one in wanted]
     verdict = (
-        pl.when(~pl.any_horizontal(judges))
+        pl.when(pl.all_horizontal(pl.col(marks).is_null()))
         .then(pl.lit("not judged"))
-        .when(pl.any_horizontal(fails))
+        .when(pl.any_horizontal(marks))
         .then(pl.lit("fails"))
         .otherwise(pl.lit("passes"))
     )
-    can_judge = (~pl.col(_SMALL) & one.can_judge for one in wanted)
-    return (
-        found.with_columns(**dict(zip(judges, can_judge, strict=True)))
-        .with_columns(
-            (pl.col(judge) & one.fails(ci)).alias(is_failure)
-            for judge, is_failure, one in zip(judges, fails, wanted, strict=True)
-        )
-        .with_columns(
-            pl.concat_str(metrics, separator=", ", ignore_nulls=True).alias(_FAILED),
-            verdict.cast(_VERDICTS).alias(_VERDICT),
-        )
+    return found.with_columns(
+        pl.when(~is_small).then(one.fails(ci)).alias(one.mark) for one in wanted
+    ).with_columns(
+        pl.concat_str(failed, separator=", ", ignore_nulls=True).alias(_FAILED),
+        verdict.cast(_VERDICTS).alias(_VERDICT),
     )
 
 
@@ -214,11 +215,10 @@ def _failing(
 ) -> Iterator[str]:
     """How many slices fail, and by which requirements."""
     times = {}
-    for at, one in enumerate(wanted):
-        is_failure = pl.col(_FAILS.format(at))
-        if n := marked.select(is_failure.sum()).item():
-            is_0 = marked.select((is_failure & one.is_0).any()).item()
-            times[one.words(is_0=is_0)] = n
+    for one in wanted:
+        slices = marked.filter(one.mark)
+        if slices.height:
+            times[one.words(is_0=slices.select(one.is_0.any()).item())] = slices.height
     if times:
         what = (words if len(wanted) == 1 else f"{words} ({n})" for words, n in times.items())
         sure = "" if ci is None else f", significantly (ci={ci})"
@@ -231,20 +231,11 @@ def _unjudged(
     marked: pl.DataFrame, wanted: Sequence[Requirement], models: Sequence[str]
 ) -> Iterator[str]:
     """The metrics that are judged in no slice, each with the model if there are several."""
-    judges = [pl.col(_JUDGES.format(at)).any() for at in range(len(wanted))]
     of_models = marked.group_by(models, maintain_order=True) if models else [((), marked)]
     for model, slices in of_models:
-        for one, is_judged in zip(wanted, slices.select(judges).row(0), strict=True):
-            if not is_judged:
+        for one in wanted:
+            if slices[one.mark].is_null().all():
                 yield f"{one.metric.name}{''.join(f' of {name}' for name in model)}"
-
-
-def _not_judged(judged: pl.DataFrame, metrics: Sequence[str]) -> Iterator[str]:
-    """Which metrics are judged in no slice."""
-    if (judged[_VERDICT] == "not judged").all():
-        yield "there is no slice to judge"
-    elif metrics:
-        yield f"no slice can be judged by {', '.join(metrics)}"
 
 
 def _left_out(judged: pl.DataFrame, small: int, min_n: int) -> str:
@@ -261,23 +252,13 @@ def _left_out(judged: pl.DataFrame, small: int, min_n: int) -> str:
     return f" ({number} not judged: {', '.join(each)})"
 
 
-def _why(log: Described[Any], keys: Sequence[IntoKey], wanted: Sequence[Requirement]) -> str:
-    """Why a metric can be judged in no slice, if it is for the labels of the whole log."""
-    if not any(one.metric.is_of_two for one in wanted):
-        return ""
-    return "".join(f"; {one}" for one in (*key_is_gold(log, keys), *one_class(Sides.of(log))))
-
-
 def _scored(
     log: Described[Any], keys: tuple[IntoKey, ...], wanted: Sequence[Requirement], ci: float | None
 ) -> pl.LazyFrame:
     """The columns of `by`, with the thresholds given per slice and the marks of each slice."""
     metrics = [*{one.metric.name: one.metric for one in wanted}.values()]
-    names = [metric.name for metric in metrics]
-    answers = ["n", *names, "n_null", _FAILED, _VERDICT]
-    answers += [] if ci is None else ["n_clusters", *columns_of(names)]
     marks = _marks(metrics, has_classes=bool(log.meaning.score_labels))
-    found = answer(log, keys, [*metrics, *marks], ci, answers=answers)
+    found = answer(log, keys, [*metrics, *marks], ci, more=(_FAILED, _VERDICT))
     found = found.drop(columns_of(mark.name for mark in marks), strict=False)
     names = found.collect_schema().names()
     return with_own(found, wanted, names[: names.index("n")])

@@ -158,12 +158,8 @@ def _differences(log: SlicedLog, asked: IntervalOptions) -> pl.LazyFrame:
     )
     scores_a = with_letter(a, metric.name, "a").select(*log.slice, *COLUMNS_A)
     both = log.beside(log.beside(with_letter(b, metric.name, "b"), scores_a), moved)
-    slices = _correlated(both, asked.ci, asked.method)
-    if not log.has_clusters:
-        return with_difference(slices, asked.ci)
-    n_clusters = pl.col("n_clusters")
-    compared = with_difference(slices, asked.ci, n_clusters - 1)
-    return compared.with_columns(n_clusters.fill_null(0))
+    df = pl.col("n_clusters") - 1 if log.has_clusters else None
+    return with_difference(_correlated(both, asked.ci, asked.method), asked.ci, df)
 
 
 def _baseline_of(

@@ -22,8 +22,6 @@ from polars_mcc._log.messages import option, said
 from polars_mcc._log.plan_errors import Failure, told
 from polars_mcc._scores.r_k import correlation, divide, summed
 
-_COST = ("contribution", "loss")
-
 
 def confusion(
     log: Described[FrameT],
@@ -101,23 +99,26 @@ def confusion(
         if labels is not None:
             msg = "top lists only confusions that occur: leave labels out"
             raise ValueError(msg)
-    cell = ["pred", _value_name(normalize)] if long or top is not None else []
-    cost = () if top is None else _COST
+    value = "n" if normalize is None else "share"
+    cell = ["pred", value] if long or top is not None else []
+    cost = () if top is None else ("contribution", "loss")
     sliced = cut(log, keys, answers=["gold", *cell, *cost, "n_null"])
-    pairs = pairs_of(sliced)
+    pairs = pairs_of(sliced).cache()  # The plan uses them several times.
+    cells = _cells(sliced, pairs, normalize)
     if top is not None:
-        found = _costliest(sliced, pairs, normalize, top)
+        found = sliced.beside(
+            _costliest(sliced, pairs, cells, value, top), _slices(sliced, pairs, None)
+        )
         return log.in_kind(sliced.answer(found, "contribution", "gold", "pred"))
     if long and labels is None:
-        found = _long(sliced, pairs, None, normalize)
+        found = _matrix(sliced, pairs, cells, None, value, long=True)
         return log.in_kind(sliced.answer(found, "gold", "pred"))
     listed = as_labels(
         _labels_of(log, sliced) if labels is None else labels,
         sliced.label_dtype,
         null=sliced.nulls == "label",
     )
-    matrix = (_long if long else _wide)(sliced, pairs, listed, normalize)
-    return log.in_kind(sliced.answer(matrix))
+    return log.in_kind(sliced.answer(_matrix(sliced, pairs, cells, listed, value, long=long)))
 
 
 def _labels_of(log: Described[Any], sliced: SlicedLog) -> Sequence[object]:
@@ -134,50 +135,43 @@ def _labels_of(log: Described[Any], sliced: SlicedLog) -> Sequence[object]:
     return sliced.distinct_labels().collect().to_series().to_list()
 
 
-def _wide(
-    log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series, normalize: Normalize | None
+def _matrix(
+    log: SlicedLog,
+    pairs: pl.LazyFrame,
+    cells: pl.LazyFrame,
+    labels: pl.Series | None,
+    value: str,
+    *,
+    long: bool,
 ) -> pl.LazyFrame:
-    """One row per slice and gold label; one column per predicted label, in the order of labels."""
-    columns = _columns(log, labels)
-    value = _value_name(normalize)
-    lines = (
-        _cells(log, pairs, normalize)
-        .group_by(*log.slice, "gold")
-        .agg(
+    """One row per slice and gold label, with a column per predicted label; or one row per cell.
+
+    With `labels` there are all their cells, in the order of the labels; else the cells that occur,
+    and a slice without scored rows has one row without labels, to show its `n_null`.
+    """
+    slices, on, sides, values = _slices(log, pairs, labels), log.slice, ["gold", "pred"], [value]
+    if labels is not None and not long:
+        sides, values = ["gold"], _columns(log, labels)
+        cells = cells.group_by(*log.slice, "gold").agg(
             pl.col(value)
             .filter(pl.col("pred").eq_missing(pl.lit(label, log.label_dtype)))
             .sum()
-            .alias(column)
-            for column, label in zip(columns, labels, strict=True)
+            .alias(name)
+            for name, label in zip(values, labels, strict=True)
         )
+    if labels is not None:  # Repeat each slice for each label.
+        on = [*log.slice, *sides]
+        for side in sides:
+            slices = slices.with_columns(pl.lit(labels.implode()).first().alias(side)).explode(side)
+    matrix = slices.join(
+        cells, on=on or pl.lit(0), how="left", nulls_equal=True, maintain_order="left"
     )
-    squares = _with_label(_slices(log, pairs, labels), "gold", labels)
-    return _beside(log, squares, lines, ["gold"]).select(
-        *log.slice, "gold", *(as_expr(name).fill_null(0) for name in columns), "n_null"
-    )
-
-
-def _long(
-    log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None, normalize: Normalize | None
-) -> pl.LazyFrame:
-    """One row per slice and pair: all pairs of the listed labels, or the pairs that occur.
-
-    A slice without scored rows has one row without labels, to show its `n_null`.
-    """
-    value = _value_name(normalize)
-    pairs = pairs.cache()
-    cells = _cells(log, pairs, normalize)
-    slices = _slices(log, pairs, labels)
-    if labels is None:
-        found = _beside(log, slices, cells, [])
-    else:
-        squares = _with_label(_with_label(slices, "gold", labels), "pred", labels)
-        found = _beside(log, squares, cells, ["gold", "pred"])
-    return found.select(*log.slice, "gold", "pred", pl.col(value).fill_null(0), "n_null")
+    shown = (as_expr(name).fill_null(0) for name in values)
+    return matrix.select(*log.slice, *sides, *shown, "n_null")
 
 
 def _costliest(
-    log: SlicedLog, pairs: pl.LazyFrame, normalize: Normalize | None, top: int
+    log: SlicedLog, pairs: pl.LazyFrame, cells: pl.LazyFrame, value: str, top: int
 ) -> pl.LazyFrame:
     """The `top` confusions of each slice that cost the most score.
 
@@ -186,9 +180,7 @@ def _costliest(
     divided by the denominator of R_K, so the contributions add up to R_K. `loss` is how much R_K
     would rise if these rows were predicted correctly: if n_ij rows moved from (i, j) to (i, i).
     """
-    numbers, value = log.numbers, _value_name(normalize)
-    pairs = pairs.cache()
-    cells = _cells(log, pairs, normalize)
+    numbers = log.numbers
     classes = of_pairs(log, pairs).cache()
     slices, sums = summed(log, classes)
     n, s = pl.col("units"), pl.col("s")
@@ -209,7 +201,7 @@ def _costliest(
     score_if = correlation(cov_if, var_gold, var_pred_if, 0.0)
     spread = (var_gold * var_pred).sqrt()
     confusions = cells.filter(pl.col("gold").ne_missing(pl.col("pred")) & (pl.col("n") > 0))
-    found = (
+    return (
         log.beside(
             with_margins(log, confusions, classes), slices.select(*log.slice, *sums.columns())
         )
@@ -225,17 +217,11 @@ def _costliest(
         .sort("contribution", "gold", "pred")
         .filter(log.within_slice(pl.int_range(pl.len())) < top)
     )
-    return log.beside(found, _slices(log, pairs, None))
-
-
-def _value_name(normalize: Normalize | None) -> str:
-    """The name of the column of counts, or of shares."""
-    return "n" if normalize is None else "share"
 
 
 def _cells(log: SlicedLog, pairs: pl.LazyFrame, normalize: Normalize | None) -> pl.LazyFrame:
     """The scored pairs, with their share of the gold label, of the predicted label, or of all."""
-    scored = pairs.filter(is_scored(log))
+    scored = pairs.filter(is_scored(log)).drop("n_null")
     if normalize is None:
         return scored
     n = pl.col("n").cast(log.numbers.wide)
@@ -262,19 +248,6 @@ def _slices(log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None) -> pl
         failures.append(Failure(unlisted.is_not_null(), message))
     n_null = log.numbers.as_count(pl.col("n_null"), *failures)
     return log.per_slice(pairs, **sums).select(*log.slice, n_null=n_null)
-
-
-def _with_label(slices: pl.LazyFrame, side: str, labels: pl.Series) -> pl.LazyFrame:
-    """Repeat each row for each label."""
-    return slices.with_columns(pl.lit(labels.implode()).first().alias(side)).explode(side)
-
-
-def _beside(
-    log: SlicedLog, slices: pl.LazyFrame, cells: pl.LazyFrame, labels: list[str]
-) -> pl.LazyFrame:
-    cells = cells.drop("n_null", strict=False)
-    on = [*log.slice, *labels] or pl.lit(0)
-    return slices.join(cells, on=on, how="left", nulls_equal=True, maintain_order="left")
 
 
 def _columns(log: SlicedLog, labels: pl.Series) -> list[str]:

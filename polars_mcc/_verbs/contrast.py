@@ -8,21 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.pairs import merged
 from polars_mcc._counts.sliced import KEY, SlicedLog
 from polars_mcc._counts.ways import pairs
-from polars_mcc._inference.differences import (
-    COLUMNS_A,
-    COLUMNS_B,
-    COVARIANCES,
-    adjusted,
-    covariances,
-    independent,
-    with_letter,
-    with_limits,
-)
+from polars_mcc._inference import differences
 from polars_mcc._inference.estimate import Estimate, estimate
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.options import IntervalOptions
@@ -161,22 +153,23 @@ def contrast(
     names, of_whole = _check_keys(log, keys, inside)
     _check_to(log, to, names, ratio=ratio)
     chosen = registry.tested(metric)
-    to_keys = [f"{name}{_TO}" for name in names] if _is_slice(to) else []
-    effect = tested.RATIO if ratio else tested.DIFFERENCE
+    is_slice = isinstance(to, Mapping) or to in {"best", "each"}
+    to_keys = [f"{name}{_TO}" for name in names] if is_slice else []
+    effect = ("ratio", "ratio_low", "ratio_high") if ratio else tested.DIFFERENCE
     scores = {"own_b": "", "own_a": _TO, "expected": "_expected"}
     shown = tested.names_of(chosen, ["n", f"n{_TO}"], scores, effect)
     answers = [*to_keys, *shown.values()]
     asked = IntervalOptions(ci, method, [chosen])
     sliced, asked = tested.cut_log(log, [*inside, *keys], asked, answers)
-    cells, whole = pairs(sliced).cache(), replace(sliced.whole, keys=tuple(of_whole))
-    sides = _Sides(sliced, whole, cells, Pool.of(whole, cells), asked)
-    found = adjusted(sides.compared(to, ratio=ratio), correction)
+    cells = pairs(sliced).cache()
+    pool = Pool.of(replace(sliced.whole, keys=tuple(of_whole)), cells)
+    sides = _Sides(sliced, cells, pool, replace(asked, pool=pool))
+    found = differences.adjusted(sides.compared(to, ratio=ratio), correction)
     columns = {KEY + key: key for key in to_keys} | shown
     answer = sliced.answer(tested.answer_of(sliced, found, columns), *to_keys)
     # The keys of the reference come right after the keys of the slice.
     first = [*of_whole, *names, *to_keys]
-    others = (name for name in answer.collect_schema().names() if name not in first)
-    return log.in_kind(answer.select(map(as_expr, [*first, *others])))
+    return log.in_kind(answer.select(*map(as_expr, first), ~cs.by_name(first)))
 
 
 def _check_keys(
@@ -197,11 +190,6 @@ def _check_keys(
         msg = f"'{name}' is a key and also in within: remove it from one of them"
         raise ValueError(msg)
     return names, of_whole
-
-
-def _is_slice(to: To) -> bool:
-    """Whether the reference is a slice, which has keys."""
-    return to in {"best", "each"} if isinstance(to, str) else True
 
 
 def _check_to(log: Described[Any], to: To, keys: Sequence[str], *, ratio: bool) -> None:
@@ -238,9 +226,8 @@ class _Sides:
     """Both sides of a difference: b is a slice, a is its reference."""
 
     log: SlicedLog
-    whole: SlicedLog  # sliced by `within` only
     cells: pl.LazyFrame
-    pool: Pool
+    pool: Pool  # the log sliced by `within` only
     asked: IntervalOptions
 
     @property
@@ -250,7 +237,7 @@ class _Sides:
 
     def compared(self, what: To, *, ratio: bool) -> pl.LazyFrame:
         """Join each slice with its reference, and add their difference or ratio."""
-        slices = self._estimate(self.log, self.cells)
+        slices = estimate(self.log, self.cells, self.asked)
         expected = given_labels(self.log, self.cells, self.pool, self.asked)
         if what == "expected":
             return self._to_expected(slices, expected)
@@ -259,41 +246,36 @@ class _Sides:
         elif what == "rest":
             found = _compared(self._rest(slices)[0], self.asked.ci, ratio=ratio)
         else:
-            both = self._to_slices(slices, what).with_columns(own_a="score_a", own_b="score_b")
-            found = _compared(both, self.asked.ci, ratio=ratio)
+            found = _compared(self._to_slices(slices, what), self.asked.ci, ratio=ratio)
         return self.log.beside(found, expected)
 
-    def _estimate(self, log: SlicedLog, cells: pl.LazyFrame) -> Estimate:
-        """Scores of slices that are compared with each other."""
-        return estimate(log, cells, replace(self.asked, pool=self.pool))
-
     def _b(self, slices: Estimate) -> pl.LazyFrame:
-        return with_letter(slices, self._metric.name, "b")
+        return differences.with_letter(slices, self._metric.name, "b")
 
     def _a(self, estimate: Estimate) -> pl.LazyFrame:
-        scores = with_letter(estimate, self._metric.name, "a").drop("n_null")
+        scores = differences.with_letter(estimate, self._metric.name, "a").drop("n_null")
         return scores.rename({"n": f"n{_TO}"})
 
     def _rest(self, slices: Estimate) -> tuple[pl.LazyFrame, Estimate]:
         """Each slice beside the rest, and the estimate of the rests."""
-        of = self._of
-        whose = {name: pl.col(key) for name, key in of.items()}
-        scores = self._b(slices).with_columns(own_b="score_b", **whose).cache()
-        apart = replace(self.whole, apart=tuple(of))
+        whose = {name: pl.col(key) for name, key in self._of.items()}
+        scores = self._b(slices).with_columns(**whose).cache()
+        apart = replace(self.pool.log, apart=tuple(whose))
         left = pairs_of_rest(self.log, apart, self.cells, self.pool.pairs, scores)
-        found = self._estimate(apart, merged(apart, left) if self._metric.pairs else left)
-        return apart.beside(scores, self._a(found)).with_columns(own_a="score_a"), found
+        found = estimate(apart, merged(apart, left) if self._metric.pairs else left, self.asked)
+        return apart.beside(scores, self._a(found)), found
 
     @property
     def _of(self) -> dict[str, str]:
         """The columns that say whose rest a row is of, with the key of each."""
-        return {f"of {name}": name for name in self.log.slice if name not in self.whole.slice}
+        return {f"of {name}": name for name in self.log.slice if name not in self.pool.log.slice}
 
     def _to_expected(self, slices: Estimate, expected: pl.LazyFrame) -> pl.LazyFrame:
         """The difference to the score given the labels."""
-        n = pl.col("n").filter(is_scored(self.whole)).sum()
-        of_all = self.whole.per_slice(self.pool.pairs, **{f"n{_TO}": n})
-        both = self.whole.beside(self.log.beside(self._b(slices), expected), of_all)
+        whole = self.pool.log
+        n = pl.col("n").filter(is_scored(whole)).sum()
+        of_all = whole.per_slice(self.pool.pairs, **{f"n{_TO}": n})
+        both = whole.beside(self.log.beside(self._b(slices), expected), of_all)
         score, known, se = (pl.col(name) for name in ("score_b", "expected", "expected_se"))
         is_known = pl.col("low_b").is_not_null() & (se > 0)
         scale = Scale.of(self._metric)
@@ -318,20 +300,20 @@ class _Sides:
         c = w·slice + (1 - w)·rest - total. A mean over rows has c = 0, so it has the p-value of the
         difference to the rest. For other metrics the reach of c is added to the reach of the rest.
         """
-        log, whole, ci, metric = self.log, self.whole, self.asked.ci, self._metric.name
-        total = estimate(whole, self.pool.pairs, self.asked)
-        of_slices = covariances(log, whole, slices, total, metric)
-        of_rests = covariances(rests.log, whole, rests, total, metric).rename(self._of)
+        log, whole, ci, metric = self.log, self.pool.log, self.asked.ci, self._metric.name
+        total = estimate(whole, self.pool.pairs, replace(self.asked, pool=None))
+        of_slices = differences.covariances(log, whole, slices, total, metric)
+        of_rests = differences.covariances(rests.log, whole, rests, total, metric).rename(self._of)
         shared = of_slices.join(
             of_rests, on=log.slice, how="left", nulls_equal=True, suffix=":rest"
-        ).with_columns(pl.col([f"{name}:rest" for name in COVARIANCES]).fill_null(0.0))
+        ).with_columns(pl.col([f"{name}:rest" for name in differences.COVARIANCES]).fill_null(0.0))
         known = self._a(total).select(*whole.slice, total="score_a", n_total=f"n{_TO}")
-        both = log.beside(whole.beside(independent(rest, ci), known), shared)
+        both = log.beside(whole.beside(differences.independent(rest, ci), known), shared)
         n, n_total = (pl.col(name).cast(pl.Float64) for name in ("n", "n_total"))
         w, (own, own_total, total_total), (rest_rest, rest_total, total_rest) = (
             n / n_total,
-            map(pl.col, COVARIANCES),
-            (pl.col(f"{name}:rest") for name in COVARIANCES),
+            map(pl.col, differences.COVARIANCES),
+            (pl.col(f"{name}:rest") for name in differences.COVARIANCES),
         )
         remainder = w.pow(2) * (own - 2 * own_total + total_total)
         remainder += (1 - w).pow(2) * (rest_rest - 2 * rest_total + total_rest)
@@ -341,15 +323,16 @@ class _Sides:
         more = pl.when(is_known).then(normal_critical(ci) * remainder.sqrt()).otherwise(0.0)
         is_all = n == n_total  # The difference is 0 for certain.
         found = both.with_columns(
+            own_b="score_b",
             own_a="total",
-            diff=pl.col("own_b") - pl.col("total"),
+            diff=pl.col("score_b") - pl.col("total"),
             diff_se=pl.when(variance.is_finite() & (variance > NOTHING)).then(variance.sqrt()),
             **{
                 side: pl.when(is_all).then(0.0).otherwise((1 - w) * pl.col(side) + more)
                 for side in ("down", "up")
             },
         ).with_columns(pl.col("n_total").alias(f"n{_TO}"))
-        found = with_limits(found, ci)
+        found = differences.with_limits(found, ci)
         if not ratio:
             return found
         of_total = pl.when((pl.col("own_a") > 0) & (pl.col("own_b") > 0)).then("own_a")
@@ -362,7 +345,7 @@ class _Sides:
         )
 
     def _to_slices(self, slices: Estimate, what: To) -> pl.LazyFrame:
-        log, whole = self.log, self.whole
+        log, whole = self.log, self.pool.log
         keys = [name for name in log.slice if name not in whole.slice]
         others = self._a(slices)
         scores = self._b(slices)
@@ -410,14 +393,15 @@ def _value(key: str, value: object, dtype: pl.DataType) -> pl.Expr:
 
 def _compared(both: pl.LazyFrame, ci: float, *, ratio: bool) -> pl.LazyFrame:
     """The difference of both sides, or their ratio, from the difference of the logarithms."""
+    both = both.with_columns(own_a="score_a", own_b="score_b")
     if not ratio:
-        return independent(both, ci)
+        return differences.independent(both, ci)
     are_positive = (pl.col("score_a") > 0) & (pl.col("score_b") > 0)
     logs = [
         pl.when(are_positive).then(pl.col(name).clip(0).log()).alias(name)
-        for name in [*COLUMNS_A, *COLUMNS_B]
+        for name in [*differences.COLUMNS_A, *differences.COLUMNS_B]
     ]
     ends = {"ratio": "diff", "ratio_low": "diff_low", "ratio_high": "diff_high"}
-    return independent(both.with_columns(logs), ci).with_columns(
+    return differences.independent(both.with_columns(logs), ci).with_columns(
         **{name: pl.col(end).exp().replace(math.inf, None) for name, end in ends.items()}
     )

@@ -14,7 +14,7 @@ from polars_mcc._log.choices import check_number
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.messages import option, said
 from polars_mcc._scores import registry
-from polars_mcc._scores.metric import Metric, defined
+from polars_mcc._scores.metric import FACT, Metric, defined
 from polars_mcc._scores.registry import IntoMetric
 
 Thresholds: TypeAlias = float | Mapping[str, float] | pl.DataFrame
@@ -31,11 +31,10 @@ class Requirement:
     value: str  # the column that is compared with the threshold
 
     @property
-    def can_judge(self) -> pl.Expr:
-        """Whether a slice has a threshold, and the gold labels that the score needs."""
-        return pl.all_horizontal(
-            self._at.is_not_null(), *(pl.col(name).is_not_null() for name in self._defined)
-        )
+    def mark(self) -> str:
+        """The column of `fails`."""
+        at = "each" if isinstance(self.at, pl.DataFrame) else self.at
+        return f"{FACT}{self.bound} {self.metric.name} {at}"
 
     @property
     def is_0(self) -> pl.Expr:
@@ -53,16 +52,17 @@ class Requirement:
     def _is_diff(self) -> bool:
         return self.value == "diff"
 
-    @property
-    def _at(self) -> pl.Expr:
-        return pl.col(self.bound) if isinstance(self.at, pl.DataFrame) else pl.lit(self.at)
-
     def fails(self, ci: float | None) -> pl.Expr:
-        """Whether the score is 0/0 or misses the threshold: with a level, the whole interval."""
+        """Whether the score is 0/0 or misses the threshold: with a level, the whole interval.
+
+        It is null if the slice has no threshold, or lacks the gold labels that the score needs.
+        """
+        at = pl.col(self.bound) if isinstance(self.at, pl.DataFrame) else pl.lit(self.at)
         end = {"min": "high", "max": "low"}[self.bound]
         value = pl.col(self.value) if ci is None else pl.coalesce(f"{self.value}_{end}", self.value)
-        is_wrong = value < self._at if self.bound == "min" else value > self._at
-        return is_wrong.fill_null(value=False) | self.is_0
+        is_wrong = value < at if self.bound == "min" else value > at
+        can_judge = pl.all_horizontal(at.is_not_null(), pl.col(self._defined).is_not_null())
+        return pl.when(can_judge).then(is_wrong.fill_null(value=False) | self.is_0)
 
     def words(self, *, is_0: bool) -> str:
         """The text of a failure, for the message; `is_0`: some slices fail because of 0/0."""

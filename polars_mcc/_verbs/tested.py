@@ -19,7 +19,6 @@ from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
 
 DIFFERENCE = ("diff", "diff_low", "diff_high", "diff_se")
-RATIO = ("ratio", "ratio_low", "ratio_high")
 P_VALUES = ("p_value", "p_adjusted")
 
 

@@ -236,9 +236,10 @@ def worst(
         call = Words("worst(..., to='expected')", "worst --to expected")
         log.meaning.check_without(call, needs, "cluster", "sample_weight")
     from polars_mcc._counts.odd_keys import odd_keys  # noqa: PLC0415 - for it alone
-    from polars_mcc._search.found import Search, columns_of_answer  # noqa: PLC0415 - NumPy is loaded for it alone
+    from polars_mcc._search import found  # noqa: PLC0415 - NumPy is loaded for it alone
+    from polars_mcc._search.slices import Search  # noqa: PLC0415 - likewise
 
-    answers = [*([] if long else [SAID]), *columns_of_answer(chosen.name)]
+    answers = [*([] if long else [SAID]), *found.columns_of_answer(chosen.name)]
     each_key = KeySets("each", keys, total=False)
     sliced = cut(
         log,
@@ -266,17 +267,17 @@ def worst(
     )
     is_of_polars = isinstance(log.meaning.source, Frame)
 
-    def found() -> pl.DataFrame:
+    def answer() -> pl.DataFrame:
         # Several queries follow, so another engine counts its rows once, here.
         once = sliced if is_of_polars else replace(sliced, frame=sliced.frame.collect().lazy())
         labelled = replace(once, models=()) if once.is_of_scores else once
         for sentence in odd_keys(labelled, log.meaning.gold.name, min_n):
             warnings.warn(sentence, PredictionLogWarning, stacklevel=6)  # of the caller
-        return search.found(once)
+        return found.searched(search, once)
 
     if not log.meaning.is_lazy:
-        return cast("FrameT", found())
-    return cast("FrameT", pl.defer(found, schema=search.schema(sliced)))
+        return cast("FrameT", answer())
+    return cast("FrameT", pl.defer(answer, schema=found.schema_of(search, sliced)))
 
 
 def _rate(metric: IntoMetric) -> Metric:

@@ -49,7 +49,23 @@ def test_counts_are_those_of_each_slice(monkeypatch, way, weight):
     least = 9 * (10**15 if weight == "large" else 1)
     log = log_of(400)
     every = codes.coded(cut(log.mcc(weight=weight), KEYS, answers=()), bins=4, least=least)
-    looked = looked_at(Sought(every, registry.one("mcc"), None, 3, least), lambda _: 0.0)
+    sought = Sought(
+        metric=registry.one("mcc"),
+        positive=None,
+        depth=3,
+        min_n=least,
+        max_share=1,
+        bins=4,
+        top=None,
+        rank="loss",
+        ci=0.95,
+        correction="bh",
+        verdicts=True,
+        long=False,
+        to="rest",
+        coded=every,
+    )
+    looked = looked_at(sought, lambda _: 0.0)
     keys = every.keys
     columns = [key.column for key in keys.values()]
     sizes = {key.column: key.size for key in keys.values()}
