@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -22,21 +22,12 @@ from polars_mcc._report.explorer import explorer
 from polars_mcc._report.sections import Drawing
 from polars_mcc._report.verdict import Report, Sentence, picture, tiles
 from polars_mcc._show.chart import COLOURS, alt, legible_name
-from polars_mcc._show.table import keys_of, shown
+from polars_mcc._show.table import texts_of
 
 ALTAIR: str = alt.__version__
 _FONT = "system-ui, sans-serif"
 _FONT_SIZE = 12
 _AND = " and "  # between the keys of a slice
-_KINDS = ("html", "css", "js")
-
-
-class _Cell(NamedTuple):
-    """A cell of a table: the text shown, the full value, and the rank within the column."""
-
-    text: str
-    full: str
-    rank: int | None
 
 
 @contextmanager
@@ -79,7 +70,9 @@ def page(report: Report, script: Callable[[], str]) -> str:
     import jinja2  # noqa: PLC0415 - altair, which is optional, needs and brings it
 
     here = files("polars_mcc._report")
-    html, css, js = (here.joinpath(f"page.{kind}").read_text("utf-8") for kind in _KINDS)
+    html, css, js = (
+        here.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
+    )
     answers, pictures = report.answers, picture(report.answers)
     drawings = [*pictures]
     for section in report.sections:
@@ -223,28 +216,18 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of JSON
     return None if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
-class _Table(NamedTuple):
-    """A table for the page: its columns, which of them are numbers, and its cells by row."""
+def _table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]]]:
+    """The heads of a table and its rows.
 
-    columns: list[str]
-    numbers: set[str]
-    rows: list[dict[str, _Cell]]
-
-
-def _table(answer: pl.DataFrame) -> _Table:
-    keys = keys_of(answer)
-    numbers = {name for name, dtype in answer.schema.items() if dtype.is_numeric()}
-    columns: dict[str, list[_Cell]] = {}
-    for column in answer.iter_columns():
+    A head has its text, and whether the column is of numbers. A cell has the text shown, the full
+    value, the rank within the column, and whether it is a number.
+    """
+    columns = []
+    for column, texts in zip(answer.iter_columns(), texts_of(answer).values(), strict=True):
         values = column.alias("value")  # A name may be a pattern for Polars.
         ranks = [None] * len(column) if column.dtype.is_nested() else values.rank("dense")
-        columns[column.name] = [
-            _Cell(
-                shown(column.name, value, is_key=column.name in keys),
-                "null" if value is None else str(value),
-                rank,
-            )
-            for value, rank in zip(column.to_list(), ranks, strict=True)
-        ]
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return _Table(answer.columns, numbers, rows)
+        full = ["null" if value is None else str(value) for value in column.to_list()]
+        is_number = [column.dtype.is_numeric()] * len(column)
+        columns.append([*zip(texts, full, ranks, is_number, strict=True)])
+    heads = [(name, dtype.is_numeric()) for name, dtype in answer.schema.items()]
+    return heads, [*zip(*columns, strict=True)]

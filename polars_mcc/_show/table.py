@@ -145,7 +145,7 @@ def slices_in_words(answer: pl.DataFrame, keys: Sequence[str]) -> pl.Expr:
     return in_words(texts, pl.col(SET) if SET in keys else None)
 
 
-def shown(name: str, value: object, *, is_key: bool) -> str:
+def _shown(name: str, value: object, *, is_key: bool) -> str:
     """A value as text: rounded. A key has no thousands separators, as it may be a year."""
     if value is None:
         return "null" if is_key else "–"
@@ -158,6 +158,15 @@ def shown(name: str, value: object, *, is_key: bool) -> str:
             return "<0.001" if value < 0.001 else f"{value:.2g}"
         return f"{value:.3f}"
     return str(value)
+
+
+def texts_of(answer: pl.DataFrame) -> dict[str, list[str]]:
+    """The cells of a result as text, by column."""
+    keys = keys_of(answer)
+    return {
+        name: [_shown(name, value, is_key=name in keys) for value in answer[name].to_list()]
+        for name in answer.columns
+    }
 
 
 def _pictures(result: pl.DataFrame, score: str) -> list[str]:
