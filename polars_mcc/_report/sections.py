@@ -12,8 +12,9 @@ from polars_mcc._counts.sliced import SAID, SET
 from polars_mcc._log.bins import Bins
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
-from polars_mcc._report.answers import OF_SCORES, TOP, Answer, Answers, Worst, without
+from polars_mcc._report.answers import OF_SCORES, TOP, Answers, Worst, without
 from polars_mcc._report.gaps import MOST
+from polars_mcc._report.once import Answer
 from polars_mcc._report.parts import Part
 from polars_mcc._search.described import CONFUSION
 from polars_mcc._show.table import is_time
@@ -43,8 +44,8 @@ class Section:
     id: str
     """The stable name of the section, independent of the title."""
     title: str
-    query: str
     rows: pl.DataFrame
+    query: str
     notes: Sequence[str] = ()
     on_charts: Sequence[str] = ()
     """Notes on the charts. Markdown and JSON have no charts."""
@@ -63,34 +64,24 @@ _OF_COMPARED = ("diff_se", "p_value", "n_null")
 _OF_WORST = ("keys", "p_value", *CONFUSION, "parts", "n_tested", "n_untested", "n_null")
 
 
-def id_of(kind: str, part: Part) -> str:
-    """The `id` of the section of a key."""
-    return f"{kind}:{part.name}"
-
-
 def sections(answers: Answers) -> Iterator[Section]:
     """The sections of a report, in order."""
-    yield Section(TOTAL_ID, "All rows", answers.total.query, _shown(answers, answers.total.rows))
+    rows, query = answers.total
+    yield Section(TOTAL_ID, "All rows", _shown(answers, rows), query)
     if answers.worst is not None:
         yield _worst(answers, answers.worst)
     if answers.gaps is not None:
         yield _gaps(answers, answers.gaps)
-    title = f"Models compared with {answers.models[0]}"
     if answers.compared is not None:
-        rows, query = answers.compared
-        drawings = drawn(title, "differences", rows, "diff", sort=False)
-        notes = _better(answers)
-        yield Section(
-            COMPARED_ID, title, query, rows, notes, drawings=drawings, hidden=_OF_COMPARED
-        )
-    for part, answer in answers.parts:
+        yield _compared(answers, answers.compared)
+    for part, answer in answers.slices:
         yield _by(answers, part, answer)
     for part, answer in answers.compared_by:
-        yield _compared_by(answers, part, answer, f"{title}, by {part.name}")
+        yield _compared_by(answers, part, answer)
     yield from _of_scores(answers)
     yield _confusions(answers)
     notes = ["All rows are scored."] if answers.unscored.is_empty() else []
-    yield Section(UNSCORED_ID, "Rows not scored", "", answers.unscored, notes)
+    yield Section(UNSCORED_ID, "Rows not scored", answers.unscored, "", notes)
 
 
 def _shown(answers: Answers, slices: pl.DataFrame) -> pl.DataFrame:
@@ -137,8 +128,8 @@ def _worst(answers: Answers, worst: Worst) -> Section:
     return Section(
         WORST_ID,
         "Worst slices",
-        worst.query,
         slices,
+        worst.query,
         [what, " ".join([worst.looked, *cut])],
         drawings=drawn("Worst slices", "differences", slices, "diff", sort=False),
         on_demand=waterfalls,
@@ -154,7 +145,19 @@ def _gaps(answers: Answers, gaps: Answer) -> Section:
         f"at least {answers.options.min_n} rows of the label, and keys of at most {MOST} slices."
     )
     none = [] if gaps.rows.height else ["There is none."]
-    return Section(GAPS_ID, "Gaps in error rates", gaps.query, gaps.rows, [what, *none])
+    return Section(GAPS_ID, "Gaps in error rates", *gaps, [what, *none])
+
+
+def _compared_with(answers: Answers) -> str:
+    return f"Models compared with {answers.models[0]}"
+
+
+def _compared(answers: Answers, answer: Answer) -> Section:
+    """The section that compares models over all rows."""
+    title = _compared_with(answers)
+    drawings = drawn(title, "differences", answer.rows, "diff", sort=False)
+    notes = _better(answers)
+    return Section(COMPARED_ID, title, *answer, notes, drawings=drawings, hidden=_OF_COMPARED)
 
 
 def _by(answers: Answers, part: Part, answer: Answer) -> Section:
@@ -177,10 +180,10 @@ def _by(answers: Answers, part: Part, answer: Answer) -> Section:
         if listed.number > _POINTS:
             on_charts += [f"The funnel plot shows the {_POINTS:,} slices with the most rows."]
     return Section(
-        id_of("by", part),
+        f"by:{part.name}",
         f"By {part.name}",
-        answer.query,
         _shown(answers, listed.rows),
+        answer.query,
         notes,
         on_charts if drawings else [],
         drawings,
@@ -216,14 +219,14 @@ def _with_total(part: Part, slices: pl.DataFrame, total: pl.DataFrame) -> pl.Dat
 
 def _of_scores(answers: Answers) -> Iterator[Section]:
     """The sections of the scores: how good they are, and whether they are calibrated."""
-    if answers.of_scores is None:
+    if not answers.of_scores:
         return
-    rows, query = answers.of_scores
+    (rows, query), *calibrated = answers.of_scores
     if SET in rows.columns:  # The total is first.
         order = pl.when(pl.col(SET) != TOTAL).then(OF_SCORES[0]).otherwise(-1.0)
         rows = rows.sort(order, nulls_last=True, maintain_order=True)
     notes = ["roc_auc: how often a positive row has a higher score than a negative row."]
-    if answers.calibrated is None:
+    if not calibrated:
         notes += ["The scores are not all between 0 and 1, so they are no probabilities."]
     if rows.height > ROWS:
         notes += [
@@ -232,15 +235,15 @@ def _of_scores(answers: Answers) -> Iterator[Section]:
     hidden = [SET, *(f"{metric}_se" for metric in OF_SCORES)]
     hidden += [f"{OF_SCORES[-1]}_{end}" for end in ("low", "high")]  # always null
     title = "How good are the scores?"
-    yield Section("scores", title, query, rows.head(ROWS), notes, hidden=hidden)
-    if answers.calibrated is not None:
-        title, (rows, query) = "Are the scores calibrated?", answers.calibrated
+    yield Section("scores", title, rows.head(ROWS), query, notes, hidden=hidden)
+    for answer in calibrated:
+        title = "Are the scores calibrated?"
         what = (
             "Rows in bins of equal size, by score. If the scores are calibrated, the rate of "
             "positive rows is the mean score of the bin, within its interval."
         )
-        drawings = drawn(title, "calibration", rows, "rate")
-        yield Section("calibration", title, query, rows, [what], drawings=drawings)
+        drawings = drawn(title, "calibration", answer.rows, "rate")
+        yield Section("calibration", title, *answer, [what], drawings=drawings)
 
 
 def _confusions(answers: Answers) -> Section:
@@ -261,23 +264,23 @@ def _confusions(answers: Answers) -> Section:
         "contribution: the part of MCC that comes from this confusion, below 0. loss: how much MCC "
         "would rise if these rows were predicted correctly."
     )
-    rows, query = answers.costliest
     title = "Confusions that cost most"
-    return Section("confusions", title, query, rows, [what], on_charts, drawings)
+    return Section("confusions", title, *answers.costliest, [what], on_charts, drawings)
 
 
-def _compared_by(answers: Answers, part: Part, answer: Answer, title: str) -> Section:
+def _compared_by(answers: Answers, part: Part, answer: Answer) -> Section:
     """The section that compares models in the slices of a key."""
+    title = f"{_compared_with(answers)}, by {part.name}"
     listed = _listed(answers, part, answer.rows, "diff")
     few = [f"Only slices with at least {part.min_n} rows."] if part.min_n else []
     draw, options = "differences", dict[str, Any](sort=False)
     if listed.is_time:
         draw, options = "over_time", {"metric": "diff"}
     return Section(
-        id_of("compared", part),
+        f"{COMPARED_ID}:{part.name}",
         title,
-        answer.query,
         listed.rows,
+        answer.query,
         [*_better(answers), *few, *listed.notes],
         listed.on_charts,
         drawn(title, draw, listed.drawn, "diff", **options),

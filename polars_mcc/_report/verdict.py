@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -19,7 +19,6 @@ from polars_mcc._report.sections import (
     Drawing,
     Section,
     drawn,
-    id_of,
 )
 from polars_mcc._search.words import count, percent, rows_in_words, text
 from polars_mcc._show.table import slices_in_words
@@ -30,25 +29,12 @@ _GAPS = 4  # gaps in error rates that the verdict names, at most
 _TILES = 3  # models that have a tile, at most
 
 
-Kind: TypeAlias = Literal[
-    "labels",
-    "score",
-    "meaning",
-    "slices",
-    "slice",
-    "gaps",
-    "gap",
-    "comparison",
-    "regression",
-    "unscored",
-]
-
-
 class Sentence(NamedTuple):
     """A sentence of the verdict, its kind, and the section that has its numbers."""
 
     text: str
-    kind: Kind
+    kind: str
+    """Any of labels, score, meaning, slices, slice, gaps, gap, comparison, regression, unscored."""
     about: str
     """The `id` of a section."""
 
@@ -198,7 +184,7 @@ def _where(answers: Answers, model: str, signs: Mapping[str, int]) -> Iterator[S
             number = f"{there.height:,} of {rows.height:,} slices by {part.name}"
             these = f", most of all in {names}" if there.height > _WORST else f": {names}"
             text = f"{model} is {word} than {first} in {number}{these}."
-            yield Sentence(text, "regression", id_of("compared", part))
+            yield Sentence(text, "regression", f"{COMPARED_ID}:{part.name}")
     if looked and not is_found:
         names = ", ".join(part.name for part, _ in answers.compared_by)
         text = (
