@@ -156,6 +156,11 @@ class Answers:
         """The model of a row in words, in brackets; "" if there is only one."""
         return f" ({row['model']})" if self.has_models else ""
 
+    def rows_of(self, model: str, answer: pl.DataFrame) -> pl.DataFrame:
+        """The rows of one model, without the column `model`."""
+        is_of_model = pl.col("model") == model
+        return answer.filter(is_of_model).drop("model") if self.has_models else answer
+
     @cached_property
     def remarks(self) -> Sequence[str]:
         """What makes every score 0 or 0/0."""
@@ -193,10 +198,7 @@ class Answers:
         name = f"not {label}" if metric.of_rest and len(others) > 1 else label
         name = others[0] if metric.of_rest and len(others) == 1 else name
         what = {"gold": "with gold", "pred": "predicted"}[metric.given]
-        numbers: list[Any] = [
-            of_rate.filter(pl.col("model") == model if self.has_models else True)["n"].sum()
-            for model in self.models
-        ]
+        numbers: list[Any] = [self.rows_of(model, of_rate)["n"].sum() for model in self.models]
         return [f"{rows_in_words(n)} {what} {name}" for n in numbers]
 
     @cached_property

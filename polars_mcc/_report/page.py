@@ -7,12 +7,12 @@ browser and are as wide as the page. The page contains the libraries that draw t
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any
 
 import polars as pl
@@ -25,7 +25,6 @@ from polars_mcc._show.chart import COLOURS, alt, legible_name
 from polars_mcc._show.table import texts_of
 
 ALTAIR: str = alt.__version__
-_FONT = "system-ui, sans-serif"
 _FONT_SIZE = 12
 _AND = " and "  # between the keys of a slice
 
@@ -111,15 +110,11 @@ def page(report: Report, script: Callable[[], str]) -> str:
         made=report.made,
         style=css,
         scripts=scripts,
-        digests=[*map(_digest, scripts)],
+        # The hashes by which the policy of the page allows its scripts.
+        digests=[base64.b64encode(sha256(one.encode()).digest()).decode() for one in scripts],
         specs=_script(data),
     )
     return page
-
-
-def _digest(script: str) -> str:
-    """The hash by which the policy of the page allows a script."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _script(text: str) -> str:
@@ -199,7 +194,10 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
 def _styled(spec: dict[str, Any]) -> dict[str, Any]:
     """Set the fonts of the page in a chart."""
     config = spec.setdefault("config", {})
-    config |= {"font": _FONT, "text": {"fontSize": _FONT_SIZE, **config.get("text", {})}}
+    config |= {
+        "font": "system-ui, sans-serif",
+        "text": {"fontSize": _FONT_SIZE, **config.get("text", {})},
+    }
     for name in ("axis", "legend"):
         sizes = {"labelFontSize": _FONT_SIZE, "titleFontSize": _FONT_SIZE}
         config[name] = {**config.get(name, {}), **sizes, "titleFontWeight": "normal"}

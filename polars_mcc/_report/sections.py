@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
@@ -34,7 +34,7 @@ class Drawing:
     alt: str
     draw: str
     rows: pl.DataFrame
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ _OF_WORST = ("keys", "p_value", *CONFUSION, "parts", "n_tested", "n_untested", "
 def sections(answers: Answers) -> Iterator[Section]:
     """The sections of a report, in order."""
     rows, query = answers.total
-    yield Section(TOTAL_ID, "All rows", _shown(answers, rows), query)
+    # A report shows intervals instead of standard errors.
+    yield Section(TOTAL_ID, "All rows", without(rows, [f"{answers.metric}_se"]), query)
     if answers.worst is not None:
         yield _worst(answers, answers.worst)
     if answers.gaps is not None:
@@ -82,11 +83,6 @@ def sections(answers: Answers) -> Iterator[Section]:
     yield _confusions(answers)
     notes = ["All rows are scored."] if answers.unscored.is_empty() else []
     yield Section(UNSCORED_ID, "Rows not scored", answers.unscored, "", notes)
-
-
-def _shown(answers: Answers, slices: pl.DataFrame) -> pl.DataFrame:
-    """Drop the standard error: a report shows intervals instead."""
-    return without(slices, [f"{answers.metric}_se"])
 
 
 def drawn(
@@ -156,54 +152,48 @@ def _compared(answers: Answers, answer: Answer) -> Section:
     """The section that compares models over all rows."""
     title = _compared_with(answers)
     drawings = drawn(title, "differences", answer.rows, "diff", sort=False)
-    notes = _better(answers)
+    notes = [_better(answers)]
     return Section(COMPARED_ID, title, *answer, notes, drawings=drawings, hidden=_OF_COMPARED)
 
 
 def _by(answers: Answers, part: Part, answer: Answer) -> Section:
     """The section of the scores by one key."""
-    metric = answers.metric
+    metric, total = answers.metric, answers.total.rows
     what = f"{metric} by {part.name}"
-    listed = _listed(answers, part, answer.rows, metric)
+
+    def lines(slices: pl.DataFrame) -> list[Drawing]:
+        with_total = _with_total(part, slices, total)
+        return drawn(what, "slices", with_total, metric, metric=metric, sort=False)
+
+    section = _listed(answers, part, answer, metric, kind="by", title=what, lines=lines)
+    notes, on_charts, drawings = section.notes, section.on_charts, section.drawings
+    number = answer.rows.select(map(as_expr, part.columns)).n_unique()
     unsure = [f"{one}." for one in [counted(answer.rows, metric, "slices")] if one]
-    notes, on_charts = [*unsure, *listed.notes], list[str]()
-    if listed.is_time:
-        on_charts = listed.on_charts
-        drawings = drawn(what, "over_time", listed.drawn, metric, metric=metric)
-    elif listed.number <= LINES:
-        with_total = _with_total(part, listed.slices, answers.total.rows)
-        drawings = drawn(what, "slices", with_total, metric, metric=metric, sort=False)
-    else:
-        notes = [f"Among {listed.number:,} slices, some look bad by chance alone.", *notes]
-        drawings = [*_funnels(answers, part, what, listed.slices)]
+    if number > LINES and not section.is_time:
+        unsure = [f"Among {number:,} slices, some look bad by chance alone.", *unsure]
+        drawings = [*_funnels(answers, part, what, _ordered(answers, part, answer.rows, metric))]
         on_charts = ["The funnel plot shows the limits of chance for each number of rows."]
-        if listed.number > _POINTS:
+        if number > _POINTS:
             on_charts += [f"The funnel plot shows the {_POINTS:,} slices with the most rows."]
-    return Section(
-        f"by:{part.name}",
-        f"By {part.name}",
-        _shown(answers, listed.rows),
-        answer.query,
-        notes,
-        on_charts if drawings else [],
-        drawings,
-        is_time=listed.is_time,
+    return replace(
+        section,
+        title=f"By {part.name}",
+        rows=without(section.rows, [f"{metric}_se"]),
+        notes=[*unsure, *notes],
+        on_charts=on_charts if drawings else [],
+        drawings=drawings,
     )
 
 
 def _funnels(answers: Answers, part: Part, what: str, slices: pl.DataFrame) -> Iterator[Drawing]:
     """A funnel plot per model, of the slices that have an interval."""
-    metric = answers.metric
+    metric, total = answers.metric, answers.total.rows
     has_interval = pl.all_horizontal(pl.col(metric, f"{metric}_se").is_not_null())
     slices = slices.filter(has_interval).sort("n", descending=True, maintain_order=True)
     for model in answers.models:
-        of_model, total = slices, answers.total.rows
-        if answers.has_models:
-            of_model, total = (
-                frame.filter(model=model).drop("model") for frame in (of_model, total)
-            )
+        of_model = answers.rows_of(model, slices).head(_POINTS)
         if of_model.height:
-            rows = _with_total(part, of_model.head(_POINTS), total)
+            rows = _with_total(part, of_model, answers.rows_of(model, total))
             name = f"{what}, {model}" if answers.has_models else what
             yield from drawn(name, "funnel", rows, metric, metric=metric)
 
@@ -250,9 +240,7 @@ def _confusions(answers: Answers) -> Section:
     """The section of the costliest confusions, with the confusion matrix of each model."""
     on_charts, drawings = [], []
     for name in answers.models:
-        cells = answers.cells
-        if answers.has_models:
-            cells = cells.filter(pl.col("model") == name).drop("model")
+        cells = answers.rows_of(name, answers.cells)
         labels = cells["gold"].n_unique()
         if labels > _LABELS:
             on_charts.append(
@@ -271,68 +259,60 @@ def _confusions(answers: Answers) -> Section:
 def _compared_by(answers: Answers, part: Part, answer: Answer) -> Section:
     """The section that compares models in the slices of a key."""
     title = f"{_compared_with(answers)}, by {part.name}"
-    listed = _listed(answers, part, answer.rows, "diff")
     few = [f"Only slices with at least {part.min_n} rows."] if part.min_n else []
-    draw, options = "differences", dict[str, Any](sort=False)
-    if listed.is_time:
-        draw, options = "over_time", {"metric": "diff"}
-    return Section(
-        f"{COMPARED_ID}:{part.name}",
-        title,
-        listed.rows,
-        answer.query,
-        [*_better(answers), *few, *listed.notes],
-        listed.on_charts,
-        drawn(title, draw, listed.drawn, "diff", **options),
-        hidden=_OF_COMPARED,
-        is_time=listed.is_time,
-    )
+
+    def lines(slices: pl.DataFrame) -> list[Drawing]:
+        return drawn(title, "differences", slices, "diff", sort=False)
+
+    section = _listed(answers, part, answer, "diff", kind=COMPARED_ID, title=title, lines=lines)
+    notes = [_better(answers), *few, *section.notes]
+    return replace(section, notes=notes, hidden=_OF_COMPARED)
 
 
-def _better(answers: Answers) -> list[str]:
+def _better(answers: Answers) -> str:
     first, end = answers.models[0], "below" if answers.less_is_better else "above"
     means = f"A difference {end} 0 means that the model is better than {first}."
-    return [f"Only rows with a prediction from both models are compared. {means}"]
+    return f"Only rows with a prediction from both models are compared. {means}"
 
 
-class _Listed(NamedTuple):
-    """The slices of a key in order: of time, or the worst score of any model first."""
+def _listed(
+    answers: Answers,
+    part: Part,
+    answer: Answer,
+    score: str,
+    *,
+    kind: str,
+    title: str,
+    lines: Callable[[pl.DataFrame], list[Drawing]],
+) -> Section:
+    """A section of the slices of a key in order: of time, or the worst score of any model first.
 
-    slices: pl.DataFrame
-    rows: pl.DataFrame
-    """The rows of the table."""
-    drawn: pl.DataFrame
-    """The rows of the slices that a chart with a line per slice shows, or of the last times."""
-    number: int
-    """The number of slices; each has a row per model."""
-    is_time: bool
-    notes: list[str]
-    """A note if the table lacks some rows."""
-    on_charts: list[str]
-    """A note if the chart lacks some slices."""
-
-
-def _listed(answers: Answers, part: Part, slices: pl.DataFrame, score: str) -> _Listed:
+    `lines` draws slices that are not of time, each as a line.
+    """
     keys = [as_expr(column) for column in part.columns]
+    slices = answer.rows
     of_time = len(keys) == 1 and is_time(slices.schema[part.columns[0]])
     if of_time:
         which = by = "last"
         rows = slices.tail(ROWS)
-        drawn = slices.filter(keys[0].rank("dense", descending=True) <= _TIMES)
+        shown = slices.filter(keys[0].rank("dense", descending=True) <= _TIMES)
+        drawings = drawn(title, "over_time", shown, score, metric=score)
     else:
         which = "highest" if answers.less_is_better else "lowest"
         by = f"{which} by {score}"
         slices = _ordered(answers, part, slices, score)
         rows = slices.head(ROWS)
         first = slices.select(keys).unique(maintain_order=True).head(LINES)
-        drawn = slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
-    number, few = (frame.select(keys).n_unique() for frame in (slices, drawn))
+        shown = slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
+        drawings = lines(shown)
+    number, few = (frame.select(keys).n_unique() for frame in (slices, shown))
     notes, on_charts = list[str](), list[str]()
     if rows.height < slices.height:
         notes = [f"The table holds {rows.height:,} of {slices.height:,} rows, the {by}."]
     if few < number:
         on_charts = [f"The chart shows the {which} {few} of {number:,} slices."]
-    return _Listed(slices, rows, drawn, number, of_time, notes, on_charts)
+    id_, query = f"{kind}:{part.name}", answer.query
+    return Section(id_, title, rows, query, notes, on_charts, drawings, is_time=of_time)
 
 
 def _ordered(answers: Answers, part: Part, slices: pl.DataFrame, score: str) -> pl.DataFrame:

@@ -225,31 +225,25 @@ def _p_value(p: float) -> str:
     return "p\u00a0<\u00a00.001" if p < 0.001 else f"p\u00a0=\u00a0{p:.2g}"
 
 
-class Tile(NamedTuple):
-    """A large number at the top of the page, and its label."""
+def tiles(answers: Answers) -> Iterator[tuple[str, str, str]]:
+    """The large numbers at the top of the page, each with its label and the `id` of a section.
 
-    number: str
-    what: str
-    about: str
-    """The `id` of a section."""
-
-
-def tiles(answers: Answers) -> Iterator[Tile]:
-    """The tiles: scores, differences, how many slices are behind, how many rows are not scored."""
+    They are scores, differences, how many slices are behind, how many rows are not scored.
+    """
     metric = answers.metric
     for row in answers.total.rows.head(_TILES).iter_rows(named=True):
         of_model = f" of {row['model']}" if answers.has_models else ""
-        yield Tile(_score(row[metric]), f"{_name(metric)}{of_model}", TOTAL_ID)
+        yield _score(row[metric]), f"{_name(metric)}{of_model}", TOTAL_ID
     if answers.compared is not None:
         for row in answers.compared.rows.head(_TILES - 1).iter_rows(named=True):
             number = "–" if row["diff"] is None else _signed(row["diff"])
-            yield Tile(number, f"{row['model']} minus {answers.models[0]}", COMPARED_ID)
+            yield number, f"{row['model']} minus {answers.models[0]}", COMPARED_ID
     if answers.worst is not None:
         behind = answers.worst.listed.height
         what = f"{'slice' if behind == 1 else 'slices'} behind the rest"
-        yield Tile(f"{behind:,}", what, WORST_ID)
+        yield f"{behind:,}", what, WORST_ID
     unscored = sum(answers.unscored["n_null"])
-    yield Tile(count(unscored), "predictions not scored", UNSCORED_ID)
+    yield count(unscored), "predictions not scored", UNSCORED_ID
 
 
 def picture(answers: Answers) -> list[Drawing]:
