@@ -66,8 +66,8 @@ def table(
     check_collected(result, "a table needs")
     if score is None:
         with_limits = [name for name in result.columns if f"{name}_low" in result.columns]
-        first = [name for name in ("diff", "mcc") if name in result.columns]
-        score = next(iter([*first, *with_limits]), None)
+        likely = (name for name in ("diff", "mcc", *with_limits) if name in result.columns)
+        score = next(likely, None)
     elif score not in result.columns:
         msg = f"score='{score}' is not a column of the result; the columns are {result.columns}"
         raise ValueError(msg)
@@ -80,19 +80,16 @@ def table(
     rows = with_texts(
         result, [name for name, dtype in result.schema.items() if not dtype.is_numeric()]
     )
-    integers = [name for name, dtype in result.schema.items() if dtype.is_integer()]
-    floats = [name for name, dtype in result.schema.items() if dtype.is_float()]
     shown = GT(rows)
     if pictures:
         name = "" if "" not in result.columns else "picture"
         rows = rows.insert_column(at, pl.Series(name, range(result.height)))
         shown = GT(rows).fmt(lambda row: pictures[row], columns=name)
-    # Keys get no thousands separators: a year is not a count.
-    counts = [name for name in integers if name not in keys]
-    if counts:
-        shown = shown.fmt_integer(counts)
-    if floats:
-        shown = shown.fmt_number(floats, decimals=decimals)
+    for name, dtype in result.schema.items():
+        if dtype.is_float():
+            shown = shown.fmt_number([name], decimals=decimals)
+        elif dtype.is_integer() and name not in keys:  # A year is not a count.
+            shown = shown.fmt_integer([name])
     shown = shown.sub_missing(missing_text="–")
     return shown if title is None else shown.tab_header(title)
 
