@@ -101,9 +101,7 @@ class Once:
         if self.counts is None or not self.counts_answer(parts, needs_draws=False):
             return math.inf
         frame: Any = self.counts.frame
-        columns = [*columns_of(frame.schema, [part.by_name for part in parts])]
-        number: int = frame.select(distinct(columns)).item()
-        return number
+        return _groups(frame, [part.by_name for part in parts])
 
     def fewer(self, most: int, parts: Sequence[Part]) -> pl.DataFrame:
         """A counts table of at most `most` rows, by as many keys as fit; else an empty frame.
@@ -118,19 +116,19 @@ class Once:
         keys: dict[str, IntoKey] = {name: name for name in self.keys if name not in _TAKEN}
         keys |= {part.name: part.by_name for part in parts if part.name in keys}
 
-        def number(frame: pl.DataFrame, names: Sequence[str], *labels: str) -> int:
-            columns = columns_of(rows.schema, [keys[name] for name in names])
-            groups: int = frame.select(distinct([*columns, *labels])).item()
-            return groups
+        def fits(names: Sequence[str]) -> bool:
+            named = [keys[name] for name in names]
+            return sum(_groups(rows, named, GOLD, model) for model in models) <= most
 
-        kept = as_many_as_fit(
-            [*keys],
-            lambda name: number(frame, [name]),
-            lambda names: sum(number(rows, names, GOLD, model) for model in models) <= most,
-        )
-        named = [keys[name] for name in kept or ()]
-        found: pl.DataFrame = counts(self.counts.with_frame(rows), *named)
+        kept = as_many_as_fit([*keys], lambda name: _groups(frame, [keys[name]]), fits) or ()
+        found: pl.DataFrame = counts(self.counts.with_frame(rows), *(keys[name] for name in kept))
         return found
+
+
+def _groups(frame: pl.DataFrame, keys: Iterable[IntoKey], *labels: str) -> int:
+    """The number of groups by crossed keys and labels."""
+    number: int = frame.select(distinct([*columns_of(frame.schema, keys), *labels])).item()
+    return number
 
 
 def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect: Collect) -> Once:
