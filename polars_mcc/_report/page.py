@@ -25,7 +25,6 @@ from polars_mcc._show.chart import COLOURS, alt, legible_name
 from polars_mcc._show.table import texts_of
 
 ALTAIR: str = alt.__version__
-_FONT_SIZE = 12
 _AND = " and "  # between the keys of a slice
 
 
@@ -86,7 +85,7 @@ def page(report: Report, script: Callable[[], str]) -> str:
         _on_one_axis(of_metric, channel)
     chart, notes = explorer(answers)
     if chart is not None:
-        specs.append(_styled(chart.to_dict(validate=False)))
+        specs.append(chart.to_dict(validate=False))
     data = json.dumps(_plain(specs), default=str).replace("<", "\\u003c")
     scripts = [_script(script()), _script(js)]
     template = jinja2.Template(
@@ -157,7 +156,7 @@ def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
     """The specification of a chart. All but a waterfall are as wide as the page."""
     figure = getattr(plot, drawing.draw)(drawing.rows, **drawing.options)
     with alt.data_transformers.disable_max_rows():  # Each chart has its own bound.
-        spec = _styled(figure.to_dict(validate=False))
+        spec: dict[str, Any] = figure.to_dict(validate=False)
     spec["padding"] = 5
     colours = {legible_name(name): COLOURS[at % len(COLOURS)] for at, name in enumerate(models)}
     for layer in spec["layer"]:
@@ -189,20 +188,6 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
     if equals and has_one_key and len(slices) > 1:
         return {"labelExpr": f"substring(datum.label, {len(key)}, length(datum.label))"}
     return {"labelExpr": f"split(datum.label, '{_AND}')", "labelLimit": 180}
-
-
-def _styled(spec: dict[str, Any]) -> dict[str, Any]:
-    """Set the fonts of the page in a chart."""
-    config = spec.setdefault("config", {})
-    config |= {
-        "font": "system-ui, sans-serif",
-        "text": {"fontSize": _FONT_SIZE, **config.get("text", {})},
-    }
-    for name in ("axis", "legend"):
-        sizes = {"labelFontSize": _FONT_SIZE, "titleFontSize": _FONT_SIZE}
-        config[name] = {**config.get(name, {}), **sizes, "titleFontWeight": "normal"}
-    config["legend"] |= {"orient": "top", "columns": 3}
-    return spec
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - of JSON

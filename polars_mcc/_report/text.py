@@ -12,6 +12,11 @@ from polars_mcc._report.verdict import Report, Sentence
 from polars_mcc._show.table import keys_of, texts_of, with_texts
 
 _ROWS = 20  # rows of a table in Markdown, at most: a comment should be short
+_ESCAPES = str.maketrans(
+    {mark: f"\\{mark}" for mark in "\\`*_[]<>|~#"}
+    # GitHub would notify a person who is named after an @.
+    | {"&": "&amp;", "@": "@<!-- -->", "\r": "", "\n": " "}
+)
 
 
 def markdown(report: Report) -> str:
@@ -89,8 +94,4 @@ def _table(rows: pl.DataFrame) -> str:
 
 def _escaped(text: str) -> str:
     """Escape text from a log, so that it cannot be HTML or mark-up, nor end a cell or a line."""
-    for character in "\\`*_[]<>|~#":
-        text = text.replace(character, f"\\{character}")
-    # GitHub would notify a person who is named after an @.
-    text = text.replace("&", "&amp;").replace("@", "@<!-- -->")
-    return text.replace("\r", "").replace("\n", " ")
+    return text.translate(_ESCAPES)
