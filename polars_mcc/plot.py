@@ -85,8 +85,8 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
             line.encode(x="score", color=colour, tooltip=chart.tooltip(total, metric)),
             *layers,
         ]
-    size = {"width": _WIDTH, "height": alt.Step(_STEP)}
-    return chart.finished(layers, labels=rows["slice"], note=note, **size)
+    height = alt.Step(_STEP)
+    return chart.finished(layers, labels=rows["slice"], note=note, width=_WIDTH, height=height)
 
 
 def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:

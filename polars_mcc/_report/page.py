@@ -87,7 +87,8 @@ def page(report: Report, script: Callable[[], str]) -> str:
     if chart is not None:
         specs.append(chart.to_dict(validate=False))
     data = json.dumps(_plain(specs), default=str).replace("<", "\\u003c")
-    scripts = [_script(script()), _script(js)]
+    # A text must not end the script element around it.
+    scripts = [one.replace("</script", "<\\/script") for one in (script(), js)]
     template = jinja2.Template(
         html,
         autoescape=True,
@@ -111,14 +112,9 @@ def page(report: Report, script: Callable[[], str]) -> str:
         scripts=scripts,
         # The hashes by which the policy of the page allows its scripts.
         digests=[base64.b64encode(sha256(one.encode()).digest()).decode() for one in scripts],
-        specs=_script(data),
+        specs=data,
     )
     return page
-
-
-def _script(text: str) -> str:
-    """Escape a text, so that it cannot end the script element around it."""
-    return text.replace("</script", "<\\/script")
 
 
 def _on_one_axis(specs: Sequence[dict[str, Any]], channel: str) -> None:
@@ -153,7 +149,7 @@ def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]
 
 
 def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
-    """The specification of a chart. All but a waterfall are as wide as the page."""
+    """The specification of a chart. All but matrices and waterfalls are as wide as the page."""
     figure = getattr(plot, drawing.draw)(drawing.rows, **drawing.options)
     with alt.data_transformers.disable_max_rows():  # Each chart has its own bound.
         spec: dict[str, Any] = figure.to_dict(validate=False)
@@ -171,11 +167,10 @@ def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
             scale = colour["scale"]
             of_lines = zip(scale["domain"], scale["range"], strict=True)
             scale["range"] = [colours.get(name, given) for name, given in of_lines]
-    if isinstance(spec.get("width"), (int, float)) and drawing.draw != "waterfall":
+    if drawing.draw not in {"confusion", "waterfall"}:
         spec["width"] = "container"
-        if isinstance(
-            spec["height"], dict
-        ):  # Vega-Lite warns of a step if the width fits the page.
+        # Vega-Lite warns of a step if the width fits the page.
+        if isinstance(spec["height"], dict):
             spec["height"] = spec["height"]["step"] * lines
     return spec
 

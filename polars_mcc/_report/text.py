@@ -8,7 +8,7 @@ import json
 import polars as pl
 
 from polars_mcc._report.sections import TOTAL_ID
-from polars_mcc._report.verdict import Report, Sentence
+from polars_mcc._report.verdict import Report
 from polars_mcc._show.table import keys_of, texts_of, with_texts
 
 _ROWS = 20  # rows of a table in Markdown, at most: a comment should be short
@@ -21,7 +21,8 @@ _ESCAPES = str.maketrans(
 
 def markdown(report: Report) -> str:
     """Write a report as Markdown: the verdict, the total, and all other tables folded."""
-    parts = [f"## {_escaped(report.answers.options.title)}", "\n".join(map(_item, report.verdict))]
+    verdict = [f"{'  ' * one.is_detail}- {_escaped(one.text)}" for one in report.verdict]
+    parts = [f"## {_escaped(report.answers.options.title)}", "\n".join(verdict)]
     for section in report.sections:
         if section.rows.is_empty():
             continue
@@ -77,10 +78,6 @@ def _plain(rows: pl.DataFrame) -> pl.DataFrame:
         )
 
     return with_texts(rows, [name for name, dtype in rows.schema.items() if is_odd(name, dtype)])
-
-
-def _item(sentence: Sentence) -> str:
-    return f"{'  ' * sentence.is_detail}- {_escaped(sentence.text)}"
 
 
 def _table(rows: pl.DataFrame) -> str:
