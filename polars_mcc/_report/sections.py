@@ -309,7 +309,7 @@ def _listed(
     notes, on_charts = list[str](), list[str]()
     if rows.height < slices.height:
         notes = [f"The table holds {rows.height:,} of {slices.height:,} rows, the {by}."]
-    if few < number:
+    if drawings and few < number:
         on_charts = [f"The chart shows the {which} {few} of {number:,} slices."]
     id_, query = f"{kind}:{part.name}", answer.query
     return Section(id_, title, rows, query, notes, on_charts, drawings, is_time=of_time)
