@@ -325,6 +325,5 @@ def _ordered(answers: Answers, part: Part, slices: pl.DataFrame, score: str) -> 
     if has_order and len(columns) == 1 and slices.select(columns).n_unique() <= LINES:
         return slices
     end = pl.col(score).max() if highest else pl.col(score).min()
-    by = "polars_mcc:worst"
-    ranked = slices.with_columns(end.over(columns).alias(by))
-    return ranked.sort(by, descending=highest, nulls_last=True, maintain_order=True).drop(by)
+    worst = end.over(columns)
+    return slices.sort(worst, descending=highest, nulls_last=True, maintain_order=True)
