@@ -25,8 +25,7 @@ from polars_mcc._log.messages import as_arguments, as_code
 from polars_mcc._report.parts import Part
 from polars_mcc._verbs.counts import counts
 
-Query: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
-Collect: TypeAlias = Callable[[str, Query], pl.DataFrame]
+Collect: TypeAlias = Callable[[str, Callable[[pl.LazyFrame], pl.LazyFrame]], pl.DataFrame]
 """Collects a query on the log. Its first argument says what the query is about."""
 
 _MOST = 2**22  # counts in memory, at most

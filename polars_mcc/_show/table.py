@@ -74,7 +74,8 @@ def table(
     pictures = [] if score is None else _pictures(result, score)
     at = 0 if score is None else result.columns.index(score) + 1
     # great-tables reads some names as patterns. HTML hides the space before a name.
-    plain = {name: f" {name}" for name in result.columns if _is_pattern(name)}
+    patterns = (name for name in result.columns if pl.col(name).meta.has_multiple_outputs())
+    plain = {name: f" {name}" for name in patterns}
     keys = [plain.get(name, name) for name in keys_of(result)]
     result = result.rename(plain)
     rows = with_texts(
@@ -120,11 +121,6 @@ def _is_added(answer: pl.DataFrame, at: int) -> bool:
 def is_time(dtype: pl.DataType) -> bool:
     """Whether a key is drawn on a time axis: a Date or Datetime, not a Time or Duration."""
     return isinstance(dtype, (pl.Date, pl.Datetime))
-
-
-def _is_pattern(name: str) -> bool:
-    """Whether Polars reads the name as a pattern, which may match several columns."""
-    return pl.col(name).meta.has_multiple_outputs()
 
 
 def with_texts(answer: pl.DataFrame, columns: Iterable[str]) -> pl.DataFrame:
