@@ -85,8 +85,8 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
             line.encode(x="score", color=colour, tooltip=chart.tooltip(total, metric)),
             *layers,
         ]
-    size = {"width": _WIDTH, "height": alt.Step(_STEP)}
-    return chart.finished(layers, labels=rows["slice"], note=note, **size)
+    height = alt.Step(_STEP)
+    return chart.finished(layers, labels=rows["slice"], note=note, width=_WIDTH, height=height)
 
 
 def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
@@ -290,12 +290,9 @@ def confusion(result: pl.DataFrame) -> Chart:
         y=alt.Y("gold", type="nominal").scale(domain=order),
         tooltip=["gold", "pred", "n", "share"],
     )
-    shade = alt.Color("share", type="quantitative", title="share of gold")
-    layers = [base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1]))]
-    if len(order) <= _TEXTS:
-        text = alt.Text("n", format="d" if cells.schema["n"].is_integer() else ".2f")
-        contrast = alt.condition("datum.share > 0.5", alt.value("black"), alt.value("white"))
-        layers.append(base.mark_text(fontSize=10).encode(text=text, color=contrast))
+    layers = chart.cells(base, "d" if cells.schema["n"].is_integer() else ".2f")
+    if len(order) > _TEXTS:
+        layers.pop()
     size = alt.Step(28 if len(order) <= _TEXTS else 12)
     return chart.finished(layers, labels=order, width=size, height=size)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -18,11 +18,10 @@ from polars_mcc._log.choices import ReportFormat, check_at_least, check_choice, 
 from polars_mcc._log.columns import Columns, as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.key_sets import each, sets
-from polars_mcc._log.keys import TOTAL, IntoKey
+from polars_mcc._log.keys import TOTAL
 from polars_mcc._log.labels import as_compared
-from polars_mcc._log.messages import as_code
 from polars_mcc._report.gaps import gaps
-from polars_mcc._report.once import Collect, Once, counted_once
+from polars_mcc._report.once import Answer, Collect, Once, called, counted_once
 from polars_mcc._report.parts import Part, crossed, joined
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
@@ -79,13 +78,6 @@ class Options:
         return {"ci": self.ci, **({} if is_default else {"metric": self.metric})}
 
 
-class Answer(NamedTuple):
-    """A frame, and the call of a verb that gives it, as a user would write it."""
-
-    rows: pl.DataFrame
-    query: str
-
-
 class Worst(NamedTuple):
     """The listed slices, worst first, and a sentence that sums up the search."""
 
@@ -96,136 +88,30 @@ class Worst(NamedTuple):
     """Sentences about keys that make no useful slices."""
 
 
-@dataclass(frozen=True)
-class Answers:
-    """All answers that a report is made of."""
-
-    options: Options
-    models: Sequence[str]
-    has_models: bool
-    """Whether the answers have a column `model`."""
-    total: Answer
-    bases: Sequence[str]
-    """The rows that the metric of each model is a score of, in words."""
-    remarks: Sequence[str]
-    """What makes every score 0 or 0/0."""
-    unscored: pl.DataFrame
-    """A row per model and reason: `pred`, `reason`, `n_null`."""
-    parts: Sequence[tuple[Part, Answer]]
-    worst: Worst | None
-    """None if the report has no keys."""
-    gaps: Answer | None
-    """The gaps in error rates; None unless there are two classes, keys, and independent rows."""
-    cells: pl.DataFrame
-    costliest: Answer
-    compared: Answer | None
-    """The other models compared with the first; None if there is one model."""
-    compared_by: Sequence[tuple[Part, Answer]]
-    of_scores: Answer | None
-    """The metrics of the scores of all rows, and by each column; None unless the log has scores."""
-    calibrated: Answer | None
-    """The reliability table of all rows; None unless the scores are probabilities."""
-    once: Once
-    keys: Sequence[str]
-    """The names of all keys."""
-
-    @property
-    def metric(self) -> str:
-        """The name of the metric."""
-        return self.options.scored.name
-
-    @property
-    def less_is_better(self) -> bool:
-        return self.options.scored.less_is_better
-
-    def of_model(self, row: Mapping[str, Any]) -> str:
-        """The model of a row in words, in brackets; "" if there is only one."""
-        return f" ({row['model']})" if self.has_models else ""
-
-
-def without(frame: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
-    """Drop columns by exact name: `drop` would read a name like `^m.*$` as a pattern."""
-    return frame[[name for name in frame.columns if name not in columns]]
-
-
-def called(log: Described[Any], verb: Callable[..., Any], *keys: IntoKey, **options: object) -> str:
-    """The code of a call of a verb, as a user would write it."""
-    described = f"({log.said})" if log.said else ""
-    shown = [*map(as_code, keys), *(f"{name}={as_code(value)}" for name, value in options.items())]
-    return f"log.mcc{described}.{verb.__name__}({', '.join(shown)})"
-
-
 def answers(
     log: Described[Any], parts: Sequence[Part], collect: Collect, options: Options
 ) -> Answers:
-    """Count a log once, and ask it everything that a report shows."""
+    """Count a log once, and score the slices. All other answers are asked for when needed."""
     needed = {name: column for part in parts for name, column in part.needed.items()}
     once = counted_once(log, needed, collect)
-    total, slices = _slices(once, parts, options)
-    preds = log.meaning.preds
-    assert preds is not None  # noqa: S101 - a report needs predictions
-    cells = _cells(once, preds)
-    worst_slices = _worst(once, parts, options, has_models=preds.is_several)
-    several = len(preds.names) > 1
-    of_scores, calibrated = _of_scores(once, parts, options)
-    return Answers(
-        options=options,
-        models=[*preds.names],
-        has_models=preds.is_several,
-        total=total,
-        bases=_bases(once.log, options.scored, total.rows, cells),
-        remarks=[
-            *remarks(Sides.of(once.counts or log)),
-            *key_is_gold(log, [part.key for part in parts]),
-            *(worst_slices.odd_keys if worst_slices else []),
-        ],
-        unscored=_unscored(once, preds, total.rows),
-        parts=slices,
-        worst=worst_slices,
-        gaps=_gaps(once, parts, cells, options),
-        cells=cells,
-        costliest=_costliest(once.log, cells, preds),
-        compared=_compared(once, [], options) if several else None,
-        compared_by=_compared_by(once, parts, options) if several else [],
-        of_scores=of_scores,
-        calibrated=calibrated,
-        once=once,
-        keys=[*needed],
-    )
+    return Answers(once, parts, options, [*needed], *_scores(once, parts, options))
 
 
-def _ask(
-    once: Once,
-    about: str,
-    verb: Callable[..., Any],
-    parts: Sequence[Part],
-    *,
-    needs_draws: bool = True,
-    **options: Any,  # noqa: ANN401 - of any verb
-) -> Answer:
-    """Call a verb, see `Once.ask`."""
-    rows = once.ask(about, partial(verb, **options), parts, needs_draws=needs_draws)
-    return Answer(rows, called(once.log, verb, *(part.key for part in parts), **options))
-
-
-def _slices(
+def _scores(
     once: Once, parts: Sequence[Part], options: Options
-) -> tuple[Answer, list[tuple[Part, Answer]]]:
+) -> tuple[Answer, Sequence[tuple[Part, Answer]]]:
     """The total, and the slices of each part. One query serves all parts that are columns."""
 
     def scores(asked: Sequence[Part]) -> Answer:
         """Only the metric of the report has intervals."""
         others = [other for other in _METRICS if other != options.scored.name]
         metrics = [options.metric, *others]
-        rows, query = _ask(once, "scores", by, asked, metrics=metrics, ci=options.ci)
+        rows, query = once.ask("scores", by, asked, metrics=metrics, ci=options.ci)
         return Answer(without(rows, columns_of(others)), query)
 
-    columns = [part for part in parts if part.is_column]
-    names = [part.name for part in columns]
-    if columns:
-        rows, query = scores([joined(columns, "each", lambda keys: each(*keys, total=True))])
-    else:
-        rows, query = scores([])
+    rows, query = scores(of_each(parts, total=True))
+    names = [part.name for part in parts if part.is_column]
+    if not names:
         rows = rows.select(pl.lit(TOTAL).alias(SET), pl.all())
 
     def of_set(name: str) -> Answer:
@@ -236,155 +122,209 @@ def _slices(
     return of_set(TOTAL), slices
 
 
-def _of_scores(
-    once: Once, parts: Sequence[Part], options: Options
-) -> tuple[Answer | None, Answer | None]:
-    """How good the scores are, and whether they are calibrated. The counts do not have them."""
-    meaning = once.log.meaning
-    has_positive = meaning.positive is not None or meaning.label_dtype == pl.Boolean
-    has_answer = has_positive and not meaning.score_labels and meaning.nulls != "label"
-    if meaning.scores is None or not has_answer:
-        return None, None
-    given, scores = [*map(as_expr, meaning.scores.given)], pl.all().cast(pl.Float64).fill_nan(None)
-    are_probabilities = once.collect(
-        "scores",
-        lambda rows: rows.select(given).select(pl.all_horizontal(scores.is_between(0, 1).all())),
-    ).item()
-    metrics = OF_SCORES if are_probabilities else OF_SCORES[:1]
+@dataclass(frozen=True)
+class Answers:
+    """All answers that a report is made of."""
+
+    once: Once
+    parts: Sequence[Part]
+    options: Options
+    keys: Sequence[str]
+    """The names of all keys."""
+    total: Answer
+    slices: Sequence[tuple[Part, Answer]]
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric."""
+        return self.options.scored.name
+
+    @property
+    def less_is_better(self) -> bool:
+        return self.options.scored.less_is_better
+
+    @property
+    def models(self) -> Sequence[str]:
+        return self.once.preds.names
+
+    @property
+    def has_models(self) -> bool:
+        """Whether the answers have a column `model`."""
+        return self.once.preds.is_several
+
+    def of_model(self, row: Mapping[str, Any]) -> str:
+        """The model of a row in words, in brackets; "" if there is only one."""
+        return f" ({row['model']})" if self.has_models else ""
+
+    def rows_of(self, model: str, answer: pl.DataFrame) -> pl.DataFrame:
+        """The rows of one model, without the column `model`."""
+        is_of_model = pl.col("model") == model
+        return answer.filter(is_of_model).drop("model") if self.has_models else answer
+
+    @cached_property
+    def remarks(self) -> Sequence[str]:
+        """What makes every score 0 or 0/0."""
+        return [
+            *remarks(Sides.of(self.once.counts or self.once.log)),
+            *key_is_gold(self.once.log, [part.key for part in self.parts]),
+            *(self.worst.odd_keys if self.worst else []),
+        ]
+
+    @cached_property
+    def cells(self) -> pl.DataFrame:
+        """The confusion matrix of each model in long form. Models keep the order of `pred`."""
+        cells, _ = self.once.ask("confusions", confusion, needs_draws=False, long=True)
+        order = pl.Enum(self.models)
+        return cells.with_columns(pl.col("model").cast(order)) if self.has_models else cells
+
+    @cached_property
+    def costliest(self) -> Answer:
+        """The confusions that cost each model most."""
+        counted = Described(self.cells.filter(pl.col("n") > 0), weight="n", nulls="label")
+        rows = confusion(counted, *(["model"] if self.has_models else []), top=_CONFUSIONS)
+        # Every cell is scored: `n_null` is 0 in all rows.
+        return Answer(rows.drop("n_null"), called(self.once.log, confusion, top=_CONFUSIONS))
+
+    @cached_property
+    def bases(self) -> Sequence[str]:
+        """The rows that each model is scored over: for a rate, those of one side of one label."""
+        metric, meaning, total = self.options.scored, self.once.log.meaning, self.total.rows
+        if metric.given is None:
+            return [rows_in_words(n) for n in total["n"]]
+        label = True if meaning.positive is None else pl.select(meaning.positive).item()
+        is_positive = pl.col(metric.given) == pl.lit(label, meaning.label_dtype)
+        of_rate = self.cells.filter(~is_positive if metric.of_rest else is_positive)
+        others = sorted({*self.cells[metric.given]} - {label, None})
+        name = f"not {label}" if metric.of_rest and len(others) > 1 else label
+        name = others[0] if metric.of_rest and len(others) == 1 else name
+        what = {"gold": "with gold", "pred": "predicted"}[metric.given]
+        numbers: list[Any] = [self.rows_of(model, of_rate)["n"].sum() for model in self.models]
+        return [f"{rows_in_words(n)} {what} {name}" for n in numbers]
+
+    @cached_property
+    def unscored(self) -> pl.DataFrame:
+        """The rows that are not scored, per model and reason: `pred`, `reason`, `n_null`."""
+        schema = {"pred": pl.String, "reason": pl.String, "n_null": pl.Int64}
+        found, weight = [pl.DataFrame(schema=schema)], self.once.log.meaning.weight
+        left_outs = zip(self.models, self.total.rows["n_null"], strict=True)
+        for at, (name, left_out) in enumerate(left_outs):
+            if left_out:
+                rows, _ = self.once.ask(
+                    "rows not scored", _by_reason, needs_draws=False, at=at, weight=weight
+                )
+                rows = rows.filter(pl.col("n_null") > 0)
+                found.append(rows.select(pl.lit(name).alias("pred"), "reason", "n_null"))
+        return pl.concat(found, how="vertical_relaxed")
+
+    @cached_property
+    def worst(self) -> Worst | None:
+        """The slices that are behind the rest of the log; None without keys."""
+        keys, options = crossed(self.parts), self.options
+        if not keys:
+            return None
+        of_verb = {"depth": options.depth, "min_n": options.min_n, **options.of_verb, "long": True}
+        with heard() as odd_keys:
+            found, _ = self.once.ask("worst slices", worst, keys, verdicts=True, **of_verb)
+        looked = summed_up(found, self.metric, "rest", has_models=self.has_models)
+        listed = found.filter(pl.col("verdict") == "listed").drop("verdict")
+        query = called(self.once.log, worst, *(part.key for part in keys), top=TOP, **of_verb)
+        return Worst(listed, looked, query, odd_keys)
+
+    @cached_property
+    def gaps(self) -> Answer | None:
+        """The gaps in error rates; None unless there are two classes, keys, independent rows."""
+        labels = pl.concat([self.cells["gold"], self.cells["pred"]]).unique()
+        are_two = len(labels) == 2 and not labels.has_nulls()
+        asked = of_each(self.parts)
+        if not are_two or not asked or not self.once.rows_are_draws:
+            return None
+        found, query = self.once.ask("error rates", classes, asked)
+        names = [part.name for part in self.parts if part.is_column]
+        return Answer(gaps(found, names, self.options.min_n, 1 - self.options.ci), query)
+
+    @cached_property
+    def compared(self) -> Answer | None:
+        """The other models compared with the first; None if there is one model."""
+        return self._compared([]) if len(self.models) > 1 else None
+
+    @cached_property
+    def compared_by(self) -> Sequence[tuple[Part, Answer]]:
+        """Models compared in the slices of each key, and of pairs of keys if these are few."""
+        if len(self.models) == 1:
+            return []
+        once, min_n = self.once, self.options.min_n
+        found = [(part, self._compared([part])) for part in self.parts]
+        if self.options.depth < 2 or not once.counts_answer([], needs_draws=True):
+            return found
+        few = [part for part in self.parts if part.is_column and once.size([part]) <= _VALUES]
+        pairs = [*itertools.combinations(few, 2)]
+        if pairs and sum(once.size(pair) for pair in pairs) <= _PAIRS:
+            of_pairs = joined(
+                few, "pairs of keys", lambda keys: sets(*itertools.combinations(keys, 2)), min_n
+            )
+            # "by" holds if slices overlap.
+            rows, query = self._compared([of_pairs], correction="by")
+            found.append((of_pairs, Answer(rows.filter(pl.col("n") >= min_n), query)))
+        return found
+
+    def _compared(
+        self,
+        parts: Sequence[Part],
+        **more: Any,  # noqa: ANN401 - of `compare`
+    ) -> Answer:
+        return self.once.ask("models", compare, parts, **more, **self.options.of_verb)
+
+    @cached_property
+    def of_scores(self) -> Sequence[Answer]:
+        """How good the scores are, of all rows and by each column, and how calibrated.
+
+        Nothing unless the log has scores; the last unless they are probabilities. The counts do not
+        have the scores.
+        """
+        meaning = self.once.log.meaning
+        has_positive = meaning.positive is not None or meaning.label_dtype == pl.Boolean
+        has_answer = has_positive and not meaning.score_labels and meaning.nulls != "label"
+        if meaning.scores is None or not has_answer:
+            return []
+        given, scores = [*map(as_expr, meaning.scores.given)], pl.all().cast(pl.Float64)
+        is_share = scores.fill_nan(None).is_between(0, 1).all()
+        are_probabilities = self.once.collect(
+            "scores", lambda rows: rows.select(given).select(pl.all_horizontal(is_share))
+        ).item()
+        ci, asked = self.options.ci, of_each(self.parts, total=True)
+        metrics = OF_SCORES if are_probabilities else OF_SCORES[:1]
+        rows, long = replace(self.once, counts=None), {"long": True} if asked else {}
+        found = [rows.ask("scores", by, asked, metrics=metrics, ci=ci, **long)]
+        return [*found, rows.ask("calibration", calibration, ci=ci)] if are_probabilities else found
+
+
+def of_each(parts: Sequence[Part], *, total: bool = False) -> list[Part]:
+    """One part that slices by each column alone; none if no part is a column."""
     columns = [part for part in parts if part.is_column]
-    of_each = [joined(columns, "each", lambda keys: each(*keys, total=True))] if columns else []
-    rows, long = replace(once, counts=None), dict.fromkeys(["long"] if columns else [], True)
-    found = _ask(rows, "scores", by, of_each, metrics=metrics, ci=options.ci, **long)
-    if not are_probabilities:
-        return found, None
-    return found, _ask(rows, "calibration", calibration, [], ci=options.ci)
+    return [joined(columns, "each", lambda keys: each(*keys, total=total))] if columns else []
 
 
-def _unscored(once: Once, preds: Columns, total: pl.DataFrame) -> pl.DataFrame:
-    """Count the rows that are not scored, per model and reason."""
-    found = [pl.DataFrame(schema={"pred": pl.String, "reason": pl.String, "n_null": pl.Int64})]
-    for at, (name, left_out) in enumerate(zip(preds.names, total["n_null"], strict=True)):
-
-        def of_model(log: Described[Any], at: int = at) -> Any:  # noqa: ANN401 - a frame
-            assert log.meaning.preds is not None  # noqa: S101 - for the type checker
-            _, column = log.meaning.preds.each[at]
-            return by(log(pred=column), _reason(log(pred=column), once.log.meaning.weight))
-
-        if left_out:
-            reasons = once.ask("rows not scored", of_model, needs_draws=False)
-            reasons = reasons.filter(pl.col("n_null") > 0)
-            found.append(reasons.select(pl.lit(name).alias("pred"), "reason", "n_null"))
-    return pl.concat(found, how="vertical_relaxed")
+def without(frame: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
+    """Drop columns by exact name: `drop` would read a name like `^m.*$` as a pattern."""
+    return frame[[name for name in frame.columns if name not in columns]]
 
 
-def _reason(log: Described[Any], weight: Columns | None) -> pl.Expr:
-    """Name the null columns of a row. The counts have another name for the `weight` of the log."""
+def _by_reason(log: Described[Any], *, at: int, weight: Columns | None) -> Any:  # noqa: ANN401
+    """Count the rows of one model by which of its columns are null.
+
+    The counts have another name for the `weight` of the log.
+    """
+    assert log.meaning.preds is not None  # noqa: S101 - for the type checker
+    _, column = log.meaning.preds.each[at]
+    log = log(pred=column)
     meaning = log.meaning
-    labels = [] if meaning.nulls == "label" else [meaning.gold, meaning.preds]
-    parts = [
-        pl.when(
-            as_compared(column.expr, column.name, column.dtype, meaning.label_dtype).is_null()
-        ).then(pl.lit(f"{column.name} is null"))
-        for column in labels
-        if column is not None
+    columns = [] if meaning.nulls == "label" else [meaning.gold, meaning.preds]
+    values = [
+        (one.name, as_compared(one.expr, one.name, one.dtype, meaning.label_dtype))
+        for one in columns
+        if one is not None
     ]
     if weight is not None and meaning.weight is not None:
-        is_missing = meaning.weight.expr.is_null()
-        parts.append(pl.when(is_missing).then(pl.lit(f"{weight.name} is null")))
-    return pl.concat_str(parts, separator=", ", ignore_nulls=True).alias("reason")
-
-
-def _worst(
-    once: Once, parts: Sequence[Part], options: Options, *, has_models: bool
-) -> Worst | None:
-    """Search for the slices that are behind the rest of the log; None without keys."""
-    keys = crossed(parts)
-    if not keys:
-        return None
-    of_verb = {"depth": options.depth, "min_n": options.min_n, **options.of_verb, "long": True}
-    with heard() as odd_keys:
-        found, _ = _ask(once, "worst slices", worst, keys, verdicts=True, **of_verb)
-    looked = summed_up(found, options.scored.name, "rest", has_models=has_models)
-    listed = found.filter(pl.col("verdict") == "listed").drop("verdict")
-    query = called(once.log, worst, *(part.key for part in keys), top=TOP, **of_verb)
-    return Worst(listed, looked, query, odd_keys)
-
-
-def _bases(
-    log: Described[Any], metric: Metric, total: pl.DataFrame, cells: pl.DataFrame
-) -> list[str]:
-    """Over which rows each model is scored: a rate has the rows of one side of one label."""
-    meaning = log.meaning
-    if metric.given is None:
-        return [rows_in_words(n) for n in total["n"]]
-    label = True if meaning.positive is None else pl.select(meaning.positive).item()
-    is_positive = pl.col(metric.given) == pl.lit(label, meaning.label_dtype)
-    of_rate = cells.filter(~is_positive if metric.of_rest else is_positive)
-    models = total["model"] if "model" in total.columns else [None]
-    numbers: list[float] = [
-        of_rate.filter(model is None or pl.col("model") == model).select(pl.col("n").sum()).item()
-        for model in models
-    ]
-    others = sorted({*cells[metric.given]} - {label, None})
-    name = f"not {label}" if metric.of_rest and len(others) > 1 else label
-    name = others[0] if metric.of_rest and len(others) == 1 else name
-    what = {"gold": "with gold", "pred": "predicted"}[metric.given]
-    return [f"{rows_in_words(n)} {what} {name}" for n in numbers]
-
-
-def _gaps(
-    once: Once, parts: Sequence[Part], cells: pl.DataFrame, options: Options
-) -> Answer | None:
-    """The widest gaps in error rates between the slices of each key."""
-    labels = pl.concat([cells["gold"], cells["pred"]]).unique()
-    columns = [part for part in parts if part.is_column]
-    are_two = len(labels) == 2 and not labels.has_nulls()
-    if not are_two or not columns or not once.rows_are_draws:
-        return None
-    of_each = joined(columns, "each", lambda keys: each(*keys))
-    found, query = _ask(once, "error rates", classes, [of_each])
-    names = [part.name for part in columns]
-    return Answer(gaps(found, names, options.min_n, 1 - options.ci), query)
-
-
-def _cells(once: Once, preds: Columns) -> pl.DataFrame:
-    """The confusion matrix of each model in long form. Models keep the order of `pred`."""
-    cells, _ = _ask(once, "confusions", confusion, [], needs_draws=False, long=True)
-    order = pl.Enum([*preds.names])
-    return cells.with_columns(pl.col("model").cast(order)) if preds.is_several else cells
-
-
-def _costliest(log: Described[Any], cells: pl.DataFrame, preds: Columns) -> Answer:
-    """The confusions that cost each model most."""
-    counted = Described(cells.filter(pl.col("n") > 0), weight="n", nulls="label")
-    rows = confusion(counted, *(["model"] if preds.is_several else []), top=_CONFUSIONS)
-    # Every cell is scored: `n_null` is 0 in all rows.
-    return Answer(rows.drop("n_null"), called(log, confusion, top=_CONFUSIONS))
-
-
-def _compared_by(once: Once, parts: Sequence[Part], options: Options) -> list[tuple[Part, Answer]]:
-    """Compare models in the slices of each key, and of pairs of keys if these are few."""
-    found = [(part, _compared(once, [part], options)) for part in parts]
-    if options.depth < 2 or not once.counts_answer([], needs_draws=True):
-        return found
-    few = [part for part in parts if part.is_column and once.size([part]) <= _VALUES]
-    pairs = [*itertools.combinations(few, 2)]
-    if pairs and sum(once.size(pair) for pair in pairs) <= _PAIRS:
-        min_n = options.min_n
-        of_pairs = joined(
-            few, "pairs of keys", lambda keys: sets(*itertools.combinations(keys, 2)), min_n
-        )
-        # "by" holds if slices overlap.
-        rows, query = _compared(once, [of_pairs], options, correction="by")
-        found.append((of_pairs, Answer(rows.filter(pl.col("n") >= min_n), query)))
-    return found
-
-
-def _compared(
-    once: Once,
-    parts: Sequence[Part],
-    options: Options,
-    **more: Any,  # noqa: ANN401 - of `compare`
-) -> Answer:
-    """Compare the other models with the first: on all rows, or in the slices of a key."""
-    return _ask(once, "models", compare, parts, **more, **options.of_verb)
+        values.append((weight.name, meaning.weight.expr))
+    parts = [pl.when(value.is_null()).then(pl.lit(f"{name} is null")) for name, value in values]
+    return by(log, pl.concat_str(parts, separator=", ", ignore_nulls=True).alias("reason"))

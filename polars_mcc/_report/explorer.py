@@ -12,7 +12,7 @@ def explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
     """The chart and its notes; or no chart, and a note that says why."""
     options, meaning = answers.options, answers.once.log.meaning
     rows = options.explored
-    parts = [part for part, _ in answers.parts if part.is_column]
+    parts = [part for part in answers.parts if part.is_column]
     counts = answers.once.fewer(rows, parts)
     counts = counts if counts.is_empty() else labelled(counts, meaning.nulls)
     if counts.is_empty():

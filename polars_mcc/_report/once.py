@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
@@ -18,18 +18,32 @@ import polars.selectors as cs
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.joint import GOLD, HAS_NONE, TIMES, N, joint
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
-from polars_mcc._log.columns import IntoColumn, as_many_as_fit, distinct
+from polars_mcc._log.columns import Columns, IntoColumn, as_many_as_fit, distinct
 from polars_mcc._log.described import Described
-from polars_mcc._log.keys import columns_of
+from polars_mcc._log.keys import IntoKey, columns_of
+from polars_mcc._log.messages import as_arguments, as_code
 from polars_mcc._report.parts import Part
 from polars_mcc._verbs.counts import counts
 
-Query: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
-Collect: TypeAlias = Callable[[str, Query], pl.DataFrame]
+Collect: TypeAlias = Callable[[str, Callable[[pl.LazyFrame], pl.LazyFrame]], pl.DataFrame]
 """Collects a query on the log. Its first argument says what the query is about."""
 
 _MOST = 2**22  # counts in memory, at most
 _TAKEN = {"model", "gold", "pred", "n"}  # column names that a counts table reserves
+
+
+class Answer(NamedTuple):
+    """A frame, and the call of a verb that gives it, as a user would write it."""
+
+    rows: pl.DataFrame
+    query: str
+
+
+def called(log: Described[Any], verb: Callable[..., Any], *keys: IntoKey, **options: object) -> str:
+    """The code of a call of a verb, as a user would write it."""
+    described = f"({log.said})" if log.said else ""
+    arguments = ", ".join(filter(None, [*map(as_code, keys), as_arguments(options)]))
+    return f"log.mcc{described}.{verb.__name__}({arguments})"
 
 
 @dataclass(frozen=True)
@@ -41,8 +55,18 @@ class Once:
     counts: Described[Any] | None
     keys: Sequence[str]
     """The names of the keys of the counts."""
-    rows_are_draws: bool
-    """Whether rows are independent: the log has neither clusters nor sample weights."""
+
+    @property
+    def rows_are_draws(self) -> bool:
+        """Whether rows are independent: the log has neither clusters nor sample weights."""
+        return self.log.meaning.is_frequency and self.log.meaning.cluster is None
+
+    @property
+    def preds(self) -> Columns:
+        """The predictions of the log."""
+        preds = self.log.meaning.preds
+        assert preds is not None  # noqa: S101 - counts need predictions
+        return preds
 
     def counts_answer(self, parts: Sequence[Part], *, needs_draws: bool) -> bool:
         """Whether the counts can answer a question about these keys.
@@ -55,29 +79,28 @@ class Once:
     def ask(
         self,
         about: str,
-        question: Callable[..., Any],
+        verb: Callable[..., Any],
         parts: Sequence[Part] = (),
         *,
         needs_draws: bool = True,
-    ) -> pl.DataFrame:
-        """Answer a question from the counts if they are enough, else from the rows of the log.
-
-        A question is a function of a log and its keys, such as a verb.
-        """
-        if self.counts_answer(parts, needs_draws=needs_draws):
-            answer: pl.DataFrame = question(self.counts, *(part.by_name for part in parts))
-            return answer
+        **options: Any,  # noqa: ANN401 - of any verb
+    ) -> Answer:
+        """Call a verb on the counts if they are enough, else on the rows of the log."""
         keys = [part.key for part in parts]
-        return self.collect(about, lambda rows: question(self.log.with_frame(rows), *keys))
+        if self.counts_answer(parts, needs_draws=needs_draws):
+            rows = verb(self.counts, *(part.by_name for part in parts), **options)
+        else:
+            rows = self.collect(
+                about, lambda rows: verb(self.log.with_frame(rows), *keys, **options)
+            )
+        return Answer(rows, called(self.log, verb, *keys, **options))
 
     def size(self, parts: Sequence[Part]) -> float:
         """The number of slices of crossed keys; infinite if the counts lack one of the keys."""
         if self.counts is None or not self.counts_answer(parts, needs_draws=False):
             return math.inf
         frame: Any = self.counts.frame
-        columns = [*columns_of(frame.schema, [part.by_name for part in parts])]
-        number: int = frame.select(distinct(columns)).item()
-        return number
+        return _groups(frame, [part.by_name for part in parts])
 
     def fewer(self, most: int, parts: Sequence[Part]) -> pl.DataFrame:
         """A counts table of at most `most` rows, by as many keys as fit; else an empty frame.
@@ -89,63 +112,33 @@ class Once:
         frame: Any = self.counts.frame
         rows: pl.DataFrame = frame.filter(pl.col(N).is_not_null())
         models = [name for name in rows.columns if name.startswith(PRED)]
-        keys = {name: Part(name, name, name, {name: name}) for name in self.keys}
-        keys |= {part.name: part for part in parts if part.name in keys}
+        keys: dict[str, IntoKey] = {name: name for name in self.keys if name not in _TAKEN}
+        keys |= {part.name: part.by_name for part in parts if part.name in keys}
 
         def fits(names: Sequence[str]) -> bool:
-            columns = [*columns_of(rows.schema, [keys[name].by_name for name in names])]
-            counted = (distinct([*columns, GOLD, model]) for model in models)
-            return bool(sum(rows.select(number).item() for number in counted) <= most)
+            named = [keys[name] for name in names]
+            return sum(_groups(rows, named, GOLD, model) for model in models) <= most
 
-        names = [name for name in keys if name not in _TAKEN]
-        kept = as_many_as_fit(names, lambda name: self.size([keys[name]]), fits) or ()
-        found: pl.DataFrame = counts(
-            self.counts.with_frame(rows), *(keys[name].by_name for name in kept)
-        )
+        kept = as_many_as_fit([*keys], lambda name: _groups(frame, [keys[name]]), fits) or ()
+        found: pl.DataFrame = counts(self.counts.with_frame(rows), *(keys[name] for name in kept))
         return found
+
+
+def _groups(frame: pl.DataFrame, keys: Iterable[IntoKey], *labels: str) -> int:
+    """The number of groups by crossed keys and labels."""
+    number: int = frame.select(distinct([*columns_of(frame.schema, keys), *labels])).item()
+    return number
 
 
 def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect: Collect) -> Once:
     """Count a log by as many of these columns as fit into `_MOST` counts."""
     meaning = log.meaning
-    rows_are_draws = meaning.is_frequency and meaning.cluster is None
-    plain = log
-    if not rows_are_draws:
-        weight = None if meaning.weight is None else meaning.weight.expr
-        plain = log(weight=weight, sample_weight=None, cluster=None)
+    weight = None if meaning.weight is None else meaning.weight.expr
+    plain = log(weight=weight, sample_weight=None, cluster=None)
 
     def sliced(rows: pl.LazyFrame, names: Iterable[str]) -> SlicedLog:
         given: Sequence[Any] = [columns[name] for name in names]
         return cut(plain.with_frame(rows), given, answers=[])
-
-    chosen = _few_enough([*columns], sliced, collect)
-    if chosen is None:
-        return Once(log, collect, None, [], rows_are_draws)
-    table = collect("counts", lambda rows: joint(sliced(rows, chosen)))
-    assert meaning.preds is not None  # noqa: S101 - counts need predictions
-    models = [pl.col(PRED + name).alias(name) for name in meaning.preds.names]
-    as_log = plain.with_frame(
-        _as_rows(table),
-        gold=pl.col(GOLD).alias(meaning.gold.name),
-        pred=models if meaning.preds.is_several else models[0],
-        score=None,
-        weight=N,
-    )
-    return Once(log, collect, as_log, chosen, rows_are_draws)
-
-
-def _few_enough(
-    names: Sequence[str],
-    sliced: Callable[[pl.LazyFrame, Iterable[str]], SlicedLog],
-    collect: Collect,
-) -> Sequence[str] | None:
-    """Choose the keys to count by. None: there are too many counts even without keys.
-
-    A log with few rows has few counts, so its groups are not estimated.
-    """
-    rows: int = collect("rows", lambda rows: rows.select(pl.len())).item()
-    if rows <= _MOST:
-        return names
 
     def number(keys: Sequence[str], *, labels: bool = True) -> int:
         """Estimate the number of groups, within 10 % or so, in little memory (HyperLogLog)."""
@@ -159,9 +152,27 @@ def _few_enough(
         groups: int = collect("number of counts", query).item()
         return groups
 
-    return as_many_as_fit(
-        names, lambda name: number([name], labels=False), lambda keys: number(keys) <= _MOST
+    chosen: Sequence[str] | None = [*columns]
+    # A log with few rows has few counts, so its groups are not estimated.
+    if collect("rows", lambda rows: rows.select(pl.len())).item() > _MOST:
+        chosen = as_many_as_fit(
+            [*columns],
+            lambda name: number([name], labels=False),
+            lambda keys: number(keys) <= _MOST,
+        )
+    if chosen is None:
+        return Once(log, collect, None, [])
+    table = collect("counts", lambda rows: joint(sliced(rows, chosen)))
+    once = Once(log, collect, None, chosen)
+    models = [pl.col(PRED + name).alias(name) for name in once.preds.names]
+    as_log = plain.with_frame(
+        _as_rows(table),
+        gold=pl.col(GOLD).alias(meaning.gold.name),
+        pred=models if once.preds.is_several else models[0],
+        score=None,
+        weight=N,
     )
+    return replace(once, counts=as_log)
 
 
 def _as_rows(table: pl.DataFrame) -> pl.DataFrame:

@@ -7,13 +7,13 @@ browser and are as wide as the page. The page contains the libraries that draw t
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from hashlib import sha256
+from typing import Any
 
 import polars as pl
 
@@ -22,21 +22,10 @@ from polars_mcc._report.explorer import explorer
 from polars_mcc._report.sections import Drawing
 from polars_mcc._report.verdict import Report, Sentence, picture, tiles
 from polars_mcc._show.chart import COLOURS, alt, legible_name
-from polars_mcc._show.table import keys_of, shown
+from polars_mcc._show.table import texts_of
 
 ALTAIR: str = alt.__version__
-_FONT = "system-ui, sans-serif"
-_FONT_SIZE = 12
 _AND = " and "  # between the keys of a slice
-_KINDS = ("html", "css", "js")
-
-
-class _Cell(NamedTuple):
-    """A cell of a table: the text shown, the full value, and the rank within the column."""
-
-    text: str
-    full: str
-    rank: int | None
 
 
 @contextmanager
@@ -79,7 +68,9 @@ def page(report: Report, script: Callable[[], str]) -> str:
     import jinja2  # noqa: PLC0415 - altair, which is optional, needs and brings it
 
     here = files("polars_mcc._report")
-    html, css, js = (here.joinpath(f"page.{kind}").read_text("utf-8") for kind in _KINDS)
+    html, css, js = (
+        here.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
+    )
     answers, pictures = report.answers, picture(report.answers)
     drawings = [*pictures]
     for section in report.sections:
@@ -94,9 +85,10 @@ def page(report: Report, script: Callable[[], str]) -> str:
         _on_one_axis(of_metric, channel)
     chart, notes = explorer(answers)
     if chart is not None:
-        specs.append(_styled(chart.to_dict(validate=False)))
+        specs.append(chart.to_dict(validate=False))
     data = json.dumps(_plain(specs), default=str).replace("<", "\\u003c")
-    scripts = [_script(script()), _script(js)]
+    # A text must not end the script element around it.
+    scripts = [one.replace("</script", "<\\/script") for one in (script(), js)]
     template = jinja2.Template(
         html,
         autoescape=True,
@@ -118,20 +110,11 @@ def page(report: Report, script: Callable[[], str]) -> str:
         made=report.made,
         style=css,
         scripts=scripts,
-        digests=[*map(_digest, scripts)],
-        specs=_script(data),
+        # The hashes by which the policy of the page allows its scripts.
+        digests=[base64.b64encode(sha256(one.encode()).digest()).decode() for one in scripts],
+        specs=data,
     )
     return page
-
-
-def _digest(script: str) -> str:
-    """The hash by which the policy of the page allows a script."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _script(text: str) -> str:
-    """Escape a text, so that it cannot end the script element around it."""
-    return text.replace("</script", "<\\/script")
 
 
 def _on_one_axis(specs: Sequence[dict[str, Any]], channel: str) -> None:
@@ -166,10 +149,10 @@ def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]
 
 
 def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
-    """The specification of a chart. All but a waterfall are as wide as the page."""
+    """The specification of a chart. All but matrices and waterfalls are as wide as the page."""
     figure = getattr(plot, drawing.draw)(drawing.rows, **drawing.options)
     with alt.data_transformers.disable_max_rows():  # Each chart has its own bound.
-        spec = _styled(figure.to_dict(validate=False))
+        spec: dict[str, Any] = figure.to_dict(validate=False)
     spec["padding"] = 5
     colours = {legible_name(name): COLOURS[at % len(COLOURS)] for at, name in enumerate(models)}
     for layer in spec["layer"]:
@@ -184,11 +167,10 @@ def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
             scale = colour["scale"]
             of_lines = zip(scale["domain"], scale["range"], strict=True)
             scale["range"] = [colours.get(name, given) for name, given in of_lines]
-    if isinstance(spec.get("width"), (int, float)) and drawing.draw != "waterfall":
+    if drawing.draw not in {"confusion", "waterfall"}:
         spec["width"] = "container"
-        if isinstance(
-            spec["height"], dict
-        ):  # Vega-Lite warns of a step if the width fits the page.
+        # Vega-Lite warns of a step if the width fits the page.
+        if isinstance(spec["height"], dict):
             spec["height"] = spec["height"]["step"] * lines
     return spec
 
@@ -203,17 +185,6 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
     return {"labelExpr": f"split(datum.label, '{_AND}')", "labelLimit": 180}
 
 
-def _styled(spec: dict[str, Any]) -> dict[str, Any]:
-    """Set the fonts of the page in a chart."""
-    config = spec.setdefault("config", {})
-    config |= {"font": _FONT, "text": {"fontSize": _FONT_SIZE, **config.get("text", {})}}
-    for name in ("axis", "legend"):
-        sizes = {"labelFontSize": _FONT_SIZE, "titleFontSize": _FONT_SIZE}
-        config[name] = {**config.get(name, {}), **sizes, "titleFontWeight": "normal"}
-    config["legend"] |= {"orient": "top", "columns": 3}
-    return spec
-
-
 def _plain(value: Any) -> Any:  # noqa: ANN401 - of JSON
     """Replace NaN and infinities by null: JSON lacks them."""
     if isinstance(value, dict):
@@ -223,28 +194,18 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of JSON
     return None if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
-class _Table(NamedTuple):
-    """A table for the page: its columns, which of them are numbers, and its cells by row."""
+def _table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]]]:
+    """The heads of a table and its rows.
 
-    columns: list[str]
-    numbers: set[str]
-    rows: list[dict[str, _Cell]]
-
-
-def _table(answer: pl.DataFrame) -> _Table:
-    keys = keys_of(answer)
-    numbers = {name for name, dtype in answer.schema.items() if dtype.is_numeric()}
-    columns: dict[str, list[_Cell]] = {}
-    for column in answer.iter_columns():
+    A head has its text, and whether the column is of numbers. A cell has the text shown, the full
+    value, the rank within the column, and whether it is a number.
+    """
+    columns = []
+    for column, texts in zip(answer.iter_columns(), texts_of(answer).values(), strict=True):
         values = column.alias("value")  # A name may be a pattern for Polars.
         ranks = [None] * len(column) if column.dtype.is_nested() else values.rank("dense")
-        columns[column.name] = [
-            _Cell(
-                shown(column.name, value, is_key=column.name in keys),
-                "null" if value is None else str(value),
-                rank,
-            )
-            for value, rank in zip(column.to_list(), ranks, strict=True)
-        ]
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return _Table(answer.columns, numbers, rows)
+        full = ["null" if value is None else str(value) for value in column.to_list()]
+        is_number = [column.dtype.is_numeric()] * len(column)
+        columns.append([*zip(texts, full, ranks, is_number, strict=True)])
+    heads = [(name, dtype.is_numeric()) for name, dtype in answer.schema.items()]
+    return heads, [*zip(*columns, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ from polars_mcc._log.bins import Bins, cut_if_many
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.key_sets import KeySets
-from polars_mcc._log.keys import IntoKey, Key, is_same
+from polars_mcc._log.keys import IntoKey, Key, Keys, is_same
 from polars_mcc._log.messages import Words, as_sql, said
 from polars_mcc._log.trailing import Trailing
 
@@ -68,12 +69,10 @@ def crossed(parts: Sequence[Part]) -> list[Part]:
 def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
     """Make a part of each column, each set of columns such as `rollup(...)`, and each window."""
     schema = log.meaning.schema
-    plain: dict[str, IntoColumn] = {}
-    for key in keys:
-        if not isinstance(key, Key):
-            plain |= keys_of_question.found(schema, [key], long=False).columns.each
-    cuts = cut_if_many(log, plain, defaults.BINS)
-    parts = [part for key in keys for part in _of_key(schema, key, cuts)]
+    found = [(key, keys_of_question.found(schema, [key], long=False)) for key in keys]
+    plain = [one.columns.each for key, one in found if not isinstance(key, Key)]
+    cuts = cut_if_many(log, dict(itertools.chain(*plain)), defaults.BINS)
+    parts = [part for key, one in found for part in _of_key(key, one, cuts)]
     known: dict[str, IntoColumn] = {}
     distinct: dict[str, Part] = {}
     for part in parts:
@@ -90,9 +89,8 @@ def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
     return list(distinct.values())
 
 
-def _of_key(schema: pl.Schema, key: IntoKey, cuts: Mapping[str, Bins]) -> Iterator[Part]:
+def _of_key(key: IntoKey, found: Keys, cuts: Mapping[str, Bins]) -> Iterator[Part]:
     """The part of a key, or the parts of a selector."""
-    found = keys_of_question.found(schema, [key], long=False)
     columns = dict(found.columns.each)
     if isinstance(key, Trailing) and found.windows is not None:
         index = found.windows.index

@@ -88,6 +88,8 @@ def report(
         polars-mcc report logs/ --by country --by device --by day --out report.html
         polars-mcc report logs/ --by country --pred old --pred new --out comment.md
     """
+    options = {**locals()}
+    del options["log"], options["keys"]
     source = log.meaning.source
     of_polars = source if isinstance(source, Frame) else log.frame
     rows = polars_frame(of_polars, "report takes").lazy()
@@ -97,15 +99,4 @@ def report(
 
     from polars_mcc._report.written import written  # noqa: PLC0415 - it imports most verbs
 
-    return written(
-        log,
-        keys,
-        collect,
-        metric=metric,
-        ci=ci,
-        depth=depth,
-        min_n=min_n,
-        title=title,
-        format=format,
-        explored=explored,
-    )
+    return written(log, keys, collect, **options)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
@@ -12,8 +12,9 @@ from polars_mcc._counts.sliced import SAID, SET
 from polars_mcc._log.bins import Bins
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
-from polars_mcc._report.answers import OF_SCORES, TOP, Answer, Answers, Worst, without
+from polars_mcc._report.answers import OF_SCORES, TOP, Answers, Worst, without
 from polars_mcc._report.gaps import MOST
+from polars_mcc._report.once import Answer
 from polars_mcc._report.parts import Part
 from polars_mcc._search.described import CONFUSION
 from polars_mcc._show.table import is_time
@@ -33,7 +34,7 @@ class Drawing:
     alt: str
     draw: str
     rows: pl.DataFrame
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Section:
     id: str
     """The stable name of the section, independent of the title."""
     title: str
-    query: str
     rows: pl.DataFrame
+    query: str
     notes: Sequence[str] = ()
     on_charts: Sequence[str] = ()
     """Notes on the charts. Markdown and JSON have no charts."""
@@ -63,39 +64,25 @@ _OF_COMPARED = ("diff_se", "p_value", "n_null")
 _OF_WORST = ("keys", "p_value", *CONFUSION, "parts", "n_tested", "n_untested", "n_null")
 
 
-def id_of(kind: str, part: Part) -> str:
-    """The `id` of the section of a key."""
-    return f"{kind}:{part.name}"
-
-
 def sections(answers: Answers) -> Iterator[Section]:
     """The sections of a report, in order."""
-    yield Section(TOTAL_ID, "All rows", answers.total.query, _shown(answers, answers.total.rows))
+    rows, query = answers.total
+    # A report shows intervals instead of standard errors.
+    yield Section(TOTAL_ID, "All rows", without(rows, [f"{answers.metric}_se"]), query)
     if answers.worst is not None:
         yield _worst(answers, answers.worst)
     if answers.gaps is not None:
         yield _gaps(answers, answers.gaps)
-    title = f"Models compared with {answers.models[0]}"
     if answers.compared is not None:
-        rows, query = answers.compared
-        drawings = drawn(title, "differences", rows, "diff", sort=False)
-        notes = _better(answers)
-        yield Section(
-            COMPARED_ID, title, query, rows, notes, drawings=drawings, hidden=_OF_COMPARED
-        )
-    for part, answer in answers.parts:
+        yield _compared(answers, answers.compared)
+    for part, answer in answers.slices:
         yield _by(answers, part, answer)
     for part, answer in answers.compared_by:
-        yield _compared_by(answers, part, answer, f"{title}, by {part.name}")
+        yield _compared_by(answers, part, answer)
     yield from _of_scores(answers)
     yield _confusions(answers)
     notes = ["All rows are scored."] if answers.unscored.is_empty() else []
-    yield Section(UNSCORED_ID, "Rows not scored", "", answers.unscored, notes)
-
-
-def _shown(answers: Answers, slices: pl.DataFrame) -> pl.DataFrame:
-    """Drop the standard error: a report shows intervals instead."""
-    return without(slices, [f"{answers.metric}_se"])
+    yield Section(UNSCORED_ID, "Rows not scored", answers.unscored, "", notes)
 
 
 def drawn(
@@ -137,8 +124,8 @@ def _worst(answers: Answers, worst: Worst) -> Section:
     return Section(
         WORST_ID,
         "Worst slices",
-        worst.query,
         slices,
+        worst.query,
         [what, " ".join([worst.looked, *cut])],
         drawings=drawn("Worst slices", "differences", slices, "diff", sort=False),
         on_demand=waterfalls,
@@ -154,53 +141,59 @@ def _gaps(answers: Answers, gaps: Answer) -> Section:
         f"at least {answers.options.min_n} rows of the label, and keys of at most {MOST} slices."
     )
     none = [] if gaps.rows.height else ["There is none."]
-    return Section(GAPS_ID, "Gaps in error rates", gaps.query, gaps.rows, [what, *none])
+    return Section(GAPS_ID, "Gaps in error rates", *gaps, [what, *none])
+
+
+def _compared_with(answers: Answers) -> str:
+    return f"Models compared with {answers.models[0]}"
+
+
+def _compared(answers: Answers, answer: Answer) -> Section:
+    """The section that compares models over all rows."""
+    title = _compared_with(answers)
+    drawings = drawn(title, "differences", answer.rows, "diff", sort=False)
+    notes = [_better(answers)]
+    return Section(COMPARED_ID, title, *answer, notes, drawings=drawings, hidden=_OF_COMPARED)
 
 
 def _by(answers: Answers, part: Part, answer: Answer) -> Section:
     """The section of the scores by one key."""
-    metric = answers.metric
+    metric, total = answers.metric, answers.total.rows
     what = f"{metric} by {part.name}"
-    listed = _listed(answers, part, answer.rows, metric)
+
+    def lines(slices: pl.DataFrame) -> list[Drawing]:
+        with_total = _with_total(part, slices, total)
+        return drawn(what, "slices", with_total, metric, metric=metric, sort=False)
+
+    section = _listed(answers, part, answer, metric, kind="by", title=what, lines=lines)
+    notes, on_charts, drawings = section.notes, section.on_charts, section.drawings
+    number = answer.rows.select(map(as_expr, part.columns)).n_unique()
     unsure = [f"{one}." for one in [counted(answer.rows, metric, "slices")] if one]
-    notes, on_charts = [*unsure, *listed.notes], list[str]()
-    if listed.is_time:
-        on_charts = listed.on_charts
-        drawings = drawn(what, "over_time", listed.drawn, metric, metric=metric)
-    elif listed.number <= LINES:
-        with_total = _with_total(part, listed.slices, answers.total.rows)
-        drawings = drawn(what, "slices", with_total, metric, metric=metric, sort=False)
-    else:
-        notes = [f"Among {listed.number:,} slices, some look bad by chance alone.", *notes]
-        drawings = [*_funnels(answers, part, what, listed.slices)]
+    if number > LINES and not section.is_time:
+        unsure = [f"Among {number:,} slices, some look bad by chance alone.", *unsure]
+        drawings = [*_funnels(answers, part, what, _ordered(answers, part, answer.rows, metric))]
         on_charts = ["The funnel plot shows the limits of chance for each number of rows."]
-        if listed.number > _POINTS:
+        if number > _POINTS:
             on_charts += [f"The funnel plot shows the {_POINTS:,} slices with the most rows."]
-    return Section(
-        id_of("by", part),
-        f"By {part.name}",
-        answer.query,
-        _shown(answers, listed.rows),
-        notes,
-        on_charts if drawings else [],
-        drawings,
-        is_time=listed.is_time,
+    return replace(
+        section,
+        title=f"By {part.name}",
+        rows=without(section.rows, [f"{metric}_se"]),
+        notes=[*unsure, *notes],
+        on_charts=on_charts if drawings else [],
+        drawings=drawings,
     )
 
 
 def _funnels(answers: Answers, part: Part, what: str, slices: pl.DataFrame) -> Iterator[Drawing]:
     """A funnel plot per model, of the slices that have an interval."""
-    metric = answers.metric
+    metric, total = answers.metric, answers.total.rows
     has_interval = pl.all_horizontal(pl.col(metric, f"{metric}_se").is_not_null())
     slices = slices.filter(has_interval).sort("n", descending=True, maintain_order=True)
     for model in answers.models:
-        of_model, total = slices, answers.total.rows
-        if answers.has_models:
-            of_model, total = (
-                frame.filter(model=model).drop("model") for frame in (of_model, total)
-            )
+        of_model = answers.rows_of(model, slices).head(_POINTS)
         if of_model.height:
-            rows = _with_total(part, of_model.head(_POINTS), total)
+            rows = _with_total(part, of_model, answers.rows_of(model, total))
             name = f"{what}, {model}" if answers.has_models else what
             yield from drawn(name, "funnel", rows, metric, metric=metric)
 
@@ -216,14 +209,14 @@ def _with_total(part: Part, slices: pl.DataFrame, total: pl.DataFrame) -> pl.Dat
 
 def _of_scores(answers: Answers) -> Iterator[Section]:
     """The sections of the scores: how good they are, and whether they are calibrated."""
-    if answers.of_scores is None:
+    if not answers.of_scores:
         return
-    rows, query = answers.of_scores
+    (rows, query), *calibrated = answers.of_scores
     if SET in rows.columns:  # The total is first.
         order = pl.when(pl.col(SET) != TOTAL).then(OF_SCORES[0]).otherwise(-1.0)
         rows = rows.sort(order, nulls_last=True, maintain_order=True)
     notes = ["roc_auc: how often a positive row has a higher score than a negative row."]
-    if answers.calibrated is None:
+    if not calibrated:
         notes += ["The scores are not all between 0 and 1, so they are no probabilities."]
     if rows.height > ROWS:
         notes += [
@@ -232,24 +225,22 @@ def _of_scores(answers: Answers) -> Iterator[Section]:
     hidden = [SET, *(f"{metric}_se" for metric in OF_SCORES)]
     hidden += [f"{OF_SCORES[-1]}_{end}" for end in ("low", "high")]  # always null
     title = "How good are the scores?"
-    yield Section("scores", title, query, rows.head(ROWS), notes, hidden=hidden)
-    if answers.calibrated is not None:
-        title, (rows, query) = "Are the scores calibrated?", answers.calibrated
+    yield Section("scores", title, rows.head(ROWS), query, notes, hidden=hidden)
+    for answer in calibrated:
+        title = "Are the scores calibrated?"
         what = (
             "Rows in bins of equal size, by score. If the scores are calibrated, the rate of "
             "positive rows is the mean score of the bin, within its interval."
         )
-        drawings = drawn(title, "calibration", rows, "rate")
-        yield Section("calibration", title, query, rows, [what], drawings=drawings)
+        drawings = drawn(title, "calibration", answer.rows, "rate")
+        yield Section("calibration", title, *answer, [what], drawings=drawings)
 
 
 def _confusions(answers: Answers) -> Section:
     """The section of the costliest confusions, with the confusion matrix of each model."""
     on_charts, drawings = [], []
     for name in answers.models:
-        cells = answers.cells
-        if answers.has_models:
-            cells = cells.filter(pl.col("model") == name).drop("model")
+        cells = answers.rows_of(name, answers.cells)
         labels = cells["gold"].n_unique()
         if labels > _LABELS:
             on_charts.append(
@@ -261,75 +252,67 @@ def _confusions(answers: Answers) -> Section:
         "contribution: the part of MCC that comes from this confusion, below 0. loss: how much MCC "
         "would rise if these rows were predicted correctly."
     )
-    rows, query = answers.costliest
     title = "Confusions that cost most"
-    return Section("confusions", title, query, rows, [what], on_charts, drawings)
+    return Section("confusions", title, *answers.costliest, [what], on_charts, drawings)
 
 
-def _compared_by(answers: Answers, part: Part, answer: Answer, title: str) -> Section:
+def _compared_by(answers: Answers, part: Part, answer: Answer) -> Section:
     """The section that compares models in the slices of a key."""
-    listed = _listed(answers, part, answer.rows, "diff")
+    title = f"{_compared_with(answers)}, by {part.name}"
     few = [f"Only slices with at least {part.min_n} rows."] if part.min_n else []
-    draw, options = "differences", dict[str, Any](sort=False)
-    if listed.is_time:
-        draw, options = "over_time", {"metric": "diff"}
-    return Section(
-        id_of("compared", part),
-        title,
-        answer.query,
-        listed.rows,
-        [*_better(answers), *few, *listed.notes],
-        listed.on_charts,
-        drawn(title, draw, listed.drawn, "diff", **options),
-        hidden=_OF_COMPARED,
-        is_time=listed.is_time,
-    )
+
+    def lines(slices: pl.DataFrame) -> list[Drawing]:
+        return drawn(title, "differences", slices, "diff", sort=False)
+
+    section = _listed(answers, part, answer, "diff", kind=COMPARED_ID, title=title, lines=lines)
+    notes = [_better(answers), *few, *section.notes]
+    return replace(section, notes=notes, hidden=_OF_COMPARED)
 
 
-def _better(answers: Answers) -> list[str]:
+def _better(answers: Answers) -> str:
     first, end = answers.models[0], "below" if answers.less_is_better else "above"
     means = f"A difference {end} 0 means that the model is better than {first}."
-    return [f"Only rows with a prediction from both models are compared. {means}"]
+    return f"Only rows with a prediction from both models are compared. {means}"
 
 
-class _Listed(NamedTuple):
-    """The slices of a key in order: of time, or the worst score of any model first."""
+def _listed(
+    answers: Answers,
+    part: Part,
+    answer: Answer,
+    score: str,
+    *,
+    kind: str,
+    title: str,
+    lines: Callable[[pl.DataFrame], list[Drawing]],
+) -> Section:
+    """A section of the slices of a key in order: of time, or the worst score of any model first.
 
-    slices: pl.DataFrame
-    rows: pl.DataFrame
-    """The rows of the table."""
-    drawn: pl.DataFrame
-    """The rows of the slices that a chart with a line per slice shows, or of the last times."""
-    number: int
-    """The number of slices; each has a row per model."""
-    is_time: bool
-    notes: list[str]
-    """A note if the table lacks some rows."""
-    on_charts: list[str]
-    """A note if the chart lacks some slices."""
-
-
-def _listed(answers: Answers, part: Part, slices: pl.DataFrame, score: str) -> _Listed:
+    `lines` draws slices that are not of time, each as a line.
+    """
     keys = [as_expr(column) for column in part.columns]
+    slices = answer.rows
     of_time = len(keys) == 1 and is_time(slices.schema[part.columns[0]])
     if of_time:
         which = by = "last"
         rows = slices.tail(ROWS)
-        drawn = slices.filter(keys[0].rank("dense", descending=True) <= _TIMES)
+        shown = slices.filter(keys[0].rank("dense", descending=True) <= _TIMES)
+        drawings = drawn(title, "over_time", shown, score, metric=score)
     else:
         which = "highest" if answers.less_is_better else "lowest"
         by = f"{which} by {score}"
         slices = _ordered(answers, part, slices, score)
         rows = slices.head(ROWS)
         first = slices.select(keys).unique(maintain_order=True).head(LINES)
-        drawn = slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
-    number, few = (frame.select(keys).n_unique() for frame in (slices, drawn))
+        shown = slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
+        drawings = lines(shown)
+    number, few = (frame.select(keys).n_unique() for frame in (slices, shown))
     notes, on_charts = list[str](), list[str]()
     if rows.height < slices.height:
         notes = [f"The table holds {rows.height:,} of {slices.height:,} rows, the {by}."]
-    if few < number:
+    if drawings and few < number:
         on_charts = [f"The chart shows the {which} {few} of {number:,} slices."]
-    return _Listed(slices, rows, drawn, number, of_time, notes, on_charts)
+    id_, query = f"{kind}:{part.name}", answer.query
+    return Section(id_, title, rows, query, notes, on_charts, drawings, is_time=of_time)
 
 
 def _ordered(answers: Answers, part: Part, slices: pl.DataFrame, score: str) -> pl.DataFrame:
@@ -342,6 +325,5 @@ def _ordered(answers: Answers, part: Part, slices: pl.DataFrame, score: str) -> 
     if has_order and len(columns) == 1 and slices.select(columns).n_unique() <= LINES:
         return slices
     end = pl.col(score).max() if highest else pl.col(score).min()
-    by = "polars_mcc:worst"
-    ranked = slices.with_columns(end.over(columns).alias(by))
-    return ranked.sort(by, descending=highest, nulls_last=True, maintain_order=True).drop(by)
+    worst = end.over(columns)
+    return slices.sort(worst, descending=highest, nulls_last=True, maintain_order=True)

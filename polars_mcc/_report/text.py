@@ -7,17 +7,22 @@ import json
 
 import polars as pl
 
-from polars_mcc._log.text import as_text
 from polars_mcc._report.sections import TOTAL_ID
-from polars_mcc._report.verdict import Report, Sentence
-from polars_mcc._show.table import keys_of, shown
+from polars_mcc._report.verdict import Report
+from polars_mcc._show.table import keys_of, texts_of, with_texts
 
 _ROWS = 20  # rows of a table in Markdown, at most: a comment should be short
+_ESCAPES = str.maketrans(
+    {mark: f"\\{mark}" for mark in "\\`*_[]<>|~#"}
+    # GitHub would notify a person who is named after an @.
+    | {"&": "&amp;", "@": "@<!-- -->", "\r": "", "\n": " "}
+)
 
 
 def markdown(report: Report) -> str:
     """Write a report as Markdown: the verdict, the total, and all other tables folded."""
-    parts = [f"## {_escaped(report.answers.options.title)}", "\n".join(map(_item, report.verdict))]
+    verdict = [f"{'  ' * one.is_detail}- {_escaped(one.text)}" for one in report.verdict]
+    parts = [f"## {_escaped(report.answers.options.title)}", "\n".join(verdict)]
     for section in report.sections:
         if section.rows.is_empty():
             continue
@@ -65,40 +70,25 @@ def as_json(report: Report) -> str:
 def _plain(rows: pl.DataFrame) -> pl.DataFrame:
     """Cast dtypes that JSON lacks to text. A float key is text if it has NaN or infinity."""
     keys = keys_of(rows)
-    texts = []
-    for name, dtype in rows.schema.items():
-        column = rows[name]
-        is_special = name in keys and dtype.is_float() and not column.is_finite().all()
-        is_odd = dtype.is_nested() and name in keys
-        if is_special or is_odd or dtype in {pl.Binary, pl.Duration}:
-            texts.append(column.to_frame("text").select(as_text(pl.col("text"), dtype)).to_series())
-        else:
-            texts.append(column)
-    return pl.DataFrame([text.alias(name) for name, text in zip(rows.columns, texts, strict=True)])
 
+    def is_odd(name: str, dtype: pl.DataType) -> bool:
+        is_special = dtype.is_float() and not rows[name].is_finite().all()
+        return dtype in {pl.Binary, pl.Duration} or (
+            name in keys and (dtype.is_nested() or is_special)
+        )
 
-def _item(sentence: Sentence) -> str:
-    return f"{'  ' * sentence.is_detail}- {_escaped(sentence.text)}"
+    return with_texts(rows, [name for name, dtype in rows.schema.items() if is_odd(name, dtype)])
 
 
 def _table(rows: pl.DataFrame) -> str:
-    keys = keys_of(rows)
-    numbers = {name for name, dtype in rows.schema.items() if dtype.is_numeric()}
     lines = [
         [*map(_escaped, rows.columns)],
-        ["---:" if name in numbers else "---" for name in rows.columns],
-        *(
-            [_escaped(shown(name, value, is_key=name in keys)) for name, value in row.items()]
-            for row in rows.iter_rows(named=True)
-        ),
+        ["---:" if dtype.is_numeric() else "---" for dtype in rows.dtypes],
+        *([*map(_escaped, row)] for row in zip(*texts_of(rows).values(), strict=True)),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _escaped(text: str) -> str:
     """Escape text from a log, so that it cannot be HTML or mark-up, nor end a cell or a line."""
-    for character in "\\`*_[]<>|~#":
-        text = text.replace(character, f"\\{character}")
-    # GitHub would notify a person who is named after an @.
-    text = text.replace("&", "&amp;").replace("@", "@<!-- -->")
-    return text.replace("\r", "").replace("\n", " ")
+    return text.translate(_ESCAPES)

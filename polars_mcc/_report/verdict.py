@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -19,7 +19,6 @@ from polars_mcc._report.sections import (
     Drawing,
     Section,
     drawn,
-    id_of,
 )
 from polars_mcc._search.words import count, percent, rows_in_words, text
 from polars_mcc._show.table import slices_in_words
@@ -30,25 +29,12 @@ _GAPS = 4  # gaps in error rates that the verdict names, at most
 _TILES = 3  # models that have a tile, at most
 
 
-Kind: TypeAlias = Literal[
-    "labels",
-    "score",
-    "meaning",
-    "slices",
-    "slice",
-    "gaps",
-    "gap",
-    "comparison",
-    "regression",
-    "unscored",
-]
-
-
 class Sentence(NamedTuple):
     """A sentence of the verdict, its kind, and the section that has its numbers."""
 
     text: str
-    kind: Kind
+    kind: str
+    """Any of labels, score, meaning, slices, slice, gaps, gap, comparison, regression, unscored."""
     about: str
     """The `id` of a section."""
 
@@ -198,7 +184,7 @@ def _where(answers: Answers, model: str, signs: Mapping[str, int]) -> Iterator[S
             number = f"{there.height:,} of {rows.height:,} slices by {part.name}"
             these = f", most of all in {names}" if there.height > _WORST else f": {names}"
             text = f"{model} is {word} than {first} in {number}{these}."
-            yield Sentence(text, "regression", id_of("compared", part))
+            yield Sentence(text, "regression", f"{COMPARED_ID}:{part.name}")
     if looked and not is_found:
         names = ", ".join(part.name for part, _ in answers.compared_by)
         text = (
@@ -239,31 +225,25 @@ def _p_value(p: float) -> str:
     return "p\u00a0<\u00a00.001" if p < 0.001 else f"p\u00a0=\u00a0{p:.2g}"
 
 
-class Tile(NamedTuple):
-    """A large number at the top of the page, and its label."""
+def tiles(answers: Answers) -> Iterator[tuple[str, str, str]]:
+    """The large numbers at the top of the page, each with its label and the `id` of a section.
 
-    number: str
-    what: str
-    about: str
-    """The `id` of a section."""
-
-
-def tiles(answers: Answers) -> Iterator[Tile]:
-    """The tiles: scores, differences, how many slices are behind, how many rows are not scored."""
+    They are scores, differences, how many slices are behind, how many rows are not scored.
+    """
     metric = answers.metric
     for row in answers.total.rows.head(_TILES).iter_rows(named=True):
         of_model = f" of {row['model']}" if answers.has_models else ""
-        yield Tile(_score(row[metric]), f"{_name(metric)}{of_model}", TOTAL_ID)
+        yield _score(row[metric]), f"{_name(metric)}{of_model}", TOTAL_ID
     if answers.compared is not None:
         for row in answers.compared.rows.head(_TILES - 1).iter_rows(named=True):
             number = "–" if row["diff"] is None else _signed(row["diff"])
-            yield Tile(number, f"{row['model']} minus {answers.models[0]}", COMPARED_ID)
+            yield number, f"{row['model']} minus {answers.models[0]}", COMPARED_ID
     if answers.worst is not None:
         behind = answers.worst.listed.height
         what = f"{'slice' if behind == 1 else 'slices'} behind the rest"
-        yield Tile(f"{behind:,}", what, WORST_ID)
+        yield f"{behind:,}", what, WORST_ID
     unscored = sum(answers.unscored["n_null"])
-    yield Tile(count(unscored), "predictions not scored", UNSCORED_ID)
+    yield count(unscored), "predictions not scored", UNSCORED_ID
 
 
 def picture(answers: Answers) -> list[Drawing]:

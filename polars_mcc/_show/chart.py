@@ -136,6 +136,17 @@ def colour(column: str, rows: pl.DataFrame) -> alt.Color:
     return alt.Color(column, type="nominal", title=None).scale(domain=names, range=colours)
 
 
+def cells(base: Any, number: str, legend: Any = alt.Undefined) -> list[alt.Chart]:  # noqa: ANN401
+    """The cells of a confusion matrix: shaded by the share of gold, with `n` in this format."""
+    shade = alt.Color("share", type="quantitative", title="share of gold", legend=legend)
+    text = alt.Text("n", type="quantitative", format=number)
+    contrast = alt.condition(alt.datum.share > 0.5, alt.value("black"), alt.value("white"))
+    return [
+        base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1])),
+        base.mark_text(fontSize=10).encode(text=text, color=contrast),
+    ]
+
+
 def finished(
     layers: Sequence[alt.Chart],
     *,

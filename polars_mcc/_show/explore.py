@@ -125,6 +125,7 @@ def explore(
         alt.param(name="positive", value=_code_of(positive, counts)),
         _number("least", "minimum rows", min_n),
         _number("page", "page", 1),
+        *(alt.param(name=f"texts_{name}", value=values) for name, values in texts.items()),
     ]
     title = alt.TitleParams(
         f"left out, as they have too many values: {', '.join(left_out)}" if left_out else "",
@@ -132,7 +133,6 @@ def explore(
         color=GREY,
         fontWeight="normal",
     )
-    asking += [alt.param(name=f"texts_{name}", value=values) for name, values in texts.items()]
     views: Chart = alt.vconcat(_list(has_interval=ci is not None), _matrix(texts["gold"]))
     views = views.add_params(*asking).properties(title=title, padding=5)
     finished: Explorer = chart.styled(views.resolve_scale(color="independent"))
@@ -147,7 +147,7 @@ def labelled(counts: pl.DataFrame, nulls: Nulls) -> pl.DataFrame:
     """The counts without null labels, unless null is a label."""
     if nulls == "label":
         return counts
-    return counts.filter(pl.all_horizontal(pl.col("gold", "pred").is_not_null()))
+    return counts.drop_nulls(["gold", "pred"])
 
 
 def keys_in(counts: pl.DataFrame) -> list[str]:
@@ -335,9 +335,4 @@ def _cells(of_slice: Chart) -> list[Chart]:
             alt.Tooltip("share:Q", title="share of gold", format=".3f"),
         ],
     )
-    shade = alt.Color("share:Q", title="share of gold", legend=None)
-    contrast = alt.condition(PAIR.share > 0.5, alt.value("black"), alt.value("white"))
-    return [
-        base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1])),
-        base.mark_text(fontSize=10).encode(text=alt.Text("n:Q", format=_COUNT), color=contrast),
-    ]
+    return chart.cells(base, _COUNT, legend=None)

@@ -19,11 +19,8 @@ from polars_mcc._show.table import COLOUR, GREY
 _LEVELS = {"99.8 %": normal_critical(0.998), "95 %": normal_critical(0.95)}
 """Limits, from the outer to the inner, each with its distance in standard errors."""
 _DASHES = [[1, 0], [4, 3]]
-_OUTSIDE = {f"outside {level}": z for level, z in _LEVELS.items()}
-_WITHIN, _UNKNOWN = "within", "no interval"
-_COLOURS = dict(
-    zip([*_OUTSIDE, _WITHIN, _UNKNOWN], ["#D55E00", "#E69F00", COLOUR, GREY], strict=True)
-)
+_COLOURS = {"outside 99.8 %": "#D55E00", "outside 95 %": "#E69F00"}
+_COLOURS |= {"within": COLOUR, "no interval": GREY}
 _STEPS = 60  # points of a limit: enough for a smooth line
 _PIXELS = 8  # between the outermost points and the frame
 
@@ -179,14 +176,11 @@ def _mean(rows: pl.DataFrame, value: pl.Expr) -> float:
 def _judged(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
     """Where each slice lies. Slices outside come last, so they are drawn above the others."""
     apart = (pl.col("score") - target).abs() * pl.col("n").sqrt()
-    where: Any = pl.when(~pl.col("is_compared")).then(pl.lit(_UNKNOWN))
-    for name, z in _OUTSIDE.items():
-        where = where.when(apart > z * sigma).then(pl.lit(name))
-    order = pl.Enum([*reversed(_COLOURS)])
-    points = slices.select(
-        "slice", "score", "n", where=where.otherwise(pl.lit(_WITHIN)).cast(order)
-    )
-    return points.sort("where", maintain_order=True)
+    where: Any = pl.when(~pl.col("is_compared")).then(pl.lit("no interval"))
+    for level, z in _LEVELS.items():
+        where = where.when(apart > z * sigma).then(pl.lit(f"outside {level}"))
+    where = where.otherwise(pl.lit("within")).cast(pl.Enum([*reversed(_COLOURS)]))
+    return slices.select("slice", "score", "n", where=where).sort("where", maintain_order=True)
 
 
 def _limits(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
@@ -210,17 +204,12 @@ def _layers(
     """The overall score as a line, the limits, and the slices."""
     n = chart.measured(alt.X, "n", "n").scale(type="log", nice=False, padding=_PIXELS)
     score = chart.measured(alt.Y, "score", title)
-    shown = [name for name in _COLOURS if name != _UNKNOWN or name in points["where"]]
+    shown = [name for name in _COLOURS if name != "no interval" or name in points["where"]]
     colours = [_COLOURS[name] for name in shown]
-    where = alt.Color(field="where", title="slices", type="nominal").scale(
-        domain=shown, range=colours
-    )
+    where = alt.Color("where:N", title="slices").scale(domain=shown, range=colours)
     levels = alt.StrokeDash("level", title="limits", type="nominal")
-    tooltip = [
-        alt.Tooltip(field="slice", title="slice", type="nominal"),
-        alt.Tooltip(field="score", title=title, type="quantitative"),
-        alt.Tooltip(field="n", title="n", type="quantitative"),
-    ]
+    titles = {"slice:N": "slice", "score:Q": title, "n:Q": "n"}
+    tooltip = [alt.Tooltip(column, title=text) for column, text in titles.items()]
     overall = alt.Chart(pl.DataFrame({"score": [target]})).mark_rule(color=GREY)
     lines = alt.Chart(limits).mark_line(color=GREY, strokeWidth=1.5)
     # A dict, because altair refuses frames of more than 5000 rows.

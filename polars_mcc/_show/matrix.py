@@ -47,6 +47,4 @@ def to_numpy(matrix: pl.DataFrame) -> npt.NDArray[np.int64] | npt.NDArray[np.flo
     before = names.index("gold")
     cells = matrix[names[before + 1 : -1]]
     array = cells.to_numpy()
-    if before == 0:
-        return array
-    return array.reshape(-1, cells.width, cells.width)
+    return array.reshape(-1, cells.width, cells.width) if before else array

@@ -66,59 +66,38 @@ def progress(log: Frame, query: Query) -> pl.DataFrame:
 
 def collect(log: pl.LazyFrame, query: Query, bar: ProgressBar) -> pl.DataFrame:
     """Collect the result of a query, and tell a bar how many rows of the log have been read."""
-    reading = _Reading(log, bar)
-    try:
-        return query(reading.rows).lazy().collect()
-    except KeyboardInterrupt:
-        with contextlib.suppress(KeyboardInterrupt):
-            time.sleep(
-                0
-            )  # Polars raised it; let Python raise it here too, not in ProgressBar.close()
-        reading.stop()
-        raise
+    running, is_stopped = 0, False
 
-
-class _Reading:
-    """Reads a log in batches with a separate query, and tells a bar the rows of each batch."""
-
-    def __init__(self, log: pl.LazyFrame, bar: ProgressBar) -> None:
-        self._log = log
-        self._bar = bar
-        self._is_stopped = False
-        self._running = 0
-
-    @property
-    def rows(self) -> pl.LazyFrame:
-        schema = self._log.collect_schema()
-        return register_io_source(self._batches, schema=schema, is_pure=True)
-
-    def stop(self) -> None:
-        """Stop reading. Wait up to 1 s, so that no thread still reads when Python ends."""
-        self._is_stopped = True
-        last = time.monotonic() + 1
-        while self._running and time.monotonic() < last:
-            time.sleep(0.01)
-
-    def _batches(
-        self,
-        columns: list[str] | None,
-        predicate: pl.Expr | None,
-        n_rows: int | None,
-        _: int | None,
+    def batches(
+        columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
+        nonlocal running
         # A query that only counts or numbers rows asks for no column: read one, to have its rows.
         read = [as_expr(name) for name in columns or ()] or pl.first()
-        rows = self._log if columns is None else self._log.select(read)
+        rows = log if columns is None else log.select(read)
         rows = rows if n_rows is None else rows.head(n_rows)
-        self._running += 1
+        running += 1
         try:
             for batch in rows.collect_batches():
-                if self._is_stopped:
+                if is_stopped:
                     return
-                self._bar.advance(batch.height)
+                bar.advance(batch.height)
                 yield batch if predicate is None else batch.filter(predicate)
         finally:
-            self._running -= 1
+            running -= 1
+
+    try:
+        rows = register_io_source(batches, schema=log.collect_schema(), is_pure=True)
+        return query(rows).lazy().collect()
+    except KeyboardInterrupt:
+        with contextlib.suppress(KeyboardInterrupt):
+            # Polars raised it; let Python raise it here too, not in ProgressBar.close().
+            time.sleep(0)
+        # Stop reading. Wait up to 1 s, so that no thread still reads when Python ends.
+        is_stopped, last = True, time.monotonic() + 1
+        while running and time.monotonic() < last:
+            time.sleep(0.01)
+        raise
 
 
 class ProgressBar:

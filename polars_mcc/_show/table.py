@@ -66,33 +66,31 @@ def table(
     check_collected(result, "a table needs")
     if score is None:
         with_limits = [name for name in result.columns if f"{name}_low" in result.columns]
-        first = [name for name in ("diff", "mcc") if name in result.columns]
-        score = next(iter([*first, *with_limits]), None)
+        likely = (name for name in ("diff", "mcc", *with_limits) if name in result.columns)
+        score = next(likely, None)
     elif score not in result.columns:
         msg = f"score='{score}' is not a column of the result; the columns are {result.columns}"
         raise ValueError(msg)
     pictures = [] if score is None else _pictures(result, score)
     at = 0 if score is None else result.columns.index(score) + 1
     # great-tables reads some names as patterns. HTML hides the space before a name.
-    plain = {name: f" {name}" for name in result.columns if _is_pattern(name)}
+    patterns = (name for name in result.columns if pl.col(name).meta.has_multiple_outputs())
+    plain = {name: f" {name}" for name in patterns}
     keys = [plain.get(name, name) for name in keys_of(result)]
     result = result.rename(plain)
     rows = with_texts(
         result, [name for name, dtype in result.schema.items() if not dtype.is_numeric()]
     )
-    integers = [name for name, dtype in result.schema.items() if dtype.is_integer()]
-    floats = [name for name, dtype in result.schema.items() if dtype.is_float()]
     shown = GT(rows)
     if pictures:
         name = "" if "" not in result.columns else "picture"
         rows = rows.insert_column(at, pl.Series(name, range(result.height)))
         shown = GT(rows).fmt(lambda row: pictures[row], columns=name)
-    # Keys get no thousands separators: a year is not a count.
-    counts = [name for name in integers if name not in keys]
-    if counts:
-        shown = shown.fmt_integer(counts)
-    if floats:
-        shown = shown.fmt_number(floats, decimals=decimals)
+    for name, dtype in result.schema.items():
+        if dtype.is_float():
+            shown = shown.fmt_number([name], decimals=decimals)
+        elif dtype.is_integer() and name not in keys:  # A year is not a count.
+            shown = shown.fmt_integer([name])
     shown = shown.sub_missing(missing_text="–")
     return shown if title is None else shown.tab_header(title)
 
@@ -125,11 +123,6 @@ def is_time(dtype: pl.DataType) -> bool:
     return isinstance(dtype, (pl.Date, pl.Datetime))
 
 
-def _is_pattern(name: str) -> bool:
-    """Whether Polars reads the name as a pattern, which may match several columns."""
-    return pl.col(name).meta.has_multiple_outputs()
-
-
 def with_texts(answer: pl.DataFrame, columns: Iterable[str]) -> pl.DataFrame:
     """Convert columns to text, even columns that Polars cannot cast to text."""
     return answer.with_columns(
@@ -145,7 +138,7 @@ def slices_in_words(answer: pl.DataFrame, keys: Sequence[str]) -> pl.Expr:
     return in_words(texts, pl.col(SET) if SET in keys else None)
 
 
-def shown(name: str, value: object, *, is_key: bool) -> str:
+def _shown(name: str, value: object, *, is_key: bool) -> str:
     """A value as text: rounded. A key has no thousands separators, as it may be a year."""
     if value is None:
         return "null" if is_key else "–"
@@ -158,6 +151,15 @@ def shown(name: str, value: object, *, is_key: bool) -> str:
             return "<0.001" if value < 0.001 else f"{value:.2g}"
         return f"{value:.3f}"
     return str(value)
+
+
+def texts_of(answer: pl.DataFrame) -> dict[str, list[str]]:
+    """The cells of a result as text, by column."""
+    keys = keys_of(answer)
+    return {
+        name: [_shown(name, value, is_key=name in keys) for value in answer[name].to_list()]
+        for name in answer.columns
+    }
 
 
 def _pictures(result: pl.DataFrame, score: str) -> list[str]:

@@ -208,6 +208,15 @@ def test_what_is_too_long_is_cut_and_said(monkeypatch):
     assert all(f'aria-label="mcc by year, {model}"' in both for model in ("pred", "other"))
 
 
+def test_a_chart_that_is_not_drawn_is_not_spoken_of():
+    """Each slice has one gold class, so no score, and there are too many slices for one chart."""
+    log = pl.DataFrame({"key": map(str, range(70)), "gold": 0, "pred": 0, "other": 0})
+    page = log.mcc(pred=["pred", "other"], zero_division=None).report("key")
+    assert rows_of(page, "Models compared with pred, by key")[0][3] == "–"
+    assert 'aria-label="Models compared with pred, by key"' not in page
+    assert "The chart shows" not in page
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """The report of the hostile log, written by the command line."""
