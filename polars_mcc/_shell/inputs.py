@@ -19,13 +19,13 @@ import polars.selectors as cs
 from polars_mcc._shell.folders import Search, canonical, each_resolved, naming, refused
 from polars_mcc._shell.formats import KINDS, PARQUET, Kind, by_suffix, kind_of_folder
 from polars_mcc._shell.object_storage import (
-    Listed,
     before_pattern,
     is_in_bucket,
     listing,
     looked_up,
 )
 from polars_mcc._store.paths import Options, as_dict, is_url, partition_columns
+from polars_mcc._store.table import Input
 
 STDIN = "-"  # the path of the standard input; it is read into memory
 
@@ -42,7 +42,7 @@ class Logs:
     others: list[str]
     kind: Kind
     options: Options | None = None
-    listed: dict[str, Listed] = field(default_factory=dict)  # objects, with size and version
+    listed: dict[str, Input] = field(default_factory=dict)  # objects, with size and version
     links: Sequence[str] = ()  # links to folders that were followed
 
     def alone(self, file: str) -> Logs:
@@ -111,7 +111,7 @@ def find(
             raise ValueError(msg)
         return Logs([STDIN], [], PARQUET)
     local, kinds = Search(), dict[str, Kind]()
-    others, listed = list[str](), dict[str, Listed]()
+    others, listed = list[str](), dict[str, Input]()
     for path in (path.removeprefix("file://") for path in paths):
         is_found = may_be_gone
         for match in _matches(path, local):
@@ -265,7 +265,7 @@ def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
         raise
 
 
-def _objects(url: str, options: Options | None) -> list[Listed]:
+def _objects(url: str, options: Options | None) -> list[Input]:
     """The objects that a URL names: one object, the matches of a glob, or all below a folder."""
     if by_suffix(url) is not None and (found := looked_up(url, options)) is not None:
         return [found]

@@ -149,13 +149,12 @@ class Keeping:
         new: dict[str, Status] = {
             path: "replaced" if path in known or path in self._along else "counted"
             for path, one in now.items()
-            if path not in self.failures
-            and not (path in known and replace(known[path], rows=0) == one)
+            if path not in self.failures and known.get(path) != one
         }
         self._counted = {
             path: counted
             for path, counted in self._counted.items()
-            if path in new and replace(counted[0], rows=0) == now[path]
+            if path in new and counted[0] == now[path]
         }
         counts = pl.concat([self._none(), *self._counts])
         self._counts = [counts.filter(pl.col(INPUT).is_in([*self._counted]))]

@@ -49,10 +49,10 @@ class Files:
         if 0 <= age < _TICK:  # Another write would have the same time.
             time.sleep(_TICK - age)
             listed |= looked_up_all(self.shown, found.options)
+        self.now = {path: listed[path] for path in self.shown if path in listed}
         for path, file in self.shown.items():
-            if path in listed:
-                self.now[path] = Input(path, listed[path].size, listed[path].version)
-            elif os.path.islink(file):  # noqa: PTH114 - Any other file was deleted meanwhile.
+            # Any other file was deleted meanwhile.
+            if path not in listed and os.path.islink(file):  # noqa: PTH114 - thousands of inputs
                 self.failures[path] = refused(file, FileNotFoundError())
         self._each_once()
 
@@ -65,9 +65,8 @@ class Files:
             if parts is None:
                 self.now[path] = Input(path, 0, kind.version(path, options))
             else:
-                files = [Input(one.path, one.size, one.version) for one in parts.files]
-                self.now |= {one.path: one for one in files}
-                self._parts |= dict.fromkeys([one.path for one in files], parts)
+                self.now |= {one.path: one for one in parts.files}
+                self._parts |= dict.fromkeys([one.path for one in parts.files], parts)
 
     def _each_once(self) -> None:
         """Keep one name of each file: two may have become one since they were listed."""
@@ -91,8 +90,7 @@ class Files:
             now = {path: self.now[path] for path in paths}
             whole = {path: kind.version(path, options) for path in now if path in self.tables}
             return now | {path: replace(now[path], version=new) for path, new in whole.items()}
-        listed = looked_up_all(paths, options)
-        return {path: Input(path, one.size, one.version) for path, one in listed.items()}
+        return looked_up_all(paths, options)
 
     def chunks(self, paths: Iterable[str]) -> list[list[str]]:
         """Group inputs into chunks, one query each: of one table, with equal partition columns."""
@@ -131,11 +129,9 @@ class Files:
         file that is no longer part of a table is none.
         """
         away = [path for path in known if path not in self.now]
-        names = (
-            {where: path for path, where in each_resolved(self.now, os.path.realpath).items()}
-            if away
-            else {}
-        )
+        if not away:
+            return {}
+        names = {where: path for path, where in each_resolved(self.now, os.path.realpath).items()}
         inside = tuple(f"{table}/" for table in self.tables)
         return {
             path: names.get(where)

@@ -17,8 +17,9 @@ from urllib.parse import unquote
 import polars as pl
 
 from polars_mcc._log.extras import check_installed
-from polars_mcc._shell.object_storage import Listed, listing
+from polars_mcc._shell.object_storage import listing
 from polars_mcc._store.paths import Options, as_dict, is_url
+from polars_mcc._store.table import Input
 
 _ALONE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """Features of a Delta table that allow reading its files one by one."""
@@ -28,7 +29,7 @@ _ALONE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 class Parts:
     """The current files of a table, and a function that scans them."""
 
-    files: Sequence[Listed]
+    files: Sequence[Input]
     scan: Callable[[Sequence[str], str], pl.LazyFrame]
     """Scan some files; the second argument names a column for the file of each row."""
 
@@ -75,7 +76,7 @@ def parts_of_delta(table: str, options: Options | None) -> Parts | None:
     )
     made = now.metadata().id  # A table that was made again may have files of the same names.
     files = [
-        Listed(f"{table.rstrip('/')}/{unquote(name)}", size, f"{time} {made}")
+        Input(f"{table.rstrip('/')}/{unquote(name)}", size, f"{time} {made}")
         for name, size, time in added.iter_rows()
     ]
 
