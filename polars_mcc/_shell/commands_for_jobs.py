@@ -75,7 +75,7 @@ def check(
     try:
         answer(
             PredictionLog.check,
-            TypedLog(logs, of_log, keys),
+            TypedLog(inputs.find(logs), of_log, keys),
             output,
             as_text=_passed if output.format == "table" else table,
             min=bars("--min", min),
@@ -145,14 +145,14 @@ def counts(
             markdown round numbers; the other formats keep every digit.
     """
     if out is not None and _is_store(out, format):
-        log = TypedLog(logs, of_log, keys, lists_objects=True, may_be_gone=forget)
+        log = TypedLog(inputs.find(logs, expand=True, may_be_gone=forget), of_log, keys)
         _keep_in_store(log, out, forget=forget, history=history)
         return
     if forget or history is not None:
         msg = "--forget and --history need a store: pass a folder or URL to --out"
         raise ValueError(msg)
     output = Output(None if out is None else Path(out), format)
-    answer(PredictionLog.counts, TypedLog(logs, of_log, keys), output)
+    answer(PredictionLog.counts, TypedLog(inputs.find(logs), of_log, keys), output)
 
 
 def _is_store(out: str, form: outputs.Format) -> bool:
@@ -168,7 +168,7 @@ def _is_store(out: str, form: outputs.Format) -> bool:
 def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | None) -> None:
     """Keep the counts of each input in a store, and say what was done with each."""
     done_is_kept = "the store keeps what was counted; run it again for the rest"
-    with refusing(log.logs, store, done_is_kept), ExitStack() as stack:
+    with refusing(log.found.typed, store, done_is_kept), ExitStack() as stack:
 
         def watch(files: inputs.Logs) -> Callable[[int], None]:
             if not sys.stderr.isatty():
@@ -253,7 +253,7 @@ def report(
         endings = ", ".join(f".{one}" for one in get_args(choices.ReportFormat))
         msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
         raise ValueError(msg)
-    log = TypedLog(logs, of_log, keys)
+    log = TypedLog(inputs.find(logs), of_log, keys)
     outputs.check_place(out, log.found.canonical.values())
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),

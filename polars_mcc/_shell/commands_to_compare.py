@@ -5,6 +5,7 @@ from __future__ import annotations
 from polars_mcc._log import defaults
 from polars_mcc._shell.answer import answer
 from polars_mcc._shell.app import command
+from polars_mcc._shell.inputs import find
 from polars_mcc._shell.options import Columns, Differences, Keys, Logs, OfLog, Output, To, reference
 from polars_mcc._shell.typed_log import LogOptions, TypedLog
 from polars_mcc.prediction_log import PredictionLog
@@ -29,7 +30,7 @@ def compare(
         baseline: The baseline, model a: one of the models of the log, or another column. Without
             it: the first model of the log.
     """
-    log = TypedLog(logs, of_log, keys, {"baseline": baseline})
+    log = TypedLog(find(logs), of_log, keys, {"baseline": baseline})
     answer(PredictionLog.compare, log, output, **log.columns, **vars(differences))
 
 
@@ -62,7 +63,7 @@ def contrast(
             --within for several.
         ratio: Compare by the ratio of both scores instead of the difference.
     """
-    log = TypedLog(logs, of_log, keys, {"within": within})
+    log = TypedLog(find(logs), of_log, keys, {"within": within})
     asked = {"to": reference("--to", to), "ratio": ratio, **log.columns, **vars(differences)}
     answer(PredictionLog.contrast, log, output, **asked)
 
@@ -88,5 +89,5 @@ def drift(
             '2026-03-15'`.
         after: A Boolean column that marks the rows of the second period.
     """
-    log = TypedLog(logs, of_log, keys, {"before": before, "after": after})
+    log = TypedLog(find(logs), of_log, keys, {"before": before, "after": after})
     answer(PredictionLog.drift, log, output, **log.columns, **vars(differences))

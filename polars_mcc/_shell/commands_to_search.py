@@ -15,6 +15,7 @@ from polars_mcc._search.words import shortened, summed_up
 from polars_mcc._shell import outputs
 from polars_mcc._shell.answer import answer
 from polars_mcc._shell.app import command
+from polars_mcc._shell.inputs import find
 from polars_mcc._shell.options import Columns, Logs, OfLog, Output
 from polars_mcc._shell.terminal import say
 from polars_mcc._shell.typed_log import LogOptions, TypedLog, or_none
@@ -90,7 +91,7 @@ def worst(
 
     `polars-mcc worst logs/ --by country --by device --by browser --top 10`
     """
-    log = TypedLog(logs, of_log, keys)
+    log = TypedLog(find(logs), of_log, keys)
 
     def shown(tested: pl.DataFrame) -> pl.DataFrame:
         """Say how many slices were tested, even if none is listed."""

@@ -6,7 +6,6 @@ of the logs, in `options`, lists the formats.
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,11 +27,10 @@ class Kind:
 
     name: str
     scan: Callable[..., pl.LazyFrame]
-    """Called with a path and `storage_options`."""
+    """Called with a path and `storage_options`, or with the bytes of a file."""
     suffixes: tuple[str, ...] = ()  # file suffixes; none for a folder
     begins: bytes = b""
     """The first bytes of a file: they tell the format of a log from a pipe."""
-    read: Callable[[io.BytesIO], pl.DataFrame] | None = None  # reads a log from a pipe
     is_folder: Callable[[str, Options | None], bool] | None = None
     """Whether a folder is of this format. Then the files in it are not read as they are."""
     version: Callable[[str, Options | None], str] | None = None
@@ -50,12 +48,12 @@ def _is_store(folder: str, options: Options | None) -> bool:
 
 
 STORE = "store of counts"  # the name of its format
-PARQUET = Kind("Parquet", pl.scan_parquet, (".parquet",), b"PAR1", pl.read_parquet)
+PARQUET = Kind("Parquet", pl.scan_parquet, (".parquet",), b"PAR1")
 KINDS = (
     PARQUET,
-    Kind("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1", pl.read_ipc),
-    Kind("NDJSON", pl.scan_ndjson, (".ndjson", ".jsonl"), b"{", pl.read_ndjson),
-    Kind("CSV", pl.scan_csv, (".csv",), b"", pl.read_csv),
+    Kind("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1"),
+    Kind("NDJSON", pl.scan_ndjson, (".ndjson", ".jsonl"), b"{"),
+    Kind("CSV", pl.scan_csv, (".csv",)),
     Kind(STORE, _scan_store, is_folder=_is_store, version=tables.version_of_delta),
     Kind(
         "Delta",

@@ -124,15 +124,9 @@ def keep_counts(
     """
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
     preds = [pred] if isinstance(pred, str) else list(pred)
-    log = TypedLog(
-        [*map(str, paths)],
-        LogOptions(gold=gold, pred=preds, weight=weight, filter=filter),
-        keys,
-        storage_options=storage_options,
-        lists_objects=True,
-        may_be_gone=forget,
-    )
-    return keep(log, str(store), forget=forget, history=history)
+    found = inputs.find([*map(str, paths)], storage_options, expand=True, may_be_gone=forget)
+    options = LogOptions(gold=gold, pred=preds, weight=weight, filter=filter)
+    return keep(TypedLog(found, options, keys), str(store), forget=forget, history=history)
 
 
 def keep(
@@ -153,7 +147,7 @@ def keep(
     if history is not None and (type(history) is not int or history < 1):
         msg = said(option("history", history), " is a number of days, and must be at least 1")
         raise ValueError(msg)
-    _check_outside(log.logs, log.found, store)
+    _check_outside(log.found, store)
     keeping = Keeping(log, store, watch, forget)
     is_done = keeping.run()
     if keeping.is_changed or history is not None:
@@ -178,7 +172,7 @@ def keep(
     )
 
 
-def _check_outside(logs: Sequence[str], found: Logs, store: str) -> None:
+def _check_outside(found: Logs, store: str) -> None:
     """Raise a ValueError if a log is inside the store, the store inside a log, or a log is `-`."""
     if found.files == [inputs.STDIN]:
         msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
@@ -188,7 +182,7 @@ def _check_outside(logs: Sequence[str], found: Logs, store: str) -> None:
         if where == path or where.startswith(path + "/"):
             msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
             raise ValueError(msg)
-    for log in (*logs, *found.links):
+    for log in (*found.typed, *found.links):
         if before_pattern(log) is None and is_below([log])(path):
             msg = f"the store '{store}' is inside the log '{log}'; use a store outside the logs"
             raise ValueError(msg)

@@ -22,6 +22,7 @@ from polars_mcc._log.messages import option, said
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.look import FILE, Files
+from polars_mcc._shell.sql import check_row_by_row
 from polars_mcc._shell.typed_log import LogOptions, TypedLog
 from polars_mcc._store.rows import counts_to_keep, description
 from polars_mcc._store.table import INPUT, OF_INPUT, Input, N, Store, total
@@ -105,7 +106,7 @@ class Keeping:
         """Open the store, then look at the inputs; make the store if there is none."""
         is_again = hasattr(self, "files")
         wanted = _wanted(self.log, self.path)
-        self.store = Store.of(self.path, self.log.storage_options)
+        self.store = Store.of(self.path, self.log.found.options)
         self.files = Files(self.log.found, again=is_again)
         self.failures |= self.files.failures
         if self.store.table is None:
@@ -127,7 +128,7 @@ class Keeping:
         failures: list[Exception] = []
         for path in self.files.now:
             try:
-                log = self.log.of(self.files.scan([path]))
+                log = replace(self.log, source=self.files.scan([path]))
                 counts = counts_to_keep(log.log, log.keys)
                 counts.collect_schema()
             except (pl.exceptions.PolarsError, OSError) as error:  # noqa: PERF203 - a few files
@@ -135,7 +136,7 @@ class Keeping:
             else:
                 return counts, description(log.log)
         failures += self.files.failures.values()
-        gone = FileNotFoundError(f"no file of {', '.join(self.log.logs)} is there")
+        gone = FileNotFoundError(f"no file of {', '.join(self.log.found.typed)} is there")
         raise next(iter(failures), gone)
 
     def _plan(self) -> _Plan:
@@ -165,7 +166,7 @@ class Keeping:
             if same not in new and same not in self.failures
         }
         status: Status = "forgotten" if self.forget else "gone"
-        named = [*self.log.logs, *self.log.found.links]
+        named = [*self.log.found.typed, *self.log.found.links]
         gone = self.files.gone((path for path in known if path not in others), named)
         away = {path: (status, known[path].rows) for path in gone}
         unchanged = {path: known[path].rows for path in now if path in known and path not in new}
@@ -193,7 +194,7 @@ class Keeping:
     def _counts_of(self, chunk: Sequence[str]) -> list[_Counted]:
         """Count some inputs. Inputs that changed during the count are left out."""
         try:
-            log = self.log.of(self.files.scan(chunk))
+            log = replace(self.log, source=self.files.scan(chunk))
             answer = counts_to_keep(log.log, [*log.keys, FILE]).collect()
             self._check_schema(chunk[0], answer)
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
@@ -281,9 +282,11 @@ def _wanted(log: TypedLog, store: str) -> dict[str, object]:
             instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
             msg = f"the store '{store}' cannot keep {flag}; {instead}"
             raise ValueError(msg)
-    log.check_rows()
-    pred = log.options.pred or [defaults.PRED]
-    return {"by": [*(log.by or ())], "pred": pred, **{name: options[name] for name in _KEPT}}
+    by, pred = [*(log.by or ())], log.options.pred or [defaults.PRED]
+    kept = {name: options[name] for name in _KEPT}
+    for text in (*by, *pred, *filter(None, kept.values())):
+        check_row_by_row(text)
+    return {"by": by, "pred": pred, **kept}
 
 
 _KEPT = ("gold", "weight", "filter")

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -142,21 +142,17 @@ def check_row_by_row(sql: str) -> None:
         raise ValueError(msg)
 
 
-def where(condition: str) -> Query:
-    """A function that filters rows by a condition in SQL, or raises an error if it cannot."""
+def where(rows: pl.LazyFrame, condition: str | None) -> pl.LazyFrame:
+    """The rows where a condition in SQL is true."""
+    if condition is None:
+        return rows
+    return rows.sql(f"SELECT * FROM self WHERE ({condition})")  # noqa: S608 - the user's own
 
-    def query(rows: pl.LazyFrame) -> pl.LazyFrame:
-        return rows.sql(f"SELECT * FROM self WHERE ({condition})")  # noqa: S608 - the user's own
 
-    @cache  # A filter of thousands of files is checked once.
-    def check(columns: tuple[tuple[str, pl.DataType], ...]) -> None:
-        _check(query, pl.Schema(columns), condition, f"filter {condition!r} is not SQL")
-
-    def filtered(rows: pl.LazyFrame) -> pl.LazyFrame:
-        check((*rows.collect_schema().items(),))
-        return query(rows)
-
-    return filtered
+def check_where(condition: str, schema: pl.Schema) -> None:
+    """Raise an error unless rows of a schema can be filtered by a condition."""
+    query = partial(where, condition=condition)
+    _check(query, schema, condition, f"filter {condition!r} is not SQL")
 
 
 def _check(query: Query, schema: pl.Schema, sql: str, what: str, hint: str = "") -> None:

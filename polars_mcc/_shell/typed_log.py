@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,13 +18,9 @@ from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import LabelsDiffer
 from polars_mcc._log.messages import Words, in_shell
 from polars_mcc._shell import inputs
-from polars_mcc._shell.formats import STORE
-from polars_mcc._shell.sql import Typed, check_row_by_row, columns_in, where
+from polars_mcc._shell.sql import Typed, check_where, columns_in, where
 from polars_mcc._shell.terminal import say
 from polars_mcc._show.progress import ProgressBar, collect
-from polars_mcc._store.paths import Options
-from polars_mcc._store.rows import as_described
-from polars_mcc._store.table import opened
 from polars_mcc.prediction_log import PredictionLog
 
 _COLUMNS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
@@ -83,54 +79,13 @@ class LogOptions:
 class TypedLog:
     """A log as it is typed: the files, the options of the log, and the keys of the slices."""
 
-    logs: Sequence[str]
+    found: inputs.Logs
     options: LogOptions = field(default_factory=LogOptions)
     by: Sequence[str] | None = None
     others: Mapping[str, str | Sequence[str] | None] = field(default_factory=dict)
     """The columns that other options of the command name, such as `within`."""
-    storage_options: Options | None = None
-    lists_objects: bool = False  # whether objects of a bucket are listed one by one
-    may_be_gone: bool = False  # deleted logs are no error
-    source: pl.LazyFrame | None = None  # None: all rows of the files
-    known: Mapping[str, Any] | None = None  # what `_known` would look up again
-
-    @cached_property
-    def found(self) -> inputs.Logs:
-        """The files."""
-        if not self.logs:
-            msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
-            raise ValueError(msg)
-        return inputs.find(
-            self.logs,
-            self.storage_options,
-            expand=self.lists_objects,
-            may_be_gone=self.may_be_gone,
-        )
-
-    def check_rows(self) -> None:
-        """Raise a ValueError if SQL uses several rows at once, as files are counted one by one."""
-        columns = (getattr(self.options, name) for name in ("gold", "pred", "weight", "filter"))
-        for texts in (self.by, *columns):
-            for text in _listed(texts):
-                check_row_by_row(text)
-
-    def of(self, source: pl.LazyFrame) -> TypedLog:
-        """The same for some of the rows."""
-        return replace(self, source=source, known=self._known)
-
-    @cached_property
-    def _known(self) -> Mapping[str, Any]:
-        """The description that a store of counts has of itself; empty for other logs."""
-        if self.known is not None:
-            return self.known
-        if self.found.kind.name != STORE:
-            return {}
-        options = self.storage_options
-        known = [as_described(opened(store, options).about) for store in self.found.files]
-        if any(one != known[0] for one in known):
-            msg = "the stores have counts of different columns; score each store on its own"
-            raise ValueError(msg)
-        return known[0]
+    source: pl.LazyFrame | None = None
+    """Some of the rows. Without it: all rows of the files."""
 
     @cached_property
     def _scanned(self) -> pl.LazyFrame:
@@ -139,8 +94,9 @@ class TypedLog:
     @cached_property
     def _rows(self) -> pl.LazyFrame:
         """The rows where the filter is true."""
-        condition = self.options.filter
-        return self._scanned if condition is None else where(condition)(self._scanned)
+        if (condition := self.options.filter) is not None:
+            check_where(condition, self._scanned.collect_schema())
+        return where(self._scanned, condition)
 
     @cached_property
     def _typed(self) -> Typed:
@@ -166,7 +122,9 @@ class TypedLog:
     @cached_property
     def log(self) -> PredictionLog[pl.LazyFrame]:
         """The log with its description, and with the columns that the command computes by SQL."""
-        known = {name: told for name, told in self._known.items() if not self._is_told(name)}
+        known = {
+            name: told for name, told in self.found.described.items() if not self._is_told(name)
+        }
         try:
             log = PredictionLog(
                 self._typed.beside(self._rows),
@@ -215,9 +173,8 @@ class TypedLog:
                 return query(self.rows).lazy().collect()  # type: ignore[no-any-return]
             from rich.console import Console  # noqa: PLC0415 - it is optional
 
-            condition = self.options.filter
-            kept = None if condition is None else where(condition)
-            rows_of_files = inputs.rows_of_files(self.found, kept, self._of_filter)
+            condition, columns = self.options.filter, self._of_filter
+            rows_of_files = inputs.rows_of_files(self.found, condition, columns)
             bar = ProgressBar(rows_of_files, title=about, console=Console(stderr=True))
             with closing(bar):
                 return collect(self.rows, query, bar)
