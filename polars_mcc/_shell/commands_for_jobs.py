@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 import polars as pl
 from cyclopts import Parameter
-from rich.console import Console
 
 from polars_mcc._log import choices, defaults
 from polars_mcc._report.written import written
@@ -25,7 +22,6 @@ from polars_mcc._shell.keeping import STATUSES
 from polars_mcc._shell.options import Keys, Logs, OfLog, Output, bars
 from polars_mcc._shell.terminal import say, show, table, visible_lines
 from polars_mcc._shell.typed_log import LogOptions, TypedLog
-from polars_mcc._show.progress import ProgressBar
 from polars_mcc._store.paths import is_url
 from polars_mcc._verbs.check import CheckError
 from polars_mcc.prediction_log import PredictionLog
@@ -168,22 +164,8 @@ def _is_store(out: str, form: outputs.Format) -> bool:
 def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | None) -> None:
     """Keep the counts of each input in a store, and say what was done with each."""
     done_is_kept = "the store keeps what was counted; run it again for the rest"
-    with refusing(log.found.typed, store, done_is_kept), ExitStack() as stack:
-
-        def watch(files: inputs.Logs) -> Callable[[int], None]:
-            if not sys.stderr.isatty():
-                return lambda _: None
-            bar = ProgressBar(inputs.rows_of_files(files), console=Console(stderr=True))
-            return stack.enter_context(closing(bar)).advance
-
-        done = keep(
-            log,
-            store,
-            forget=forget,
-            history=history,
-            watch=watch,
-            told=lambda one: say(f"{store}: {one}"),
-        )
+    with refusing(log.found.typed, store, done_is_kept):
+        done = keep(log, store, forget=forget, history=history, is_shown=True)
     say_what_is_not_read(log.found)
     for status, what in (
         ("gone", "gone, but still counted (use --forget to drop their counts)"),

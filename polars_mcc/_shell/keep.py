@@ -32,7 +32,7 @@ The guide, *Nightly counts*, shows how to use it. The promises, each with its te
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -45,6 +45,7 @@ from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.keeping import STATUSES, Keeping
 from polars_mcc._shell.look import is_below
 from polars_mcc._shell.object_storage import before_pattern
+from polars_mcc._shell.terminal import say
 from polars_mcc._shell.typed_log import LogOptions, TypedLog
 from polars_mcc._store.paths import Options, is_url
 from polars_mcc._store.table import N
@@ -135,24 +136,23 @@ def keep(
     *,
     forget: bool,
     history: int | None,
-    watch: Callable[[Logs], Callable[[int], None]] = lambda _: lambda _: None,
-    told: Callable[[str], None] = lambda _: None,
+    is_shown: bool = False,
 ) -> pl.DataFrame:
     """Count new and changed inputs, and keep their counts in a store.
 
-    `watch` is called with the files to count, and returns a function. That function is called with
-    the number of rows of each counted file: a progress bar. `told` is called with sentences about
-    the files of the store.
+    If `is_shown`, the standard error shows a progress bar, and what is done with the files of the
+    store.
     """
     if history is not None and (type(history) is not int or history < 1):
         msg = said(option("history", history), " is a number of days, and must be at least 1")
         raise ValueError(msg)
     _check_outside(log.found, store)
-    keeping = Keeping(log, store, watch, forget)
+    keeping = Keeping(log, store, forget, is_shown)
     is_done = keeping.run()
     if keeping.is_changed or history is not None:
         for sentence in keeping.store.upkeep(history):
-            told(sentence)
+            if is_shown:
+                say(f"{store}: {sentence}")
     if keeping.failures:
         (file, error), *others = keeping.failures.items()
         what = reason(error)

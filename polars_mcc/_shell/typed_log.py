@@ -168,16 +168,26 @@ class TypedLog:
     def collect(self, about: str, query: Callable[[pl.LazyFrame], Any]) -> pl.DataFrame:
         """Run a query; on a terminal, show a progress bar."""
         inputs.check_same(self.found, self.read)
-        with inputs.named_if_corrupt(self.found, self.read), _saying():
-            if not sys.stderr.isatty():
-                return query(self.rows).lazy().collect()  # type: ignore[no-any-return]
-            from rich.console import Console  # noqa: PLC0415 - it is optional
-
-            condition, columns = self.options.filter, self._of_filter
-            rows_of_files = inputs.rows_of_files(self.found, condition, columns)
-            bar = ProgressBar(rows_of_files, title=about, console=Console(stderr=True))
-            with closing(bar):
+        progress = progress_bar(self.found, self.options.filter, self._of_filter, about)
+        with inputs.named_if_corrupt(self.found, self.read), _saying(), progress as bar:
+            if bar is not None:
                 return collect(self.rows, query, bar)
+            return query(self.rows).lazy().collect()  # type: ignore[no-any-return]
+
+
+@contextmanager
+def progress_bar(
+    logs: inputs.Logs, condition: str | None = None, columns: Sequence[str] = (), title: str = ""
+) -> Iterator[ProgressBar | None]:
+    """A progress bar of a filtered log on the standard error; None if it is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - it is optional
+
+    rows = inputs.rows_of_files(logs, condition, columns)
+    with closing(ProgressBar(rows, title=title, console=Console(stderr=True))) as bar:
+        yield bar
 
 
 @contextmanager
