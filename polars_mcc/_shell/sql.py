@@ -165,7 +165,7 @@ def _check(query: Query, schema: pl.Schema, sql: str, what: str, hint: str = "")
 def _failure(query: Query, schema: Mapping[str, pl.DataType]) -> pl.exceptions.PolarsError | None:
     """The error of a query on one row of nulls: of its SQL, or of the dtypes. No data are read."""
     try:
-        query(pl.LazyFrame(schema=schema).clear(1)).collect()
+        query(pl.LazyFrame({name: [None] for name in schema}, schema=schema)).collect()
     except pl.exceptions.PolarsError as error:
         return error
     return None
