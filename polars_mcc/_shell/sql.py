@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -24,28 +23,30 @@ _NAME = re.compile(r"[^\W\d]\w*")
 _ALIAS = re.compile(r"""^(.*)\s+AS\s+(?:"([^"]+)"|([^\W\d]\w*))\s*$""", re.IGNORECASE | re.DOTALL)
 
 
-@dataclass
 class Typed:
     """Typed columns of one log: each SQL expression becomes an additional column."""
 
-    log: pl.LazyFrame
-    keys: list[IntoKey] = field(default_factory=list)
-    columns: dict[str, list[IntoColumn]] = field(default_factory=dict)  # by option
-    computed: set[str] = field(default_factory=set)
-    """SQL expressions to compute. The text of each is the name of its column."""
-    read: set[str] = field(default_factory=set)  # columns of the log that the command uses
-
-    @classmethod
-    def of(
-        cls, log: pl.LazyFrame, keys: Iterable[str], columns: Mapping[str, Sequence[str]]
-    ) -> Typed:
-        """All keys, and all columns by the name of the option that they are typed after."""
-        typed = cls(log)
-        typed.keys += (typed.key("--by", text) for text in keys)
-        for name, texts in columns.items():
+    def __init__(
+        self,
+        log: pl.LazyFrame,
+        keys: Iterable[str],
+        columns: Mapping[str, str | Sequence[str] | None],
+    ) -> None:
+        """Read all keys, and all columns by the name of the option that they are typed after."""
+        self.log = log
+        self.computed: set[str] = set()
+        """SQL expressions to compute. The text of each is the name of its column."""
+        self.read: set[str] = set()
+        """Columns of the log that the command uses."""
+        self.keys = [self.key("--by", text) for text in keys]
+        self.columns: dict[str, IntoColumn | list[IntoColumn] | None] = {}
+        for name, typed in columns.items():
             flag = f"--{name.replace('_', '-')}"
-            typed.columns[name] = [typed.column(flag, text) for text in texts]
-        return typed
+            texts = [typed] if isinstance(typed, str) else typed or ()
+            found = [self.column(flag, text) for text in texts]
+            self.columns[name] = found[0] if len(found) == 1 else found or None
+        self.rows = _beside(log, sorted(self.computed))
+        """The rows of the log, with the computed columns."""
 
     def column(self, option: str, text: str) -> IntoColumn:
         """The column of this name; if there is none, the column that this SQL computes.
@@ -100,12 +101,10 @@ class Typed:
             raise TypeError
         return self.column(option, value)
 
-    def beside(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Rows of the log, with the computed columns."""
-        return _beside(rows, sorted(self.computed)) if self.computed else rows
-
 
 def _beside(rows: pl.LazyFrame, computed: Sequence[str]) -> pl.LazyFrame:
+    if not computed:
+        return rows
     named = ((sql, sql.replace('"', '""')) for sql in computed)
     columns = ", ".join(f'({sql}) AS "{name}"' for sql, name in named)
     return rows.sql(f"SELECT *, {columns} FROM self")  # noqa: S608 - the user's own

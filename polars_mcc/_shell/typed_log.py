@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -88,22 +88,18 @@ class TypedLog:
     """Some of the rows. Without it: all rows of the files."""
 
     @cached_property
-    def _scanned(self) -> pl.LazyFrame:
-        return inputs.scan(self.found) if self.source is None else self.source
-
-    @cached_property
     def _rows(self) -> pl.LazyFrame:
         """The rows where the filter is true."""
+        rows = inputs.scan(self.found) if self.source is None else self.source
         if (condition := self.options.filter) is not None:
-            check_where(condition, self._scanned.collect_schema())
-        return where(self._scanned, condition)
+            check_where(condition, rows.collect_schema())
+        return where(rows, condition)
 
     @cached_property
     def _typed(self) -> Typed:
         """The keys and columns that are typed, all at once: some of them are computed by SQL."""
         of_log = {name: getattr(self.options, name) for name in _COLUMNS}
-        columns = {name: _listed(texts) for name, texts in {**of_log, **self.others}.items()}
-        return Typed.of(self._rows, self.by or (), columns)
+        return Typed(self._rows, self.by or (), {**of_log, **self.others})
 
     @property
     def keys(self) -> Sequence[IntoKey]:
@@ -113,22 +109,22 @@ class TypedLog:
     @property
     def columns(self) -> dict[str, Any]:
         """The columns of `others`: one, or a list, or None."""
-        return self._columns(self.others)
-
-    def _columns(self, names: Iterable[str]) -> dict[str, Any]:
-        found = ((name, self._typed.columns[name]) for name in names)
-        return {name: some[0] if len(some) == 1 else some or None for name, some in found}
+        return {name: self._typed.columns[name] for name in self.others}
 
     @cached_property
     def log(self) -> PredictionLog[pl.LazyFrame]:
         """The log with its description, and with the columns that the command computes by SQL."""
-        known = {
-            name: told for name, told in self.found.described.items() if not self._is_told(name)
+        columns: dict[str, Any] = {name: self._typed.columns[name] for name in _COLUMNS}
+        by_default = (None, defaults.GOLD, [defaults.PRED])
+        columns |= {
+            name: known
+            for name, known in self.found.described.items()
+            if getattr(self.options, name) in by_default
         }
         try:
             log = PredictionLog(
-                self._typed.beside(self._rows),
-                **{**self._columns(_COLUMNS), **known},
+                self._typed.rows,
+                **columns,
                 nulls=self.options.nulls,
                 zero_division=or_none(self.options.zero_division),
                 portable=self.options.portable,
@@ -139,18 +135,6 @@ class TypedLog:
             raise
         positive = self.options.positive
         return log if positive is None else log(positive=as_label(log, "--positive", positive))
-
-    def _is_told(self, name: str) -> bool:
-        """Whether the user typed a column other than the default."""
-        typed = getattr(self.options, name)
-        return typed is not None and typed not in (defaults.GOLD, [defaults.PRED])
-
-    @property
-    def rows(self) -> pl.LazyFrame:
-        """The rows of the log, with the columns that the command computes by SQL."""
-        rows = self.log.frame
-        assert isinstance(rows, pl.LazyFrame)  # noqa: S101 - for the type checker
-        return rows
 
     @cached_property
     def read(self) -> list[str]:
@@ -163,7 +147,7 @@ class TypedLog:
     def _of_filter(self) -> list[str]:
         """The columns that the filter uses."""
         condition = self.options.filter
-        return [] if condition is None else columns_in(condition, self._scanned.collect_schema())
+        return [] if condition is None else columns_in(condition, self._rows.collect_schema())
 
     def collect(self, about: str, query: Callable[[pl.LazyFrame], Any]) -> pl.DataFrame:
         """Run a query; on a terminal, show a progress bar."""
@@ -171,8 +155,8 @@ class TypedLog:
         progress = progress_bar(self.found, self.options.filter, self._of_filter, about)
         with inputs.named_if_corrupt(self.found, self.read), _saying(), progress as bar:
             if bar is not None:
-                return collect(self.rows, query, bar)
-            return query(self.rows).lazy().collect()  # type: ignore[no-any-return]
+                return collect(self._typed.rows, query, bar)
+            return query(self._typed.rows).lazy().collect()  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -197,10 +181,6 @@ def _saying() -> Iterator[None]:
         yield
     for one in sentences:
         say(in_shell(one))
-
-
-def _listed(typed: str | Sequence[str] | None) -> list[str]:
-    return [typed] if isinstance(typed, str) else list(typed or ())
 
 
 def or_none(value: Any) -> Any:  # noqa: ANN401 - a number or a word
