@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,7 @@ def find(
         if list(paths) != [STDIN]:
             msg = "the standard input (-) cannot be combined with other logs; pass it alone"
             raise ValueError(msg)
-        return Logs(paths, _each_once(paths), [STDIN], PARQUET)
+        return Logs(paths, _each_once(paths), [STDIN], _piped())
     local, kinds = Search(), dict[str, Kind]()
     others, listed = list[str](), dict[str, Input]()
     for path in (path.removeprefix("file://") for path in paths):
@@ -208,8 +208,6 @@ def scan(
     Only for Parquet: `paths` names a column for the file, `hive_schema` has the dtypes of the
     columns of folders.
     """
-    if logs.files == [STDIN]:
-        return _from_bytes(sys.stdin.buffer.read()).lazy()
     logs.schemas  # noqa: B018 - raises an error that names an unreadable file
     if logs.kind is not PARQUET:
         return pl.concat(map(logs.scan_one, logs.files), how="diagonal_relaxed")
@@ -228,13 +226,9 @@ def scan(
 
 def check_same(logs: Logs, columns: Iterable[str]) -> None:
     """Raise a SchemaError if a column that is read is missing or has another dtype in a file."""
-    if logs.files == [STDIN]:
-        return
     for column in dict.fromkeys(columns):
-        if column in logs.partitions:
-            continue
         having = {file: read[column] for file, read in logs.schemas.items() if column in read}
-        if not having:
+        if column in logs.partitions or not having:
             continue  # Missing everywhere: the query raises, with the nearest name.
         first, dtype = next(iter(having.items()))
         for file in logs.schemas:
@@ -256,9 +250,9 @@ def rows_of_files(
 
     A filter is possible only on partition columns. `columns` are the columns that the filter uses.
     """
-    is_local = not any(map(is_url, logs.files)) and logs.files != [STDIN]
+    is_remote = any(map(is_url, logs.files))
     is_told = condition is None or logs.partitions.issuperset(columns)
-    if logs.kind.name not in {"Parquet", "IPC"} or not is_local or not is_told:
+    if logs.kind.name not in {"Parquet", "IPC"} or is_remote or not is_told:
         return [None] * len(logs.files)
     kept = [where(scan(replace(logs, files=[file])), condition) for file in logs.files]
     return [rows.item() for rows in pl.collect_all([lf.select(pl.len()) for lf in kept])]
@@ -270,7 +264,7 @@ def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except (pl.exceptions.ComputeError, pl.exceptions.PanicException):
-        for file in logs.files if logs.files != [STDIN] else ():
+        for file in logs.files:
             rows = scan(replace(logs, files=[file]))
             with _reading(file, logs.kind.name):
                 rows.select(cs.by_name(columns, require_all=False).is_null().sum()).collect()
@@ -301,11 +295,9 @@ def _check_names(files: Iterable[str]) -> None:
     """Raise a ValueError if files are part of a Delta table, or if a name is not UTF-8."""
     folders: dict[str, None] = {}
     for file in files:
-        try:
-            file.encode()
-        except UnicodeEncodeError:
+        if re.search(r"[\ud800-\udfff]", file):  # They stand for bytes that are not UTF-8.
             msg = f"the name of {file!r} is not UTF-8; rename the file"
-            raise ValueError(msg) from None
+            raise ValueError(msg)
         if not is_url(file):
             folders[file.rpartition("/")[0] or "."] = None
     for folder in folders:
@@ -327,11 +319,16 @@ def _each_once(files: Iterable[str]) -> dict[str, str]:
     return {file: real for real, file in found.items()}
 
 
-def _from_bytes(data: bytes) -> pl.DataFrame:
-    """Read a log from a pipe; its first bytes tell the format."""
-    kind = next(kind for kind in KINDS if data.lstrip().startswith(kind.begins))
-    with _reading(STDIN, "a log"):
-        return kind.scan(io.BytesIO(data)).collect()
+def _piped() -> Kind:
+    """The format of a log from a pipe. It is read once; its first bytes tell what it is."""
+
+    @cache
+    def scan(_: str, storage_options: Options | None = None) -> pl.LazyFrame:
+        data = sys.stdin.buffer.read()
+        kind = next(kind for kind in KINDS if data.lstrip().startswith(kind.begins))
+        return kind.scan(io.BytesIO(data), storage_options=storage_options).collect().lazy()
+
+    return Kind("a log", scan)
 
 
 @contextmanager
