@@ -17,8 +17,7 @@ from polars_mcc._scores import registry
 from polars_mcc._shell import inputs, outputs
 from polars_mcc._shell.answer import answer, listed, refusing, say_of, say_what_is_not_read
 from polars_mcc._shell.app import command
-from polars_mcc._shell.keep import keep
-from polars_mcc._shell.keeping import STATUSES
+from polars_mcc._shell.keeping import STATUSES, keep
 from polars_mcc._shell.options import Keys, Logs, OfLog, Output, bars
 from polars_mcc._shell.terminal import say, show, table, visible_lines
 from polars_mcc._shell.typed_log import LogOptions, TypedLog

@@ -20,10 +20,14 @@ import polars as pl
 from polars_mcc._log import defaults
 from polars_mcc._log.messages import option, said
 from polars_mcc._log.plan_errors import reason
-from polars_mcc._shell.look import FILE, Files
+from polars_mcc._shell.inputs import STDIN, Logs
+from polars_mcc._shell.look import FILE, Files, is_below
+from polars_mcc._shell.object_storage import before_pattern
 from polars_mcc._shell.sql import check_row_by_row
+from polars_mcc._shell.terminal import say
 from polars_mcc._shell.typed_log import LogOptions, TypedLog, progress_bar
 from polars_mcc._show.progress import ProgressBar
+from polars_mcc._store.paths import is_url
 from polars_mcc._store.rows import counts_to_keep, description
 from polars_mcc._store.table import INPUT, OF_INPUT, Input, N, Store, total
 
@@ -271,3 +275,61 @@ _INSTEAD = {
     "score": "score the logs themselves",
 }
 """What to do instead, for options that counts cannot hold."""
+
+
+def keep(
+    log: TypedLog,
+    store: str,
+    *,
+    forget: bool,
+    history: int | None,
+    is_shown: bool = False,
+) -> pl.DataFrame:
+    """Count new and changed inputs, and keep their counts in a store.
+
+    If `is_shown`, the standard error shows a progress bar, and what is done with the files of the
+    store.
+    """
+    if history is not None and (type(history) is not int or history < 1):
+        msg = said(option("history", history), " is a number of days, and must be at least 1")
+        raise ValueError(msg)
+    _check_outside(log.found, store)
+    keeping = Keeping(log, store, forget, is_shown)
+    is_done = keeping.run()
+    if keeping.is_changed or history is not None:
+        for sentence in keeping.store.upkeep(history):
+            if is_shown:
+                say(f"{store}: {sentence}")
+    if keeping.failures:
+        (file, error), *others = keeping.failures.items()
+        what = reason(error)
+        shown = keeping.files.shown.get(file, file)
+        named = "" if file in what or shown in what else f"'{shown}': "
+        more = f" (and {len(others)} more inputs)" if others else ""
+        has = "has the counts of all other inputs" if is_done else "is unchanged"
+        msg = said(named, what, f"{more}; the store '{store}' {has}")
+        known = [one for one in type(error).__mro__ if "polars_mcc" not in one.__module__]
+        raise known[0](msg) from error  # Our own errors may need more arguments.
+    n = pl.Float64() if keeping.store.schema[N].is_float() else pl.Int64()
+    return pl.DataFrame(
+        [(path, *told_of) for path, told_of in keeping.done.items()],
+        schema={"input": pl.String(), "status": pl.Enum(STATUSES), "rows": n},
+        orient="row",
+        strict=False,
+    )
+
+
+def _check_outside(found: Logs, store: str) -> None:
+    """Raise a ValueError if a log is inside the store, the store inside a log, or a log is `-`."""
+    if found.files == [STDIN]:
+        msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
+        raise ValueError(msg)
+    path = store.rstrip("/") if is_url(store) else os.path.realpath(store)
+    for file, where in found.canonical.items():
+        if where == path or where.startswith(path + "/"):
+            msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
+            raise ValueError(msg)
+    for log in (*found.typed, *found.links):
+        if before_pattern(log) is None and is_below([log])(path):
+            msg = f"the store '{store}' is inside the log '{log}'; use a store outside the logs"
+            raise ValueError(msg)

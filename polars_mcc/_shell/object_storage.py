@@ -42,11 +42,9 @@ def before_pattern(path: str) -> str | None:
     return folder or slash or "."
 
 
-def is_there(path: str, options: Options | None = None) -> bool:
-    """Whether a file or folder exists, or objects below a URL."""
-    if is_url(path):
-        return looked_up(path, options) is not None or any(True for _ in listing(path, options))
-    return os.path.exists(path)  # noqa: PTH110 - as os.stat
+def has_objects(path: str, options: Options | None) -> bool:
+    """Whether there are objects below a URL."""
+    return is_url(path) and any(True for _ in listing(path, options))
 
 
 def looked_up(path: str, options: Options | None = None) -> Input | None:
