@@ -78,15 +78,17 @@ def by_suffix(file: str) -> Kind | None:
     return _OF_SUFFIX.get(suffix)
 
 
-def kind_of_folder(path: str, options: Options | None) -> Kind | None:
-    """The format of a folder that is a table or a store; None for a plain folder."""
-    if is_url(path):
-        may_be = is_in_bucket(path) and before_pattern(path) is None and by_suffix(path) is None
-    else:
-        may_be = Path(path).is_dir()
-    if may_be:
+def kind_of(path: str, options: Options | None, *, expand: bool) -> Kind | None:
+    """The format of a file, a table or a store; None for a plain folder.
+
+    Without `expand`, the URL of a plain folder is read like a file: Polars expands it.
+    """
+    is_folder = is_in_bucket(path) if is_url(path) else Path(path).is_dir()
+    is_named = is_url(path) and (before_pattern(path) or by_suffix(path))
+    if is_folder and not is_named:
         with suppress(ModuleNotFoundError):  # Without obstore, Polars reads the URL.
             for kind in KINDS:
                 if kind.is_folder is not None and kind.is_folder(path, options):
                     return kind
-    return None
+    is_listed = is_folder and (expand or not is_url(path))
+    return None if is_listed else by_suffix(path) or PARQUET

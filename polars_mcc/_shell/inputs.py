@@ -18,10 +18,9 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._shell.folders import Search, canonical, each_resolved, naming, refused
-from polars_mcc._shell.formats import KINDS, PARQUET, STORE, Kind, by_suffix, kind_of_folder
+from polars_mcc._shell.formats import KINDS, PARQUET, STORE, Kind, by_suffix, kind_of
 from polars_mcc._shell.object_storage import (
     before_pattern,
-    is_in_bucket,
     listing,
     looked_up,
 )
@@ -62,11 +61,9 @@ class Logs:
     def _schema(self, file: str) -> pl.Schema:
         try:
             with _reading(file, self.kind.name):
-                if self.kind is PARQUET:
-                    rows = pl.scan_parquet(file, glob=False, hive_partitioning=False)
-                else:
-                    rows = self.scan_one(file)
-                return rows.collect_schema()
+                if self.kind is not PARQUET:
+                    return self.scan_one(file).collect_schema()
+                return pl.scan_parquet(file, glob=False, hive_partitioning=False).collect_schema()
         except OSError as error:
             raise refused(file, error) from error
 
@@ -130,7 +127,8 @@ def find(
     for path in (path.removeprefix("file://") for path in paths):
         is_found = may_be_gone
         for match in _matches(path, local):
-            kind = _kind_of(match, options, expand=expand)
+            with naming(match):
+                kind = kind_of(match, options, expand=expand)
             if kind is None:
                 objects = _objects(match, options) if is_url(match) else {}
                 listed |= objects
@@ -152,15 +150,6 @@ def _matches(path: str, local: Search) -> list[str]:
     """The path itself, or the matches of a local glob."""
     is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
     return [path] if is_one else local.matches(path)
-
-
-def _kind_of(match: str, options: Options | None, *, expand: bool) -> Kind | None:
-    """The format of a file or table; None for a folder, whose files are listed here."""
-    with naming(match):
-        if (kind := kind_of_folder(match, options)) is not None:
-            return kind
-        is_listed = expand and is_in_bucket(match) if is_url(match) else Path(match).is_dir()
-        return None if is_listed else by_suffix(match) or PARQUET
 
 
 def _inside(folder: str, paths: Sequence[str]) -> tuple[dict[str, Kind], list[str]]:
