@@ -38,17 +38,17 @@ class Typed:
         """SQL expressions to compute. The text of each is the name of its column."""
         self.read: set[str] = set()
         """Columns of the log that the command uses."""
-        self.keys = [self.key("--by", text) for text in keys]
+        self.keys = [self._key(text) for text in keys]
         self.columns: dict[str, IntoColumn | list[IntoColumn] | None] = {}
         for name, typed in columns.items():
             flag = f"--{name.replace('_', '-')}"
             texts = [typed] if isinstance(typed, str) else typed or ()
-            found = [self.column(flag, text) for text in texts]
+            found = [self._column(flag, text) for text in texts]
             self.columns[name] = found[0] if len(found) == 1 else found or None
         self.rows = _beside(log, sorted(self.computed))
         """The rows of the log, with the computed columns."""
 
-    def column(self, option: str, text: str) -> IntoColumn:
+    def _column(self, option: str, text: str) -> IntoColumn:
         """The column of this name; if there is none, the column that this SQL computes.
 
         A name wins even if it looks like SQL. A computed column is called by its AS name, or else
@@ -59,7 +59,7 @@ class Typed:
             self.read.add(text)
             return text
         if found := _ALIAS.match(text):
-            return as_expr(self.column(option, found[1])).alias(found[2] or found[3])
+            return as_expr(self._column(option, found[1])).alias(found[2] or found[3])
         is_several = "(" not in text and "," in text
         hint = f"repeat {option} for several columns: {option} a {option} b" if is_several else ""
         what = f"{option} {text!r} is neither a column nor SQL"
@@ -68,38 +68,37 @@ class Typed:
         self.computed.add(text)
         return text
 
-    def key(self, option: str, text: str) -> IntoKey:
+    def _key(self, text: str) -> IntoKey:
         """A column, or a call of a function that makes a key, such as `each(a, b)`."""
         word = text.split("(", 1)[0].strip()
         if text in self.log.collect_schema() or word not in WORDS or "(" not in text:
-            return self.column(option, text)
+            return self._column("--by", text)
         try:
-            match ast.parse(text.strip(), mode="eval").body:
-                case ast.Call(func=ast.Name(), args=given, keywords=keywords):
-                    columns = given[:1] if WORDS[word].of_one else given
-                    lengths = given[len(columns) :]
-                    named = {one.arg or "": _literal(one.value) for one in keywords}
-                    of_log = (self._argument(option, word, one) for one in columns)
-                    return WORDS[word].make(*of_log, *map(_literal, lengths), **named)  # type: ignore[no-any-return]
-                case _:
-                    raise SyntaxError  # noqa: TRY301 - handled like text that cannot be parsed
+            call = ast.parse(text.strip(), mode="eval").body
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+                raise TypeError  # noqa: TRY301 - handled like text that cannot be parsed
+            columns = call.args[:1] if WORDS[word].of_one else call.args
+            of_log = (self._argument(word, one) for one in columns)
+            lengths = map(_literal, call.args[len(columns) :])
+            named = {one.arg or "": _literal(one.value) for one in call.keywords}
+            return WORDS[word].make(*of_log, *lengths, **named)  # type: ignore[no-any-return]
         except (SyntaxError, TypeError) as error:
             msg = (
-                f"{option} {text!r} is not valid: write it as in Python, with quotes around SQL "
+                f"--by {text!r} is not valid: write it as in Python, with quotes around SQL "
                 f"and names that are not plain words, such as {WORDS[word].example}"
             )
             raise ValueError(msg) from error
 
-    def _argument(self, option: str, word: str, node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
+    def _argument(self, word: str, node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
         if isinstance(node, ast.Name):
-            return self.column(option, node.id)
+            return self._column("--by", node.id)
         if isinstance(node, ast.Call):
-            return self.key(option, ast.unparse(node))
+            return self._key(ast.unparse(node))
         if isinstance(node, (ast.Tuple, ast.List)) and word == "sets":
-            return tuple(self._argument(option, word, one) for one in node.elts)
+            return tuple(self._argument(word, one) for one in node.elts)
         if not isinstance(value := _literal(node), str):
             raise TypeError
-        return self.column(option, value)
+        return self._column("--by", value)
 
 
 def _beside(rows: pl.LazyFrame, computed: Sequence[str]) -> pl.LazyFrame:

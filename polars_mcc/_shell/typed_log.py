@@ -153,10 +153,12 @@ class TypedLog:
         """Run a query; on a terminal, show a progress bar."""
         inputs.check_same(self.found, self.read)
         progress = progress_bar(self.found, self.options.filter, self._of_filter, about)
-        with inputs.named_if_corrupt(self.found, self.read), _saying(), progress as bar:
-            if bar is not None:
-                return collect(self._typed.rows, query, bar)
-            return query(self._typed.rows).lazy().collect()  # type: ignore[no-any-return]
+        with inputs.named_if_corrupt(self.found, self.read), heard() as sentences, progress as bar:
+            rows = self._typed.rows
+            found = query(rows).lazy().collect() if bar is None else collect(rows, query, bar)
+        for one in sentences:
+            say(in_shell(one))
+        return found
 
 
 @contextmanager
@@ -172,15 +174,6 @@ def progress_bar(
     rows = inputs.rows_of_files(logs, condition, columns)
     with closing(ProgressBar(rows, title=title, console=Console(stderr=True))) as bar:
         yield bar
-
-
-@contextmanager
-def _saying() -> Iterator[None]:
-    """Say the warnings of a verb in the words of a shell."""
-    with heard() as sentences:
-        yield
-    for one in sentences:
-        say(in_shell(one))
 
 
 def or_none(value: Any) -> Any:  # noqa: ANN401 - a number or a word
