@@ -65,8 +65,6 @@ class Keeping:
     _counted: dict[str, Input] = field(default_factory=dict)
     """Inputs whose counts are in `_counts`, and not yet in the store."""
     _counts: list[pl.DataFrame] = field(default_factory=list)
-    is_changed: bool = False
-    """Whether the run took a step."""
 
     def run(self) -> bool:
         """Count until the store has the counts of each input as it is now.
@@ -159,8 +157,12 @@ class Keeping:
         late: list[str] = []
         # All changes of a table are one step: no query sees a part of a version.
         latest, is_alone = time.monotonic(), not self.files.tables
+        files = [self.files.shown.get(path, path) for path in todo]
+        progress: AbstractContextManager[ProgressBar | None] = nullcontext()
+        if self.is_shown and todo:
+            progress = progress_bar(replace(self.log.found, files=files))
         chunks = self.files.chunks(todo)
-        with self._bar(todo) as bar, closing(_at_once(self._counts_of, chunks)) as answers:
+        with progress as bar, closing(_at_once(self._counts_of, chunks)) as answers:
             for counts, again in answers:
                 same = [one for one in again if one == self.files.now[one.path]]
                 late += (one.path for one in again if one != self.files.now[one.path])
@@ -173,12 +175,6 @@ class Keeping:
                     is_alone = self._put({})
                     latest = time.monotonic()
         return late
-
-    def _bar(self, todo: Sequence[str]) -> AbstractContextManager[ProgressBar | None]:
-        if not (self.is_shown and todo):
-            return nullcontext()
-        files = [self.files.shown.get(path, path) for path in todo]
-        return progress_bar(replace(self.log.found, files=files))
 
     def _counts_of(self, chunk: Sequence[str]) -> list[tuple[pl.DataFrame, Sequence[Input]]]:
         """Count some inputs, and look at them again: they may have changed during the count."""
@@ -224,10 +220,9 @@ class Keeping:
         """Take a step; False if another process took one since the store was opened."""
         along = (entry for entry, same in self._others.items() if same in self._counted)
         paths = [*dropped, *along]
-        if self._counted or paths:
-            if not self.store.step([*self._counted.values()], self._waiting(), paths):
-                return False
-            self.is_changed = True
+        added = [*self._counted.values()]
+        if (added or paths) and not self.store.step(added, self._waiting(), paths):
+            return False
         self.done |= {path: (self._plan[path][0], one.rows) for path, one in self._counted.items()}
         self.done |= dropped
         self._counted, self._counts = {}, []
@@ -296,7 +291,8 @@ def keep(
     _check_outside(log.found, store)
     keeping = Keeping(log, store, forget, is_shown)
     is_done = keeping.run()
-    if keeping.is_changed or history is not None:
+    is_changed = not {status for status, _ in keeping.done.values()} <= {"unchanged", "gone"}
+    if is_changed or history is not None:
         for sentence in keeping.store.upkeep(history):
             if is_shown:
                 say(f"{store}: {sentence}")

@@ -11,10 +11,9 @@ import polars as pl
 
 from polars_mcc._shell import inputs
 from polars_mcc._shell.folders import each_resolved, refused
-from polars_mcc._shell.formats import PARQUET
+from polars_mcc._shell.formats import PARQUET, ScanParts
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.object_storage import before_pattern, has_objects, looked_up_all
-from polars_mcc._shell.tables import Parts
 from polars_mcc._store.paths import is_url, partition_columns, partitions
 from polars_mcc._store.table import Input
 
@@ -37,7 +36,7 @@ class Files:
         }
         self.failures: dict[str, Exception] = {}  # by input that cannot be looked up
         self.tables = [*self.shown] if found.kind.version is not None else []
-        self._parts: dict[str, Parts] = {}  # by file
+        self._parts: dict[str, ScanParts] = {}  # by file
         self._hive: dict[Sequence[str], pl.Schema] = {}  # by the names of the columns
         if self.tables:
             self._look_at_tables()
@@ -60,8 +59,9 @@ class Files:
         kind, options = self._found.kind, self._found.options
         for path in self.tables:
             if kind.parts and (parts := kind.parts(path, options)) is not None:
-                self.now |= {one.path: one for one in parts.files}
-                self._parts |= dict.fromkeys([one.path for one in parts.files], parts)
+                files, scan = parts
+                self.now |= {one.path: one for one in files}
+                self._parts |= dict.fromkeys([one.path for one in files], scan)
             else:
                 self.now[path] = self._table(path)
 
@@ -109,8 +109,8 @@ class Files:
 
     def scan(self, chunk: Sequence[str]) -> pl.LazyFrame:
         """Scan some inputs, with the column `FILE`."""
-        if parts := self._parts.get(chunk[0]):
-            return parts.scan(chunk, FILE)
+        if scan := self._parts.get(chunk[0]):
+            return scan(chunk, FILE)
         files = [self.shown[path] for path in chunk]
         if self._found.kind is not PARQUET:
             [file] = files
