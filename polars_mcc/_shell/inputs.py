@@ -126,7 +126,8 @@ def find(
     others, listed = list[str](), dict[str, Input]()
     for path in (path.removeprefix("file://") for path in paths):
         is_found = may_be_gone
-        for match in _matches(path, local):
+        is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
+        for match in [path] if is_one else local.matches(path):
             with naming(match):
                 kind = kind_of(match, options, expand=expand)
             if kind is None:
@@ -144,12 +145,6 @@ def find(
     _check_names(file for file, kind in kinds.items() if kind.is_folder is None)
     real, rest = _each_once(kinds), [*_each_once(others)]
     return Logs(paths, real, [*real], kind_of_all, rest, options, listed, sorted(local.links))
-
-
-def _matches(path: str, local: Search) -> list[str]:
-    """The path itself, or the matches of a local glob."""
-    is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
-    return [path] if is_one else local.matches(path)
 
 
 def _inside(folder: str, paths: Sequence[str]) -> tuple[dict[str, Kind], list[str]]:

@@ -201,15 +201,15 @@ class Keeping:
         return pl.concat([none, *(counts.select(none.columns) for counts in self._counts)])
 
     def _check_schema(self, file: str, answer: pl.DataFrame) -> None:
-        schema = self.store.schema
-        if {*answer.columns} - {FILE} != {*schema}:
+        found, schema = answer.drop(FILE).schema, self.store.schema
+        if {*found} != {*schema}:
             msg = (
-                f"the counts of '{file}' have the columns {answer.drop(FILE).columns}, but the "
-                f"store '{self.path}' has {[*schema]}; use another store"
+                f"the counts of '{file}' have the columns {[*found]}, but the store '{self.path}' "
+                f"has {[*schema]}; use another store"
             )
             raise pl.exceptions.SchemaError(msg)
-        for name, dtype in answer.schema.items():
-            if name != FILE and dtype != schema[name]:
+        for name, dtype in found.items():
+            if dtype != schema[name]:
                 msg = (
                     f"column '{name}' is {dtype} in '{file}', but {schema[name]} in the store "
                     f"'{self.path}'; write it as {schema[name]}, or use another store"

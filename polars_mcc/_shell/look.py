@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 import polars as pl
 
@@ -37,7 +38,7 @@ class Files:
         self.failures: dict[str, Exception] = {}  # by input that cannot be looked up
         self.tables = [*self.shown] if found.kind.version is not None else []
         self._parts: dict[str, ScanParts] = {}  # by file
-        self._hive: dict[Sequence[str], pl.Schema] = {}  # by the names of the columns
+        self._hive_schema = cache(found.hive_schema)  # It opens many files.
         if self.tables:
             self._look_at_tables()
             return
@@ -115,10 +116,8 @@ class Files:
         if self._found.kind is not PARQUET:
             [file] = files
             return self._found.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
-        columns = (*partition_columns(chunk[0]),)
-        if columns not in self._hive:
-            self._hive[columns] = self._found.hive_schema(columns)
-        scanned = inputs.scan(replace(self._found, files=files), FILE, self._hive[columns])
+        hive_schema = self._hive_schema((*partition_columns(chunk[0]),))
+        scanned = inputs.scan(replace(self._found, files=files), FILE, hive_schema)
         paths = pl.col(FILE).replace_strict(files, [*chunk], return_dtype=pl.String())
         return scanned.with_columns(paths)
 
