@@ -144,10 +144,9 @@ class Files:
         Each is looked up by name: a listing may be late, and a glob lists only its matches.
         """
         is_named, options = is_below(named), self._found.options
-        away = [path for path in known if path not in self.now and path not in self.failures]
-        away = [
-            path for path, where in each_resolved(away, os.path.realpath).items() if is_named(where)
-        ]
+        unseen = (path for path in known if path not in self.now and path not in self.failures)
+        real = each_resolved(unseen, os.path.realpath)
+        away = [path for path, where in real.items() if is_named(where)]
         there = looked_up_all(away, options)
         return [path for path in away if path not in there and not has_objects(path, options)]
 
