@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from polars_mcc._log.extras import missing
@@ -54,8 +53,8 @@ def looked_up(path: str, options: Options | None = None) -> Input | None:
             found = os.stat(path)  # noqa: PTH116 - thousands of inputs
             return Input(path, found.st_size, str(found.st_mtime_ns))
         bucket, key = _split(path)
-        with _obstore(path) as obstore:
-            return _input(bucket, obstore.head(_opened(bucket, options), key))
+        with _opened(path, options) as store:
+            return _input(bucket, store.head(key))
     return None
 
 
@@ -70,8 +69,8 @@ def looked_up_all(paths: Iterable[str], options: Options | None = None) -> dict[
 def listing(url: str, options: Options | None = None) -> Iterator[Input]:
     """List all objects below a URL."""
     bucket, prefix = _split(url)
-    with _obstore(url) as obstore:
-        for chunk in obstore.list(_opened(bucket, options), prefix=prefix.rstrip("/") or None):
+    with _opened(url, options) as store:
+        for chunk in store.list(prefix.rstrip("/") or None):
             yield from (_input(bucket, about) for about in chunk)
 
 
@@ -96,27 +95,23 @@ _OF_CONNECTION = {
 
 
 @contextmanager
-def _obstore(path: str) -> Iterator[ModuleType]:
-    """Import obstore, and turn its errors into OSErrors that name the path."""
+def _opened(url: str, options: Options | None) -> Iterator[ObjectStore]:
+    """Open the bucket of a URL, and turn errors of obstore into OSErrors that name the URL."""
     try:
         obstore = importlib.import_module("obstore")
     except ModuleNotFoundError:
-        raise missing(subject=f"'{path}'", package="obstore", extra="cloud") from None
+        raise missing(subject=f"'{url}'", package="obstore", extra="cloud") from None
+    of_clouds = ("AWS_", "AZURE_", "GOOGLE_")
+    environment = (one for one in os.environ.items() if one[0].startswith(of_clouds))
     try:
-        yield obstore
+        yield _store(_split(url)[0], frozenset((options or {}).items()), frozenset(environment))
     except obstore.exceptions.BaseError as error:
         what = re.split(r"\n|: <\?xml", str(error), maxsplit=1)[0]
         msg = (
-            f"'{path}' cannot be reached ({what}): check its name, and the credentials in the "
+            f"'{url}' cannot be reached ({what}): check its name, and the credentials in the "
             "environment, a profile or storage_options"
         )
         raise OSError(msg) from error
-
-
-def _opened(bucket: str, options: Options | None) -> ObjectStore:
-    of_clouds = ("AWS_", "AZURE_", "GOOGLE_")
-    environment = (one for one in os.environ.items() if one[0].startswith(of_clouds))
-    return _store(bucket, frozenset((options or {}).items()), frozenset(environment))
 
 
 @lru_cache(maxsize=32)
