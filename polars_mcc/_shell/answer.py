@@ -115,7 +115,7 @@ def say_what_is_not_read(found: Logs) -> None:
         say(f"not read (not {found.kind.name} files): {', '.join(found.others)}")
 
 
-def listed(files: list[str]) -> list[str]:
+def listed(files: Sequence[str]) -> list[str]:
     """The first files, and how many more there are."""
     more = [f"and {len(files) - _LISTED:,} more"] if len(files) > _LISTED else []
     return [*files[:_LISTED], *more]

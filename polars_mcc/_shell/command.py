@@ -11,7 +11,6 @@ from polars_mcc._shell import (  # noqa: F401 - their commands are added to the 
     commands_for_jobs,
     commands_to_compare,
     commands_to_score,
-    commands_to_search,
 )
 from polars_mcc._shell.app import app
 from polars_mcc._shell.terminal import open_streams, say, show, table

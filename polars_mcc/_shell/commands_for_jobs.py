@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 import polars as pl
 from cyclopts import Parameter
-from rich.console import Console
 
 from polars_mcc._log import choices, defaults
 from polars_mcc._report.written import written
@@ -20,12 +17,10 @@ from polars_mcc._scores import registry
 from polars_mcc._shell import inputs, outputs
 from polars_mcc._shell.answer import answer, listed, refusing, say_of, say_what_is_not_read
 from polars_mcc._shell.app import command
-from polars_mcc._shell.keep import keep
-from polars_mcc._shell.keeping import STATUSES
+from polars_mcc._shell.keeping import STATUSES, keep
 from polars_mcc._shell.options import Keys, Logs, OfLog, Output, bars
 from polars_mcc._shell.terminal import say, show, table, visible_lines
 from polars_mcc._shell.typed_log import LogOptions, TypedLog
-from polars_mcc._show.progress import ProgressBar
 from polars_mcc._store.paths import is_url
 from polars_mcc._verbs.check import CheckError
 from polars_mcc.prediction_log import PredictionLog
@@ -75,7 +70,7 @@ def check(
     try:
         answer(
             PredictionLog.check,
-            TypedLog(logs, of_log, keys),
+            TypedLog(inputs.find(logs), of_log, keys),
             output,
             as_text=_passed if output.format == "table" else table,
             min=bars("--min", min),
@@ -145,14 +140,14 @@ def counts(
             markdown round numbers; the other formats keep every digit.
     """
     if out is not None and _is_store(out, format):
-        log = TypedLog(logs, of_log, keys, lists_objects=True, may_be_gone=forget)
+        log = TypedLog(inputs.find(logs, expand=True, may_be_gone=forget), of_log, keys)
         _keep_in_store(log, out, forget=forget, history=history)
         return
     if forget or history is not None:
         msg = "--forget and --history need a store: pass a folder or URL to --out"
         raise ValueError(msg)
     output = Output(None if out is None else Path(out), format)
-    answer(PredictionLog.counts, TypedLog(logs, of_log, keys), output)
+    answer(PredictionLog.counts, TypedLog(inputs.find(logs), of_log, keys), output)
 
 
 def _is_store(out: str, form: outputs.Format) -> bool:
@@ -168,22 +163,8 @@ def _is_store(out: str, form: outputs.Format) -> bool:
 def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | None) -> None:
     """Keep the counts of each input in a store, and say what was done with each."""
     done_is_kept = "the store keeps what was counted; run it again for the rest"
-    with refusing(log.logs, store, done_is_kept), ExitStack() as stack:
-
-        def watch(files: inputs.Logs) -> Callable[[int], None]:
-            if not sys.stderr.isatty():
-                return lambda _: None
-            bar = ProgressBar(inputs.rows_of_files(files), console=Console(stderr=True))
-            return stack.enter_context(closing(bar)).advance
-
-        done = keep(
-            log,
-            store,
-            forget=forget,
-            history=history,
-            watch=watch,
-            told=lambda one: say(f"{store}: {one}"),
-        )
+    with refusing(log.found.typed, store, done_is_kept):
+        done = keep(log, store, forget=forget, history=history, is_shown=True)
     say_what_is_not_read(log.found)
     for status, what in (
         ("gone", "gone, but still counted (use --forget to drop their counts)"),
@@ -253,7 +234,7 @@ def report(
         endings = ", ".join(f".{one}" for one in get_args(choices.ReportFormat))
         msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
         raise ValueError(msg)
-    log = TypedLog(logs, of_log, keys)
+    log = TypedLog(inputs.find(logs), of_log, keys)
     outputs.check_place(out, log.found.canonical.values())
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),

@@ -1,12 +1,24 @@
-"""Commands that compare models, slices and periods."""
+"""Commands that compare models, slices and periods, and search for bad slices."""
 
 from __future__ import annotations
 
-from polars_mcc._log import defaults
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+from cyclopts import Parameter
+
+from polars_mcc._log import choices, defaults
+from polars_mcc._scores import registry
+from polars_mcc._search.listed import MOST
+from polars_mcc._search.words import shortened, summed_up
+from polars_mcc._shell import outputs
 from polars_mcc._shell.answer import answer
 from polars_mcc._shell.app import command
+from polars_mcc._shell.inputs import find
 from polars_mcc._shell.options import Columns, Differences, Keys, Logs, OfLog, Output, To, reference
-from polars_mcc._shell.typed_log import LogOptions, TypedLog
+from polars_mcc._shell.terminal import say
+from polars_mcc._shell.typed_log import LogOptions, TypedLog, or_none
 from polars_mcc.prediction_log import PredictionLog
 
 
@@ -29,7 +41,7 @@ def compare(
         baseline: The baseline, model a: one of the models of the log, or another column. Without
             it: the first model of the log.
     """
-    log = TypedLog(logs, of_log, keys, {"baseline": baseline})
+    log = TypedLog(find(logs), of_log, keys, {"baseline": baseline})
     answer(PredictionLog.compare, log, output, **log.columns, **vars(differences))
 
 
@@ -62,7 +74,7 @@ def contrast(
             --within for several.
         ratio: Compare by the ratio of both scores instead of the difference.
     """
-    log = TypedLog(logs, of_log, keys, {"within": within})
+    log = TypedLog(find(logs), of_log, keys, {"within": within})
     asked = {"to": reference("--to", to), "ratio": ratio, **log.columns, **vars(differences)}
     answer(PredictionLog.contrast, log, output, **asked)
 
@@ -88,5 +100,93 @@ def drift(
             '2026-03-15'`.
         after: A Boolean column that marks the rows of the second period.
     """
-    log = TypedLog(logs, of_log, keys, {"before": before, "after": after})
+    log = TypedLog(find(logs), of_log, keys, {"before": before, "after": after})
     answer(PredictionLog.drift, log, output, **log.columns, **vars(differences))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SearchOptions:
+    """What is searched for, and what is listed.
+
+    Attributes:
+        metric: The metric that is compared: a name of `polars-mcc metrics`, where the column `from`
+            is not "pairs". If less is better, as for "fnr", slices with a higher value are listed.
+        to: What a slice is compared with. "rest": the score of all other rows. "expected": what the
+            slice would score given its labels, which is `mcc_expected`. Then slices are listed
+            that err more than their mix of gold labels explains.
+        depth: The largest number of keys that are crossed. All slices are counted: at depth 2, ten
+            keys of 20 values each make about 18,000 slices.
+        min_n: The least number of rows, or sum of weights, of a slice. Smaller slices are not
+            tested. With sample weights w, the rows are (Σ w)² / Σ w²: so many rows of equal weight
+            would be as good.
+        max_share: The largest share of the rows, or of the sum of weights, of a listed slice. If a
+            larger slice is behind, its verdict is "most rows".
+        bins: The number of bins. A numeric key with more than three times as many values is cut at
+            round numbers near its quantiles. Its slices are the bins, all numbers up to a cut, and
+            all numbers above a cut. Dates and times are cut by day, week or month, whichever gives
+            few enough bins. Their slices are the bins, all times before a cut, and all times from
+            a cut on. none: each number and each time is a value of its own.
+        top: The largest number of rows of the answer, for all models together. Without it: all
+            rows. A list has at most 100 slices: those with the most evidence.
+        rank: The order of the list. "loss": by how much better the log would score without the
+            slice. "gap": by how far the interval of the difference is from 0.
+        ci: The confidence level of the intervals. It also limits false slices: on average they are
+            at most 1 - ci of the list (see --correction). The p-values stay the same.
+        correction: How false slices are limited: slices that are listed, but are not worse than
+            the rest. "bh" (Focused Benjamini-Hochberg) keeps their expected share of the list
+            below 1 - ci if tests are independent or positively dependent. "by" (Benjamini and
+            Yekutieli) does so for any overlap of slices. "holm" and "bonferroni" limit the
+            probability of a single false slice.
+        verdicts: Return every slice that was tested: the listed slices first, then by verdict, the
+            nearest to the list first. Columns that are known only for the listed slices, or for the
+            nearest slice if none is listed, are null elsewhere: limits, confusions, parts, expected
+            scores that are not compared, and with clusters some p-values.
+        long: Leave out the columns of the keys: `slice` says their values.
+    """
+
+    metric: str = defaults.METRIC
+    to: choices.Reference = defaults.TO
+    depth: int = defaults.DEPTH
+    min_n: int = defaults.MIN_N
+    max_share: float = defaults.MAX_SHARE
+    bins: int | Literal["none"] = defaults.BINS
+    top: int | None = None
+    rank: choices.Rank = defaults.RANK
+    ci: float = defaults.LEVEL
+    correction: choices.Correction = defaults.CORRECTION
+    verdicts: bool = False
+    long: bool = False
+
+
+@command
+def worst(
+    *logs: Logs,
+    keys: Columns = None,
+    search: SearchOptions = SearchOptions(),
+    of_log: OfLog = LogOptions(),
+    output: Output = Output(),
+) -> None:
+    """Find the slices that score worse than the rest of the log, in any combination of keys.
+
+    For example:
+
+    `polars-mcc worst logs/ --by country --by device --by browser --top 10`
+    """
+    log = TypedLog(find(logs), of_log, keys)
+
+    def shown(tested: pl.DataFrame) -> pl.DataFrame:
+        """Say how many slices were tested, even if none is listed."""
+        preds = log.log.meaning.preds
+        has_models = preds is not None and preds.is_several
+        metric = registry.one(search.metric).name
+        say(summed_up(tested, metric, search.to, has_models=has_models))
+        found = tested if search.verdicts else shortened(tested, has_models=has_models)
+        return found if search.top is None else found.head(search.top)
+
+    # The summary counts all slices, so all are asked for. The error for a wrong `top` stays.
+    top = None if search.top in range(1, MOST + 1) else search.top
+    is_drawn = output.out is None and output.format in outputs.IN_TERMINAL
+    changed = {"bins": or_none(search.bins), "top": top, "verdicts": True}
+    asked = {**vars(search), **changed, "long": search.long or is_drawn}
+    answer(PredictionLog.worst, log, output, shown=shown, **asked)

@@ -9,6 +9,7 @@ from polars_mcc._log import choices, defaults
 from polars_mcc._log.labels import known_labels
 from polars_mcc._shell.answer import answer
 from polars_mcc._shell.app import command
+from polars_mcc._shell.inputs import find
 from polars_mcc._shell.options import (
     Intervals,
     Keys,
@@ -42,7 +43,7 @@ def by(
         long: Name the slice in words, in the column `slice`, such as "country = DE and device =
             pc", and its keys in `keys`, instead of one column per key.
     """
-    log = TypedLog(logs, of_log, keys)
+    log = TypedLog(find(logs), of_log, keys)
     answer(PredictionLog.by, log, output, **vars(scores), long=long)
 
 
@@ -59,7 +60,7 @@ def score(
 
     `polars-mcc score logs/ --metric mcc --metric f1_macro --format json`
     """
-    log = TypedLog(logs, of_log)
+    log = TypedLog(find(logs), of_log)
     answer(PredictionLog.score, log, output, **vars(scores))
 
 
@@ -77,7 +78,7 @@ def classes(
 
     `polars-mcc classes logs/ --by country --ci 0.95 --format csv`
     """
-    answer(PredictionLog.classes, TypedLog(logs, of_log, keys), output, **vars(intervals))
+    answer(PredictionLog.classes, TypedLog(find(logs), of_log, keys), output, **vars(intervals))
 
 
 @command
@@ -108,7 +109,7 @@ def confusion(
         top: List only the confusions (gold and pred differ) that cost the most score, at most this
             many per slice, the costliest first, one per row.
     """
-    log = TypedLog(logs, of_log, keys)
+    log = TypedLog(find(logs), of_log, keys)
     if labels is not None:
         known: list[object] | None = [as_label(log.log, "--labels", text) for text in labels]
     elif long or top is not None or known_labels(log.log.meaning.label_dtype) is not None:
@@ -139,7 +140,7 @@ def curve(
         metrics: The metrics at each threshold: names of `polars-mcc metrics` that need only the
             counts of two classes, not each class or pair. Repeat --metric for several.
     """
-    log, cuts = TypedLog(logs, of_log, keys), thresholds.asked
+    log, cuts = TypedLog(find(logs), of_log, keys), thresholds.asked
     answer(PredictionLog.curve, log, output, metrics=metrics, thresholds=cuts)
 
 
@@ -162,7 +163,7 @@ def best_threshold(
         metric: The metric to optimize: a name of `polars-mcc metrics` that needs only the counts of
             two classes. It is minimized if less of it is better.
     """
-    log, cuts = TypedLog(logs, of_log, keys), thresholds.asked
+    log, cuts = TypedLog(find(logs), of_log, keys), thresholds.asked
     answer(PredictionLog.best_threshold, log, output, metric=metric, thresholds=cuts)
 
 
@@ -186,5 +187,5 @@ def calibration(
             bins of equal size. Equal scores are in one bin, so there may be fewer bins.
         ci: The confidence level of the interval of each rate.
     """
-    log = TypedLog(logs, of_log, keys)
+    log = TypedLog(find(logs), of_log, keys)
     answer(PredictionLog.calibration, log, output, bins=bins, ci=ci)

@@ -2,24 +2,36 @@
 
 To add a format, add an entry to `KINDS`, before CSV, whose files may begin with any bytes. The help
 of the logs, in `options`, lists the formats.
+
+A file of a Delta table is written once. So the file names tell which files were added to the table,
+and which were removed. A Delta table is read as a whole if its files alone are not enough: rows
+were deleted from a file, or columns were renamed.
 """
 
 from __future__ import annotations
 
-import io
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 import polars as pl
 
-from polars_mcc._shell import tables
-from polars_mcc._shell.object_storage import before_pattern, is_in_bucket
-from polars_mcc._shell.tables import Parts
-from polars_mcc._store.paths import Options, is_url
-from polars_mcc._store.table import is_store, opened
+from polars_mcc._log.extras import check_installed
+from polars_mcc._shell.object_storage import before_pattern, is_in_bucket, listing
+from polars_mcc._store.paths import Options, as_dict, is_url
+from polars_mcc._store.table import Input, is_store, opened
+
+_ALONE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+"""Features of a Delta table that allow reading its files one by one."""
+
+ScanParts: TypeAlias = Callable[[Sequence[str], str], pl.LazyFrame]
+"""Scans some files of a table; the second argument names a column for the file of each row."""
+Parts: TypeAlias = tuple[Sequence[Input], ScanParts]
 
 
 @dataclass(frozen=True)
@@ -28,11 +40,10 @@ class Kind:
 
     name: str
     scan: Callable[..., pl.LazyFrame]
-    """Called with a path and `storage_options`."""
+    """Called with a path and `storage_options`, or with the bytes of a file."""
     suffixes: tuple[str, ...] = ()  # file suffixes; none for a folder
     begins: bytes = b""
     """The first bytes of a file: they tell the format of a log from a pipe."""
-    read: Callable[[io.BytesIO], pl.DataFrame] | None = None  # reads a log from a pipe
     is_folder: Callable[[str, Options | None], bool] | None = None
     """Whether a folder is of this format. Then the files in it are not read as they are."""
     version: Callable[[str, Options | None], str] | None = None
@@ -46,30 +57,107 @@ def _scan_store(folder: str, storage_options: Options | None = None) -> pl.LazyF
 
 
 def _is_store(folder: str, options: Options | None) -> bool:
-    return tables.is_delta(folder, options) and is_store(folder, options)
+    return is_delta(folder, options) and is_store(folder, options)
+
+
+def is_delta(folder: str, options: Options | None = None) -> bool:
+    """Whether a folder is a Delta table."""
+    return any(True for _ in _names(folder, "_delta_log", options))
+
+
+def is_iceberg(folder: str, options: Options | None = None) -> bool:
+    """Whether a folder is an Iceberg table."""
+    return any(name.endswith(".metadata.json") for name in _names(folder, "metadata", options))
+
+
+def _names(table: str, folder: str, options: Options | None) -> Iterator[str]:
+    if is_url(table):
+        yield from (one.path for one in listing(f"{table.rstrip('/')}/{folder}/", options))
+    else:
+        yield from map(str, Path(table, folder).glob("*"))
+
+
+def scan_delta(table: str, storage_options: Options | None = None) -> pl.LazyFrame:
+    """Scan the newest version of a Delta table."""
+    check_installed("deltalake", subject="reading Delta tables", extra="store")
+    return pl.scan_delta(table, storage_options=as_dict(storage_options))
+
+
+def version_of_delta(table: str, options: Options | None) -> str:
+    """The newest version number, and the id of the Delta table."""
+    now = _delta(table, options)
+    return f"{now.version()} {now.metadata().id}"
+
+
+def parts_of_delta(table: str, options: Options | None) -> Parts | None:
+    """The files of the newest Delta version; None if they cannot be read one by one."""
+    now = _delta(table, options)
+    features = {*(now.protocol().reader_features or ())}
+    mapping = now.metadata().configuration.get("delta.columnMapping.mode", "none")
+    if not features <= _ALONE or mapping != "none":
+        return None
+    schema, folders = pl.scan_delta(now).collect_schema(), now.metadata().partition_columns
+    added = pl.DataFrame(now.get_add_actions()).select(
+        "path", "size_bytes", pl.col("modification_time").cast(pl.Int64).cast(pl.String)
+    )
+    made = now.metadata().id  # A table that was made again may have files of the same names.
+    files = [
+        Input(f"{table.rstrip('/')}/{unquote(name)}", size, f"{time} {made}")
+        for name, size, time in added.iter_rows()
+    ]
+
+    def scan(files: Sequence[str], paths: str) -> pl.LazyFrame:
+        return pl.scan_parquet(
+            [*files],
+            schema=pl.Schema({name: schema[name] for name in schema if name not in folders}),
+            hive_partitioning=bool(folders),
+            hive_schema=pl.Schema({name: schema[name] for name in folders}) if folders else None,
+            missing_columns="insert",  # The column may be newer than the file.
+            extra_columns="ignore",
+            glob=False,
+            use_statistics=False,
+            include_file_paths=paths,
+            storage_options=as_dict(options),
+        )
+
+    return files, scan
+
+
+def _delta(table: str, options: Options | None) -> Any:  # noqa: ANN401 - deltalake is optional
+    check_installed("deltalake", subject="reading Delta tables", extra="store")
+    from deltalake import DeltaTable  # noqa: PLC0415 - it is optional
+
+    return DeltaTable(table, storage_options=as_dict(options))
+
+
+def scan_iceberg(table: str, storage_options: Options | None = None) -> pl.LazyFrame:
+    """Scan the newest version of an Iceberg table."""
+    newest = newest_metadata(table, storage_options)
+    check_installed("pyiceberg", subject="reading Iceberg tables", extra="iceberg")
+    return pl.scan_iceberg(newest, storage_options=as_dict(storage_options))
+
+
+def newest_metadata(table: str, options: Options | None) -> str:
+    """The path of the Iceberg metadata file with the highest number: the version of the table."""
+    files = _names(table, "metadata", options)
+    newest = max((file for file in files if file.endswith(".metadata.json")), key=_number)
+    return newest if is_url(newest) else str(Path(newest).resolve())
+
+
+def _number(file: str) -> int:
+    return int("0" + re.sub(r"\D.*", "", file.rpartition("/")[2].removeprefix("v")))
 
 
 STORE = "store of counts"  # the name of its format
-PARQUET = Kind("Parquet", pl.scan_parquet, (".parquet",), b"PAR1", pl.read_parquet)
+PARQUET = Kind("Parquet", pl.scan_parquet, (".parquet",), b"PAR1")
 KINDS = (
     PARQUET,
-    Kind("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1", pl.read_ipc),
-    Kind("NDJSON", pl.scan_ndjson, (".ndjson", ".jsonl"), b"{", pl.read_ndjson),
-    Kind("CSV", pl.scan_csv, (".csv",), b"", pl.read_csv),
-    Kind(STORE, _scan_store, is_folder=_is_store, version=tables.version_of_delta),
-    Kind(
-        "Delta",
-        tables.scan_delta,
-        is_folder=tables.is_delta,
-        version=tables.version_of_delta,
-        parts=tables.parts_of_delta,
-    ),
-    Kind(
-        "Iceberg",
-        tables.scan_iceberg,
-        is_folder=tables.is_iceberg,
-        version=tables.newest_metadata,
-    ),
+    Kind("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1"),
+    Kind("NDJSON", pl.scan_ndjson, (".ndjson", ".jsonl"), b"{"),
+    Kind("CSV", pl.scan_csv, (".csv",)),
+    Kind(STORE, _scan_store, is_folder=_is_store, version=version_of_delta),
+    Kind("Delta", scan_delta, is_folder=is_delta, version=version_of_delta, parts=parts_of_delta),
+    Kind("Iceberg", scan_iceberg, is_folder=is_iceberg, version=newest_metadata),
 )
 _OF_SUFFIX = {suffix: kind for kind in KINDS for suffix in kind.suffixes}
 
@@ -80,15 +168,17 @@ def by_suffix(file: str) -> Kind | None:
     return _OF_SUFFIX.get(suffix)
 
 
-def kind_of_folder(path: str, options: Options | None) -> Kind | None:
-    """The format of a folder that is a table or a store; None for a plain folder."""
-    if is_url(path):
-        may_be = is_in_bucket(path) and before_pattern(path) is None and by_suffix(path) is None
-    else:
-        may_be = Path(path).is_dir()
-    if may_be:
+def kind_of(path: str, options: Options | None, *, expand: bool) -> Kind | None:
+    """The format of a file, a table or a store; None for a plain folder.
+
+    Without `expand`, the URL of a plain folder is read like a file: Polars expands it.
+    """
+    is_folder = is_in_bucket(path) if is_url(path) else Path(path).is_dir()
+    is_named = is_url(path) and (before_pattern(path) or by_suffix(path))
+    if is_folder and not is_named:
         with suppress(ModuleNotFoundError):  # Without obstore, Polars reads the URL.
             for kind in KINDS:
                 if kind.is_folder is not None and kind.is_folder(path, options):
                     return kind
-    return None
+    is_listed = is_folder and (expand or not is_url(path))
+    return None if is_listed else by_suffix(path) or PARQUET

@@ -7,25 +7,27 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._shell.folders import Search, canonical, each_resolved, naming, refused
-from polars_mcc._shell.formats import KINDS, PARQUET, Kind, by_suffix, kind_of_folder
+from polars_mcc._shell.formats import KINDS, PARQUET, STORE, Kind, by_suffix, kind_of
 from polars_mcc._shell.object_storage import (
-    Listed,
     before_pattern,
-    is_in_bucket,
     listing,
     looked_up,
 )
+from polars_mcc._shell.sql import where
 from polars_mcc._store.paths import Options, as_dict, is_url, partition_columns
+from polars_mcc._store.rows import as_described
+from polars_mcc._store.table import Input, opened
 
 STDIN = "-"  # the path of the standard input; it is read into memory
 
@@ -38,16 +40,18 @@ class Logs:
     in the folder would be wrong.
     """
 
-    files: list[str]
-    others: list[str]
+    typed: Sequence[str]
+    """The paths, globs and folders that the user named."""
+    canonical: Mapping[str, str]
+    """The real path of each file."""
+    files: Sequence[str]
     kind: Kind
+    others: Sequence[str] = ()
     options: Options | None = None
-    listed: dict[str, Listed] = field(default_factory=dict)  # objects, with size and version
-    links: Sequence[str] = ()  # links to folders that were followed
-
-    def alone(self, file: str) -> Logs:
-        """The same for one of the files."""
-        return replace(self, files=[file], others=[])
+    listed: Mapping[str, Input] = field(default_factory=dict)
+    """Objects in a bucket, with size and version."""
+    links: Sequence[str] = ()
+    """Links to folders that were followed."""
 
     @cached_property
     def schemas(self) -> dict[str, pl.Schema]:
@@ -56,13 +60,12 @@ class Logs:
 
     def _schema(self, file: str) -> pl.Schema:
         try:
-            if self.kind is PARQUET:
+            with _reading(file, self.kind.name):
+                if self.kind is not PARQUET:
+                    return self.scan_one(file).collect_schema()
                 return pl.scan_parquet(file, glob=False, hive_partitioning=False).collect_schema()
-            return self.scan_one(file).collect_schema()
         except OSError as error:
             raise refused(file, error) from error
-        except pl.exceptions.PolarsError as error:
-            raise _unreadable(file, self.kind.name, error) from error
 
     def scan_one(self, file: str) -> pl.LazyFrame:
         """Scan one of the files with the reader of its format."""
@@ -71,9 +74,15 @@ class Logs:
         return self.kind.scan(name, storage_options=self.options)
 
     @cached_property
-    def canonical(self) -> dict[str, str]:
-        """The real path of each file."""
-        return each_resolved(self.files, canonical)
+    def described(self) -> Mapping[str, Any]:
+        """The description that a store of counts has of itself; empty for other logs."""
+        if self.kind.name != STORE:
+            return {}
+        known = [as_described(opened(store, self.options).about) for store in self.files]
+        if any(one != known[0] for one in known):
+            msg = "the stores have counts of different columns; score each store on its own"
+            raise ValueError(msg)
+        return known[0]
 
     def hive_schema(self, columns: Sequence[str]) -> pl.Schema:
         """The dtypes of the columns of folders, for all files that are in such folders."""
@@ -105,22 +114,26 @@ def find(
     Polars expands the globs and folders of URLs, unless `expand` is true: then they are listed
     here. With `may_be_gone`, a path without files is no error.
     """
+    if not paths:
+        msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
+        raise ValueError(msg)
     if STDIN in paths:
         if list(paths) != [STDIN]:
             msg = "the standard input (-) cannot be combined with other logs; pass it alone"
             raise ValueError(msg)
-        return Logs([STDIN], [], PARQUET)
+        return Logs(paths, _each_once(paths), [STDIN], _piped())
     local, kinds = Search(), dict[str, Kind]()
-    others, listed = list[str](), dict[str, Listed]()
+    others, listed = list[str](), dict[str, Input]()
     for path in (path.removeprefix("file://") for path in paths):
         is_found = may_be_gone
-        for match in _matches(path, local):
-            kind = _kind_of(match, options, expand=expand)
+        is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
+        for match in [path] if is_one else local.matches(path):
+            with naming(match):
+                kind = kind_of(match, options, expand=expand)
             if kind is None:
-                objects = _objects(match, options) if is_url(match) else []
-                listed |= {one.path: one for one in objects}
-                inside = [one.path for one in objects] if is_url(match) else local.files(match)
-                found, rest = _inside(match, inside)
+                objects = _objects(match, options) if is_url(match) else {}
+                listed |= objects
+                found, rest = _inside(match, [*objects] if is_url(match) else local.files(match))
                 others += rest
             else:
                 found = {match: kind}
@@ -130,23 +143,8 @@ def find(
             raise _nothing_at(path)
     kind_of_all = _the_one(kinds)
     _check_names(file for file, kind in kinds.items() if kind.is_folder is None)
-    links = sorted(local.links)
-    return Logs(_each_once(kinds), _each_once(others), kind_of_all, options, listed, links)
-
-
-def _matches(path: str, local: Search) -> list[str]:
-    """The path itself, or the matches of a local glob."""
-    is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
-    return [path] if is_one else local.matches(path)
-
-
-def _kind_of(match: str, options: Options | None, *, expand: bool) -> Kind | None:
-    """The format of a file or table; None for a folder, whose files are listed here."""
-    with naming(match):
-        if (kind := kind_of_folder(match, options)) is not None:
-            return kind
-        is_listed = expand and is_in_bucket(match) if is_url(match) else Path(match).is_dir()
-        return None if is_listed else by_suffix(match) or PARQUET
+    real, rest = _each_once(kinds), [*_each_once(others)]
+    return Logs(paths, real, [*real], kind_of_all, rest, options, listed, sorted(local.links))
 
 
 def _inside(folder: str, paths: Sequence[str]) -> tuple[dict[str, Kind], list[str]]:
@@ -194,8 +192,6 @@ def scan(
     Only for Parquet: `paths` names a column for the file, `hive_schema` has the dtypes of the
     columns of folders.
     """
-    if logs.files == [STDIN]:
-        return _from_bytes(sys.stdin.buffer.read()).lazy()
     logs.schemas  # noqa: B018 - raises an error that names an unreadable file
     if logs.kind is not PARQUET:
         return pl.concat(map(logs.scan_one, logs.files), how="diagonal_relaxed")
@@ -214,13 +210,9 @@ def scan(
 
 def check_same(logs: Logs, columns: Iterable[str]) -> None:
     """Raise a SchemaError if a column that is read is missing or has another dtype in a file."""
-    if logs.files == [STDIN]:
-        return
     for column in dict.fromkeys(columns):
-        if column in logs.partitions:
-            continue
         having = {file: read[column] for file, read in logs.schemas.items() if column in read}
-        if not having:
+        if column in logs.partitions or not having:
             continue  # Missing everywhere: the query raises, with the nearest name.
         first, dtype = next(iter(having.items()))
         for file in logs.schemas:
@@ -236,20 +228,17 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
 
 
 def rows_of_files(
-    logs: Logs,
-    where: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None,
-    columns: Collection[str] = (),
+    logs: Logs, condition: str | None = None, columns: Collection[str] = ()
 ) -> list[int | None]:
     """Count the rows of each file after a filter, from footers and folder names; else None.
 
     A filter is possible only on partition columns. `columns` are the columns that the filter uses.
     """
-    is_local = not any(map(is_url, logs.files)) and logs.files != [STDIN]
-    is_told = where is None or logs.partitions.issuperset(columns)
-    if logs.kind.name not in {"Parquet", "IPC"} or not is_local or not is_told:
+    is_remote = any(map(is_url, logs.files))
+    is_told = condition is None or logs.partitions.issuperset(columns)
+    if logs.kind.name not in {"Parquet", "IPC"} or is_remote or not is_told:
         return [None] * len(logs.files)
-    scans = [scan(logs.alone(file)) for file in logs.files]
-    kept = [lf if where is None else where(lf) for lf in scans]
+    kept = [where(scan(replace(logs, files=[file])), condition) for file in logs.files]
     return [rows.item() for rows in pl.collect_all([lf.select(pl.len()) for lf in kept])]
 
 
@@ -260,20 +249,21 @@ def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
         yield
     except (pl.exceptions.ComputeError, pl.exceptions.PanicException):
         for file in logs.files:
-            if file != STDIN:
-                _check_readable(logs.alone(file), columns)
+            rows = scan(replace(logs, files=[file]))
+            with _reading(file, logs.kind.name):
+                rows.select(cs.by_name(columns, require_all=False).is_null().sum()).collect()
         raise
 
 
-def _objects(url: str, options: Options | None) -> list[Listed]:
+def _objects(url: str, options: Options | None) -> dict[str, Input]:
     """The objects that a URL names: one object, the matches of a glob, or all below a folder."""
     if by_suffix(url) is not None and (found := looked_up(url, options)) is not None:
-        return [found]
+        return {found.path: found}
     folder = before_pattern(url)
     if folder is None:
-        return [*listing(url, options)]
+        return {one.path: one for one in listing(url, options)}
     named = re.compile(_as_regex(url))
-    return [one for one in listing(folder, options) if named.fullmatch(one.path)]
+    return {one.path: one for one in listing(folder, options) if named.fullmatch(one.path)}
 
 
 def _as_regex(pattern: str) -> str:
@@ -289,11 +279,9 @@ def _check_names(files: Iterable[str]) -> None:
     """Raise a ValueError if files are part of a Delta table, or if a name is not UTF-8."""
     folders: dict[str, None] = {}
     for file in files:
-        try:
-            file.encode()
-        except UnicodeEncodeError:
+        if re.search(r"[\ud800-\udfff]", file):  # They stand for bytes that are not UTF-8.
             msg = f"the name of {file!r} is not UTF-8; rename the file"
-            raise ValueError(msg) from None
+            raise ValueError(msg)
         if not is_url(file):
             folders[file.rpartition("/")[0] or "."] = None
     for folder in folders:
@@ -306,35 +294,33 @@ def _check_names(files: Iterable[str]) -> None:
             raise ValueError(msg)
 
 
-def _each_once(files: Iterable[str]) -> list[str]:
-    """One name of each file: its real path, if this is one of the names."""
+def _each_once(files: Iterable[str]) -> dict[str, str]:
+    """One name of each file, its real path if this is one of the names; by name, the real path."""
     found: dict[str, str] = {}
-    for file, where in each_resolved(files, canonical).items():
-        if where not in found or os.path.abspath(file) == where:  # noqa: PTH100 - as in `canonical`
-            found[where] = file
-    return [*found.values()]
+    for file, real in each_resolved(files, canonical).items():
+        if real not in found or os.path.abspath(file) == real:  # noqa: PTH100 - as in `canonical`
+            found[real] = file
+    return {file: real for real, file in found.items()}
 
 
-def _from_bytes(data: bytes) -> pl.DataFrame:
-    """Read a log from a pipe; its first bytes tell the format."""
-    piped = [kind for kind in KINDS if kind.read is not None]
-    kind = next(kind for kind in piped if data.lstrip().startswith(kind.begins))
-    assert kind.read is not None  # noqa: S101 - for the type checker
+def _piped() -> Kind:
+    """The format of a log from a pipe. It is read once; its first bytes tell what it is."""
+
+    @cache
+    def scan(_: str, storage_options: Options | None = None) -> pl.LazyFrame:
+        data = sys.stdin.buffer.read()
+        kind = next(kind for kind in KINDS if data.lstrip().startswith(kind.begins))
+        return kind.scan(io.BytesIO(data), storage_options=storage_options).collect().lazy()
+
+    return Kind("a log", scan)
+
+
+@contextmanager
+def _reading(file: str, kind: str) -> Iterator[None]:
+    """Turn errors of Polars into an error that names the file."""
     try:
-        return kind.read(io.BytesIO(data))
+        yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise _unreadable(STDIN, "a log", error) from error
-
-
-def _check_readable(log: Logs, columns: Sequence[str]) -> None:
-    [file] = log.files
-    try:
-        scan(log).select(cs.by_name(columns, require_all=False).is_null().sum()).collect()
-    except (pl.exceptions.ComputeError, pl.exceptions.PanicException) as error:
-        raise _unreadable(file, log.kind.name, error) from error
-
-
-def _unreadable(file: str, kind: str, error: BaseException) -> pl.exceptions.ComputeError:
-    first = str(error).split("\n", 1)[0]
-    msg = f"'{file}' cannot be read as {kind} ({first}); leave it out, or write it again"
-    return pl.exceptions.ComputeError(msg)
+        first = str(error).split("\n", 1)[0]
+        msg = f"'{file}' cannot be read as {kind} ({first}); leave it out, or write it again"
+        raise pl.exceptions.ComputeError(msg) from error

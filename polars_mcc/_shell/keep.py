@@ -31,23 +31,16 @@ The guide, *Nightly counts*, shows how to use it. The promises, each with its te
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
 from polars_mcc._log import defaults
-from polars_mcc._log.messages import option, said
-from polars_mcc._log.plan_errors import reason
-from polars_mcc._shell import inputs
-from polars_mcc._shell.inputs import Logs
-from polars_mcc._shell.keeping import STATUSES, Keeping
-from polars_mcc._shell.look import is_below
-from polars_mcc._shell.object_storage import before_pattern
+from polars_mcc._shell.inputs import find
+from polars_mcc._shell.keeping import keep
 from polars_mcc._shell.typed_log import LogOptions, TypedLog
-from polars_mcc._store.paths import Options, is_url
-from polars_mcc._store.table import N
+from polars_mcc._store.paths import Options
 
 
 def keep_counts(
@@ -124,71 +117,6 @@ def keep_counts(
     """
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
     preds = [pred] if isinstance(pred, str) else list(pred)
-    log = TypedLog(
-        [*map(str, paths)],
-        LogOptions(gold=gold, pred=preds, weight=weight, filter=filter),
-        keys,
-        storage_options=storage_options,
-        lists_objects=True,
-        may_be_gone=forget,
-    )
-    return keep(log, str(store), forget=forget, history=history)
-
-
-def keep(
-    log: TypedLog,
-    store: str,
-    *,
-    forget: bool,
-    history: int | None,
-    watch: Callable[[Logs], Callable[[int], None]] = lambda _: lambda _: None,
-    told: Callable[[str], None] = lambda _: None,
-) -> pl.DataFrame:
-    """Count new and changed inputs, and keep their counts in a store.
-
-    `watch` is called with the files to count, and returns a function. That function is called with
-    the number of rows of each counted file: a progress bar. `told` is called with sentences about
-    the files of the store.
-    """
-    if history is not None and (type(history) is not int or history < 1):
-        msg = said(option("history", history), " is a number of days, and must be at least 1")
-        raise ValueError(msg)
-    _check_outside(log.logs, log.found, store)
-    keeping = Keeping(log, store, watch, forget)
-    is_done = keeping.run()
-    if keeping.is_changed or history is not None:
-        for sentence in keeping.store.upkeep(history):
-            told(sentence)
-    if keeping.failures:
-        (file, error), *others = keeping.failures.items()
-        what = reason(error)
-        shown = keeping.files.shown.get(file, file)
-        named = "" if file in what or shown in what else f"'{shown}': "
-        more = f" (and {len(others)} more inputs)" if others else ""
-        has = "has the counts of all other inputs" if is_done else "is unchanged"
-        msg = said(named, what, f"{more}; the store '{store}' {has}")
-        known = [one for one in type(error).__mro__ if "polars_mcc" not in one.__module__]
-        raise known[0](msg) from error  # Our own errors may need more arguments.
-    n = pl.Float64() if keeping.store.schema[N].is_float() else pl.Int64()
-    return pl.DataFrame(
-        [(path, *told_of) for path, told_of in keeping.done.items()],
-        schema={"input": pl.String(), "status": pl.Enum(STATUSES), "rows": n},
-        orient="row",
-        strict=False,
-    )
-
-
-def _check_outside(logs: Sequence[str], found: Logs, store: str) -> None:
-    """Raise a ValueError if a log is inside the store, the store inside a log, or a log is `-`."""
-    if found.files == [inputs.STDIN]:
-        msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
-        raise ValueError(msg)
-    path = store.rstrip("/") if is_url(store) else os.path.realpath(store)
-    for file, where in found.canonical.items():
-        if where == path or where.startswith(path + "/"):
-            msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
-            raise ValueError(msg)
-    for log in (*logs, *found.links):
-        if before_pattern(log) is None and is_below([log])(path):
-            msg = f"the store '{store}' is inside the log '{log}'; use a store outside the logs"
-            raise ValueError(msg)
+    found = find([*map(str, paths)], storage_options, expand=True, may_be_gone=forget)
+    options = LogOptions(gold=gold, pred=preds, weight=weight, filter=filter)
+    return keep(TypedLog(found, options, keys), str(store), forget=forget, history=history)

@@ -9,50 +9,39 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import polars as pl
 
 from polars_mcc._log import defaults
 from polars_mcc._log.messages import option, said
 from polars_mcc._log.plan_errors import reason
-from polars_mcc._shell.inputs import Logs
-from polars_mcc._shell.look import FILE, Files
-from polars_mcc._shell.typed_log import LogOptions, TypedLog
+from polars_mcc._shell.inputs import STDIN, Logs
+from polars_mcc._shell.look import FILE, Files, is_below
+from polars_mcc._shell.object_storage import before_pattern
+from polars_mcc._shell.sql import check_row_by_row
+from polars_mcc._shell.terminal import say
+from polars_mcc._shell.typed_log import LogOptions, TypedLog, progress_bar
+from polars_mcc._show.progress import ProgressBar
+from polars_mcc._store.paths import is_url
 from polars_mcc._store.rows import counts_to_keep, description
 from polars_mcc._store.table import INPUT, OF_INPUT, Input, N, Store, total
 
 Status: TypeAlias = Literal["counted", "replaced", "unchanged", "removed", "gone", "forgotten"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
+_T = TypeVar("_T")
+
 _TRIES = 5
 _OFTEN = 1.0  # seconds between two steps of a run
 
 
-class _Plan(NamedTuple):
-    """What a run has to do, according to one look at the store and the inputs."""
-
-    new: Mapping[str, Status]
-    """The inputs whose counts are not in the store: "counted", or "replaced"."""
-    unchanged: Mapping[str, float]
-    """The rows of the inputs whose counts are in the store."""
-    dropped: dict[str, tuple[Status, float]]
-    """The entries to drop, with their rows: they are no inputs of their own now, or forgotten."""
-    gone: dict[str, tuple[Status, float]]
-    """The entries that no longer exist, with their rows."""
-
-
-class _Counted(NamedTuple):
-    """The counts of some inputs, and the inputs that changed meanwhile."""
-
-    inputs: Sequence[Input]
-    counts: pl.DataFrame
-    changed: Sequence[str]
-
+Told: TypeAlias = dict[str, tuple[Status, float]]
+"""What is done with each input or entry of the store, and its rows, by path."""
 
 _OF_INPUT = {**OF_INPUT, "rows": pl.Float64()}
 
@@ -63,21 +52,19 @@ class Keeping:
 
     log: TypedLog
     path: str
-    watch: Callable[[Logs], Callable[[int], None]]
     forget: bool
-    done: dict[str, tuple[Status, float]] = field(default_factory=dict)
-    """What was done with each input, and its rows."""
+    is_shown: bool
+    done: Told = field(default_factory=dict)
     failures: dict[str, Exception] = field(default_factory=dict)
     store: Store = field(init=False)
     files: Files = field(init=False)
-    _counted: dict[str, tuple[Input, Status]] = field(default_factory=dict)
+    _plan: Told = field(default_factory=dict)
+    """What is to be done, as of the last look at the store and the inputs."""
+    _others: dict[str, str | None] = field(default_factory=dict)
+    """Entries of the store that are no inputs of their own now: path → the input that they are."""
+    _counted: dict[str, Input] = field(default_factory=dict)
     """Inputs whose counts are in `_counts`, and not yet in the store."""
     _counts: list[pl.DataFrame] = field(default_factory=list)
-    is_changed: bool = False
-    """Whether the run took a step."""
-    _along: dict[str, list[str]] = field(default_factory=dict)
-    """The entries that are dropped when an input is put: the same file under other names."""
-    _note: Callable[[int], None] | None = None
 
     def run(self) -> bool:
         """Count until the store has the counts of each input as it is now.
@@ -86,16 +73,16 @@ class Keeping:
         """
         late: list[str] = []
         for _ in range(_TRIES):
-            while True:
+            is_put = False
+            while not is_put:
                 self._open()
-                plan = self._plan()
-                late = self._count(plan)
+                self._compare()
+                late = self._count()
                 if self.files.tables and self.failures:
                     return False
-                if self._put(plan.dropped):
-                    break
+                is_put = self._put(self._to_be("removed", "forgotten"))
             if not late:
-                self._sum_up(plan)
+                self._sum_up()
                 return True
         name = self.files.shown.get(late[0], late[0])
         msg = f"'{name}' changes while it is counted; try again when it is complete"
@@ -105,7 +92,7 @@ class Keeping:
         """Open the store, then look at the inputs; make the store if there is none."""
         is_again = hasattr(self, "files")
         wanted = _wanted(self.log, self.path)
-        self.store = Store.of(self.path, self.log.storage_options)
+        self.store = Store.of(self.path, self.log.found.options)
         self.files = Files(self.log.found, again=is_again)
         self.failures |= self.files.failures
         if self.store.table is None:
@@ -127,74 +114,72 @@ class Keeping:
         failures: list[Exception] = []
         for path in self.files.now:
             try:
-                log = self.log.of(self.files.scan([path]))
+                log = replace(self.log, source=self.files.scan([path]))
                 counts = counts_to_keep(log.log, log.keys)
                 counts.collect_schema()
             except (pl.exceptions.PolarsError, OSError) as error:  # noqa: PERF203 - a few files
                 failures.append(error)
             else:
                 return counts, description(log.log)
-        failures += self.files.failures.values()
-        gone = FileNotFoundError(f"no file of {', '.join(self.log.logs)} is there")
-        raise next(iter(failures), gone)
+        gone = FileNotFoundError(f"no file of {', '.join(self.log.found.typed)} is there")
+        raise [*failures, *self.files.failures.values(), gone][0]
 
-    def _plan(self) -> _Plan:
+    def _compare(self) -> None:
         """Compare the store with the inputs, and forget counts that are no longer right."""
-        known, now = self.store.inputs, self.files.now
-        others = self.files.others(known)
-        self._along = {}
-        for entry, same in others.items():
-            if same is not None:
-                self._along.setdefault(same, []).append(entry)
-        new: dict[str, Status] = {
-            path: "replaced" if path in known or path in self._along else "counted"
-            for path, one in now.items()
-            if path not in self.failures
-            and not (path in known and replace(known[path], rows=0) == one)
-        }
+        known, now, plan = self.store.inputs, self.files.now, Told()
+        self._others = self.files.others(known)
+        renamed = {*self._others.values()}
+        for path, one in now.items():
+            if one == known.get(path):
+                plan[path] = "unchanged", known[path].rows
+            elif path not in self.failures:
+                plan[path] = "replaced" if path in known or path in renamed else "counted", 0
+        self._plan = plan
+        new = self._to_be("counted", "replaced")
+        for entry, same in self._others.items():
+            if same not in new and same not in self.failures:
+                plan[entry] = "removed", known[entry].rows
+        named = [*self.log.found.typed, *self.log.found.links]
+        for path in self.files.gone((path for path in known if path not in self._others), named):
+            plan[path] = "forgotten" if self.forget else "gone", known[path].rows
         self._counted = {
-            path: counted
-            for path, counted in self._counted.items()
-            if path in new and replace(counted[0], rows=0) == now[path]
+            path: one for path, one in self._counted.items() if path in new and one == now[path]
         }
-        counts = pl.concat([self._none(), *self._counts])
-        self._counts = [counts.filter(pl.col(INPUT).is_in([*self._counted]))]
-        removed: Status = "removed"
-        dropped = {
-            entry: (removed, known[entry].rows)
-            for entry, same in others.items()
-            if same not in new and same not in self.failures
-        }
-        status: Status = "forgotten" if self.forget else "gone"
-        named = [*self.log.logs, *self.log.found.links]
-        gone = self.files.gone((path for path in known if path not in others), named)
-        away = {path: (status, known[path].rows) for path in gone}
-        unchanged = {path: known[path].rows for path in now if path in known and path not in new}
-        return _Plan(new, unchanged, dropped | (away if self.forget else {}), away)
+        self._counts = [self._waiting().filter(pl.col(INPUT).is_in([*self._counted]))]
 
-    def _count(self, plan: _Plan) -> list[str]:
+    def _to_be(self, *statuses: Status) -> Told:
+        """What has these statuses in the plan."""
+        return {path: told for path, told in self._plan.items() if told[0] in statuses}
+
+    def _count(self) -> list[str]:
         """Count new inputs, and take steps on the way. Return the inputs that changed meanwhile."""
-        todo = [path for path in plan.new if path not in self._counted]
-        if todo and self._note is None:
-            files = [self.files.shown.get(path, path) for path in todo]
-            self._note = self.watch(replace(self.log.found, files=files))
+        todo = [path for path in self._to_be("counted", "replaced") if path not in self._counted]
         late: list[str] = []
         # All changes of a table are one step: no query sees a part of a version.
         latest, is_alone = time.monotonic(), not self.files.tables
-        with _at_once(self._counts_of, self.files.chunks(todo)) as answers:
-            for counted, counts, changed in answers:
-                late += changed
-                self._counted |= {one.path: (one, plan.new[one.path]) for one in counted}
-                self._counts.append(counts)
+        files = [self.files.shown.get(path, path) for path in todo]
+        progress: AbstractContextManager[ProgressBar | None] = nullcontext()
+        if self.is_shown and todo:
+            progress = progress_bar(replace(self.log.found, files=files))
+        chunks = self.files.chunks(todo)
+        with progress as bar, closing(_at_once(self._counts_of, chunks)) as answers:
+            for counts, again in answers:
+                same = [one for one in again if one == self.files.now[one.path]]
+                late += (one.path for one in again if one != self.files.now[one.path])
+                self._counted |= {one.path: one for one in same}
+                about = pl.DataFrame(same, schema=_OF_INPUT).drop("rows")
+                self._counts.append(counts.join(about, on=INPUT, maintain_order="left"))
+                if bar is not None:
+                    bar.advance(int(sum(one.rows for one in same)))
                 if is_alone and time.monotonic() - latest > _OFTEN:
                     is_alone = self._put({})
                     latest = time.monotonic()
         return late
 
-    def _counts_of(self, chunk: Sequence[str]) -> list[_Counted]:
-        """Count some inputs. Inputs that changed during the count are left out."""
+    def _counts_of(self, chunk: Sequence[str]) -> list[tuple[pl.DataFrame, Sequence[Input]]]:
+        """Count some inputs, and look at them again: they may have changed during the count."""
         try:
-            log = self.log.of(self.files.scan(chunk))
+            log = replace(self.log, source=self.files.scan(chunk))
             answer = counts_to_keep(log.log, [*log.keys, FILE]).collect()
             self._check_schema(chunk[0], answer)
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
@@ -205,70 +190,59 @@ class Keeping:
                 failure = pl.exceptions.ComputeError(reason(error)) if is_panic else error
                 self.failures[chunk[0]] = failure
             return []
-        again = self.files.look(chunk)
-        is_same = {path: again.get(path) == self.files.now[path] for path in chunk}
         rows = dict(answer.group_by(FILE).agg(total(answer.schema[N])).iter_rows())
-        inputs = [replace(again[path], rows=rows.get(path, 0)) for path in chunk if is_same[path]]
-        about = pl.DataFrame(inputs, schema=_OF_INPUT).drop("rows")
-        counts = answer.rename({FILE: INPUT}).join(about, on=INPUT, maintain_order="left")
-        assert self._note is not None  # noqa: S101 - there is something to count
-        self._note(int(sum(one.rows for one in inputs)))
-        changed = [path for path in chunk if not is_same[path] and path in again]
-        return [_Counted(inputs, counts.select(self._none().columns), changed)]
+        look = self.files.look(chunk).values()
+        again = [replace(one, rows=rows.get(one.path, 0)) for one in look]
+        return [(answer.rename({FILE: INPUT}), again)]
 
-    def _none(self) -> pl.DataFrame:
-        """No counts, with their columns."""
-        return pl.DataFrame(schema={**self.store.schema, **OF_INPUT})
+    def _waiting(self) -> pl.DataFrame:
+        """The counts that are not yet in the store."""
+        none = pl.DataFrame(schema={**self.store.schema, **OF_INPUT})
+        return pl.concat([none, *(counts.select(none.columns) for counts in self._counts)])
 
     def _check_schema(self, file: str, answer: pl.DataFrame) -> None:
-        schema = self.store.schema
-        if {*answer.columns} - {FILE} != {*schema}:
+        found, schema = answer.drop(FILE).schema, self.store.schema
+        if {*found} != {*schema}:
             msg = (
-                f"the counts of '{file}' have the columns {answer.drop(FILE).columns}, but the "
-                f"store '{self.path}' has {[*schema]}; use another store"
+                f"the counts of '{file}' have the columns {[*found]}, but the store '{self.path}' "
+                f"has {[*schema]}; use another store"
             )
             raise pl.exceptions.SchemaError(msg)
-        for name, dtype in answer.schema.items():
-            if name != FILE and dtype != schema[name]:
+        for name, dtype in found.items():
+            if dtype != schema[name]:
                 msg = (
                     f"column '{name}' is {dtype} in '{file}', but {schema[name]} in the store "
                     f"'{self.path}'; write it as {schema[name]}, or use another store"
                 )
                 raise pl.exceptions.SchemaError(msg)
 
-    def _put(self, dropped: Mapping[str, tuple[Status, float]]) -> bool:
+    def _put(self, dropped: Told) -> bool:
         """Take a step; False if another process took one since the store was opened."""
-        added = [one for one, _ in self._counted.values()]
-        paths = [*dropped, *(path for one in added for path in self._along.get(one.path, ()))]
-        if added or paths:
-            if not self.store.step(added, pl.concat([self._none(), *self._counts]), paths):
-                return False
-            self.is_changed = True
-        self.done |= {one.path: (status, one.rows) for one, status in self._counted.values()}
+        along = (entry for entry, same in self._others.items() if same in self._counted)
+        paths = [*dropped, *along]
+        added = [*self._counted.values()]
+        if (added or paths) and not self.store.step(added, self._waiting(), paths):
+            return False
+        self.done |= {path: (self._plan[path][0], one.rows) for path, one in self._counted.items()}
         self.done |= dropped
         self._counted, self._counts = {}, []
         return True
 
-    def _sum_up(self, plan: _Plan) -> None:
+    def _sum_up(self) -> None:
         """List what was done, in the order of the inputs; then what is no input any more."""
-        done: dict[str, tuple[Status, float]] = {
-            path: ("unchanged", rows) for path, rows in plan.unchanged.items()
-        }
-        done |= self.done
+        done = self._to_be("unchanged") | self.done | self._to_be("gone", "forgotten")
         here = {path: done[path] for path in self.files.now if path in done}
-        done = here | done | plan.gone
-        self.done = {self.files.shown.get(path, path): told for path, told in done.items()}
+        self.done = {self.files.shown.get(path, path): told for path, told in (here | done).items()}
 
 
-@contextmanager
 def _at_once(
-    do: Callable[[Sequence[str]], list[_Counted]], chunks: Sequence[Sequence[str]]
-) -> Iterator[Iterator[_Counted]]:
-    """Run chunks in threads. After an interrupt, only the chunks that have begun are finished."""
-    executor = ThreadPoolExecutor(min(max(len(chunks), 1), os.cpu_count() or 1))
+    do: Callable[[Sequence[str]], Iterable[_T]], chunks: Iterable[Sequence[str]]
+) -> Generator[_T]:
+    """Run chunks in threads. When it is closed, only the chunks that have begun are finished."""
+    executor = ThreadPoolExecutor(os.cpu_count())
     try:
-        answers = as_completed([executor.submit(do, chunk) for chunk in chunks])
-        yield (counted for one in answers for counted in one.result())
+        for one in as_completed([executor.submit(do, chunk) for chunk in chunks]):
+            yield from one.result()
     finally:
         executor.shutdown(cancel_futures=True)
 
@@ -282,9 +256,11 @@ def _wanted(log: TypedLog, store: str) -> dict[str, object]:
             instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
             msg = f"the store '{store}' cannot keep {flag}; {instead}"
             raise ValueError(msg)
-    log.check_rows()
-    pred = log.options.pred or [defaults.PRED]
-    return {"by": [*(log.by or ())], "pred": pred, **{name: options[name] for name in _KEPT}}
+    by, pred = [*(log.by or ())], log.options.pred or [defaults.PRED]
+    kept = {name: options[name] for name in _KEPT}
+    for text in (*by, *pred, *filter(None, kept.values())):
+        check_row_by_row(text)
+    return {"by": by, "pred": pred, **kept}
 
 
 _KEPT = ("gold", "weight", "filter")
@@ -294,3 +270,62 @@ _INSTEAD = {
     "score": "score the logs themselves",
 }
 """What to do instead, for options that counts cannot hold."""
+
+
+def keep(
+    log: TypedLog,
+    store: str,
+    *,
+    forget: bool,
+    history: int | None,
+    is_shown: bool = False,
+) -> pl.DataFrame:
+    """Count new and changed inputs, and keep their counts in a store.
+
+    If `is_shown`, the standard error shows a progress bar, and what is done with the files of the
+    store.
+    """
+    if history is not None and (type(history) is not int or history < 1):
+        msg = said(option("history", history), " is a number of days, and must be at least 1")
+        raise ValueError(msg)
+    _check_outside(log.found, store)
+    keeping = Keeping(log, store, forget, is_shown)
+    is_done = keeping.run()
+    is_changed = not {status for status, _ in keeping.done.values()} <= {"unchanged", "gone"}
+    if is_changed or history is not None:
+        for sentence in keeping.store.upkeep(history):
+            if is_shown:
+                say(f"{store}: {sentence}")
+    if keeping.failures:
+        (file, error), *others = keeping.failures.items()
+        what = reason(error)
+        shown = keeping.files.shown.get(file, file)
+        named = "" if file in what or shown in what else f"'{shown}': "
+        more = f" (and {len(others)} more inputs)" if others else ""
+        has = "has the counts of all other inputs" if is_done else "is unchanged"
+        msg = said(named, what, f"{more}; the store '{store}' {has}")
+        known = [one for one in type(error).__mro__ if "polars_mcc" not in one.__module__]
+        raise known[0](msg) from error  # Our own errors may need more arguments.
+    n = pl.Float64() if keeping.store.schema[N].is_float() else pl.Int64()
+    return pl.DataFrame(
+        [(path, *told_of) for path, told_of in keeping.done.items()],
+        schema={"input": pl.String(), "status": pl.Enum(STATUSES), "rows": n},
+        orient="row",
+        strict=False,
+    )
+
+
+def _check_outside(found: Logs, store: str) -> None:
+    """Raise a ValueError if a log is inside the store, the store inside a log, or a log is `-`."""
+    if found.files == [STDIN]:
+        msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
+        raise ValueError(msg)
+    path = store.rstrip("/") if is_url(store) else os.path.realpath(store)
+    for file, where in found.canonical.items():
+        if where == path or where.startswith(path + "/"):
+            msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
+            raise ValueError(msg)
+    for log in (*found.typed, *found.links):
+        if before_pattern(log) is None and is_below([log])(path):
+            msg = f"the store '{store}' is inside the log '{log}'; use a store outside the logs"
+            raise ValueError(msg)

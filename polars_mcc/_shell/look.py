@@ -6,15 +6,15 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 import polars as pl
 
 from polars_mcc._shell import inputs
 from polars_mcc._shell.folders import each_resolved, refused
-from polars_mcc._shell.formats import PARQUET
+from polars_mcc._shell.formats import PARQUET, ScanParts
 from polars_mcc._shell.inputs import Logs
-from polars_mcc._shell.object_storage import before_pattern, is_there, looked_up_all
-from polars_mcc._shell.tables import Parts
+from polars_mcc._shell.object_storage import before_pattern, has_objects, looked_up_all
 from polars_mcc._store.paths import is_url, partition_columns, partitions
 from polars_mcc._store.table import Input
 
@@ -31,15 +31,15 @@ class Files:
         """Look up each input; in the listing of a bucket where there is one, but not `again`."""
         self._found = found
         self.now: dict[str, Input] = {}
-        self.shown: dict[str, str] = {}  # what the user typed, by path
+        self.shown = {  # what the user typed, by path
+            file.rstrip("/") if is_url(file) else os.path.abspath(file): file  # noqa: PTH100
+            for file in found.files
+        }
         self.failures: dict[str, Exception] = {}  # by input that cannot be looked up
-        self.tables: list[str] = []
-        self._parts: dict[str, Parts] = {}  # by file
-        self._hive: dict[Sequence[str], pl.Schema] = {}  # by the names of the columns
-        for file in found.files:
-            path = file.rstrip("/") if is_url(file) else os.path.abspath(file)  # noqa: PTH100
-            self.shown[path] = file
-        if found.kind.version is not None:
+        self.tables = [*self.shown] if found.kind.version is not None else []
+        self._parts: dict[str, ScanParts] = {}  # by file
+        self._hive_schema = cache(found.hive_schema)  # It opens many files.
+        if self.tables:
             self._look_at_tables()
             return
         listed = {} if again else found.listed
@@ -49,25 +49,26 @@ class Files:
         if 0 <= age < _TICK:  # Another write would have the same time.
             time.sleep(_TICK - age)
             listed |= looked_up_all(self.shown, found.options)
+        self.now = {path: listed[path] for path in self.shown if path in listed}
         for path, file in self.shown.items():
-            if path in listed:
-                self.now[path] = Input(path, listed[path].size, listed[path].version)
-            elif os.path.islink(file):  # noqa: PTH114 - Any other file was deleted meanwhile.
+            # Any other file was deleted meanwhile.
+            if path not in listed and os.path.islink(file):  # noqa: PTH114 - thousands of inputs
                 self.failures[path] = refused(file, FileNotFoundError())
         self._each_once()
 
     def _look_at_tables(self) -> None:
         kind, options = self._found.kind, self._found.options
-        assert kind.version is not None  # noqa: S101 - of each kind of table
-        self.tables = [*self.shown]
         for path in self.tables:
-            parts = kind.parts and kind.parts(path, options)
-            if parts is None:
-                self.now[path] = Input(path, 0, kind.version(path, options))
-            else:
-                files = [Input(one.path, one.size, one.version) for one in parts.files]
+            if kind.parts and (parts := kind.parts(path, options)) is not None:
+                files, scan = parts
                 self.now |= {one.path: one for one in files}
-                self._parts |= dict.fromkeys([one.path for one in files], parts)
+                self._parts |= dict.fromkeys([one.path for one in files], scan)
+            else:
+                self.now[path] = self._table(path)
+
+    def _table(self, path: str) -> Input:
+        assert self._found.kind.version is not None  # noqa: S101 - of each kind of table
+        return Input(path, 0, self._found.kind.version(path, self._found.options))
 
     def _each_once(self) -> None:
         """Keep one name of each file: two may have become one since they were listed."""
@@ -86,13 +87,11 @@ class Files:
 
     def look(self, paths: Iterable[str]) -> dict[str, Input]:
         """Look up some inputs again; inputs that no longer exist are left out."""
-        kind, options = self._found.kind, self._found.options
-        if kind.version is not None:  # Files of a table never change.
-            now = {path: self.now[path] for path in paths}
-            whole = {path: kind.version(path, options) for path in now if path in self.tables}
-            return now | {path: replace(now[path], version=new) for path, new in whole.items()}
-        listed = looked_up_all(paths, options)
-        return {path: Input(path, one.size, one.version) for path, one in listed.items()}
+        if not self.tables:
+            return looked_up_all(paths, self._found.options)
+        return {  # Files of a table never change.
+            path: self._table(path) if path in self.tables else self.now[path] for path in paths
+        }
 
     def chunks(self, paths: Iterable[str]) -> list[list[str]]:
         """Group inputs into chunks, one query each: of one table, with equal partition columns."""
@@ -111,16 +110,14 @@ class Files:
 
     def scan(self, chunk: Sequence[str]) -> pl.LazyFrame:
         """Scan some inputs, with the column `FILE`."""
-        if parts := self._parts.get(chunk[0]):
-            return parts.scan(chunk, FILE)
+        if scan := self._parts.get(chunk[0]):
+            return scan(chunk, FILE)
         files = [self.shown[path] for path in chunk]
         if self._found.kind is not PARQUET:
             [file] = files
             return self._found.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
-        columns = (*partition_columns(chunk[0]),)
-        if columns not in self._hive:
-            self._hive[columns] = self._found.hive_schema(columns)
-        scanned = inputs.scan(replace(self._found, files=files), FILE, self._hive[columns])
+        hive_schema = self._hive_schema((*partition_columns(chunk[0]),))
+        scanned = inputs.scan(replace(self._found, files=files), FILE, hive_schema)
         paths = pl.col(FILE).replace_strict(files, [*chunk], return_dtype=pl.String())
         return scanned.with_columns(paths)
 
@@ -131,11 +128,9 @@ class Files:
         file that is no longer part of a table is none.
         """
         away = [path for path in known if path not in self.now]
-        names = (
-            {where: path for path, where in each_resolved(self.now, os.path.realpath).items()}
-            if away
-            else {}
-        )
+        if not away:
+            return {}
+        names = {where: path for path, where in each_resolved(self.now, os.path.realpath).items()}
         inside = tuple(f"{table}/" for table in self.tables)
         return {
             path: names.get(where)
@@ -149,22 +144,21 @@ class Files:
         Each is looked up by name: a listing may be late, and a glob lists only its matches.
         """
         is_named, options = is_below(named), self._found.options
-        away = [path for path in known if path not in self.now and path not in self.failures]
-        away = [
-            path for path, where in each_resolved(away, os.path.realpath).items() if is_named(where)
-        ]
+        unseen = (path for path in known if path not in self.now and path not in self.failures)
+        real = each_resolved(unseen, os.path.realpath)
+        away = [path for path, where in real.items() if is_named(where)]
         there = looked_up_all(away, options)
-        return [path for path in away if path not in there and not is_there(path, options)]
+        return [path for path in away if path not in there and not has_objects(path, options)]
 
 
 def is_below(paths: Iterable[str]) -> Callable[[str], bool]:
     """A test whether a path is in `paths`, or below a folder or the root of a glob in `paths`."""
-    roots = {path: path if is_url(path) else os.path.realpath(path) for path in map(_root, paths)}
-    files = {root.rstrip("/") for root in roots.values()}
-    folders = tuple(root.rstrip("/") + "/" for root in files)
+    roots = (path if is_url(path) else os.path.realpath(path) for path in map(_root, paths))
+    files = {root.rstrip("/") for root in roots}
+    folders = tuple(f"{root}/" for root in files)
     return lambda path: path in files or path.startswith(folders)
 
 
 def _root(path: str) -> str:
-    is_named = not is_url(path) and os.path.exists(path)  # noqa: PTH110 - it may be a URL
+    is_named = os.path.exists(path)  # noqa: PTH110 - it may be a URL
     return path if is_named else before_pattern(path) or path

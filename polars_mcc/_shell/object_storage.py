@@ -8,32 +8,20 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import lru_cache
-from types import ModuleType
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from polars_mcc._log.extras import missing
 from polars_mcc._store.paths import Options, is_url
+from polars_mcc._store.table import Input
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _AT_ONCE = 32  # concurrent requests to an object storage
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A file or object: where it is, its size and its version."""
-
-    path: str
-    """The path or the URL."""
-    size: int
-    version: str
-    """Changes when the file is rewritten: the modification time in nanoseconds, or the ETag."""
 
 
 _SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss")
@@ -53,43 +41,37 @@ def before_pattern(path: str) -> str | None:
     return folder or slash or "."
 
 
-def is_there(path: str, options: Options | None = None) -> bool:
-    """Whether a file or folder exists, or objects below a URL."""
-    if is_url(path):
-        return looked_up(path, options) is not None or any(True for _ in listing(path, options))
-    return os.path.exists(path)  # noqa: PTH110 - as os.stat
+def has_objects(path: str, options: Options | None) -> bool:
+    """Whether there are objects below a URL."""
+    return is_url(path) and any(True for _ in listing(path, options))
 
 
-def looked_up(path: str, options: Options | None = None) -> Listed | None:
+def looked_up(path: str, options: Options | None = None) -> Input | None:
     """Look up the size and version of one file; None if it does not exist."""
-    if not is_url(path):
-        with suppress(FileNotFoundError, NotADirectoryError):
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if not is_url(path):
             found = os.stat(path)  # noqa: PTH116 - thousands of inputs
-            return Listed(path, found.st_size, str(found.st_mtime_ns))
-        return None
-    bucket, key = _split(path)
-    with suppress(FileNotFoundError), _obstore(path) as obstore:
-        return _listed(bucket, obstore.head(_opened(bucket, options), key))
+            return Input(path, found.st_size, str(found.st_mtime_ns))
+        bucket, key = _split(path)
+        with _opened(path, options) as store:
+            return _input(bucket, store.head(key))
     return None
 
 
-def looked_up_all(paths: Iterable[str], options: Options | None = None) -> dict[str, Listed]:
+def looked_up_all(paths: Iterable[str], options: Options | None = None) -> dict[str, Input]:
     """Look up many files, by path; missing ones are left out. Objects are looked up in parallel."""
-    paths = [*paths]
-    if not any(map(is_url, paths)):
-        found = [looked_up(path) for path in paths]
-    else:
-        with ThreadPoolExecutor(min(len(paths), _AT_ONCE)) as executor:
-            found = [*executor.map(lambda path: looked_up(path, options), paths)]
-    return {one.path: one for one in found if one is not None}
+    paths, look = [*paths], partial(looked_up, options=options)
+    with ThreadPoolExecutor(_AT_ONCE) as executor:
+        found = executor.map(look, paths) if any(map(is_url, paths)) else map(look, paths)
+        return {one.path: one for one in found if one is not None}
 
 
-def listing(url: str, options: Options | None = None) -> Iterator[Listed]:
+def listing(url: str, options: Options | None = None) -> Iterator[Input]:
     """List all objects below a URL."""
     bucket, prefix = _split(url)
-    with _obstore(url) as obstore:
-        for chunk in obstore.list(_opened(bucket, options), prefix=prefix.rstrip("/") or None):
-            yield from (_listed(bucket, about) for about in chunk)
+    with _opened(url, options) as store:
+        for chunk in store.list(prefix.rstrip("/") or None):
+            yield from (_input(bucket, about) for about in chunk)
 
 
 def _split(url: str) -> tuple[str, str]:
@@ -99,9 +81,9 @@ def _split(url: str) -> tuple[str, str]:
     return f"{scheme}://{bucket}", key
 
 
-def _listed(bucket: str, about: Any) -> Listed:  # noqa: ANN401 - obstore's own
+def _input(bucket: str, about: Any) -> Input:  # noqa: ANN401 - obstore's own
     version = about["e_tag"] or about["version"] or about["last_modified"].isoformat()
-    return Listed(f"{bucket}/{about['path']}", about["size"], version)
+    return Input(f"{bucket}/{about['path']}", about["size"], version)
 
 
 # Settings of the connection. obstore takes them apart from the settings of the storage.
@@ -113,41 +95,30 @@ _OF_CONNECTION = {
 
 
 @contextmanager
-def _obstore(path: str) -> Iterator[ModuleType]:
-    """Import obstore, and turn its errors into OSErrors that name the path."""
+def _opened(url: str, options: Options | None) -> Iterator[ObjectStore]:
+    """Open the bucket of a URL, and turn errors of obstore into OSErrors that name the URL."""
     try:
         obstore = importlib.import_module("obstore")
     except ModuleNotFoundError:
-        raise missing(subject=f"'{path}'", package="obstore", extra="cloud") from None
+        raise missing(subject=f"'{url}'", package="obstore", extra="cloud") from None
+    of_clouds = ("AWS_", "AZURE_", "GOOGLE_")
+    environment = (one for one in os.environ.items() if one[0].startswith(of_clouds))
     try:
-        yield obstore
+        yield _store(_split(url)[0], frozenset((options or {}).items()), frozenset(environment))
     except obstore.exceptions.BaseError as error:
         what = re.split(r"\n|: <\?xml", str(error), maxsplit=1)[0]
         msg = (
-            f"'{path}' cannot be reached ({what}): check its name, and the credentials in the "
+            f"'{url}' cannot be reached ({what}): check its name, and the credentials in the "
             "environment, a profile or storage_options"
         )
         raise OSError(msg) from error
 
 
-def _opened(bucket: str, options: Options | None) -> ObjectStore:
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith(("AWS_", "AZURE_", "GOOGLE_"))
-    }
-    return _store(bucket, _items(options or {}), _items(environment))
-
-
-def _items(settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(settings.items()))
-
-
 @lru_cache(maxsize=32)
 def _store(
-    bucket: str, options: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
+    bucket: str, options: frozenset[tuple[str, str]], environment: frozenset[tuple[str, str]]
 ) -> ObjectStore:
-    """Open a bucket with settings as Polars takes them, and with the environment."""
+    """Open a bucket with settings as Polars takes them. Opened again if the environment changes."""
     from obstore.store import from_url  # noqa: PLC0415 - it is optional
 
     config: dict[str, Any] = {}
@@ -159,7 +130,7 @@ def _store(
         else:
             config[name.lower()] = value
     more: dict[str, Any] = {}
-    given = {*(re.sub("^aws_", "", name) for name in config), *(name for name, _ in environment)}
+    given = {re.sub("^aws_", "", name.lower()) for name, _ in options | environment}
     if bucket.startswith("s3") and given.isdisjoint(_TELL_WHO):
         with suppress(ImportError, ValueError):  # Else obstore asks the machine.
             from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
@@ -168,5 +139,5 @@ def _store(
     return from_url(bucket, config=config or None, client_options=connection or None, **more)  # type: ignore[arg-type]
 
 
-_TELL_WHO = {"access_key_id", "skip_signature", "AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"}
+_TELL_WHO = {"access_key_id", "skip_signature"}
 """Settings that name the user. With one of them, no AWS profile is looked up."""

@@ -115,20 +115,14 @@ def _has_binary(dtype: DataType | DataTypeClass) -> bool:
 
 def in_lines(answer: pl.DataFrame, escapes: Mapping[str, str]) -> pl.DataFrame:
     """Replace these characters in the texts and column names of an answer."""
-    # Polars takes names such as ^a.*$ for patterns, even the name of a Series.
-    columns = {text.name: text.alias("") for text in texts(answer).iter_columns()}
-
-    def escaped(text: str) -> str:
-        for character, escape in escapes.items():
-            text = text.replace(character, escape)
-        return text
-
     broken = [
-        as_expr(name).cast(pl.String).str.replace_many(list(escapes), list(escapes.values()))
-        for name, text in columns.items()
-        if text.str.contains_any(list(escapes)).any()
+        as_expr(text.name).cast(pl.String).str.replace_many(escapes)
+        for text in texts(answer).iter_columns()
+        # Polars takes names such as ^a.*$ for patterns, even the name of a Series.
+        if text.alias("").str.contains_any([*escapes]).any()
     ]
-    return answer.with_columns(broken).rename(escaped)
+    escaped = str.maketrans({**escapes})
+    return answer.with_columns(broken).rename(lambda name: name.translate(escaped))
 
 
 def _markdown(answer: pl.DataFrame) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -24,30 +23,32 @@ _NAME = re.compile(r"[^\W\d]\w*")
 _ALIAS = re.compile(r"""^(.*)\s+AS\s+(?:"([^"]+)"|([^\W\d]\w*))\s*$""", re.IGNORECASE | re.DOTALL)
 
 
-@dataclass
 class Typed:
     """Typed columns of one log: each SQL expression becomes an additional column."""
 
-    log: pl.LazyFrame
-    keys: list[IntoKey] = field(default_factory=list)
-    columns: dict[str, list[IntoColumn]] = field(default_factory=dict)  # by option
-    computed: set[str] = field(default_factory=set)
-    """SQL expressions to compute. The text of each is the name of its column."""
-    read: set[str] = field(default_factory=set)  # columns of the log that the command uses
-
-    @classmethod
-    def of(
-        cls, log: pl.LazyFrame, keys: Iterable[str], columns: Mapping[str, Sequence[str]]
-    ) -> Typed:
-        """All keys, and all columns by the name of the option that they are typed after."""
-        typed = cls(log)
-        typed.keys += (typed.key("--by", text) for text in keys)
-        for name, texts in columns.items():
+    def __init__(
+        self,
+        log: pl.LazyFrame,
+        keys: Iterable[str],
+        columns: Mapping[str, str | Sequence[str] | None],
+    ) -> None:
+        """Read all keys, and all columns by the name of the option that they are typed after."""
+        self.log = log
+        self.computed: set[str] = set()
+        """SQL expressions to compute. The text of each is the name of its column."""
+        self.read: set[str] = set()
+        """Columns of the log that the command uses."""
+        self.keys = [self._key(text) for text in keys]
+        self.columns: dict[str, IntoColumn | list[IntoColumn] | None] = {}
+        for name, typed in columns.items():
             flag = f"--{name.replace('_', '-')}"
-            typed.columns[name] = [typed.column(flag, text) for text in texts]
-        return typed
+            texts = [typed] if isinstance(typed, str) else typed or ()
+            found = [self._column(flag, text) for text in texts]
+            self.columns[name] = found[0] if len(found) == 1 else found or None
+        self.rows = _beside(log, sorted(self.computed))
+        """The rows of the log, with the computed columns."""
 
-    def column(self, option: str, text: str) -> IntoColumn:
+    def _column(self, option: str, text: str) -> IntoColumn:
         """The column of this name; if there is none, the column that this SQL computes.
 
         A name wins even if it looks like SQL. A computed column is called by its AS name, or else
@@ -58,7 +59,7 @@ class Typed:
             self.read.add(text)
             return text
         if found := _ALIAS.match(text):
-            return as_expr(self.column(option, found[1])).alias(found[2] or found[3])
+            return as_expr(self._column(option, found[1])).alias(found[2] or found[3])
         is_several = "(" not in text and "," in text
         hint = f"repeat {option} for several columns: {option} a {option} b" if is_several else ""
         what = f"{option} {text!r} is neither a column nor SQL"
@@ -67,45 +68,42 @@ class Typed:
         self.computed.add(text)
         return text
 
-    def key(self, option: str, text: str) -> IntoKey:
+    def _key(self, text: str) -> IntoKey:
         """A column, or a call of a function that makes a key, such as `each(a, b)`."""
         word = text.split("(", 1)[0].strip()
         if text in self.log.collect_schema() or word not in WORDS or "(" not in text:
-            return self.column(option, text)
+            return self._column("--by", text)
         try:
-            match ast.parse(text.strip(), mode="eval").body:
-                case ast.Call(func=ast.Name(), args=given, keywords=keywords):
-                    columns = given[:1] if WORDS[word].of_one else given
-                    lengths = given[len(columns) :]
-                    named = {one.arg or "": _literal(one.value) for one in keywords}
-                    of_log = (self._argument(option, word, one) for one in columns)
-                    return WORDS[word].make(*of_log, *map(_literal, lengths), **named)  # type: ignore[no-any-return]
-                case _:
-                    raise SyntaxError  # noqa: TRY301 - handled like text that cannot be parsed
+            call = ast.parse(text.strip(), mode="eval").body
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+                raise TypeError  # noqa: TRY301 - handled like text that cannot be parsed
+            columns = call.args[:1] if WORDS[word].of_one else call.args
+            of_log = (self._argument(word, one) for one in columns)
+            lengths = map(_literal, call.args[len(columns) :])
+            named = {one.arg or "": _literal(one.value) for one in call.keywords}
+            return WORDS[word].make(*of_log, *lengths, **named)  # type: ignore[no-any-return]
         except (SyntaxError, TypeError) as error:
             msg = (
-                f"{option} {text!r} is not valid: write it as in Python, with quotes around SQL "
+                f"--by {text!r} is not valid: write it as in Python, with quotes around SQL "
                 f"and names that are not plain words, such as {WORDS[word].example}"
             )
             raise ValueError(msg) from error
 
-    def _argument(self, option: str, word: str, node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
+    def _argument(self, word: str, node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
         if isinstance(node, ast.Name):
-            return self.column(option, node.id)
+            return self._column("--by", node.id)
         if isinstance(node, ast.Call):
-            return self.key(option, ast.unparse(node))
+            return self._key(ast.unparse(node))
         if isinstance(node, (ast.Tuple, ast.List)) and word == "sets":
-            return tuple(self._argument(option, word, one) for one in node.elts)
+            return tuple(self._argument(word, one) for one in node.elts)
         if not isinstance(value := _literal(node), str):
             raise TypeError
-        return self.column(option, value)
-
-    def beside(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Rows of the log, with the computed columns."""
-        return _beside(rows, sorted(self.computed)) if self.computed else rows
+        return self._column("--by", value)
 
 
 def _beside(rows: pl.LazyFrame, computed: Sequence[str]) -> pl.LazyFrame:
+    if not computed:
+        return rows
     named = ((sql, sql.replace('"', '""')) for sql in computed)
     columns = ", ".join(f'({sql}) AS "{name}"' for sql, name in named)
     return rows.sql(f"SELECT *, {columns} FROM self")  # noqa: S608 - the user's own
@@ -142,21 +140,17 @@ def check_row_by_row(sql: str) -> None:
         raise ValueError(msg)
 
 
-def where(condition: str) -> Query:
-    """A function that filters rows by a condition in SQL, or raises an error if it cannot."""
+def where(rows: pl.LazyFrame, condition: str | None) -> pl.LazyFrame:
+    """The rows where a condition in SQL is true."""
+    if condition is None:
+        return rows
+    return rows.sql(f"SELECT * FROM self WHERE ({condition})")  # noqa: S608 - the user's own
 
-    def query(rows: pl.LazyFrame) -> pl.LazyFrame:
-        return rows.sql(f"SELECT * FROM self WHERE ({condition})")  # noqa: S608 - the user's own
 
-    @cache  # A filter of thousands of files is checked once.
-    def check(columns: tuple[tuple[str, pl.DataType], ...]) -> None:
-        _check(query, pl.Schema(columns), condition, f"filter {condition!r} is not SQL")
-
-    def filtered(rows: pl.LazyFrame) -> pl.LazyFrame:
-        check((*rows.collect_schema().items(),))
-        return query(rows)
-
-    return filtered
+def check_where(condition: str, schema: pl.Schema) -> None:
+    """Raise an error unless rows of a schema can be filtered by a condition."""
+    query = partial(where, condition=condition)
+    _check(query, schema, condition, f"filter {condition!r} is not SQL")
 
 
 def _check(query: Query, schema: pl.Schema, sql: str, what: str, hint: str = "") -> None:
@@ -169,7 +163,7 @@ def _check(query: Query, schema: pl.Schema, sql: str, what: str, hint: str = "")
 def _failure(query: Query, schema: Mapping[str, pl.DataType]) -> pl.exceptions.PolarsError | None:
     """The error of a query on one row of nulls: of its SQL, or of the dtypes. No data are read."""
     try:
-        query(pl.LazyFrame(schema=schema).clear(1)).collect()
+        query(pl.LazyFrame({name: [None] for name in schema}, schema=schema)).collect()
     except pl.exceptions.PolarsError as error:
         return error
     return None

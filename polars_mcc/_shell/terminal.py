@@ -15,12 +15,8 @@ _CONTROLS = {"Cc", "Zl", "Zp"}  # Unicode's categories of control characters and
 _REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 """Unicode's classes of characters that change the text direction."""
 
-
-_OF_DIFFERENCES = ("diff_se", "p_value")
 _DETAILS: Mapping[str, Sequence[str]] = {
-    "compare": _OF_DIFFERENCES,
-    "contrast": _OF_DIFFERENCES,
-    "drift": _OF_DIFFERENCES,
+    **dict.fromkeys(("compare", "contrast", "drift"), ("diff_se", "p_value")),
     "worst": (
         *("keys", "diff", "diff_low", "diff_high", "p_value"),
         *("confused_gold", "confused_pred", "confused", "confused_rest", "parts", "verdict"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,13 +18,9 @@ from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import LabelsDiffer
 from polars_mcc._log.messages import Words, in_shell
 from polars_mcc._shell import inputs
-from polars_mcc._shell.formats import STORE
-from polars_mcc._shell.sql import Typed, check_row_by_row, columns_in, where
+from polars_mcc._shell.sql import Typed, check_where, columns_in, where
 from polars_mcc._shell.terminal import say
 from polars_mcc._show.progress import ProgressBar, collect
-from polars_mcc._store.paths import Options
-from polars_mcc._store.rows import as_described
-from polars_mcc._store.table import opened
 from polars_mcc.prediction_log import PredictionLog
 
 _COLUMNS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
@@ -83,71 +79,27 @@ class LogOptions:
 class TypedLog:
     """A log as it is typed: the files, the options of the log, and the keys of the slices."""
 
-    logs: Sequence[str]
+    found: inputs.Logs
     options: LogOptions = field(default_factory=LogOptions)
     by: Sequence[str] | None = None
     others: Mapping[str, str | Sequence[str] | None] = field(default_factory=dict)
     """The columns that other options of the command name, such as `within`."""
-    storage_options: Options | None = None
-    lists_objects: bool = False  # whether objects of a bucket are listed one by one
-    may_be_gone: bool = False  # deleted logs are no error
-    source: pl.LazyFrame | None = None  # None: all rows of the files
-    known: Mapping[str, Any] | None = None  # what `_known` would look up again
-
-    @cached_property
-    def found(self) -> inputs.Logs:
-        """The files."""
-        if not self.logs:
-            msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
-            raise ValueError(msg)
-        return inputs.find(
-            self.logs,
-            self.storage_options,
-            expand=self.lists_objects,
-            may_be_gone=self.may_be_gone,
-        )
-
-    def check_rows(self) -> None:
-        """Raise a ValueError if SQL uses several rows at once, as files are counted one by one."""
-        columns = (getattr(self.options, name) for name in ("gold", "pred", "weight", "filter"))
-        for texts in (self.by, *columns):
-            for text in _listed(texts):
-                check_row_by_row(text)
-
-    def of(self, source: pl.LazyFrame) -> TypedLog:
-        """The same for some of the rows."""
-        return replace(self, source=source, known=self._known)
-
-    @cached_property
-    def _known(self) -> Mapping[str, Any]:
-        """The description that a store of counts has of itself; empty for other logs."""
-        if self.known is not None:
-            return self.known
-        if self.found.kind.name != STORE:
-            return {}
-        options = self.storage_options
-        known = [as_described(opened(store, options).about) for store in self.found.files]
-        if any(one != known[0] for one in known):
-            msg = "the stores have counts of different columns; score each store on its own"
-            raise ValueError(msg)
-        return known[0]
-
-    @cached_property
-    def _scanned(self) -> pl.LazyFrame:
-        return inputs.scan(self.found) if self.source is None else self.source
+    source: pl.LazyFrame | None = None
+    """Some of the rows. Without it: all rows of the files."""
 
     @cached_property
     def _rows(self) -> pl.LazyFrame:
         """The rows where the filter is true."""
-        condition = self.options.filter
-        return self._scanned if condition is None else where(condition)(self._scanned)
+        rows = inputs.scan(self.found) if self.source is None else self.source
+        if (condition := self.options.filter) is not None:
+            check_where(condition, rows.collect_schema())
+        return where(rows, condition)
 
     @cached_property
     def _typed(self) -> Typed:
         """The keys and columns that are typed, all at once: some of them are computed by SQL."""
         of_log = {name: getattr(self.options, name) for name in _COLUMNS}
-        columns = {name: _listed(texts) for name, texts in {**of_log, **self.others}.items()}
-        return Typed.of(self._rows, self.by or (), columns)
+        return Typed(self._rows, self.by or (), {**of_log, **self.others})
 
     @property
     def keys(self) -> Sequence[IntoKey]:
@@ -157,20 +109,22 @@ class TypedLog:
     @property
     def columns(self) -> dict[str, Any]:
         """The columns of `others`: one, or a list, or None."""
-        return self._columns(self.others)
-
-    def _columns(self, names: Iterable[str]) -> dict[str, Any]:
-        found = ((name, self._typed.columns[name]) for name in names)
-        return {name: some[0] if len(some) == 1 else some or None for name, some in found}
+        return {name: self._typed.columns[name] for name in self.others}
 
     @cached_property
     def log(self) -> PredictionLog[pl.LazyFrame]:
         """The log with its description, and with the columns that the command computes by SQL."""
-        known = {name: told for name, told in self._known.items() if not self._is_told(name)}
+        columns: dict[str, Any] = {name: self._typed.columns[name] for name in _COLUMNS}
+        by_default = (None, defaults.GOLD, [defaults.PRED])
+        columns |= {
+            name: known
+            for name, known in self.found.described.items()
+            if getattr(self.options, name) in by_default
+        }
         try:
             log = PredictionLog(
-                self._typed.beside(self._rows),
-                **{**self._columns(_COLUMNS), **known},
+                self._typed.rows,
+                **columns,
                 nulls=self.options.nulls,
                 zero_division=or_none(self.options.zero_division),
                 portable=self.options.portable,
@@ -181,18 +135,6 @@ class TypedLog:
             raise
         positive = self.options.positive
         return log if positive is None else log(positive=as_label(log, "--positive", positive))
-
-    def _is_told(self, name: str) -> bool:
-        """Whether the user typed a column other than the default."""
-        typed = getattr(self.options, name)
-        return typed is not None and typed not in (defaults.GOLD, [defaults.PRED])
-
-    @property
-    def rows(self) -> pl.LazyFrame:
-        """The rows of the log, with the columns that the command computes by SQL."""
-        rows = self.log.frame
-        assert isinstance(rows, pl.LazyFrame)  # noqa: S101 - for the type checker
-        return rows
 
     @cached_property
     def read(self) -> list[str]:
@@ -205,35 +147,33 @@ class TypedLog:
     def _of_filter(self) -> list[str]:
         """The columns that the filter uses."""
         condition = self.options.filter
-        return [] if condition is None else columns_in(condition, self._scanned.collect_schema())
+        return [] if condition is None else columns_in(condition, self._rows.collect_schema())
 
     def collect(self, about: str, query: Callable[[pl.LazyFrame], Any]) -> pl.DataFrame:
         """Run a query; on a terminal, show a progress bar."""
         inputs.check_same(self.found, self.read)
-        with inputs.named_if_corrupt(self.found, self.read), _saying():
-            if not sys.stderr.isatty():
-                return query(self.rows).lazy().collect()  # type: ignore[no-any-return]
-            from rich.console import Console  # noqa: PLC0415 - it is optional
-
-            condition = self.options.filter
-            kept = None if condition is None else where(condition)
-            rows_of_files = inputs.rows_of_files(self.found, kept, self._of_filter)
-            bar = ProgressBar(rows_of_files, title=about, console=Console(stderr=True))
-            with closing(bar):
-                return collect(self.rows, query, bar)
+        progress = progress_bar(self.found, self.options.filter, self._of_filter, about)
+        with inputs.named_if_corrupt(self.found, self.read), heard() as sentences, progress as bar:
+            rows = self._typed.rows
+            found = query(rows).lazy().collect() if bar is None else collect(rows, query, bar)
+        for one in sentences:
+            say(in_shell(one))
+        return found
 
 
 @contextmanager
-def _saying() -> Iterator[None]:
-    """Say the warnings of a verb in the words of a shell."""
-    with heard() as sentences:
-        yield
-    for one in sentences:
-        say(in_shell(one))
+def progress_bar(
+    logs: inputs.Logs, condition: str | None = None, columns: Sequence[str] = (), title: str = ""
+) -> Iterator[ProgressBar | None]:
+    """A progress bar of a filtered log on the standard error; None if it is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - it is optional
 
-
-def _listed(typed: str | Sequence[str] | None) -> list[str]:
-    return [typed] if isinstance(typed, str) else list(typed or ())
+    rows = inputs.rows_of_files(logs, condition, columns)
+    with closing(ProgressBar(rows, title=title, console=Console(stderr=True))) as bar:
+        yield bar
 
 
 def or_none(value: Any) -> Any:  # noqa: ANN401 - a number or a word

@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -54,12 +54,15 @@ _COMMENTS = {
 
 @dataclass(frozen=True)
 class Input:
-    """An input, as it was when it was counted."""
+    """A file, object or table: where it is, its size and its version."""
 
     path: str
+    """The path or the URL."""
     size: int
     version: str
-    rows: float = 0  # how many rows were counted
+    """Changes when the file is rewritten: the modification time in nanoseconds, or the ETag."""
+    rows: float = field(default=0, compare=False)
+    """How many rows were counted."""
 
 
 @dataclass

@@ -471,6 +471,23 @@ def test_formats_on_the_standard_output_keep_every_digit(form, read):
     assert read("answer").height == 1
 
 
+@pytest.mark.parametrize("options", [("--by", "gold + 1"), ("--filter", "gold = 1")])
+def test_sql_beside_a_column_with_the_name_of_a_pattern_is_refused_in_a_line(
+    options, tmp_path, monkeypatch
+):
+    """Polars takes such a name for a pattern, in SQL too."""
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"^p.*$": 1, "gold": 1, "pred": 1}).write_parquet("log.parquet")
+    assert "that Polars accepts: " in refusal_of("log.parquet", *options)
+
+
+def test_the_name_of_a_column_with_a_line_break_is_one_line_of_markdown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"two\nlines": "x", "gold": 1, "pred": 1}).write_parquet("log.parquet")
+    done = polars_mcc_by("log.parquet", "--by", "two\nlines", "--format", "markdown")
+    assert done.stdout.startswith("| two<br>lines ")
+
+
 def test_markdown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     log = pl.DataFrame({"a|b": ["x|y", "<b>", "two\nlines"], "gold": 1, "pred": 1})

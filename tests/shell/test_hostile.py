@@ -314,7 +314,7 @@ def ends_after(process: subprocess.Popen, imported: str) -> str:
 
 @pytest.mark.parametrize(
     "imported",
-    ["polars_mcc._shell.interrupt", "polars", "polars_mcc", "cyclopts", "polars_mcc._shell.keep"],
+    ["polars_mcc._shell.interrupt", "polars", "polars_mcc", "cyclopts", "polars_mcc._shell.look"],
 )
 def test_ctrl_c_while_packages_are_imported(by_stdin, imported):
     with subprocess.Popen(by_stdin, stdin=-1, stdout=-1, stderr=-1, text=True) as process:

@@ -14,7 +14,7 @@ from store_cases import KEYS, Logs, contents, s3_server
 
 import polars_mcc
 from polars_mcc import PredictionLog
-from polars_mcc._shell import keeping, look, tables
+from polars_mcc._shell import formats, keeping, look
 from polars_mcc._store.table import Store
 
 
@@ -214,7 +214,7 @@ def test_a_table_whose_files_do_not_stand_alone_is_counted_as_a_whole(tmp_path, 
         log.write_delta(table, mode="append")
     assert DeltaTable(table).protocol().reader_features == ["timestampNtz"]
     assert keep(table, store) == {"counted": 2}
-    monkeypatch.setattr(tables, "_ALONE", set())
+    monkeypatch.setattr(formats, "_ALONE", set())
     assert keep(table, store) == {"counted": 1, "removed": 2}
     check(table, store)
     assert keep(table, store) == {"unchanged": 1}
@@ -241,7 +241,7 @@ def test_an_iceberg_table_is_counted_version_by_version(tmp_path, draw, monkeypa
     folder, store = tmp_path / "logs/log", tmp_path / "store"
 
     def is_right() -> None:
-        check(folder, store, scan=tables.scan_iceberg)
+        check(folder, store, scan=formats.scan_iceberg)
 
     for status in ("counted", "replaced"):
         draw().write_iceberg(table, mode="append")
