@@ -14,6 +14,7 @@ from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.options import IntervalOptions, columns_of, with_limits_of
 from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import over_draws
+from polars_mcc._scores.levels import levels
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric, Needed
 
@@ -39,13 +40,16 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, options: IntervalOptions) -> E
     pairs = without_clusters(log, cells)
     classes = of_pairs(log, pairs).cache()
     metrics, positive, pool = options.metrics, options.positive, options.pool
-    measured = measure(log, classes, metrics, pairs=pairs, positive=positive).cache()
+    of_scores = levels(log, pairs).cache() if log.is_of_scores else None
+    measured = measure(
+        log, classes, metrics, pairs=pairs, levels=of_scores, positive=positive
+    ).cache()
     names = [metric.name for metric in options.sure]
     moved: dict[str, pl.LazyFrame] = {}
     from polars_mcc._inference import influences, intervals  # noqa: PLC0415 - for intervals alone
 
     if names:
-        found = influences.influences(log, pairs, classes, options)
+        found = influences.influences(log, pairs, classes, of_scores, options)
         moved = {name: found.of(name) for name in names}
         scores = log.beside(
             measured, intervals.limits_of_slices(log, cells, measured, found, options)

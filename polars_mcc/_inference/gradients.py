@@ -34,7 +34,7 @@ from polars_mcc._inference.tables import (
 from polars_mcc._inference.variance import in_order
 from polars_mcc._scores.class_scores import TwoByTwo
 from polars_mcc._scores.derivative import Dual, NoDerivativeError, Tape
-from polars_mcc._scores.levels import BOTH, in_floats, levels, probabilities
+from polars_mcc._scores.levels import BOTH, in_floats, probabilities
 from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Terms
 
 _MARGINS = ("support", "predicted", "hits")
@@ -107,13 +107,15 @@ def moves_of_pairs(
     return pl.concat(of_metrics).with_columns(n="given")
 
 
-def moves_of_scores(log: SlicedLog, pairs: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
+def moves_of_scores(
+    log: SlicedLog, pairs: pl.LazyFrame, levels: pl.LazyFrame, metrics: Sequence[Metric]
+) -> pl.LazyFrame:
     """How far a row of each score moves metrics of scores: a row per metric and level.
 
     The columns `by_positive` and `by_negative` say how far, for a row of either class. `Moves`
-    explains `worth`, and `Influences.tables` explains the others.
+    explains `worth`, `in_floats` the counts, and `Influences.tables` the others.
     """
-    frame = log.beside(in_floats(log, levels(log, pairs)), rows_per_weight(log, pairs))
+    frame = log.beside(in_floats(log, levels), rows_per_weight(log, pairs))
     if any(metric.are_probabilities for metric in metrics):
         frame = probabilities(log, frame)
     slices = log.slice or pl.lit(0)
@@ -127,8 +129,9 @@ def moves_of_scores(log: SlicedLog, pairs: pl.LazyFrame, metrics: Sequence[Metri
     names = [f"by_{side}" for side in BOTH] + ["value", "worth"]
     return pl.concat(
         frame.select(
-            *log.slice,
-            "pred",
+            *(*log.slice, "pred", *BOTH),
+            pl.col("^squares_.*$"),
+            (pl.col("all_positive") + pl.col("all_negative")).alias("s"),
             **_range(metric),
             **dict(zip(names, found[metric.name], strict=True)),
         )

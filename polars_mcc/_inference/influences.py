@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,12 +10,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import beside_class, is_scored
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.gradients import (
-    MOVES,
-    moves_of_classes,
-    moves_of_pairs,
-    moves_of_scores,
-)
+from polars_mcc._inference.gradients import MOVES, moves_of_classes, moves_of_pairs, moves_of_scores
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import (
     BY_GOLD,
@@ -29,6 +25,8 @@ from polars_mcc._inference.tables import (
     class_tables,
 )
 from polars_mcc._inference.variance import exact_sums, in_order
+from polars_mcc._scores.levels import BOTH, SQUARES
+from polars_mcc._scores.metric import Metric
 
 
 class Influences(NamedTuple):
@@ -54,15 +52,23 @@ class Influences(NamedTuple):
 
 
 def influences(
-    log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, options: IntervalOptions
+    log: SlicedLog,
+    pairs: pl.LazyFrame,
+    classes: pl.LazyFrame,
+    levels: pl.LazyFrame | None,
+    options: IntervalOptions,
 ) -> Influences:
-    """The influences of rows on all metrics that have an interval; at least one has."""
+    """The influences of rows on all metrics that have an interval; at least one has.
+
+    Metrics of scores need the `levels` of the pairs.
+    """
+    if levels is not None:
+        return _of_scores(log, pairs, levels, options.sure)
     kinds = [
         kind(log, pairs, classes, replace(options, metrics=chosen))
         for kind, chosen in (
-            (_of_classes, [one for one in options.sure if not one.needs_pairs]),
+            (_of_classes, [one for one in options.sure if not one.pairs]),
             (_of_pairs, [one for one in options.sure if one.pairs]),
-            (_of_scores, [one for one in options.sure if one.is_of_scores]),
         )
         if chosen
     ]
@@ -128,17 +134,24 @@ def _of_pairs(
 
 
 def _of_scores(
-    log: SlicedLog, pairs: pl.LazyFrame, _: pl.LazyFrame, options: IntervalOptions
+    log: SlicedLog, pairs: pl.LazyFrame, levels: pl.LazyFrame, metrics: Sequence[Metric]
 ) -> Influences:
-    """The influences of rows on metrics of scores, at the observed table and a smoothed one."""
-    scored = pairs.filter(is_scored(log)).cache()
-    moves = at_table(moves_of_scores(log, scored, options.metrics), OBSERVED).cache()
-    moved_by = pl.when("gold").then("by_positive").otherwise("by_negative")
-    weight = pl.col("n").cast(pl.Float64)
-    influences = (
-        scored.with_columns(weight=weight, s=log.within_slice(weight.sum()))
-        .join(moves, on=[*log.slice, "pred"], nulls_equal=True)
-        .with_columns(phi=moved_by, more=0.0, is_smoothed=False)
+    """The influences of rows on metrics of scores, at the observed table and a smoothed one.
+
+    A level has two pairs: its score with either gold label.
+    """
+    moves = at_table(moves_of_scores(log, pairs, levels, metrics), OBSERVED).cache()
+    influences = pl.concat(
+        moves.filter(pl.col(count) > 0).with_columns(
+            pl.col(f"^{squares}$").alias("squares"),
+            gold=pl.lit(value=count == "positive"),
+            n=count,
+            weight=count,
+            phi=f"by_{count}",
+            more=0.0,
+            is_smoothed=False,
+        )
+        for count, squares in zip(BOTH, SQUARES, strict=True)
     )
     each = by_metric(by_table(log))
     observed = _summed(each, influences, influences)

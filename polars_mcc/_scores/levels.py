@@ -16,24 +16,26 @@ from polars_mcc._log import defaults
 from polars_mcc._log.plan_errors import Failure, told, unless
 
 BOTH = ("positive", "negative")
+SQUARES = ("squares_positive", "squares_negative")
+"""The sums of squared sample weights, of the rows of either class."""
 
 
 def by_score(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Count the `positive` and `negative` rows of each slice and `score`, in the wide dtype."""
-    gold, n = pl.col("gold"), pl.col("n").cast(log.numbers.wide)
-    sides = pairs.filter(is_scored(log)).select(
-        *log.slice,
-        *([] if log.is_frequency else ["squares"]),
-        score="pred",
-        positive=pl.when(gold).then(n).otherwise(0),
-        negative=pl.when(gold).then(0).otherwise(n),
-    )
-    return added_up(log, sides)
+    counted = {BOTH: pl.col("n").cast(log.numbers.wide)}
+    counted |= {} if log.is_frequency else {SQUARES: pl.col("squares")}
+    sides = {
+        side: pl.when(is_side).then(count).otherwise(0)
+        for sides, count in counted.items()
+        for side, is_side in zip(sides, (pl.col("gold"), ~pl.col("gold")), strict=True)
+    }
+    scored = pairs.filter(is_scored(log)).select(*log.slice, score="pred", **sides)
+    return added_up(log, scored)
 
 
 def added_up(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     """Add up equal scores of a slice."""
-    return levels.group_by(*log.slice, "score").agg(pl.col(*BOTH, "^squares$").sum())
+    return levels.group_by(*log.slice, "score").agg(pl.col(*BOTH, "^squares_.*$").sum())
 
 
 def in_units(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
@@ -93,7 +95,7 @@ def of_bins(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     ends = {"n": pl.col("n").sum(), "score_min": score.min(), "score_max": score.max()}
     sums = {
         "rows": rows,
-        "independent": rows if log.is_frequency else rows.pow(2) / pl.col("squares").sum(),
+        "independent": rows if log.is_frequency else rows.pow(2) / pl.sum_horizontal(SQUARES).sum(),
         "score_mean": ((positive + negative) * score).sum() / rows,
         "rate": positive.sum() / rows,
     }
@@ -102,18 +104,17 @@ def of_bins(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
 
 def over_levels(
     log: SlicedLog,
-    pairs: pl.LazyFrame,
+    found: pl.LazyFrame,
     of_levels: Mapping[str, pl.Expr],
     of_bins_: Mapping[str, pl.Expr],
     *,
     are_probabilities: bool,
 ) -> pl.LazyFrame:
-    """Aggregate the levels of each slice, and its bins.
+    """Aggregate the levels of each slice, which the plan uses twice, and its bins.
 
     The result has `concordant`, twice the number of pairs of a positive and a negative row whose
     positive row has the larger score; a tie counts as a half. It is exact, and rounded once.
     """
-    found = levels(log, pairs).cache()
     positive, negative = map(pl.col, BOTH)
     below = 2 * (pl.col("all_negative") - pl.col("fp")) + negative
     concordant = log.numbers.product(positive, below).carried().sum()

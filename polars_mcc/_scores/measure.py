@@ -11,6 +11,7 @@ from polars_mcc._counts.classes import is_scored, with_margins
 from polars_mcc._counts.exact import Product
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._scores.class_scores import CLASS_DTYPES, TwoByTwo, class_scores
+from polars_mcc._scores.levels import levels as of_scores
 from polars_mcc._scores.levels import over_levels
 from polars_mcc._scores.metric import Metric, Terms
 from polars_mcc._scores.r_k import Sums, count_of, summed
@@ -24,12 +25,13 @@ def measure(
     metrics: Sequence[Metric],
     *,
     pairs: pl.LazyFrame | None = None,
+    levels: pl.LazyFrame | None = None,
     positive: pl.Expr | None = None,
 ) -> pl.LazyFrame:
     """Compute the metrics of each slice, with its `n` and `n_null`.
 
     Metrics of pairs or of scores need `pairs`, and the classes must then come from these pairs.
-    `positive` is true for the positive class.
+    `levels` of these pairs save a second count of them. `positive` is true for the positive class.
     """
     class_sums = _by_column(metrics, "classes")
     pair_sums = _by_column(metrics, "pairs")
@@ -42,7 +44,8 @@ def measure(
     if pair_sums and pairs is not None:
         slices = log.beside(slices, _over_pairs(log, classes, pairs, pair_sums))
     if log.is_of_scores and pairs is not None:
-        slices = log.beside(slices, _over_scores(log, pairs, metrics))
+        found = of_scores(log, pairs).cache() if levels is None else levels
+        slices = log.beside(slices, _over_scores(log, found, metrics))
     n = count_of(log, Terms.s)
     if log.is_multilabel:  # Label totals are multiplied too: they must fit a count.
         n = pl.when(count_of(log, pl.max_horizontal(Terms.t, Terms.p)) >= 0).then(n)
@@ -72,11 +75,11 @@ def _by_column(
     return found
 
 
-def _over_scores(log: SlicedLog, pairs: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
+def _over_scores(log: SlicedLog, levels: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
     """The sums over levels and bins of scores that metrics define, and `concordant`."""
     of_levels, of_bins = _by_column(metrics, "levels"), _by_column(metrics, "bins")
     are_probabilities = any(metric.are_probabilities for metric in metrics)
-    return over_levels(log, pairs, of_levels, of_bins, are_probabilities=are_probabilities)
+    return over_levels(log, levels, of_levels, of_bins, are_probabilities=are_probabilities)
 
 
 def _terms(log: SlicedLog, sums: Sums) -> dict[str, pl.Expr]:
