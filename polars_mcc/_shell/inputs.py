@@ -59,13 +59,10 @@ class Logs:
         return {file: self._schema(file) for file in self.files if not is_url(file)}
 
     def _schema(self, file: str) -> pl.Schema:
-        try:
-            with _reading(file, self.kind.name):
-                if self.kind is not PARQUET:
-                    return self.scan_one(file).collect_schema()
-                return pl.scan_parquet(file, glob=False, hive_partitioning=False).collect_schema()
-        except OSError as error:
-            raise refused(file, error) from error
+        with _reading(file, self.kind.name):
+            if self.kind is not PARQUET:
+                return self.scan_one(file).collect_schema()
+            return pl.scan_parquet(file, glob=False, hive_partitioning=False).collect_schema()
 
     def scan_one(self, file: str) -> pl.LazyFrame:
         """Scan one of the files with the reader of its format."""
@@ -317,9 +314,11 @@ def _piped() -> Kind:
 
 @contextmanager
 def _reading(file: str, kind: str) -> Iterator[None]:
-    """Turn errors of Polars into an error that names the file."""
+    """Turn errors of the system and of Polars into errors that name the file."""
     try:
         yield
+    except OSError as error:
+        raise refused(file, error) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         first = str(error).split("\n", 1)[0]
         msg = f"'{file}' cannot be read as {kind} ({first}); leave it out, or write it again"

@@ -136,24 +136,15 @@ class TypedLog:
         positive = self.options.positive
         return log if positive is None else log(positive=as_label(log, "--positive", positive))
 
-    @cached_property
-    def read(self) -> list[str]:
-        """The columns that the command reads from the files."""
-        preds = self.log.meaning.preds
-        by_default = [] if preds is None else [one for one in preds.given if isinstance(one, str)]
-        return [*self._typed.read, *by_default, *self._of_filter]
-
-    @cached_property
-    def _of_filter(self) -> list[str]:
-        """The columns that the filter uses."""
-        condition = self.options.filter
-        return [] if condition is None else columns_in(condition, self._rows.collect_schema())
-
     def collect(self, about: str, query: Callable[[pl.LazyFrame], Any]) -> pl.DataFrame:
         """Run a query; on a terminal, show a progress bar."""
-        inputs.check_same(self.found, self.read)
-        progress = progress_bar(self.found, self.options.filter, self._of_filter, about)
-        with inputs.named_if_corrupt(self.found, self.read), heard() as sentences, progress as bar:
+        preds, condition = self.log.meaning.preds, self.options.filter
+        by_default = [] if preds is None else [one for one in preds.given if isinstance(one, str)]
+        of_filter = [] if condition is None else columns_in(condition, self._rows.collect_schema())
+        read = [*self._typed.read, *by_default, *of_filter]
+        inputs.check_same(self.found, read)
+        progress = progress_bar(self.found, condition, of_filter, about)
+        with inputs.named_if_corrupt(self.found, read), heard() as sentences, progress as bar:
             rows = self._typed.rows
             found = query(rows).lazy().collect() if bar is None else collect(rows, query, bar)
         for one in sentences:
