@@ -7,7 +7,7 @@ rows: 1 in a log of rows, `n` in a counts table. The log of another engine arriv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -150,6 +150,29 @@ class SlicedLog:
     def within_slice(self, aggregation: pl.Expr) -> pl.Expr:
         """Repeat an aggregation of each slice on the rows of the slice."""
         return aggregation.over(self.slice) if self.slice else aggregation
+
+    def in_order(self, *columns: str) -> Callable[[pl.Expr], pl.Expr]:
+        """Aggregate over a slice in an order of its rows, so that sums of floats are always equal.
+
+        To sort the frame is not enough: Polars leaves out a sort before sums.
+        """
+        return lambda aggregation: aggregation.over(self.slice or pl.lit(0), order_by=columns)
+
+    def per_slice_in_order(
+        self,
+        frame: pl.LazyFrame,
+        columns: Sequence[str],
+        sums: Mapping[str, pl.Expr],
+        **others: pl.Expr,
+    ) -> pl.LazyFrame:
+        """Aggregate by slice: `sums` in an order of the rows, `others` in any.
+
+        A minimum or maximum of a column that a sort has marked as sorted must be one of the others:
+        in another order, Polars takes its first or last value.
+        """
+        in_order = self.in_order(*columns)
+        rows = frame.with_columns(in_order(sum_).alias(name) for name, sum_ in sums.items())
+        return self.per_slice(rows, **{name: pl.col(name).first() for name in sums}, **others)
 
     def beside(self, frame: pl.LazyFrame, slices: pl.LazyFrame) -> pl.LazyFrame:
         """Join `slices`, a row per slice, to the rows of each slice."""

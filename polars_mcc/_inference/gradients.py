@@ -31,7 +31,6 @@ from polars_mcc._inference.tables import (
     rows_per_weight,
     smoothed_tables,
 )
-from polars_mcc._inference.variance import in_order
 from polars_mcc._scores.class_scores import TwoByTwo
 from polars_mcc._scores.derivative import Dual, NoDerivativeError, Tape
 from polars_mcc._scores.levels import BOTH, in_floats, probabilities
@@ -62,7 +61,7 @@ def moves_of_classes(
     undefined = log.zero_division
     if undefined is not None and math.isnan(undefined):  # A score that is NaN has no interval.
         undefined = None
-    tape = Tape(_COUNTS, in_order(apart, "label"))
+    tape = Tape(_COUNTS, apart.in_order("label"))
     tape.define(TwoByTwo.of_floats(tape).scores(undefined))
     values = _read(OverClasses(tape), metrics)
     found = tape.with_columns(tables).cache()
@@ -75,7 +74,7 @@ def moves_of_classes(
         of_metrics.append(found.select(*facts, **_at_table(metric, value, smoothed), **moves))
     shares = (pl.col(margin) / pl.col("s") for margin in _MARGINS)
     moved = (share * pl.col(move) for share, move in zip(shares, MOVES, strict=True))
-    mean = in_order(by_metric(apart), "label")(pl.sum_horizontal(moved).sum())
+    mean = by_metric(apart).in_order("label")(pl.sum_horizontal(moved).sum())
     return pl.concat(of_metrics).with_columns(by_gold=pl.col("by_gold") - mean)
 
 
@@ -94,7 +93,7 @@ def moves_of_pairs(
         given=pl.col("n"),
         n=pl.col("n").cast(pl.Float64),
     )
-    tape = Tape(_COUNTS, in_order(log, "gold", "pred"))
+    tape = Tape(_COUNTS, log.in_order("gold", "pred"))
     tape.define({"share": tape("n") / tape("s")})
     values = _read(OverPairs(tape), metrics)
     found = at_table(tape.with_columns(frame), OBSERVED).cache()

@@ -24,7 +24,7 @@ from polars_mcc._inference.tables import (
     by_table,
     class_tables,
 )
-from polars_mcc._inference.variance import exact_sums, in_order
+from polars_mcc._inference.variance import exact_sums
 from polars_mcc._scores.levels import BOTH, SQUARES
 from polars_mcc._scores.metric import Metric
 
@@ -124,7 +124,7 @@ def _of_pairs(
         for side, label in (("by_gold", "gold"), ("by_pred", "pred"))
     )
     weight = pl.col("n").cast(pl.Float64)
-    mean = in_order(each, "gold", "pred")((weight / pl.col("s") * pl.col("phi")).sum())
+    mean = each.in_order("gold", "pred")((weight / pl.col("s") * pl.col("phi")).sum())
     influences = (
         at_table(moves, OBSERVED)
         .with_columns(phi=pl.col("by_pair") + by_gold + by_pred)
@@ -196,7 +196,7 @@ def _squares_more(each: SlicedLog) -> pl.Expr:
     is_by_pred, m = pl.col(TABLE) == BY_PRED, pl.col("others")
     own, other = (pl.when(is_by_pred).then(a).otherwise(b) for a, b in ((pred, gold), (gold, pred)))
     margin = pl.when(is_by_pred).then("predicted").otherwise("support")
-    within_table = in_order(each, "label")
+    within_table = each.in_order("label")
     others, squares = (within_table(part.sum()) - part for part in (other, other.pow(2)))
     miss = own.pow(2) + pl.when(m > 0).then((2 * own * others + squares) / m).otherwise(0.0)
     w = pl.col("more") * margin / 2

@@ -21,7 +21,7 @@ from polars_mcc._counts.classes import beside_class, is_scored, of_pairs
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.pairs import merged
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.variance import exact_sums, in_order
+from polars_mcc._inference.variance import exact_sums
 
 TABLE = "table"
 """The column that says which table a row belongs to."""
@@ -177,7 +177,7 @@ def _smoothed(
     n = pl.col("n").cast(pl.Float64)
     gone = exact_sums(log, given_up, ["label"], gone=n * pl.col("more"))
     more, half, others = pl.col("more"), pl.col(kept_margin) / 2, pl.col("others")
-    total = in_order(log, "label")((more * half).sum())
+    total = log.in_order("label")((more * half).sum())
     new = pl.when(others > 0).then((total - more * half) / others).otherwise(0.0)
     change = new - pl.col("gone").fill_null(0.0)
     hits, miss = pl.col("hits"), pl.col(kept_miss)

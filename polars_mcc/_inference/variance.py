@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -13,14 +13,6 @@ from polars_mcc._log.labels import are_scored
 
 NOTHING = 1e-20  # a mean square of influences up to this is 0, except for rounding
 _FINE = 2.0**80
-
-
-def in_order(log: SlicedLog, *labels: str) -> Callable[[pl.Expr], pl.Expr]:
-    """Aggregate over a slice in the order of labels, so that sums of floats are always the same.
-
-    To sort the frame is not enough: Polars leaves out a sort before sums.
-    """
-    return lambda aggregation: aggregation.over(log.slice or pl.lit(0), order_by=labels)
 
 
 def exact_sums(

@@ -99,7 +99,9 @@ def of_bins(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
         "score_mean": ((positive + negative) * score).sum() / rows,
         "rate": positive.sum() / rows,
     }
-    return _in_order(replace(log, apart=(*log.apart, "bin")), levels, "pred", sums, **ends)
+    return replace(log, apart=(*log.apart, "bin")).per_slice_in_order(
+        levels, ["pred"], sums, **ends
+    )
 
 
 def over_levels(
@@ -123,26 +125,11 @@ def over_levels(
     floats = in_floats(log, found)
     floats = probabilities(log, floats) if are_probabilities else floats
     slices = exact.select(*log.slice, concordant=number)
-    slices = log.beside(slices, _in_order(log, floats, "pred", of_levels))
+    slices = log.beside(slices, log.per_slice_in_order(floats, ["pred"], of_levels))
     if of_bins_:
-        bins = _in_order(log, of_bins(log, floats), "bin", of_bins_)
+        bins = log.per_slice_in_order(of_bins(log, floats), ["bin"], of_bins_)
         slices = log.beside(slices, bins)
     return slices
-
-
-def _in_order(
-    log: SlicedLog, frame: pl.LazyFrame, order: str, sums: Mapping[str, pl.Expr], **others: pl.Expr
-) -> pl.LazyFrame:
-    """Aggregate each slice in an order of its rows, so that sums of floats are always the same.
-
-    `others` need no order. A minimum or maximum must be one of them: in such an order Polars takes
-    the first or last value of a column that a sort in another order has marked as sorted.
-    """
-    whole = log.slice or pl.lit(0)
-    rows = frame.with_columns(
-        sum_.over(whole, order_by=order).alias(name) for name, sum_ in sums.items()
-    )
-    return log.per_slice(rows, **{name: pl.col(name).first() for name in sums}, **others)
 
 
 def probabilities(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:

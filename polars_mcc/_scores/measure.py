@@ -40,7 +40,7 @@ def measure(
     slices, sums = summed(log, classes, positive)
     if class_sums:
         scores = class_scores(log, classes).with_columns(pl.col(*CLASS_DTYPES).cast(pl.Float64))
-        slices = log.beside(slices, log.per_slice(scores, **class_sums))
+        slices = log.beside(slices, log.per_slice_in_order(scores, ["label"], class_sums))
     if pair_sums and pairs is not None:
         slices = log.beside(slices, _over_pairs(log, classes, pairs, pair_sums))
     if log.is_of_scores and pairs is not None:
@@ -136,6 +136,7 @@ def _over_pairs(
         excess=of_square(product(n, s) - guessed),
     )
     seen = guessed.from_columns(_SEEN, pl.col).sum()
-    slices = log.per_slice(rows, **sums, s=s.max(), **seen.columns(_SEEN))
+    in_order = ["gold", "pred"]
+    slices = log.per_slice_in_order(rows, in_order, sums, s=s.max(), **seen.columns(_SEEN))
     left = squared - seen.from_columns(_SEEN, pl.col)
     return slices.select(*log.slice, *sums, unseen=of_square(left))
