@@ -32,12 +32,20 @@ def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
     names = {"gold": gold, **{PRED + name: name for name in log.models}}
     rows = sampled(log.frame.select(*(KEY + key for key in log.keys), *names, "weight"))
     rows = rows.with_columns(pl.col(side).cast(log.label_dtype) for side in names)
-    sizes = _sizes(log, is_small=rows.height < _SMALL)
+    # In a large log, the number of values is an estimate.
+    n_unique = pl.Expr.n_unique if rows.height < _SMALL else pl.Expr.approx_n_unique
+    may_be_ids = [
+        pl.col(KEY + key)
+        for key, dtype in log.key_dtypes.items()
+        if dtype.is_integer() or is_text(dtype)
+    ]
+    found = log.frame.select(pl.col("weight").sum().alias("rows"), *map(n_unique, may_be_ids))
+    sizes = found.select(pl.all().cast(pl.Float64)).collect().row(0, named=True)
     for key in log.keys:
         dtype, of_key = log.key_dtypes[key], rows.rename({KEY + key: "key"})
         if dtype.is_nested() or rows.is_empty() or key == gold:  # Another warning is of gold.
             continue
-        n, values = sizes["rows"], sizes[KEY + key]
+        n, values = sizes["rows"], sizes.get(KEY + key, 0.0)
         if is_text(dtype) and values > _MANY and n < values * min_n:
             name = as_sql(key)
             yield said(
@@ -67,22 +75,6 @@ def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
                 f"key '{key}' is between 0 and 1, and sorts the rows by '{gold}' as well as the "
                 "model. Is it a score? Leave it out."
             )
-
-
-def _sizes(log: SlicedLog, *, is_small: bool) -> dict[str, float]:
-    """The rows of the log, and how many values each key has that may be an id.
-
-    In a large log, the number of values is an estimate.
-    """
-    may_be_ids = [
-        pl.col(KEY + key)
-        for key, dtype in log.key_dtypes.items()
-        if dtype.is_integer() or is_text(dtype)
-    ]
-    values = (one.n_unique() if is_small else one.approx_n_unique() for one in may_be_ids)
-    found = log.frame.select(pl.col("weight").sum().alias("rows"), *values)
-    counts = found.select(pl.all().cast(pl.Float64)).collect().row(0, named=True)
-    return {**dict.fromkeys((KEY + key for key in log.keys), 0.0), **counts}
 
 
 def _tells(rows: pl.DataFrame, names: dict[str, str]) -> str | None:

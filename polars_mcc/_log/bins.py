@@ -120,8 +120,11 @@ class Bins(Key):
             example = replace(self, cuts=(18, 25, 45))
             msg = f"{self} would read the log for its cuts: name them, as in {example}"
             raise ValueError(msg)  # noqa: TRY004 - of a verb that cannot read it
-        if isinstance(cuts, str):
-            named = _in_calendar(column.expr, cuts)
+        if cuts == "1q":
+            time = column.expr.dt
+            named = pl.format("{}-Q{}", time.to_string("%Y"), time.quarter())
+        elif isinstance(cuts, str):
+            named = column.expr.dt.truncate(cuts).dt.to_string(FORMATS[cuts])
         else:
             is_integer = column.dtype.is_integer()
             ends = sorted({math.floor(end) for end in cuts}) if is_integer else map(float, cuts)
@@ -206,13 +209,6 @@ class Cuts:
 
 def _text(end: Number) -> str:
     return repr(end).removesuffix(".0")
-
-
-def _in_calendar(column: pl.Expr, unit: str) -> pl.Expr:
-    """The text of the calendar unit of a time, in the order of time."""
-    if unit == "1q":
-        return pl.format("{}-Q{}", column.dt.to_string("%Y"), column.dt.quarter())
-    return column.dt.truncate(unit).dt.to_string(FORMATS[unit])
 
 
 def cut_if_many(
