@@ -118,8 +118,7 @@ class Overlaps:
             below = sought.below_expected(here, of_slices, pool).select(SLICE, "evidence")
             return _in_order(below.collect(), len(asked))
         found = estimate(log, pairs, replace(sought.asked, pool=pool))
-        has_clusters = sought.coded.log.has_clusters
-        influences = [found.influences[sought.metric.name]] if has_clusters else []
+        influences = found.influences.values() if sought.coded.log.has_clusters else ()
         sure, *moved = pl.collect_all([sought.limits(found), *influences])
         both = sure.filter(IS_IN).join(sure.filter(~pl.col(IS_IN)), on=SLICE, suffix="_out")
         evidence = sought.scale.evidence(
@@ -129,9 +128,7 @@ class Overlaps:
             pl.col("rows_down_out"),
         )
         known = _in_order(both.select(SLICE, evidence.fill_nan(None).clip(0)), len(asked))
-        if not has_clusters:
-            return known
-        return [*self._clustered(masks, moved[0], known)]
+        return [*self._clustered(masks, moved[0], known)] if moved else known
 
     def _pairs(self, masks: Mask) -> pl.DataFrame:
         """The pairs of both sides of each comparison."""

@@ -60,11 +60,6 @@ class Sought(Search):
         return Scale.of(self.metric)
 
     @property
-    def score(self) -> pl.Expr:
-        """The metric from the column of the same name, with its sign such that more is better."""
-        return self.scale.turned(pl.col(self.metric.name).fill_nan(None))
-
-    @property
     def whole(self) -> SlicedLog:
         """The log as one slice, without clusters."""
         log = replace(self.coded.log.whole, extras=(), zero_division=None)
@@ -95,6 +90,14 @@ class Sought(Search):
             return found
         return found.with_columns(pl.col(name) == 1 for name in columns if name != "pred")
 
+    def scored(
+        self, log: SlicedLog, classes: pl.LazyFrame, pairs: pl.LazyFrame | None = None
+    ) -> pl.LazyFrame:
+        """The `n` and the `score` of each slice, its sign such that more is better."""
+        scores = measure(log, classes, [self.metric], pairs=pairs, positive=self.positive)
+        score = self.scale.turned(pl.col(self.metric.name).fill_nan(None))
+        return scores.select(*log.slice, "n", score=score)
+
     def limits(self, found: Estimate) -> pl.LazyFrame:
         """The `score` of each slice, its sign such that more is better, and its precision.
 
@@ -122,11 +125,9 @@ class Sought(Search):
 
         `spread` is twice the standard error. `pairs` and `pool` have labels, if the metric does.
         """
-        name, scale = self.metric.name, self.scale
-        classes = of_pairs(log, pairs)
-        scores = measure(log, classes, [self.metric], pairs=pairs, positive=self.positive)
+        scale, here, n = self.scale, pl.col("score"), pl.col("n").cast(pl.Float64)
+        scores = self.scored(log, of_pairs(log, pairs), pairs)
         expected = given_labels(log, pairs, pool, self.asked)
-        n, here = pl.col("n").cast(pl.Float64), scale.turned(pl.col(name).fill_nan(None))
         there, se = scale.turned(pl.col("expected").fill_nan(None)), pl.col("expected_se")
         apart = pl.when(here < there).then(scale.apart(here, n)).otherwise(0.0)
         evidence = pl.when(se > 0).then(apart.fill_nan(None))
@@ -209,13 +210,11 @@ class _AllRows:
     @classmethod
     def of(cls, sought: Sought, pairs: pl.DataFrame) -> _AllRows:
         """Score all rows, from their pairs."""
-        log, metric = sought.whole, sought.metric
+        log = sought.whole
         classes = of_pairs(log, pairs.lazy()).collect().lazy()
-        scores = measure(log, classes, [metric], pairs=pairs.lazy(), positive=sought.positive)
+        score = sought.scored(log, classes, pairs.lazy())
         sure = sought.sure(log, pairs.lazy()).select(pl.col("rows_down").fill_nan(None))
-        (n, overall), (rows,) = (
-            frame.row(0) for frame in pl.collect_all([scores.select("n", sought.score), sure])
-        )
+        (n, overall), (rows,) = (frame.row(0) for frame in pl.collect_all([score, sure]))
         n_classes = classes.select(count_where(pl.col("gold_n", "pred_n") > 0)).collect().row(0)
         return cls(sought, pairs, classes, n, overall, rows, n_classes)
 
@@ -237,11 +236,10 @@ class _AllRows:
 
     def _scored(self, batch: Batch, classes: pl.LazyFrame) -> pl.DataFrame:
         """The score of each slice and of its rest, and whether they can be compared."""
-        sought, log = self.sought, self.sought.numbered
-        metrics, positive, pairs = [sought.metric], sought.positive, None
+        sought, log, pairs = self.sought, self.sought.numbered, None
         if sought.metric.is_of_scores:
             pairs = sought.with_labels(batch.pairs(batch.slices[SLICE]).lazy()).collect().lazy()
-        scores = measure(log, classes, metrics, pairs=pairs, positive=positive)
+        here = sought.scored(log, classes, pairs)
         rest = self._rest(classes) if pairs is None else self._rests_of_scores(pairs)
         n_classes = {side: count_where(pl.col(f"{side}_n") > 0) for side in ("gold", "pred")}
         of_slices = log.per_slice(classes, **n_classes).with_columns(
@@ -249,7 +247,6 @@ class _AllRows:
         )
         is_comparable = has_classes(sought.metric.classes_needed)
         known = of_slices.select(SLICE, is_comparable=is_comparable)
-        here = scores.select(SLICE, "n", score=sought.score)
         return log.beside(log.beside(here, rest), known).collect()
 
     def _beside_expected(self, batch: Batch, scored: pl.DataFrame) -> pl.DataFrame:
@@ -279,30 +276,28 @@ class _AllRows:
         )
 
     def _rest(self, classes: pl.LazyFrame) -> pl.LazyFrame:
-        log, whole, metric = self.sought.numbered, self.sought.whole, self.sought.metric
-        if metric is MCC:
+        log, whole = self.sought.numbered, self.sought.whole
+        if self.sought.metric is MCC:
             return scores_of_rest(log, whole, classes, self.classes)
         rest = classes_of_rest(log, whole, classes, self.classes)
-        scores = measure(log, rest, [metric], positive=self.sought.positive)
-        return scores.select(SLICE, rest=self.sought.score)
+        return self.sought.scored(log, rest).select(SLICE, rest="score")
 
     def _rests_of_scores(self, pairs: pl.LazyFrame) -> pl.LazyFrame:
-        """The score of the rest of each slice: a few slices at a time, to bound the memory."""
+        """The score of the rest of each slice, from the pairs of the log without its own.
+
+        A few slices at a time, to bound the memory.
+        """
+        log = self.sought.numbered
         slices = pairs.select(SLICE).unique(maintain_order=True).collect()
         few = max(1, _PAIRS // max(1, self.pairs.height))
-        found = [self._rest_of_scores(pairs, part).collect() for part in slices.iter_slices(few)]
+        found = []
+        for part in slices.iter_slices(few):
+            every = part.lazy().join(self.pairs.lazy(), how="cross").with_columns(sign=1)
+            own = pairs.join(part.lazy(), on=SLICE, how="semi").with_columns(sign=-1)
+            rest = taken_away(log, pl.concat([every, own], how="diagonal_relaxed"))
+            scores = self.sought.scored(log, of_pairs(log, rest), rest)
+            found.append(scores.select(SLICE, rest="score").collect())
         return pl.concat(found).lazy()
-
-    def _rest_of_scores(self, pairs: pl.LazyFrame, slices: pl.DataFrame) -> pl.LazyFrame:
-        """The score of the rest of some slices, from the pairs of the log without their own."""
-        log, metric = self.sought.numbered, self.sought.metric
-        every = slices.lazy().join(self.pairs.lazy(), how="cross").with_columns(sign=1)
-        pairs = pairs.join(slices.lazy(), on=SLICE, how="semi")
-        signed = pl.concat([every, pairs.with_columns(sign=-1)], how="diagonal_relaxed")
-        rest = taken_away(log, signed)
-        classes = of_pairs(log, rest)
-        scores = measure(log, classes, [metric], pairs=rest, positive=self.sought.positive)
-        return scores.select(SLICE, rest=self.sought.score)
 
 
 def _distinct(coded: Coded, slices: pl.DataFrame) -> pl.DataFrame:

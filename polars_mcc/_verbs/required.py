@@ -95,7 +95,7 @@ def required(
             instead = option("max", one.at)
             msg = said(f"for '{one.metric.name}' less is better: pass a maximum, as in ", instead)
             raise ValueError(msg)
-    return [one for one in found if one.at is not None]
+    return [*{one.mark: one for one in found if one.at is not None}.values()]  # each once
 
 
 def _check_range(one: Requirement) -> None:
