@@ -24,25 +24,44 @@ import polars as pl
 from polars_mcc._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from polars_mcc import plot as plot
-    from polars_mcc._counts.remarks import PredictionLogWarning as PredictionLogWarning
-    from polars_mcc._inference.options import Bootstrap as Bootstrap
-    from polars_mcc._log.bins import bins as bins
-    from polars_mcc._log.key_sets import cube as cube
-    from polars_mcc._log.key_sets import each as each
-    from polars_mcc._log.key_sets import rollup as rollup
-    from polars_mcc._log.key_sets import sets as sets
-    from polars_mcc._log.trailing import trailing as trailing
-    from polars_mcc._scores.registry import metrics as metrics
-    from polars_mcc._scores.registry import register_metric as register_metric
-    from polars_mcc._shell.keep import keep_counts as keep_counts
-    from polars_mcc._show.matrix import to_numpy as to_numpy
-    from polars_mcc._show.progress import progress as progress
-    from polars_mcc._show.table import table as table
-    from polars_mcc._verbs.check import CheckError as CheckError
-    from polars_mcc.namespaces import ExprMcc as ExprMcc
-    from polars_mcc.namespaces import SeriesMcc as SeriesMcc
-    from polars_mcc.prediction_log import PredictionLog as PredictionLog
+    from polars_mcc import plot
+    from polars_mcc._counts.remarks import PredictionLogWarning
+    from polars_mcc._inference.options import Bootstrap
+    from polars_mcc._log.bins import bins
+    from polars_mcc._log.key_sets import cube, each, rollup, sets
+    from polars_mcc._log.trailing import trailing
+    from polars_mcc._scores.registry import metrics, register_metric
+    from polars_mcc._shell.keep import keep_counts
+    from polars_mcc._show.matrix import to_numpy
+    from polars_mcc._show.progress import progress
+    from polars_mcc._show.table import table
+    from polars_mcc._verbs.check import CheckError
+    from polars_mcc.namespaces import ExprMcc, SeriesMcc
+    from polars_mcc.prediction_log import PredictionLog
+
+__all__ = [
+    "Bootstrap",
+    "CheckError",
+    "ExprMcc",
+    "PredictionLog",
+    "PredictionLogWarning",
+    "SeriesMcc",
+    "__version__",
+    "bins",
+    "cube",
+    "each",
+    "keep_counts",
+    "metrics",
+    "plot",
+    "progress",
+    "register_metric",
+    "rollup",
+    "sets",
+    "table",
+    "to_numpy",
+    "trailing",
+]
+
 
 _MODULES = {
     "Bootstrap": "_inference.options",
@@ -52,21 +71,15 @@ _MODULES = {
     "PredictionLogWarning": "_counts.remarks",
     "SeriesMcc": "namespaces",
     "bins": "_log.bins",
-    "cube": "_log.key_sets",
-    "each": "_log.key_sets",
+    **dict.fromkeys(("cube", "each", "rollup", "sets"), "_log.key_sets"),
     "keep_counts": "_shell.keep",
     "metrics": "_scores.registry",
     "progress": "_show.progress",
     "register_metric": "_scores.registry",
-    "rollup": "_log.key_sets",
-    "sets": "_log.key_sets",
     "table": "_show.table",
     "to_numpy": "_show.matrix",
     "trailing": "_log.trailing",
 }
-"""The public names, each with its module."""
-
-__all__ = [*sorted(("__version__", "plot", *_MODULES))]  # noqa: PLE0604 - they are strings
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a public name
