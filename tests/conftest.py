@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import zlib
 from collections import Counter, defaultdict
 
 import polars as pl
@@ -11,10 +12,12 @@ from hypothesis import HealthCheck, Phase, settings
 from polars_mcc._report import page
 from polars_mcc._scores import registry
 
+collect_ignore_glob = ["benchmarks/*"]  # no tests: to look for doctests imports every peer
+
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=6,
+    max_examples=3,  # CI runs each property with more
     # The only function-scoped fixture, `run`, holds no state.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -32,10 +35,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of a test with several parameters, a default run takes few combinations: the rest is slow.
+    """Of a test with parameters, a default run takes few cases: the rest is slow.
 
-    Each value of each parameter is in one of them. Of two equal docstrings, of a verb and of the
-    method of a log, one is slow.
+    Each value of each parameter is in one of them, or in so many as the mark `few_cases` says. The
+    engines of `run` take turns: half of the tests that use it run on each. Of two equal docstrings,
+    of a verb and of the method of a log, one is slow.
     """
     tests, docstrings = defaultdict(list), set()
     for item in items:
@@ -45,30 +49,46 @@ def pytest_collection_modifyitems(items):
             docstrings.add(item.dtest.docstring)
         if "chromium" in getattr(item, "fixturenames", ()):  # one browser, in one process
             item.add_marker(pytest.mark.xdist_group("browser"))
-        if not item.get_closest_marker("slow") and len(values_of(item)) > 1:
+        if not item.get_closest_marker("slow") and hasattr(item, "callspec"):
             tests[item.path, item.nodeid.split("[")[0]].append(item)
-    for listed in tests.values():
-        cases = sorted(listed, key=lambda case: case.nodeid)  # the same in each run
-        used = Counter()
-        missing = set().union(*map(values_of, cases))
-        while missing:
-            best = max(
-                cases,
-                key=lambda case: (
-                    len(missing & values_of(case)),
-                    -sum(used[value] for value in values_of(case)),
-                ),
-            )
-            missing -= values_of(best)
-            used.update(values_of(best))
-            cases.remove(best)
+    for (_, test), cases in tests.items():
+        few = cases[0].get_closest_marker("few_cases")
+        taken = few_of(
+            cases, few.args[0] if few else len(cases), ENGINES[zlib.crc32(test.encode()) % 2]
+        )
         for case in cases:
-            case.add_marker(pytest.mark.slow)
+            if case not in taken:
+                case.add_marker(pytest.mark.slow)
 
 
-def values_of(item) -> set[tuple[int, str]]:
-    """The values of the parameters of a test, by their places and their names."""
-    return {*enumerate(item.callspec._idlist)} if hasattr(item, "callspec") else set()
+ENGINES = ("DataFrame", "streaming")
+
+
+def few_of(cases: list, most: int, engine: str) -> list:
+    """At most so many cases that have most values of the parameters, if possible on an engine."""
+    left = sorted(cases, key=lambda case: case.nodeid)  # the same in each run
+    taken, used = [], Counter()
+    missing = set().union(*map(values_of, left))
+    while left and len(taken) < most and (missing or not taken):
+        best = max(
+            left,
+            key=lambda case: (
+                len(missing & values_of(case)),
+                case.callspec.params.get("run") == engine,
+                -sum(used[value] for value in values_of(case)),
+            ),
+        )
+        missing -= values_of(best)
+        used.update(values_of(best))
+        left.remove(best)
+        taken.append(best)
+    return taken
+
+
+def values_of(case) -> set[tuple[int, str]]:
+    """The values of the parameters of a test but for the engine, by their places and names."""
+    engine = case.callspec.params.get("run")
+    return {(place, name) for place, name in enumerate(case.callspec._idlist) if name != engine}
 
 
 @pytest.fixture(autouse=True)
@@ -80,23 +100,27 @@ def _only_the_metrics_that_are_built_in():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _libraries_of_charts_are_bundled_once(tmp_path_factory):
+def _libraries_of_charts_are_bundled_once(tmp_path_factory, worker_id):
     """To bundle them takes longer than all else in a page. A command in a process of its own does.
 
-    What stands in for this bundles at the first page, and then reads what it has written.
+    What stands in for this bundles at the first page, and then reads what it has written: in the
+    folder that the processes of one run share.
     """
-    file = tmp_path_factory.mktemp("libraries") / "bundle.js"
+    folder = tmp_path_factory.getbasetemp()
+    file = (folder if worker_id == "master" else folder.parent) / "bundle.js"
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(page, "_BUNDLE", BUNDLE_ONCE.format(str(file)))
         yield
 
 
 BUNDLE_ONCE = """
-import pathlib, sys
+import os, pathlib, sys
 file = pathlib.Path({!r})
 if not file.exists():
     import vl_convert
-    file.write_text(vl_convert.javascript_bundle(None, vl_version=sys.argv[1]), "utf-8")
+    new = file.with_suffix(f".{{os.getpid()}}")  # whole, before another process reads it
+    new.write_text(vl_convert.javascript_bundle(None, vl_version=sys.argv[1]), "utf-8")
+    new.replace(file)
 sys.stdout.reconfigure(encoding="utf-8")
 sys.stdout.write(file.read_text("utf-8"))
 """

@@ -6,6 +6,7 @@ Rows are a list of (is positive, score, weight). Sums are fractions, so nothing 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 
@@ -17,28 +18,29 @@ LEAST = 2.0**-52
 """The least probability of a log loss."""
 
 
-def _sides(rows: Sequence[Row]) -> tuple[list[tuple[float, Fraction]], ...]:
+def _exact(weight: float) -> int | Fraction:
+    """A weight without rounding. Sums of integers are the fastest."""
+    return weight if isinstance(weight, int) else Fraction(weight)
+
+
+def _sides(rows: Sequence[Row]) -> tuple[list[tuple[float, int | Fraction]], ...]:
     return tuple(
-        [(score, Fraction(weight)) for gold, score, weight in rows if gold == side and weight]
+        [(score, _exact(weight)) for gold, score, weight in rows if gold == side and weight]
         for side in (True, False)
     )
 
 
 def _sum(rows: Sequence[Row]) -> Fraction:
-    return sum((Fraction(weight) for *_, weight in rows), Fraction(0))
+    return Fraction(sum(_exact(weight) for *_, weight in rows))
 
 
 def _by_score(rows: Sequence[Row]) -> list[tuple[Fraction, Fraction, Fraction]]:
     """The (score, positive, negative) of each score, from the least score up."""
-    positive, negative = _sides(rows)
-    return [
-        (
-            Fraction(score),
-            sum((w for s, w in positive if s == score), Fraction(0)),
-            sum((w for s, w in negative if s == score), Fraction(0)),
-        )
-        for score in sorted({score for score, _ in positive + negative})
-    ]
+    sums: dict[float, list[int | Fraction]] = {}
+    for place, side in enumerate(_sides(rows)):
+        for score, weight in side:
+            sums.setdefault(score, [0, 0])[place] += weight
+    return [(Fraction(score), *map(Fraction, of_sides)) for score, of_sides in sorted(sums.items())]
 
 
 def roc_auc(rows: Sequence[Row]) -> Fraction | None:
@@ -46,17 +48,21 @@ def roc_auc(rows: Sequence[Row]) -> Fraction | None:
     positive, negative = _sides(rows)
     if not positive or not negative:
         return None
-    pairs = [(a, b, v * w) for a, v in positive for b, w in negative]
-    in_order = sum(w * ((a > b) + Fraction(a == b) / 2) for a, b, w in pairs)
-    return in_order / sum(w for *_, w in pairs)
+    below, tied = (_of_pairs(rows, is_pair) for is_pair in (operator.gt, operator.eq))
+    return (below + tied / 2) / _of_pairs(rows, lambda *_: True)
+
+
+def _of_pairs(rows: Sequence[Row], is_pair: Callable[[float, float], bool]) -> Fraction:
+    """The weight of pairs of a positive and a negative row whose scores are so."""
+    positive, negative = _sides(rows)
+    return Fraction(sum(v * sum(w for b, w in negative if is_pair(a, b)) for a, v in positive))
 
 
 def roc_auc_ties(rows: Sequence[Row]) -> Fraction | None:
     positive, negative = _sides(rows)
     if not positive or not negative:
         return None
-    pairs = [(a == b, v * w) for a, v in positive for b, w in negative]
-    return Fraction(sum(w for is_tie, w in pairs if is_tie)) / sum(w for _, w in pairs)
+    return _of_pairs(rows, operator.eq) / _of_pairs(rows, lambda *_: True)
 
 
 def average_precision(rows: Sequence[Row]) -> Fraction | None:
@@ -67,7 +73,7 @@ def average_precision(rows: Sequence[Row]) -> Fraction | None:
     total = Fraction(0)
     for score, weight in positive:
         hits, others = (sum(w for s, w in side if s >= score) for side in (positive, negative))
-        total += weight * Fraction(hits, 1) / (hits + others)
+        total += weight * Fraction(hits) / (hits + others)
     return total / sum(w for _, w in positive)
 
 
@@ -102,11 +108,14 @@ def bins(rows: Sequence[Row]) -> list[list[Row]]:
     """Ten bins with equally many rows. Equal scores are in one bin: that of the middle of their
     ranks."""
     found: dict[int, list[Row]] = {}
+    of_score: dict[float, list[Row]] = {}
+    for row in rows:
+        if row[2]:
+            of_score.setdefault(row[1], []).append(row)
     below, n = Fraction(0), _sum(rows)
     for score, p, q in _by_score(rows):
         place = math.floor((below + (p + q) / 2) / n * BINS)
-        of_score = [row for row in rows if row[1] == score and row[2]]
-        found.setdefault(place, []).extend(of_score)
+        found.setdefault(place, []).extend(of_score[score])
         below += p + q
     return [*found.values()]
 

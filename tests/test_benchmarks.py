@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from benchmarks import (
     planted_slices,
     promises,
     report_cost,
+    sets_cost,
     speed,
 )
 
@@ -45,10 +48,24 @@ def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
         assert all(float(row.get("differ |", "0 |").removesuffix(" |")) < 1e-14 for row in cells)
 
 
-def test_report_cost_runs(tmp_path):
-    command = [sys.executable, report_cost.__file__, str(tmp_path), "--rows", "4000"]
-    done = subprocess.run([*command, "--rounds", "1"], capture_output=True, text=True, check=True)
-    _, _, *rows = done.stdout.splitlines()
+def test_report_cost_runs(tmp_path, monkeypatch, capsys):
+    """One query in a process of its own, as all of them have there; the others here."""
+    asked = report_cost.asked
+
+    def asked_here(name: str, path: Path, query: str) -> list[float]:
+        if (name, query) == ("short", "json"):
+            return asked(name, path, query)
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told):
+            report_cost.ask(name, path, query)
+        return [*map(float, told.getvalue().split())]
+
+    monkeypatch.setattr(report_cost, "asked", asked_here)
+    monkeypatch.setattr(
+        "sys.argv", ["report_cost.py", str(tmp_path), "--rows", "4000", "--rounds", "1"]
+    )
+    report_cost.main()
+    _, _, *rows = capsys.readouterr().out.splitlines()
     assert [row.split(" | ")[:2] for row in rows] == [
         [log, query] for log in ("long", "wide", "short") for query in ("by", "html", "md", "json")
     ]
@@ -109,8 +126,14 @@ def test_promises_are_kept_by_scores(cell):
     assert broken.is_empty(), broken
 
 
-def test_promises_are_kept_by_differences():
+OF_FAMILIES = ("f1", "f1_weighted", "informedness", "f1_macro", "mcc", "kappa", "own_squares")
+"""A metric of each family: the others of a family have their errors in the same way."""
+
+
+def test_promises_are_kept_by_differences(monkeypatch):
     """The slices have 15 rows, and the rest 35: no p-value may be small too often."""
+    assert {promises.FAMILY[name] for name in OF_FAMILIES} == {*promises.FAMILIES}
+    monkeypatch.setattr(promises, "COMPARED", OF_FAMILIES)
     rng = np.random.default_rng(5)
     assert_kept([*promises.differences(promises.Cell("90:10", "10% wrong", 15, "none"), 100, rng)])
     cell = promises.Cell("90:10", "10% wrong", 200, "none")
@@ -118,7 +141,8 @@ def test_promises_are_kept_by_differences():
 
 
 @pytest.mark.parametrize("weights", promises.WEIGHTS)
-def test_promises_are_kept_by_worst(weights):
+def test_promises_are_kept_by_worst(weights, monkeypatch):
+    monkeypatch.setattr(promises, "SEARCHED", [one for one in OF_FAMILIES if one != "own_squares"])
     rng = np.random.default_rng(5)
     for mix in ("90:10", "10 balanced"):
         assert_kept([*promises.searches(promises.Cell(mix, "10% wrong", 3000, weights), 1, rng)])
@@ -132,8 +156,13 @@ def test_what_was_tried_prints_tables():
 
 def test_few_differences_prints_a_table(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["few_differences.py", "--samples", "20"])
+    monkeypatch.setattr(few_differences, "CLASSES", (2,))
+    monkeypatch.setattr(few_differences, "MIXES", ("balanced",))
     few_differences.main()
-    assert capsys.readouterr().out.startswith("| rows that differ | settings | compare |")
+    header, _, *rows = capsys.readouterr().out.splitlines()
+    assert header.startswith("| rows that differ | settings | compare |")
+    assert len(rows) == 3
+    assert all(int(row.split(" | ")[1]) > 0 for row in rows)
 
 
 def test_coverage_of_a_difference():
@@ -148,11 +177,14 @@ def test_coverage_of_a_difference():
         assert row["rejected"] <= 0.07 or row["a"] != row["b"], row
 
 
-def test_the_simulation_prints_tables_and_draws_a_chart(tmp_path):
+def test_the_simulation_prints_tables_and_draws_a_chart(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(interval_coverage, "PAIRS", ((0.3, 0.3), (0.3, 0.6)))
+    monkeypatch.setattr(interval_coverage, "USERS", (5,))
     options = ["--replicates", "5", "--n-boot", "5", "--sizes", "30"]
     files = ["--out", str(tmp_path / "out"), "--chart", str(tmp_path / "chart.svg")]
-    done = run("interval_coverage", *options, *files)
-    assert [line for line in done.splitlines() if line.isalpha()] == [
+    monkeypatch.setattr("sys.argv", ["interval_coverage.py", *options, *files])
+    interval_coverage.main()
+    assert [line for line in capsys.readouterr().out.splitlines() if line.isalpha()] == [
         "scores",
         "differences",
         "users",
@@ -174,8 +206,25 @@ def test_what_a_progress_bar_costs():
     assert done.count("1.00 × without") >= 4
 
 
-def test_what_sets_cost(tmp_path):
-    done = run("sets_cost", str(tmp_path), "--rows", "8000", "--rounds", "1")
+def test_what_sets_cost(tmp_path, monkeypatch, capsys):
+    """One query in a process of its own, as all of them have there; the others here."""
+    measured = sets_cost.measured
+
+    def measured_here(query: str, logs: str) -> tuple[float, int]:
+        if query == "by, one key":
+            return measured(query, logs)
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told):
+            sets_cost.run(query, logs)
+        seconds, megabytes = told.getvalue().split()
+        return float(seconds), int(megabytes)
+
+    monkeypatch.setattr(sets_cost, "measured", measured_here)
+    monkeypatch.setattr(
+        "sys.argv", ["sets_cost.py", str(tmp_path), "--rows", "8000", "--rounds", "1"]
+    )
+    sets_cost.main()
+    done = capsys.readouterr().out
     assert "| by, each of ten keys |" in done
     assert "| worst, ten keys, depth 2 |" in done
 

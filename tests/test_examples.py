@@ -20,6 +20,7 @@ import pytest
 from nbclient import NotebookClient
 from polars.testing import assert_frame_equal
 from sklearn.metrics import matthews_corrcoef
+from support import some_slow
 
 import polars_mcc
 
@@ -40,7 +41,11 @@ RUN_BELOW = {
 
 
 @pytest.mark.parametrize(
-    "name", sorted(file.name for file in EXAMPLES.glob("*.py") if file.name not in RUN_BELOW)
+    "name",
+    some_slow(
+        sorted(file.name for file in EXAMPLES.glob("*.py") if file.name not in RUN_BELOW),
+        "draw_charts.py",
+    ),
 )
 def test_an_example_runs_and_shows_scores(name, monkeypatch, capsys):
     run(name, monkeypatch=monkeypatch)

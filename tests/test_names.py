@@ -189,7 +189,10 @@ def answer(verb: str, asked: Asked):
 VERBS = [f"{kind}: {name}" for kind, of in KINDS.items() for name in of]
 
 
-LONG = ("frame: contrast", "frame: contrast, total", "text: html", "text: json")
+LONG = (
+    *("frame: contrast", "frame: contrast, total", "frame: worst, long"),
+    *("text: html", "text: json", "text: md", "text: scores"),
+)
 
 
 @functools.cache

@@ -68,7 +68,7 @@ VERBS = {
 }
 
 
-LONG = {"contrast", "contrast of total", "metrics of all"}
+LONG = {"contrast", "contrast of total", "metrics of all", "compare models"}
 """Verbs whose plans take most of a second to optimize."""
 EACH_VERB = pytest.mark.parametrize(
     "verb",

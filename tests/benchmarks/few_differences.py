@@ -17,6 +17,8 @@ import numpy as np
 from interval_coverage import counts, given_gold, margins
 
 Z = 1.959963984540054
+CLASSES = (2, 4)
+MIXES = ("balanced", "95:5")
 METHODS = ("compare", "wald", "one row more", "two rows more")
 
 
@@ -54,9 +56,9 @@ def main() -> None:
     size = parser.parse_args().samples
     rng = np.random.default_rng(5)
     scores, found = ((0.6, 0.6), (0.9, 0.9), (0.6, 0.9)), []
-    copies, mixes = (0.8, 0.95, 0.99), ("balanced", "95:5")
+    copies = (0.8, 0.95, 0.99)
     for classes, mix, (first, second), copied, n in itertools.product(
-        (2, 4), mixes, scores, copies, (100, 300, 1000)
+        CLASSES, MIXES, scores, copies, (100, 300, 1000)
     ):
         pi = margins(classes, mix)
         a, b = given_gold(pi, first), given_gold(pi, second)

@@ -29,6 +29,8 @@ from polars_mcc import Bootstrap
 CI = 0.95
 SIZES = (10, 30, 100, 300, 1000)
 SCORES = (0.0, 0.3, 0.6, 0.9)
+PAIRS = ((0.0, 0.0), (0.3, 0.3), (0.6, 0.6), (0.9, 0.9), (0.3, 0.6), (0.6, 0.9))
+USERS = (5, 10, 30, 100)
 MIXES = ("balanced", "95:5")
 METHODS = ("score", "fisher", "wald", "bootstrap", "bca")
 NATIVE = METHODS[:3]
@@ -98,8 +100,7 @@ def of_scores(
 def of_differences(
     replicates: int, sizes: Sequence[int], rng: np.random.Generator
 ) -> Iterator[dict]:
-    pairs = ((0.0, 0.0), (0.3, 0.3), (0.6, 0.6), (0.9, 0.9), (0.3, 0.6), (0.6, 0.9))
-    settings = itertools.product((2, 4), MIXES, pairs, (0.0, 0.8), sizes)
+    settings = itertools.product((2, 4), MIXES, PAIRS, (0.0, 0.8), sizes)
     for classes, mix, (first, second), copied, n in settings:
         pi = margins(classes, mix)
         a, b = given_gold(pi, first), given_gold(pi, second)
@@ -132,7 +133,7 @@ def of_differences(
 
 
 def of_users(replicates: int, rng: np.random.Generator) -> Iterator[dict]:
-    for classes, mix, users in itertools.product((2, 4), MIXES, (5, 10, 30, 100)):
+    for classes, mix, users in itertools.product((2, 4), MIXES, USERS):
         pi, truth = margins(classes, mix), 0.6
         own = rng.uniform(truth - 0.4, truth + 0.4, size=(replicates * users, 1, 1))
         tables = pi[:, None] * (own * np.eye(classes) + (1 - own) * pi)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from polars.testing import assert_frame_equal
+from support import some_slow
 
 from polars_mcc import PredictionLog, cube, each, trailing
 from polars_mcc._counts import coded, codes, parquet
@@ -135,7 +136,7 @@ LIMITS = [(2**20, 2**15), (2**20, 0), (2**8, 0), (4, 0)]
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 @given(logs(), st.sampled_from([*FILTERS]), st.sampled_from(LIMITS))
 @settings(
-    max_examples=settings.default.max_examples // 2,
+    max_examples=max(2, settings.default.max_examples // 2),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_both_ways_give_one_answer(tmp_path_factory, verb, files, kind, limits):
@@ -180,6 +181,7 @@ ONCE = {
     "interval": lambda log: log.by("key", ci=0.95, metrics=["mcc", "kappa", "f1_macro"]),
     "compare": lambda log: log(pred=["pred", "other"]).compare("key"),
     "contrast": lambda log: log.contrast("key"),
+    "contrast, best": lambda log: log.contrast("key", to="best"),
     "classes": lambda log: log.classes("key", ci=0.9),
     "sets": lambda log: log.by(cube("key", "number"), ci=0.95),
     "worst": lambda log: log.worst("key", "number"),
@@ -187,7 +189,7 @@ ONCE = {
 }
 
 
-@pytest.mark.parametrize("verb", ONCE)
+@pytest.mark.parametrize("verb", some_slow(ONCE, "contrast"))
 def test_each_row_group_is_read_once_and_on_collect(log, reads, verb, monkeypatch):
     if verb == "many labels":
         monkeypatch.setattr(codes, "_FEW", 0)

@@ -77,6 +77,7 @@ def test_a_million_cells_of_floats():
 
 
 @pytest.mark.parametrize("weight", [0.1, 1e-7 / 3, 1e9 / 3])
+@pytest.mark.few_cases(2)
 def test_a_million_rows_of_a_float(run, weight):
     """An ordinary float sum of these rows is off by 10^-11."""
     rows = 1_000_000

@@ -61,6 +61,7 @@ def said(log, *keys, **options) -> list[str]:
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("kind", ["eager", "lazy", "counts"])
+@pytest.mark.few_cases(4)
 def test_an_odd_key_is_named(name, kind):
     log = LOG.lazy() if kind == "lazy" else LOG
     if kind == "counts":
@@ -89,6 +90,7 @@ def test_ordinary_keys_are_not_named():
 
 
 @pytest.mark.parametrize("seed", some_slow(range(20), *range(5, 20)))
+@pytest.mark.few_cases(2)
 def test_keys_of_noise_are_not_named(seed):
     """A rare class, a bad model, keys of any kind."""
     random = np.random.default_rng(seed)

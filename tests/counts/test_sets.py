@@ -180,6 +180,7 @@ def test_the_long_form_names_slices_in_words(run):
 
 
 @pytest.mark.parametrize("name", ["slice", "value", "keys", "n", "mcc"])
+@pytest.mark.few_cases(2)
 def test_a_key_of_any_name_can_be_long(run, name):
     """The long form has no column of this name, so there is no clash."""
     log = frame_of([("x", "y", 1, 0, 0), ("x", "y", 1, 0, 1)]).rename({"a": name})
@@ -205,6 +206,7 @@ def test_a_key_of_any_name_can_be_long(run, name):
     ],
     ids=str,
 )
+@pytest.mark.few_cases(3)
 def test_a_key_of_any_dtype_can_be_long(run, dtype, values, texts):
     key = pl.Series("key", values, dtype=dtype)
     log = pl.DataFrame({"key": key, "one": [1, 1, 1], "gold": [1, 0, 1], "pred": [1, 0, 0]})
@@ -277,7 +279,7 @@ def labels_of(log: pl.LazyFrame) -> list:
     ids=["each", "crossed"],
 )
 @pytest.mark.parametrize("verb", VERBS)
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=max(2, settings.default.max_examples // 2))
 @given(rows=logs.filter(lambda rows: {row[2] for row in rows} == {1, 2}))
 def test_every_verb_takes_sets(verb, key, sets_of_keys, dtype, rows):
     """For each set, a verb gives the same rows as for the keys of this set alone."""

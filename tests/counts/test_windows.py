@@ -215,7 +215,7 @@ def test_every_verb_takes_windows(verb):
     answer = VERBS[verb](log, trailing("ts", "3d", every="1d"))
     ends = answer["ts"].unique()
     assert len(ends) == 17
-    for end in ends:
+    for end in ends.sort()[::4]:  # the first and the last are among them
         inside = log.filter(pl.col("ts").is_between(end - 2 * DAY, end + DAY, closed="left"))
         alone = VERBS[verb](inside).drop("p_adjusted", strict=False)
         part = answer.filter(pl.col("ts") == end)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from support import ask
+from support import ask, some_slow
 
 import polars_mcc
 
@@ -329,7 +329,7 @@ def test_errors_with_weights_and_clusters(users, run, weight, cluster):
         assert answer[f"{name}_se"].item() == pytest.approx(expected, rel=1e-11), name
 
 
-@pytest.mark.parametrize("name", SURE)
+@pytest.mark.parametrize("name", some_slow(SURE, "average_precision", "log_loss"))
 def test_two_models_of_clusters(users, name):
     """A difference moves by the difference of both influences, within each cluster."""
     users = users.head(50)
@@ -416,7 +416,7 @@ def test_floats_are_the_same_in_each_run():
         assert_frame_equal(query.collect(), first, check_exact=True)
 
 
-@pytest.mark.parametrize("slices", [1, 3_000])
+@pytest.mark.parametrize("slices", some_slow([1, 3_000], 1))
 def test_errors_do_not_depend_on_the_engine(slices):
     """Many scores, so that the streaming engine has several parts, in any order."""
     rng = np.random.default_rng(2)

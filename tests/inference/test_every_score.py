@@ -50,7 +50,7 @@ def measured(table: oracles.Table, metrics=NAMES, **options) -> dict:
     return row
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=max(2, settings.default.max_examples // 2))
 @given(tables)
 def test_standard_errors_are_those_of_numerical_differentiation(table):
     t, p = oracles.marginals(table)
@@ -70,7 +70,7 @@ def test_standard_errors_are_those_of_numerical_differentiation(table):
             assert found[f"{name}_se"] == pytest.approx(se, rel=1e-9), name
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=max(2, settings.default.max_examples // 2))
 @given(tables)
 @example({(0, 0): 2, (0, 1): 4, (1, 0): 1, (1, 1): 2})  # independent
 def test_intervals_are_wilsons_with_the_variance_of_smoothed_tables(table):
@@ -155,7 +155,7 @@ def test_intervals_of_proportions_are_wilsons(table):
     assert_wilson(table)
 
 
-@settings(max_examples=settings.default.max_examples // 5)
+@settings(max_examples=max(1, settings.default.max_examples // 5))
 @given(st.lists(few.map(oracles.table_of), min_size=1, max_size=12))
 @example(
     [
@@ -240,6 +240,7 @@ def test_standard_errors_from_rows(users, name, weight, cluster):
     assert found[f"{name}_se"].item() == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.few_cases(3)
 @pytest.mark.parametrize(
     "options",
     [

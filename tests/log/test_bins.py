@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from support import some_slow
 
 from polars_mcc import Bootstrap, PredictionLog, bins, cube, each, sets, trailing
 
@@ -172,6 +173,7 @@ VERBS = {
     "confusion": lambda log, *keys: log.confusion(*keys, long=True),
     "compare": lambda log, *keys: log(pred=["pred", "other"]).compare(*keys),
     "contrast": lambda log, *keys: log.contrast(*keys),
+    "contrast, best": lambda log, *keys: log.contrast(*keys, to="best"),
     "drift": lambda log, *keys: log.drift(
         *keys, before=pl.col("country").is_null(), after=pl.col("country") == "DE"
     ),
@@ -184,7 +186,7 @@ VERBS = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", some_slow(VERBS, "contrast"))
 @pytest.mark.parametrize("cuts", [[30, 50], 3], ids=str)
 def test_every_verb_takes_bins(verb, cuts):
     """The answer is that of a column which already has the names of the bins."""

@@ -35,7 +35,7 @@ ASKED = {
     "score": {},
     "compare": {"baseline": "one"},
     "worst": {},
-    "contrast": {},
+    "contrast": {"to": "best"},  # the fastest to plan
     "drift": {"before": pl.col("n") > 2, "after": pl.col("n") <= 2},
     "curve": {},
     "best_threshold": {},
@@ -44,7 +44,7 @@ ASKED = {
     "counts": {},
     "classes": {},
     "confusion": {"labels": ["a", "b"]},
-    "report": {},
+    "report": {"format": "md"},
 }
 
 

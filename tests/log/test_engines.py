@@ -91,7 +91,13 @@ def frame(engine):
     return theirs, pl.from_pandas(theirs) if name == "pandas" else OURS
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(call, id=name, marks=[pytest.mark.slow] * (name == "contrast"))
+        for name, call in CALLS.items()
+    ],
+)
 def test_the_answer_is_that_of_polars(frame, call):
     check_equal(*frame, call)
 

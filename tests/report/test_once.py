@@ -79,10 +79,8 @@ def assert_same(one, other) -> None:
         assert one == other
 
 
-USUAL = ("frequencies", "clusters", "sets and windows")
-
-
-@pytest.mark.parametrize("name", some_slow(QUESTIONS, *(QUESTIONS.keys() - {*USUAL})))
+@pytest.mark.few_cases(2)
+@pytest.mark.parametrize("name", some_slow(QUESTIONS, *(QUESTIONS.keys() - {"frequencies"})))
 @pytest.mark.parametrize("most", [0, 20, 200, 500])
 def test_counts_tell_what_the_rows_tell(name, most, monkeypatch):
     """Of at most 0 counts, the rows tell; of a few more, only some of the keys fit."""
@@ -101,21 +99,26 @@ def told_by_counts(name: str) -> dict:
 @pytest.mark.parametrize(
     ("columns", "asked"),
     [
-        ({"pred": BOTH}, ["rows", "counts"]),
         ({"pred": BOTH, "weight": "times"}, ["rows", "counts"]),
-        ({"cluster": "user"}, ["rows", "counts", "scores", "worst slices"]),
-        ({"pred": "pred", "score": "sure"}, ["rows", "counts"]),
         (
             {"pred": "pred", "score": "sure", "positive": 1},
             ["rows", "counts", "scores", "scores", "calibration"],
         ),
         (
-            {"pred": "pred", "score": "user", "positive": 1},
-            ["rows", "counts", "scores", "scores"],
-        ),
-        (
             {"pred": BOTH, "cluster": "user"},
             ["rows", "counts", "scores", "worst slices", "models", "models", "models"],
+        ),
+        *(
+            pytest.param(*more, marks=pytest.mark.slow)
+            for more in (
+                ({"pred": BOTH}, ["rows", "counts"]),
+                ({"cluster": "user"}, ["rows", "counts", "scores", "worst slices"]),
+                ({"pred": "pred", "score": "sure"}, ["rows", "counts"]),
+                (
+                    {"pred": "pred", "score": "user", "positive": 1},
+                    ["rows", "counts", "scores", "scores"],
+                ),
+            )
         ),
     ],
 )

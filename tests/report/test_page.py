@@ -11,6 +11,7 @@ import sys
 import narwhals as nw
 import polars as pl
 import pytest
+from runner import invoke
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.common.print_page_options import PrintOptions
@@ -81,7 +82,7 @@ def test_what_is_shown_is_what_the_queries_give():
     assert [row[0] for row in beside] == compared["model"].to_list() == ["knn", "bayes"]
 
 
-@pytest.mark.parametrize("keys", [["fold", "radius_band"], []], ids=str)
+@pytest.mark.parametrize("keys", some_slow([["fold", "radius_band"], []], []), ids=str)
 def test_a_report_says_how_good_the_scores_are(keys):
     log = pl.read_parquet("data/breast_cancer.parquet")
     log = log.with_columns(p=pl.col("radius").rank() / log.height, q=pl.col("radius") > 15)
@@ -102,6 +103,7 @@ def test_a_report_says_how_good_the_scores_are(keys):
     assert 'aria-label="Are the scores calibrated?"' in page
 
 
+@pytest.mark.few_cases(2)
 @pytest.mark.parametrize(
     ("about", "title"),
     [
@@ -224,13 +226,15 @@ def report(tmp_path_factory):
     (folder / "logs").mkdir()
     (folder / "logs/notes.txt").write_text("not a log")
     hostile_log().write_parquet(folder / "logs/log.parquet")
-    command = [sys.executable, "-m", "polars_mcc", "report", str(folder / "logs")]
+    command = ["report", str(folder / "logs")]
     keys = ["--by", "<b>country</b>", "--by", "year", "--by", "day"]
     options = ["--title", SCRIPT, "--filter", "year > 2020 AND gold IS NOT DISTINCT FROM gold"]
     out = ["--out", str(folder / "report.html")]
-    done = subprocess.run(
-        [*command, *keys, *options, *out], capture_output=True, text=True, check=True
-    )
+    words = [*command, *keys, *options, *out]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "argv", ["polars-mcc", *words])
+        done = invoke(*words)
+    assert done.exit_code == 0
     said = f"polars-mcc: report written to {folder / 'report.html'}\n"
     assert done.stderr.endswith(said)
     return folder / "report.html"

@@ -95,6 +95,7 @@ def test_nan_is_null_in_json_and_other_formats_are_refused():
         log.report(explored=-1)
 
 
+NAN = float("nan")
 ODD = pl.DataFrame(
     {
         "bytes": [b"\xff\x00", b"a", None] * 20,
@@ -163,7 +164,7 @@ def test_what_is_behind_is_counted_before_the_list_is_cut():
     assert worst["notes"][-1].endswith("The table shows the first 20.")
 
 
-@pytest.mark.parametrize("zero_division", some_slow([None, float("nan"), 0.0], 0.0))
+@pytest.mark.parametrize("zero_division", some_slow([None, NAN, 0.0], NAN, 0.0))
 def test_logs_without_a_score_have_a_report(zero_division):
     one = pl.DataFrame({"key": ["a", "b"] * 40, "gold": 1, "pred": 1})
     for log in (one, one.with_columns(pred=pl.lit(None, pl.Int32))):

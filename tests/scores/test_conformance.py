@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import sklearn.metrics
 from sklearn.metrics import multilabel_confusion_matrix
-from support import ask
+from support import ask, some_slow
 
 import polars_mcc
 
@@ -48,7 +48,10 @@ def test_rows_score_as_their_counts(where):
         assert (row[name] is None) is (expected[name] is None), name
 
 
-@pytest.mark.parametrize("where", conformance.REGULAR)
+LIKE_OTHERS = ("two classes, worse than chance", "three classes", "all right")
+
+
+@pytest.mark.parametrize("where", some_slow(conformance.REGULAR, *LIKE_OTHERS))
 def test_weighted_against_scikit_learn(where):
     """All metrics that take weights in scikit-learn, with a random weight per row."""
     gold, pred = conformance.rows_of(conformance.REGULAR[where])

@@ -33,6 +33,7 @@ def log() -> pl.DataFrame:
     )
 
 
+@pytest.mark.few_cases(2)
 @pytest.mark.parametrize("metric", PEERS)
 @pytest.mark.parametrize("to", ["rest", "expected"])
 def test_the_planted_slice_is_listed(log, metric, to):
@@ -55,6 +56,7 @@ def test_rests_are_the_same_a_few_at_a_time(log, monkeypatch):
     assert_frame_equal(few, whole, check_exact=True)
 
 
+@pytest.mark.few_cases(2)
 @pytest.mark.parametrize("metric", PEERS)
 def test_every_slice_and_its_rest_have_the_scores_of_scikit_learn(log, metric):
     found = log.mcc(score="p").worst("country", "device", metric=metric, verdicts=True)

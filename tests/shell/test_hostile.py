@@ -181,6 +181,7 @@ class TestOut:
         pl.DataFrame({"key": range(1000), "gold": 1, "pred": 1}).write_parquet(file)
         return file
 
+    @pytest.mark.few_cases(2)
     @pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])
     @pytest.mark.parametrize("room", [0, 500])
     def test_a_full_disk_leaves_what_was_there(self, log, tmp_path, suffix, room):
@@ -243,6 +244,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.few_cases(3)
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize("asked", COMMANDS)
 def test_closed_streams_do_not_change_the_verdict(closed, asked, tmp_path):
@@ -323,6 +325,7 @@ def test_ctrl_c_while_packages_are_imported(by_stdin, imported):
         assert (process.wait(), process.stdout.read()) == (130, "")
 
 
+@pytest.mark.few_cases(1)
 def test_ctrl_c_that_is_ignored_stays_ignored(by_stdin):
     run = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *by_stdin]
     with subprocess.Popen(run, stdin=-1, stdout=-1, stderr=-1, text=True) as process:

@@ -74,6 +74,7 @@ def test_what_is_gone_can_be_forgotten(logs):
     assert logs.is_kept(STORE)
 
 
+@pytest.mark.few_cases(5)
 @pytest.mark.parametrize(
     ("pattern", "number"),
     [

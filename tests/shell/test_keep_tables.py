@@ -40,7 +40,7 @@ def server():
         yield environment
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.slow)])
 def place(request, tmp_path, monkeypatch):
     """The folder or URL of the tables and stores."""
     if request.param == "local":

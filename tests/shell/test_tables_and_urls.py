@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from moto.server import ThreadedMotoServer
 from polars.testing import assert_frame_equal
+from runner import invoke
 from support import log_of
 
 from polars_mcc._shell import inputs
@@ -21,12 +22,18 @@ BOTH = pl.concat([FIRST, SECOND])
 
 
 def answer_of(*arguments: str, environment: dict[str, str] | None = None) -> pl.DataFrame:
-    command = [sys.executable, "-m", "polars_mcc", "by", *arguments, "--format", "parquet"]
-    done = subprocess.run(
-        command, capture_output=True, check=False, env={**os.environ, **(environment or {})}
+    words = ["by", *arguments, "--format", "parquet"]
+    if environment is None:
+        done = invoke(*words)
+        assert done.exit_code == 0, done.stderr
+        return pl.read_parquet(done.stdout_bytes)
+    # Polars reads some of the environment once in a process.
+    command = [sys.executable, "-m", "polars_mcc", *words]
+    of_process = subprocess.run(
+        command, capture_output=True, check=False, env={**os.environ, **environment}
     )
-    assert done.returncode == 0, done.stderr
-    return pl.read_parquet(done.stdout)
+    assert of_process.returncode == 0, of_process.stderr
+    return pl.read_parquet(of_process.stdout)
 
 
 def test_a_delta_table_is_read_as_it_is_now(tmp_path):

@@ -276,6 +276,7 @@ def test_charts_are_saved_without_a_network_and_labels_are_text(tmp_path):
         pytest.param("constructor", "constructor", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.few_cases(1)
 def test_texts_of_a_log_are_no_code_of_a_chart(text, shown):
     """Vega-Lite makes code of titles and of sorted values, and an SVG has no control character."""
     import vl_convert  # noqa: PLC0415 - an optional dependency

@@ -40,6 +40,7 @@ def of(log: pl.DataFrame, key: str, value: object) -> pl.Expr:
     return pl.col(key).eq_missing(pl.lit(value, log.schema[key]))
 
 
+@pytest.mark.few_cases(2)
 @pytest.mark.parametrize("metric", some_slow(METRICS, "accuracy", "kappa"))
 @pytest.mark.parametrize("weight", [{}, {"weight": "w"}, {"sample_weight": "w"}])
 def test_beside_the_rest_it_is_a_difference_of_two_periods(log, run, metric, weight):
@@ -100,6 +101,7 @@ def test_each_pair_of_slices_and_one_slice_and_the_best(log, run):
 @pytest.mark.parametrize(
     "to", some_slow(["rest", "total", "best", "each", {"country": "DE"}], "rest", "total")
 )
+@pytest.mark.few_cases(2)
 def test_within_is_as_a_log_of_its_own(log, run, to):
     found = run(log, lambda f: f.mcc.contrast("country", to=to, within="device"))
     assert found.columns[:2] == ["device", "country"]

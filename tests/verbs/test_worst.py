@@ -184,6 +184,7 @@ def slice_of(row: dict) -> tuple:
 
 @pytest.mark.parametrize("method", ["bh", "by"])
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.few_cases(2)
 def test_it_is_what_looking_at_each_slice_finds(run, seed, method):
     log = log_of(seed, rows=1500)
     answer = run(log, lambda log: log.mcc.worst(*KEYS, correction=method, min_n=60, bins=None))
@@ -214,6 +215,7 @@ def overlapping(seed: int, rows: int = 3000) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("seed", some_slow(range(6), *range(2, 6)))
+@pytest.mark.few_cases(1)
 def test_a_slice_is_listed_once_by_its_reason(seed):
     """Overlapping bad slices are listed; slices that only contain them or lie in them are not."""
     log = overlapping(seed)
@@ -405,6 +407,7 @@ def test_of_a_slice_of_all_rows_no_rest_is_tested_whatever_the_order():
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "f1_macro", "recall", "fnr"])
+@pytest.mark.few_cases(2)
 def test_the_slices_that_fall_behind_in_any_metric(metric):
     """The numbers of a listed slice equal those of `drift` between the rest and the slice."""
     rng = np.random.default_rng(4)
@@ -459,6 +462,7 @@ def test_rows_of_one_cluster_are_as_good_as_one():
 
 
 @pytest.mark.parametrize("metric", ["mcc", "f1_macro"])
+@pytest.mark.few_cases(1)
 def test_clusters_that_are_bad_by_themselves_make_no_bad_slice(metric):
     """A few users are bad. Without clusters, every slice with many of their rows looks bad."""
     rng = np.random.default_rng(7)
@@ -599,6 +603,7 @@ def noise(rows: int = 2000) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("cluster", ["key", pl.lit(1).alias("one"), "two"], ids=str)
+@pytest.mark.few_cases(2)
 def test_few_clusters_tell_little(cluster):
     """A slice of one cluster has no p-value; a slice of two has Student's t with one degree."""
     assert "listed" not in verdicts_of(noise().mcc(cluster=cluster).worst("key", "other"))
@@ -620,6 +625,7 @@ def test_a_word_null_is_not_null():
 
 
 @pytest.mark.parametrize("outlier", [1e9, -1.7e308, math.inf, math.nan])
+@pytest.mark.few_cases(2)
 def test_an_outlier_does_not_hide_a_key_of_numbers(outlier):
     log = noise().with_columns(
         pred=pl.when((pl.col("x") < 0.1) & (pl.int_range(pl.len()) % 2 == 0))
@@ -683,17 +689,17 @@ def test_counts_are_no_rates():
         log.mcc(positive=True).worst("key", metric="tp")
 
 
-def test_rows_that_are_not_scored_change_nothing():
+@pytest.mark.parametrize("columns", some_slow([{}, {"cluster": "cluster"}], {}), ids=str)
+def test_rows_that_are_not_scored_change_nothing(columns):
     log = overlapping(1).with_columns(cluster=pl.int_range(pl.len()) // 3)
     none = pl.lit(None, pl.Int64)
     nothing = log.head(600).with_columns(gold=none, cluster=pl.int_range(pl.len()) % 5)
     both = pl.concat([log, nothing, log.head(300).with_columns(pred=none)])
-    for columns in ({}, {"cluster": "cluster"}):
-        alone = log.mcc(**columns).worst(*KEYS)
-        with_nulls = both.mcc(**columns).worst(*KEYS)
-        assert alone.height >= 3
-        assert_frame_equal(with_nulls.drop("n_null"), alone.drop("n_null"), rel_tol=1e-9)
-        assert with_nulls["n_null"].sum() > 0
+    alone = log.mcc(**columns).worst(*KEYS)
+    with_nulls = both.mcc(**columns).worst(*KEYS)
+    assert alone.height >= 3
+    assert_frame_equal(with_nulls.drop("n_null"), alone.drop("n_null"), rel_tol=1e-9)
+    assert with_nulls["n_null"].sum() > 0
 
 
 def beside(seed: int, rate: float, share: float = 0.2, rows: int = 8000) -> pl.DataFrame:
@@ -710,6 +716,7 @@ def beside(seed: int, rate: float, share: float = 0.2, rows: int = 8000) -> pl.D
 
 
 @pytest.mark.parametrize("seed", some_slow(range(8), *range(3, 8)))
+@pytest.mark.few_cases(1)
 def test_a_slice_is_named_by_its_cause(seed):
     """With many ranges of numbers, some part of DE has more evidence than DE, by chance."""
     log = beside(seed, 0.2)
@@ -763,6 +770,7 @@ NAMES = ["by:verdict", "by:order", "order", "verdict_", "said", "first"]
 
 
 @pytest.mark.parametrize("key", some_slow(NAMES, *NAMES[2:]))
+@pytest.mark.few_cases(1)
 def test_a_key_of_any_name_is_searched(key):
     log = beside(1, 0.3)
     expected = log.mcc.worst("country", depth=1)
