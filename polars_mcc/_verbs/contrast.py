@@ -259,9 +259,10 @@ class _Sides:
     def _rest(self, slices: Estimate) -> tuple[pl.LazyFrame, Estimate]:
         """Each slice beside the rest, and the estimate of the rests."""
         whose = {name: pl.col(key) for name, key in self._of.items()}
-        scores = self._b(slices).with_columns(**whose).cache()
+        scores = self._b(slices).with_columns(**whose)
         apart = replace(self.pool.log, apart=tuple(whose))
-        left = pairs_of_rest(self.log, apart, self.cells, self.pool.pairs, scores)
+        keys = self.cells.select(self.log.slice).unique().with_columns(**whose)
+        left = pairs_of_rest(self.log, apart, self.cells, self.pool.pairs, keys)
         found = estimate(apart, merged(apart, left) if self._metric.pairs else left, self.asked)
         return apart.beside(scores, self._a(found)), found
 
