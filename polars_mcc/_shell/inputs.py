@@ -25,7 +25,7 @@ from polars_mcc._shell.object_storage import (
     looked_up,
 )
 from polars_mcc._shell.sql import where
-from polars_mcc._store.paths import Options, as_dict, is_url, partition_columns
+from polars_mcc._store.paths import Options, as_dict, is_url, partition_columns, partitions
 from polars_mcc._store.rows import as_described
 from polars_mcc._store.table import Input, opened
 
@@ -291,13 +291,19 @@ def _check_names(files: Iterable[str]) -> None:
             raise ValueError(msg)
 
 
-def _each_once(files: Iterable[str]) -> dict[str, str]:
-    """One name of each file, its real path if this is one of the names; by name, the real path."""
-    found: dict[str, str] = {}
-    for file, real in each_resolved(files, canonical).items():
-        if real not in found or os.path.abspath(file) == real:  # noqa: PTH100 - as in `canonical`
-            found[real] = file
-    return {file: real for real, file in found.items()}
+def _each_once(files: Collection[str]) -> dict[str, str]:
+    """One name of each file, its real path if this is one of the names; by name, the real path.
+
+    The same file in another partition is another log: it has another value of the partition.
+    """
+    found: dict[tuple[str, frozenset[str]], str] = {}
+    paths, real = each_resolved(files, canonical), each_resolved(files, os.path.realpath)
+    for file, path in paths.items():
+        same = real[file], frozenset(partitions(path))
+        is_real = os.path.abspath(file) == real[file]  # noqa: PTH100 - thousands of inputs
+        if same not in found or is_real:
+            found[same] = file
+    return {file: paths[file] for file in found.values()}
 
 
 def _piped() -> Kind:

@@ -111,6 +111,13 @@ class TestLinks:
         answer = pl.read_csv(invoke("by", "logs", "--by", "day", "--format", "csv").stdout_bytes)
         assert answer["day", "n"].rows() == [(1, 10), (7, 10), (8, 10)]
 
+    def test_links_in_one_partition_are_one_log(self):
+        write("elsewhere/a.parquet")
+        for folder in ("a", "b"):
+            link(f"logs/{folder}/day=7/{folder}.parquet", "elsewhere/a.parquet")
+            link(f"far/{folder}/day=7/k=1", "elsewhere")
+        assert n_of("logs") == n_of("far") == 10
+
     def test_a_link_without_a_partition_of_its_own_hides_none(self):
         write("logs/day=1/a.parquet", "logs/day=2/a.parquet")
         link("logs/a-day", "logs/day=1")
