@@ -36,6 +36,16 @@ PRED = "pred:"
 MODEL = "model:"
 
 
+def computed(name: str) -> pl.Expr:
+    """A column as a computed value, for `SlicedLog.in_order`.
+
+    In an order, Polars (2.0 and 2.1) takes the first or last value of a column for its minimum or
+    maximum; of a computed value, the right one.
+    """
+    is_any = pl.col(name).is_null().is_not_null()
+    return pl.when(is_any).then(pl.col(name))
+
+
 @dataclass(frozen=True)
 class SlicedLog:
     """A log that is ready to count."""
@@ -167,12 +177,12 @@ class SlicedLog:
     ) -> pl.LazyFrame:
         """Aggregate by slice: `sums` in an order of the rows, `others` in any.
 
-        A minimum or maximum of a column that a sort has marked as sorted must be one of the others:
-        in another order, Polars takes its first or last value.
+        A minimum or maximum of a column must be one of the others: see `computed`.
         """
         in_order = self.in_order(*columns)
         rows = frame.with_columns(in_order(sum_).alias(name) for name, sum_ in sums.items())
-        return self.per_slice(rows, **{name: pl.col(name).first() for name in sums}, **others)
+        # All rows of a slice have the same sums.
+        return self.per_slice(rows, **{name: pl.col(name).max() for name in sums}, **others)
 
     def beside(self, frame: pl.LazyFrame, slices: pl.LazyFrame) -> pl.LazyFrame:
         """Join `slices`, a row per slice, to the rows of each slice."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored, with_margins
 from polars_mcc._counts.exact import Product
-from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._counts.sliced import SlicedLog, computed
 from polars_mcc._scores.class_scores import CLASS_DTYPES, TwoByTwo, class_scores
+from polars_mcc._scores.derivative import Columns
 from polars_mcc._scores.levels import levels as of_scores
 from polars_mcc._scores.levels import over_levels
 from polars_mcc._scores.metric import Metric, Terms
@@ -33,16 +34,15 @@ def measure(
     Metrics of pairs or of scores need `pairs`, and the classes must then come from these pairs.
     `levels` of these pairs save a second count of them. `positive` is true for the positive class.
     """
-    class_sums = _by_column(metrics, "classes")
-    pair_sums = _by_column(metrics, "pairs")
-    if class_sums or pair_sums:
+    has_classes, has_pairs = any(one.classes for one in metrics), any(one.pairs for one in metrics)
+    if has_classes or has_pairs:
         classes = classes.cache()
     slices, sums = summed(log, classes, positive)
-    if class_sums:
+    if has_classes:
         scores = class_scores(log, classes).with_columns(pl.col(*CLASS_DTYPES).cast(pl.Float64))
-        slices = log.beside(slices, log.per_slice_in_order(scores, ["label"], class_sums))
-    if pair_sums and pairs is not None:
-        slices = log.beside(slices, _over_pairs(log, classes, pairs, pair_sums))
+        slices = log.beside(slices, _aggregated(log, scores, ["label"], metrics, "classes"))
+    if has_pairs and pairs is not None:
+        slices = log.beside(slices, _over_pairs(log, classes, pairs, metrics))
     if log.is_of_scores and pairs is not None:
         found = of_scores(log, pairs).cache() if levels is None else levels
         slices = log.beside(slices, _over_scores(log, found, metrics))
@@ -66,13 +66,33 @@ def measure(
 
 
 def _by_column(
-    metrics: Sequence[Metric], over: Literal["classes", "pairs", "levels", "bins"]
+    metrics: Sequence[Metric],
+    over: Literal["classes", "pairs", "levels", "bins"],
+    column: Columns = pl.col,
 ) -> dict[str, pl.Expr]:
     """The sums of all metrics over classes, pairs, levels or bins, by column name."""
     found: dict[str, pl.Expr] = {}
     for metric in metrics:
-        found |= metric.by_column(getattr(metric, over))
+        found |= metric.by_column(getattr(metric, over), column)
     return found
+
+
+def _aggregated(
+    log: SlicedLog,
+    frame: pl.LazyFrame,
+    order: Sequence[str],
+    metrics: Sequence[Metric],
+    over: Literal["classes", "pairs"],
+    **others: pl.Expr,
+) -> pl.LazyFrame:
+    """The sums of metrics over the classes or pairs of each slice, in an order; and `others`.
+
+    An expression of a user has columns of its own, so it aggregates them in any order.
+    """
+    sums, plain = _by_column(metrics, over, computed), _by_column(metrics, over)
+    own = {name: plain[name] for name, sum_ in sums.items() if sum_.meta.eq(plain[name])}
+    in_order = {name: sum_ for name, sum_ in sums.items() if name not in own}
+    return log.per_slice_in_order(frame, order, in_order, **own, **others)
 
 
 def _over_scores(log: SlicedLog, levels: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
@@ -107,11 +127,11 @@ def _terms(log: SlicedLog, sums: Sums) -> dict[str, pl.Expr]:
 
 
 def _over_pairs(
-    log: SlicedLog, classes: pl.LazyFrame, pairs: pl.LazyFrame, sums: Mapping[str, pl.Expr]
+    log: SlicedLog, classes: pl.LazyFrame, pairs: pl.LazyFrame, metrics: Sequence[Metric]
 ) -> pl.LazyFrame:
-    """Aggregate the pairs of each slice by `sums`.
+    """Aggregate the pairs of each slice by the sums of metrics.
 
-    The expressions in `sums` may use `gold`, `pred`, and floats, exact and rounded once: `n`,
+    These expressions may use `gold`, `pred`, and floats, exact and rounded once: `n`,
     `share` = n/s, `expected` = t·p/s², the share by chance, and `excess` = share - expected.
     The result also has `unseen`, the expected share of all pairs that do not occur.
     """
@@ -136,7 +156,7 @@ def _over_pairs(
         excess=of_square(product(n, s) - guessed),
     )
     seen = guessed.from_columns(_SEEN, pl.col).sum()
-    in_order = ["gold", "pred"]
-    slices = log.per_slice_in_order(rows, in_order, sums, s=s.max(), **seen.columns(_SEEN))
+    others = {"s": s.max(), **seen.columns(_SEEN)}
+    slices = _aggregated(log, rows, ["gold", "pred"], metrics, "pairs", **others)
     left = squared - seen.from_columns(_SEEN, pl.col)
-    return slices.select(*log.slice, *sums, unseen=of_square(left))
+    return slices.select(*log.slice, *_by_column(metrics, "pairs"), unseen=of_square(left))

@@ -264,9 +264,9 @@ class Metric:
             or not named.isdisjoint({"label", "gold", "pred"})
         )
 
-    def by_column(self, sums: Mapping[str, Sum]) -> dict[str, pl.Expr]:
+    def by_column(self, sums: Mapping[str, Sum], column: Columns = pl.col) -> dict[str, pl.Expr]:
         """Some sums of the metric as expressions, by column name."""
-        return {sum_name(self.name, name): sum_(pl.col) for name, sum_ in sums.items()}
+        return {sum_name(self.name, name): sum_(column) for name, sum_ in sums.items()}
 
 
 FACT = "polars_mcc:"

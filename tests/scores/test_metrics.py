@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
 import oracles
 import polars as pl
 import pytest
@@ -50,6 +51,28 @@ def test_the_order_of_rows_changes_no_bit(ci):
     )
     for other in others:
         assert_frame_equal(other, answer, check_exact=True)
+
+
+@pytest.mark.parametrize("ci", [None, 0.9])
+@pytest.mark.parametrize("keys", [(), ("key",)])
+def test_ends_of_columns_are_those_of_the_classes(keys, ci):
+    """In an order, Polars takes the first or last value of a column for its minimum or maximum."""
+    ends = {
+        f"{name}_{end}": (lambda col, name=name, end=end: getattr(col(name), end)())
+        for name in ("recall", "f1", "support")
+        for end in ("min", "max")
+    }
+    metrics = [lambda col, name=name, of=of: of(col).alias(name) for name, of in ends.items()]
+    rng = np.random.default_rng(0)
+    for labels in ["ab", "cd", "ef", "gh", "abcd"]:
+        gold, other = rng.choice([*labels], (2, 90))
+        pred = np.where(rng.random(90) < 0.5, gold, other)
+        log = pl.DataFrame({"key": [0, 1, 2] * 30, "gold": gold, "pred": pred})
+        found = log.mcc.by(*keys, metrics=metrics, ci=ci).select(*keys, *ends)
+        of_classes = [of(pl.col).alias(name) for name, of in ends.items()]
+        classes = log.mcc.classes(*keys).with_columns(pl.col("support").cast(pl.Float64))
+        expected = classes.group_by(keys).agg(of_classes) if keys else classes.select(of_classes)
+        assert_frame_equal(found, expected.sort(keys) if keys else expected, check_exact=True)
 
 
 @given(matrices)
