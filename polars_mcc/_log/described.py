@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, wraps
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
@@ -39,8 +39,20 @@ LogT = TypeVar("LogT", bound="Described[Any]")
 def _takes_what(
     _: Callable[Concatenate[Any, Any, P], None],
 ) -> Callable[[Callable[..., LogT]], Callable[Concatenate[LogT, P], LogT]]:
-    """Type a method as if it had the parameters of a constructor, without the frame."""
-    return lambda method: method
+    """Give a method the parameters of a constructor, without the frame. All have to be named."""
+
+    def typed(method: Callable[..., LogT]) -> Callable[Concatenate[LogT, P], LogT]:
+        @wraps(method)
+        def named(log: LogT, *unnamed: object, **columns: object) -> LogT:
+            if unnamed:
+                options = as_arguments(dict(zip(("gold", "pred"), unnamed, strict=False)))
+                msg = f"name the options: df.mcc({options})"
+                raise TypeError(msg)
+            return method(log, **columns)
+
+        return cast("Callable[Concatenate[LogT, P], LogT]", named)
+
+    return typed
 
 
 class Described(Generic[FrameT]):
@@ -140,12 +152,8 @@ class Described(Generic[FrameT]):
             raise
 
     @_takes_what(__init__)
-    def __call__(self, *unnamed: object, **columns: Any) -> Self:  # noqa: ANN401 - as it takes
+    def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
         """Describe the same frame again, with these options changed."""
-        if unnamed:
-            options = as_arguments(dict(zip(("gold", "pred"), unnamed, strict=False)))
-            msg = f"name the options: df.mcc({options})"
-            raise TypeError(msg)
         for name in columns.keys() - _DEFAULTS:
             msg = f"there is no option {name!r}; the options are {', '.join(_DEFAULTS)}"
             raise TypeError(msg)
