@@ -324,14 +324,14 @@ def opened(frame: object) -> Frame | Engine:
     kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
     try:
         from polars_mcc._log import engines  # noqa: PLC0415 - narwhals is loaded for it alone
-
-        return engines.of(frame)
     except ModuleNotFoundError:
         msg = (
             f"expected a polars DataFrame or LazyFrame, got {kind}; for frames of Spark, DuckDB, "
             "Dask, Ibis, pandas and PyArrow: pip install 'polars-mcc[engines]'"
         )
         raise TypeError(msg) from None
+    try:
+        return engines.of(frame)
     except TypeError as error:
         msg = (
             f"expected a polars DataFrame or LazyFrame, or a frame that narwhals takes, got {kind}"

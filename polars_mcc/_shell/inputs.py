@@ -323,9 +323,9 @@ def _reading(file: str, kind: str) -> Iterator[None]:
     """Turn errors of the system and of Polars into errors that name the file."""
     try:
         yield
-    except OSError as error:
-        raise refused(file, error) from error
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        if isinstance(error, OSError) and file != STDIN:
+            raise refused(file, error) from error
         first = str(error).split("\n", 1)[0]
         msg = f"'{file}' cannot be read as {kind} ({first}); leave it out, or write it again"
         raise pl.exceptions.ComputeError(msg) from error

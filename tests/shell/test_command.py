@@ -602,6 +602,13 @@ def test_the_standard_input(suffix, tmp_path):
     assert_frame_equal(pl.read_csv(done.stdout), ROWS.mcc.by("country"))
 
 
+def test_the_standard_input_is_no_file_to_make_readable(monkeypatch):
+    """Polars finds no footer in these bytes, and the system then cannot go back in them."""
+    broken = io.TextIOWrapper(io.BytesIO(b"ARROW1.."))
+    monkeypatch.setattr("sys.stdin", broken)
+    assert "'-' cannot be read as a log (" in refusal_of("-")
+
+
 def test_kinds_that_do_not_go_together(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ROWS.write_csv("a.csv")
