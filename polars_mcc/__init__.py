@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_mcc._version import __version__ as __version__
+from polars_mcc._version import __version__
 
 if TYPE_CHECKING:
     from polars_mcc import plot

@@ -7,6 +7,7 @@ import io
 import itertools
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +49,14 @@ def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
         assert all(float(row.get("differ |", "0 |").removesuffix(" |")) < 1e-14 for row in cells)
 
 
+def numbers_of(function: Callable[..., None], *arguments: object) -> list[float]:
+    """The numbers that a function prints."""
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        function(*arguments)
+    return [*map(float, told.getvalue().split())]
+
+
 def test_report_cost_runs(tmp_path, monkeypatch, capsys):
     """One query in a process of its own, as all of them have there; the others here."""
     asked = report_cost.asked
@@ -55,10 +64,7 @@ def test_report_cost_runs(tmp_path, monkeypatch, capsys):
     def asked_here(name: str, path: Path, query: str) -> list[float]:
         if (name, query) == ("short", "json"):
             return asked(name, path, query)
-        told = io.StringIO()
-        with contextlib.redirect_stdout(told):
-            report_cost.ask(name, path, query)
-        return [*map(float, told.getvalue().split())]
+        return numbers_of(report_cost.ask, name, path, query)
 
     monkeypatch.setattr(report_cost, "asked", asked_here)
     monkeypatch.setattr(
@@ -213,11 +219,8 @@ def test_what_sets_cost(tmp_path, monkeypatch, capsys):
     def measured_here(query: str, logs: str) -> tuple[float, int]:
         if query == "by, one key":
             return measured(query, logs)
-        told = io.StringIO()
-        with contextlib.redirect_stdout(told):
-            sets_cost.run(query, logs)
-        seconds, megabytes = told.getvalue().split()
-        return float(seconds), int(megabytes)
+        seconds, megabytes = numbers_of(sets_cost.run, query, logs)
+        return seconds, int(megabytes)
 
     monkeypatch.setattr(sets_cost, "measured", measured_here)
     monkeypatch.setattr(

@@ -34,7 +34,7 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
         return of_pairs(log, pairs(log))
 
     def from_codes(scan: Scan) -> pl.DataFrame:
-        """Add the classes of rows with few pairs to those of rows with many."""
+        """Count pairs where they are few, and classes where pairs are many; add both up."""
         few, many = pairs_and_classes(log, scan, are_classes=True)
         sides = pl.concat([of_pairs(log, few.lazy()), many.lazy()], how="diagonal_relaxed")
         found = sides.group_by(*log.slice, "label").agg(

@@ -119,26 +119,21 @@ def counted(
         maps = {name: values[name].of(one) for name, one in found.items()}
         none = -1 if nulls_are_labels else values["gold"].of_null
         for place, (keys, sides) in enumerate(jobs):
-            columns = names = (*keys, *sides)
-            are_many = has_classes and math.prod(len(maps[name]) for name in names) > _FEW
-            if are_many:
-                columns = (*keys, "gold")
+            names = (*keys, *sides)
+            sizes = [len(maps[name]) for name in names]
+            are_many = has_classes and math.prod(sizes) > _FEW
+            columns = (*keys, "gold") if are_many else names
             shape = [len(values[name]) for name in columns]
             if math.prod(shape) > MOST:
                 raise Unsuited(columns)
             cells: Any
             if are_many:
-                cells = tuple(map(slice, shape))
+                tables, cells = classes[place], tuple(map(slice, shape))
                 counts = _by_class([maps[name][found[name].codes] for name in names], shape, none)
             else:  # By the codes of the row group: few cells are translated faster than rows.
-                cells, sizes = (
-                    np.ix_(*(maps[name] for name in names)),
-                    [len(maps[name]) for name in names],
-                )
-                counts = {
-                    "n": _table(combined([found[name].codes for name in names], sizes), sizes)
-                }
-            tables = (classes if are_many else pairs)[place]
+                tables, cells = pairs[place], np.ix_(*(maps[name] for name in names))
+                codes = combined([found[name].codes for name in names], sizes)
+                counts = {"n": _table(codes, sizes)}
             with lock:
                 for name, rows in counts.items():
                     tables[name] = _grown(tables[name], [len(values[one]) for one in columns])

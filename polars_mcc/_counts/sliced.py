@@ -161,12 +161,14 @@ class SlicedLog:
         """Repeat an aggregation of each slice on the rows of the slice."""
         return aggregation.over(self.slice) if self.slice else aggregation
 
-    def in_order(self, *columns: str) -> Callable[[pl.Expr], pl.Expr]:
+    def in_order(self, *columns: str, descending: bool = False) -> Callable[[pl.Expr], pl.Expr]:
         """Aggregate over a slice in an order of its rows, so that sums of floats are always equal.
 
-        To sort the frame is not enough: Polars leaves out a sort before sums.
+        To sort the frame is not enough: Polars leaves out a sort before sums, and a join keeps no
+        order. A minimum or maximum of a column would be wrong: see `computed`.
         """
-        return lambda aggregation: aggregation.over(self.slice or pl.lit(0), order_by=columns)
+        whole = self.slice or pl.lit(0)
+        return lambda part: part.over(whole, order_by=columns, descending=descending)
 
     def per_slice_in_order(
         self,
@@ -209,13 +211,13 @@ class SlicedLog:
         by = [*self.slice, *order]
         slices = slices.sort(by, maintain_order=True) if by else slices
         texts = (pl.col(name).cast(pl.String) for name in (SET, MODEL) if name in self.names)
-        shown = self.names
-        said = []
+        shown, said = self.names, []
         if self.is_long:
             keys = [key for key in self.keys if key not in self.always]
             in_text = {key: as_text(pl.col(KEY + key), self.key_dtypes[key]) for key in keys}
             said = [in_words(in_text, pl.col(SET)).alias(SAID)]
-            shown = {name: shown[name] for name in shown if name not in {KEY + key for key in keys}}
+            hidden = {KEY + key for key in keys}
+            shown = {column: name for column, name in shown.items() if column not in hidden}
         return slices.with_columns(texts).select(
             *said,
             *(pl.col(column).alias(name) for column, name in shown.items()),

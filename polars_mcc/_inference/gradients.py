@@ -117,12 +117,7 @@ def moves_of_scores(
     frame = log.beside(in_floats(log, levels), rows_per_weight(log, pairs))
     if any(metric.are_probabilities for metric in metrics):
         frame = probabilities(log, frame)
-    slices = log.slice or pl.lit(0)
-
-    def from_the_largest(aggregation: pl.Expr) -> pl.Expr:  # A join does not keep the order.
-        return aggregation.over(slices, order_by="pred", descending=True)
-
-    tape = Tape({}, from_the_largest)
+    tape = Tape({}, log.in_order("pred", descending=True))
     found = {one.name: one.moves(tape.column) for one in metrics if one.moves is not None}
     frame = tape.with_columns(frame).cache()
     names = [f"by_{side}" for side in BOTH] + ["value", "worth"]

@@ -187,7 +187,7 @@ class Answers:
 
     @cached_property
     def bases(self) -> Sequence[str]:
-        """The rows that each model is scored over: for a rate, those of one side of one label."""
+        """How many rows each model is scored on; a rate is scored on the rows of one label."""
         metric, meaning, total = self.options.scored, self.once.log.meaning, self.total.rows
         if metric.given is None:
             return [rows_in_words(n) for n in total["n"]]
@@ -310,7 +310,7 @@ def without(frame: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
 
 
 def _by_reason(log: Described[Any], *, at: int, weight: Columns | None) -> Any:  # noqa: ANN401
-    """Count the rows of one model by which of its columns are null.
+    """Count the rows of one model by the columns that are null.
 
     The counts have another name for the `weight` of the log.
     """

@@ -110,7 +110,7 @@ def page(report: Report, script: Callable[[], str]) -> str:
         made=report.made,
         style=css,
         scripts=scripts,
-        # The hashes by which the policy of the page allows its scripts.
+        # The policy of the page allows only scripts with these hashes.
         digests=[base64.b64encode(sha256(one.encode()).digest()).decode() for one in scripts],
         specs=data,
     )

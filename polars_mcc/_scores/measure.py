@@ -159,4 +159,4 @@ def _over_pairs(
     others = {"s": s.max(), **seen.columns(_SEEN)}
     slices = _aggregated(log, rows, ["gold", "pred"], metrics, "pairs", **others)
     left = squared - seen.from_columns(_SEEN, pl.col)
-    return slices.select(*log.slice, *_by_column(metrics, "pairs"), unseen=of_square(left))
+    return slices.with_columns(unseen=of_square(left)).drop(others)

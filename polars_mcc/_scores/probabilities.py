@@ -50,9 +50,9 @@ def _auc(terms: Terms) -> pl.Expr:
 def _auc_moves(column: Aggregate) -> Moves:
     """A row moves the area by its placement: the share of the other class that it is beyond.
 
-    DeLong's variance gives the worth. DeLong's variance may be 0, so two variances that are never 0
-    limit the worth: that of Hanley and McNeil (1982), for the worse of two shapes, and DeLong's
-    with half a row more at each end of each class. The limit is the larger worth of these two.
+    DeLong's variance gives the worth. It may be 0, so the worth has a limit: the larger worth of
+    two variances that are never 0. One is the variance of Hanley and McNeil (1982), for the worse
+    of two shapes. The other is DeLong's variance with half a row more at each end of each class.
     """
     above = (2 * (_N - _FP) + _NEGATIVE) / (2 * _N)  # the share of negatives below a positive
     below = (2 * _TP - _POSITIVE) / (2 * _P)  # the share of positives above a negative

@@ -123,7 +123,7 @@ def _listed(sought: Sought, chosen: pl.DataFrame, looked: Looked, cutoff: Cutoff
 
 
 def _others(sought: Sought, slices: pl.DataFrame, chosen: Listed, cutoff: Cutoff) -> pl.DataFrame:
-    """The slices that are not listed. `p_adjusted` is as if the slice were listed next."""
+    """The slices that are not listed. Each `p_adjusted` supposes that its slice is listed next."""
     n_listed, evidence = chosen.slices.height, pl.col("evidence")
     others = slices.join(chosen.slices, on=SLICE, how="anti", maintain_order="left").join(
         chosen.exact, on=SLICE, how="left", suffix="_exact", maintain_order="left"

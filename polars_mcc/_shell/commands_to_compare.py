@@ -107,7 +107,7 @@ def drift(
 @Parameter(name="*")
 @dataclass(frozen=True)
 class SearchOptions:
-    """What is searched for, and what is listed.
+    """Options of a search, and of the list that it returns.
 
     Attributes:
         metric: The metric that is compared: a name of `polars-mcc metrics`, where the column `from`

@@ -307,7 +307,7 @@ def _each_once(files: Collection[str]) -> dict[str, str]:
 
 
 def _piped() -> Kind:
-    """The format of a log from a pipe. It is read once; its first bytes tell what it is."""
+    """The format of a log from a pipe. The log is read once; its first bytes tell its format."""
 
     @cache
     def scan(_: str, storage_options: Options | None = None) -> pl.LazyFrame:

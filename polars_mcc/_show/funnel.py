@@ -19,7 +19,7 @@ from polars_mcc._show.table import COLOUR, GREY
 _LEVELS = {"99.8 %": normal_critical(0.998), "95 %": normal_critical(0.95)}
 """Limits, from the outer to the inner, each with its distance in standard errors."""
 _DASHES = [[1, 0], [4, 3]]
-_COLOURS = {"outside 99.8 %": "#D55E00", "outside 95 %": "#E69F00"}
+_COLOURS = dict(zip(map("outside {}".format, _LEVELS), ("#D55E00", "#E69F00"), strict=True))
 _COLOURS |= {"within": COLOUR, "no interval": GREY}
 _STEPS = 60  # points of a limit: enough for a smooth line
 _PIXELS = 8  # between the outermost points and the frame

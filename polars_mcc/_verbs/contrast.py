@@ -261,6 +261,7 @@ class _Sides:
         whose = {name: pl.col(key) for name, key in self._of.items()}
         scores = self._b(slices).with_columns(**whose)
         apart = replace(self.pool.log, apart=tuple(whose))
+        # Not the slices of the scores: Polars would optimise the plan of the scores once more.
         keys = self.cells.group_by(self.log.slice).agg().with_columns(**whose)
         left = pairs_of_rest(self.log, apart, self.cells, self.pool.pairs, keys)
         found = estimate(apart, merged(apart, left) if self._metric.pairs else left, self.asked)
