@@ -137,7 +137,7 @@ def test_counts_of_lists_are_their_log(rows, run):
     sets = {(key, tuple(sorted({*gold})), tuple(sorted({*pred}))) for key, gold, pred in rows}
     assert counts.height == len(sets)
     query = {"metrics": OF_LISTS}
-    direct = ask(log, "by", "key", **query)
+    direct = run(log, lambda f: ask(f, "by", "key", **query))  # Engines differ in last bits.
     from_counts = run(counts, lambda f: ask(f, "by", "key", weight="n", **query))
     assert from_counts.equals(direct)
     thirds = counts.with_columns(pl.col("n") / 3)
