@@ -80,9 +80,9 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
     layers = _forest(rows, metric, sort=sort)
     if total["score"].count():
         line = alt.Chart(total).mark_rule(strokeDash=[4, 3], strokeWidth=1.5)
-        colour = chart.colour("model", rows) if "model" in rows.columns else alt.value(GREY)
+        colour = chart.colour("model", rows) if "model" in rows.columns else alt.ColorValue(GREY)
         layers = [
-            line.encode(x="score", color=colour, tooltip=chart.tooltip(total, metric)),
+            line.encode(x=alt.X("score"), color=colour, tooltip=chart.tooltip(total, metric)),
             *layers,
         ]
     height = alt.Step(_STEP)
@@ -111,7 +111,7 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
     """
     rows = chart.drawn(result, "compare(), contrast(), drift() or worst()", "diff", interval=True)
     none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=GREY)
-    layers = [none.encode(x="score"), *_forest(rows, "diff", sort=sort)]
+    layers = [none.encode(x=alt.X("score")), *_forest(rows, "diff", sort=sort)]
     return chart.finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
 
 
@@ -164,10 +164,10 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
     layers = [base.mark_line(point=True).encode(y=y, tooltip=chart.tooltip(rows, metric, at=time))]
     if has_band:
         low = chart.measured(alt.Y, "low", title)
-        layers = [base.mark_area(opacity=0.2).encode(y=low, y2="high"), *layers]
+        layers = [base.mark_area(opacity=0.2).encode(y=low, y2=alt.Y2("high")), *layers]
     if rows["is_undefined"].any():
         cross = base.transform_filter("datum.is_undefined").mark_point(shape="cross", color=GREY)
-        layers.append(cross.encode(y=alt.value(_HEIGHT), tooltip=["line", "at", "n"]))
+        layers.append(cross.encode(y=alt.YValue(_HEIGHT), tooltip=["line", "at", "n"]))
     note = counted(result, metric, "times" if keys == [time] else "rows")
     return chart.finished(layers, note=note, width=520, height=_HEIGHT)
 
@@ -238,7 +238,7 @@ def calibration(result: pl.DataFrame) -> Chart:
     base = alt.Chart(rows).encode(x=x, color=chart.lines(rows), tooltip=tooltip)
     layers = [
         perfect.mark_line(strokeDash=[4, 3], color=GREY).encode(x=x, y=y),
-        base.mark_rule(strokeWidth=1.5).encode(y=low, y2="high"),
+        base.mark_rule(strokeWidth=1.5).encode(y=low, y2=alt.Y2("high")),
         base.mark_line(point=True).encode(y=y),
     ]
     return chart.finished(layers, width=360, height=360)
@@ -348,10 +348,10 @@ def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Cha
     start = alt.X("start", type="quantitative", title=title)
     colours = alt.condition("datum.is_part", alt.value(chart.COLOURS[1]), alt.value(COLOUR))
     layers = [
-        base.mark_bar(height=10).encode(x=start, x2="end", color=colours),
+        base.mark_bar(height=10).encode(x=start, x2=alt.X2("end"), color=colours),
         base.mark_tick(color=GREY, thickness=2).encode(x=alt.X("alone", type="quantitative")),
         base.mark_text(align="left", dx=6, color=GREY)
-        .encode(x=alt.X("right", type="quantitative"), text="text")
+        .encode(x=alt.X("right", type="quantitative"), text=alt.Text("text"))
         .transform_calculate(right="max(datum.start, datum.end)"),
     ]
     return chart.finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP + 6))
@@ -367,7 +367,7 @@ def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
     names = order["slice"].unique(maintain_order=True).to_list()
     encoding: dict[str, Any] = {
         "y": _of_slices(names),
-        "color": alt.value(COLOUR),
+        "color": alt.ColorValue(COLOUR),
         "tooltip": chart.tooltip(rows, metric),
     }
     if "model" in rows.columns:
@@ -385,11 +385,13 @@ def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
     points = [dots]
     if rows.get_column("is_undefined", default=pl.Series([False])).any():
         text = base.transform_filter("datum.is_undefined").mark_text(align="left", dx=3, color=GREY)
-        points.append(text.encode(x=alt.value(0), text=alt.value("0/0"), color=alt.value(GREY)))
+        points.append(
+            text.encode(x=alt.XValue(0), text=alt.TextValue("0/0"), color=alt.ColorValue(GREY))
+        )
     if "low" not in rows.columns:
         return points
     low = chart.measured(alt.X, "low", title)
-    return [base.mark_rule(strokeWidth=2).encode(x=low, x2="high"), *points]
+    return [base.mark_rule(strokeWidth=2).encode(x=low, x2=alt.X2("high")), *points]
 
 
 def _of_slices(names: Sequence[str]) -> alt.Y:

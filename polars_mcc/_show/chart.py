@@ -127,7 +127,7 @@ def measured(axis: Any, column: str, title: str) -> Any:  # noqa: ANN401 - `alt.
 
 def lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
     """A colour per line, or one colour if there is only one line."""
-    return colour("line", rows) if rows["line"].n_unique() > 1 else alt.value(COLOUR)
+    return colour("line", rows) if rows["line"].n_unique() > 1 else alt.ColorValue(COLOUR)
 
 
 def colour(column: str, rows: pl.DataFrame) -> alt.Color:
@@ -161,14 +161,18 @@ def finished(
         size["title"] = alt.TitleParams(
             legible_name(note), fontSize=11, fontWeight="normal", color=GREY, anchor="start"
         )
-    chart = alt.LayerChart(layer=list(layers)).properties(padding=padding, **size)
-    finished: Chart = styled(chart)
-    return finished
+    chart = alt.LayerChart(layer=list(layers), padding=padding, **size)
+    chart.config = legible_config()
+    return chart
 
 
-def styled(chart: Any) -> Any:  # noqa: ANN401 - a chart of any kind
-    """The chart, in colours that are legible on light and dark pages."""
+def legible_config() -> alt.Config:
+    """Colours that are legible on light and dark pages. Set it last: each step copies a chart."""
     text = {"labelColor": GREY, "titleColor": GREY}
     lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
-    chart = chart.configure(background="transparent").configure_axis(**text, **lines)
-    return chart.configure_legend(**text, symbolOpacity=1).configure_view(stroke=None)
+    return alt.Config(
+        background="transparent",
+        axis={**text, **lines},
+        legend={**text, "symbolOpacity": 1},
+        view={"stroke": None},
+    )

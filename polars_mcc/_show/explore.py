@@ -133,14 +133,21 @@ def explore(
         color=GREY,
         fontWeight="normal",
     )
-    views: Chart = alt.vconcat(_list(has_interval=ci is not None), _matrix(texts["gold"]))
-    views = views.add_params(*asking).properties(title=title, padding=5)
-    finished: Explorer = chart.styled(views.resolve_scale(color="independent"))
+    explorer = alt.VConcatChart(
+        vconcat=[_list(has_interval=ci is not None), _matrix(texts["gold"])],
+        title=title,
+        padding=5,
+        autosize=alt.AutoSizeParams(type="pad", resize=True),  # The list grows and shrinks.
+        resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent")),
+    )
     # Set these last, because each step above copies its chart.
-    finished.autosize = alt.AutoSizeParams(type="pad", resize=True)  # The list grows and shrinks.
-    finished.data = alt.InlineData(values=[columns])
-    finished.transform = scored([*columns], len(keys), ci).transform
-    return finished
+    of_list: Any = explorer.params
+    asked: list[Any] = [one.param for one in asking]
+    explorer.params = [*of_list, *asked]
+    explorer.config = chart.legible_config()
+    explorer.data = alt.InlineData(values=[columns])
+    explorer.transform = scored([*columns], len(keys), ci).transform
+    return explorer
 
 
 def labelled(counts: pl.DataFrame, nulls: Nulls) -> pl.DataFrame:
@@ -270,20 +277,22 @@ def _list(*, has_interval: bool) -> Chart:
     layers = [points.encode(x=score, color=chosen).add_params(shown)]
     if has_interval:
         low = chart.measured(alt.X, "low", "score")
-        layers.insert(0, base.mark_rule(strokeWidth=2).encode(x=low, x2="high", color=chosen))
+        layers.insert(
+            0, base.mark_rule(strokeWidth=2).encode(x=low, x2=alt.X2("high"), color=chosen)
+        )
     text = base.mark_text(align="right", limit=_NAMES, color=GREY, cursor="pointer")
-    head = rows.transform_filter(PAIR.line == 1).encode(y=alt.value(-10))
+    head = rows.transform_filter(PAIR.line == 1).encode(y=alt.YValue(-10))
     left, right = (
         head.mark_text(align=to, fontWeight="bold", color=GREY) for to in ("left", "right")
     )
-    of_n, of_score = alt.value(_WIDTH + 70), alt.value(_WIDTH + 120)
+    of_n, of_score = alt.XValue(_WIDTH + 70), alt.XValue(_WIDTH + 120)
     layers += [
-        text.encode(x=alt.value(-10), text="slice:N"),
+        text.encode(x=alt.XValue(-10), text=alt.Text("slice:N")),
         text.encode(x=of_n, text=alt.Text("s:Q", format=_COUNT)),
         text.encode(x=of_score, text=alt.Text("score:Q", format=".3f")),
-        left.encode(x=alt.value(0), text="shown_of:N"),
-        right.encode(x=of_n, text=alt.value("n")),
-        right.encode(x=of_score, text=alt.value("score")),
+        left.encode(x=alt.XValue(0), text=alt.Text("shown_of:N")),
+        right.encode(x=of_n, text=alt.TextValue("n")),
+        right.encode(x=of_score, text=alt.TextValue("score")),
     ]
     described = "List of slices, the lowest score first, with n, score and interval."
     return alt.layer(*layers).properties(
@@ -299,7 +308,7 @@ def _matrix(labels: Sequence[str]) -> Chart:
     cell = alt.Step(min(max(_CELL, 8 * max(map(len, labels))), _CELL_LIMIT))
     slice_ = of_slice.transform_aggregate(pairs="count()", groupby=["slice"])
     title = slice_.mark_text(align="left", baseline="bottom", fontWeight="bold", color=GREY)
-    layers.append(title.encode(x=alt.value(0), y=alt.value(-8), text="slice:N"))
+    layers.append(title.encode(x=alt.XValue(0), y=alt.YValue(-8), text=alt.Text("slice:N")))
     described = "The confusion matrix of the chosen slice."
     return alt.layer(*layers).properties(
         width=cell if has_cells else _WIDTH, height=alt.Step(_STEP), description=described
@@ -313,12 +322,12 @@ def _misses(of_slice: Chart) -> list[Chart]:
         .transform_filter(PAIR.order <= _PAIRS)
         .transform_calculate(pair=PAIR.gold_text + " taken for " + PAIR.pred_text)
     )
-    base = misses.encode(x="n:Q", y=alt.Y("order:O").axis(None))
+    base = misses.encode(x=alt.X("n:Q"), y=alt.Y("order:O").axis(None))
     names = base.mark_text(align="right", limit=_NAMES, color=GREY)
     return [
         base.mark_bar(color=COLOUR),
         base.mark_text(align="left", dx=4, color=GREY).encode(text=alt.Text("n:Q", format=_COUNT)),
-        names.encode(x=alt.value(-10), text="pair:N"),
+        names.encode(x=alt.XValue(-10), text=alt.Text("pair:N")),
     ]
 
 
