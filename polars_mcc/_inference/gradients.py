@@ -28,8 +28,8 @@ from polars_mcc._inference.tables import (
     at_table,
     by_metric,
     by_table,
-    rows_per_weight,
     smoothed_tables,
+    with_rows_per_weight,
 )
 from polars_mcc._scores.class_scores import TwoByTwo
 from polars_mcc._scores.derivative import Dual, NoDerivativeError, Tape
@@ -62,7 +62,8 @@ def moves_of_classes(
     if undefined is not None and math.isnan(undefined):  # A score that is NaN has no interval.
         undefined = None
     tape = Tape(_COUNTS, apart.in_order("label"))
-    tape.define(TwoByTwo.of_floats(tape).scores(undefined))
+    if any(metric.classes for metric in metrics):
+        tape.define(TwoByTwo.of_floats(tape).scores(undefined))
     values = _read(OverClasses(tape), metrics)
     found = tape.with_columns(tables).cache()
     facts = (*apart.slice, "label", *_MARGINS, "s", "more", "others")
@@ -114,7 +115,7 @@ def moves_of_scores(
     The columns `by_positive` and `by_negative` say how far, for a row of either class. `Moves`
     explains `worth`, `in_floats` the counts, and `Influences.tables` the others.
     """
-    frame = log.beside(in_floats(log, levels), rows_per_weight(log, pairs))
+    frame = with_rows_per_weight(log, in_floats(log, levels), pairs)
     if any(metric.are_probabilities for metric in metrics):
         frame = probabilities(log, frame)
     tape = Tape({}, log.in_order("pred", descending=True))

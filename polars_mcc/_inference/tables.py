@@ -108,7 +108,7 @@ def class_tables(
     """
     known = _in_floats(log, classes, positive).cache()
     columns = [*known.collect_schema().names(), TABLE, "more", "others"]
-    sized = log.beside(known, rows_per_weight(log, pairs)).with_columns(others=pl.col("k") - 1)
+    sized = with_rows_per_weight(log, known, pairs).with_columns(others=pl.col("k") - 1)
     by_gold, by_pred = (
         sized.with_columns(more=_share_of_more(pl.col(margin)))
         for margin in ("support", "predicted")
@@ -142,18 +142,19 @@ def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) 
         tn=as_float(log, units - t - p + c),
         s=s,
         n=s,
-        total=s,
         k=log.within_slice(count_where(t + p > 0)).cast(pl.Float64),
         is_positive=pl.lit(value=False) if positive is None else positive,
     )
 
 
-def rows_per_weight(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """How many rows a weight of 1 stands for, in each slice."""
-    n = pl.col("n").cast(pl.Float64)
-    squares = n if log.is_frequency else pl.col("squares")
-    scored = pairs.filter(is_scored(log))
-    return log.per_slice(scored, rows_per_weight=n.sum() / squares.sum())
+def with_rows_per_weight(
+    log: SlicedLog, frame: pl.LazyFrame, pairs: pl.LazyFrame
+) -> pl.LazyFrame:
+    """Add how many rows a weight of 1 stands for, in each slice."""
+    if log.is_frequency:
+        return frame.with_columns(rows_per_weight=pl.lit(1.0))
+    rows = pl.col("n").cast(pl.Float64).sum() / pl.col("squares").sum()
+    return log.beside(frame, log.per_slice(pairs.filter(is_scored(log)), rows_per_weight=rows))
 
 
 def _share_of_more(weight: pl.Expr) -> pl.Expr:
@@ -196,7 +197,7 @@ def _at_rates(
     """The classes of the expected pairs. `more` is the share of the pool's two rows."""
     whole, support = pool.log, pl.col("support")
     of_pool = _in_floats(whole, of_pairs(whole, pool.pairs), None)
-    sizes = whole.beside(of_pool, rows_per_weight(whole, pool.pairs)).select(
+    sizes = with_rows_per_weight(whole, of_pool, pool.pairs).select(
         *whole.slice, "label", more=_share_of_more(support), others=pl.col("k") - 1
     )
     sums = exact_sums(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import polars as pl
@@ -128,7 +129,7 @@ class OverClasses(OverPairs):
     """Terms that have derivatives: float sums over the classes of a slice.
 
     A tape has the columns of `CLASS_DTYPES`. It has `fn`, `fp` and `tn` of each class against the
-    rest, and `s`, `total` and `k` of the slice. `is_positive` is true for the positive class.
+    rest, and `s` and `k` of the slice. `is_positive` is true for the positive class.
     Products are of shares of the rows. Terms that only metrics without an interval need are not
     here.
     """
@@ -138,22 +139,26 @@ class OverClasses(OverPairs):
         super().__init__(column)
         each = TwoByTwo.of_floats(column)
         self.s = self.t = self.p = column("s")
-        self.c, self.n, self.k = column("hits").sum(), column("total"), column("k")
+        self.c, self.n, self.k = column("hits").sum(), self.s, column("k")
         self.rows_squared = self.gold_times_pred = column.number(1.0)
         self.hits_times_rows = (column("hits") / self.s).sum()
         self.covariance = each.covariance.sum()
         self.var_gold, self.var_pred = each.var_gold.sum(), each.var_pred.sum()
         self.apart = self.covariance + (column("fn") / self.s).sum()
-        is_positive = column("is_positive")
+
+    @cached_property
+    def positive(self) -> TwoByTwo:  # type: ignore[override]  # only some metrics need it
+        """The table of the positive class and the rest."""
+        is_positive = self._column("is_positive")
 
         def of_positive(name: str) -> pl.Expr:
             if name == "s":
                 return self.s
-            total = column(name).filter(is_positive).sum()
+            total = self._column(name).filter(is_positive).sum()
             # Without the positive class, all rows are negative.
             return total + self.s * (1 - is_positive.sum()) if name == "tn" else total
 
-        self.positive = TwoByTwo.of_floats(of_positive)
+        return TwoByTwo.of_floats(of_positive)
 
 
 def has_two_gold(terms: Terms) -> pl.Expr:
