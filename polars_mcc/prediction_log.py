@@ -38,7 +38,7 @@ from polars_mcc._verbs.worst import worst as _worst
 VerbT = TypeVar("VerbT", bound=Callable[..., Any])
 
 
-def _asked(verb: VerbT) -> VerbT:
+def _as_method(verb: VerbT) -> VerbT:
     """Make a verb a method whose error for missing labels shows the whole call, mended."""
     known = _options_of(verb)
 
@@ -53,7 +53,7 @@ def _asked(verb: VerbT) -> VerbT:
             named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
             error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, given), *named])})"
             raise
-        for sentence in _told(log, verb, keys, options):
+        for sentence in _warnings(log, verb, keys, options):
             warnings.warn(sentence, PredictionLogWarning, stacklevel=2)
         return answer
 
@@ -91,7 +91,7 @@ def _answered(
     return keys, pl.defer(answer, schema=schema)
 
 
-def _told(
+def _warnings(
     log: Described[Any],
     verb: Callable[..., Any],
     keys: Sequence[Any],
@@ -101,10 +101,10 @@ def _told(
 
     The rows of a lazy log are not read. `check` refuses such a log.
     """
-    defaults = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
-    needs_two = needs_two_classes({**defaults, **options})
     if verb is _check:
         return
+    defaults = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
+    needs_two = needs_two_classes({**defaults, **options})
     if needs_two:
         yield from key_is_gold(log, keys)
     if isinstance(log.frame, pl.DataFrame) and not log.frame.is_empty():
@@ -154,21 +154,21 @@ class PredictionLog(Described[FrameT]):
         PredictionLog(DataFrame, gold="label", pred="two")
     """
 
-    by = _asked(_by)
-    score = _asked(_score)
-    compare = _asked(_compare)
-    contrast = _asked(_contrast)
-    worst = _asked(_worst)
-    drift = _asked(_drift)
-    curve = _asked(_curve)
-    best_threshold = _asked(_best_threshold)
-    calibration = _asked(_calibration)
-    check = _asked(_check)
-    counts = _asked(_counts)
-    engine_counts = _asked(_engine_counts)
-    classes = _asked(_classes)
-    confusion = _asked(_confusion)
-    report = _asked(_report)
+    by = _as_method(_by)
+    score = _as_method(_score)
+    compare = _as_method(_compare)
+    contrast = _as_method(_contrast)
+    worst = _as_method(_worst)
+    drift = _as_method(_drift)
+    curve = _as_method(_curve)
+    best_threshold = _as_method(_best_threshold)
+    calibration = _as_method(_calibration)
+    check = _as_method(_check)
+    counts = _as_method(_counts)
+    engine_counts = _as_method(_engine_counts)
+    classes = _as_method(_classes)
+    confusion = _as_method(_confusion)
+    report = _as_method(_report)
 
     @classmethod
     def from_store(

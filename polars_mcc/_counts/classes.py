@@ -9,9 +9,9 @@ import polars as pl
 from polars_mcc._counts import label_lists
 from polars_mcc._counts.coded import coded, pairs_and_classes
 from polars_mcc._counts.exact import count_where
+from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.parquet import Scan
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
-from polars_mcc._counts.ways import pairs
 from polars_mcc._log.labels import are_scored
 
 
@@ -35,7 +35,7 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
 
     def from_codes(scan: Scan) -> pl.DataFrame:
         """Count pairs where they are few, and classes where pairs are many; add both up."""
-        few, many = pairs_and_classes(log, scan, are_classes=True)
+        few, many = pairs_and_classes(log, scan, classes_suffice=True)
         sides = pl.concat([of_pairs(log, few.lazy()), many.lazy()], how="diagonal_relaxed")
         found = sides.group_by(*log.slice, "label").agg(
             pl.col("unit").max(), pl.col("^.*_n$").sum()

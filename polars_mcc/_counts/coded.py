@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _WORTH, _WORTH_ONE = 2**23, 2**16
 """The least bytes of all files, and of one on average. The first use loads NumPy and PyArrow, which
-takes as long as codes save on about 16 million rows of short text."""
+takes as long as codes save on 8 MB: about 16 million rows of short text."""
 
 
 def scan_with_codes(log: SlicedLog) -> Scan | None:
@@ -37,7 +37,7 @@ def scan_with_codes(log: SlicedLog) -> Scan | None:
 
 
 def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
-    """The files behind these columns, if they are large enough, or None."""
+    """The files behind these columns, or None: a plan for a cluster, weights or few bytes."""
     if log.is_portable or log.weight_name is not None:
         return None
     scan = scan_of(log.frame if log.with_text is None else log.with_text, columns)
@@ -58,7 +58,7 @@ def coded(
         try:
             counts = count(scan)
         except (Unsuited, OSError, UnicodeError, pl.exceptions.PolarsError):
-            return plain.collect(engine="streaming")  # It has its own errors.
+            return plain.collect(engine="streaming")  # Its errors are those that users know.
         return counts.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 
     # Cached: Polars would run a source again for each use.
@@ -68,12 +68,12 @@ def coded(
 def equal_rows(log: SlicedLog, scan: Scan) -> pl.DataFrame:
     """Count rows with the same keys and labels of all models: the labels keep their columns."""
     job = tuple(KEY + key for key in log.keys), ("gold", *(PRED + name for name in log.models))
-    [(counts, _)] = _counted(log, scan, [job], are_classes=False)
+    [(counts, _)] = _counted(log, scan, [job], classes_suffice=False)
     return counts
 
 
 def pairs_and_classes(
-    log: SlicedLog, scan: Scan, *, are_classes: bool
+    log: SlicedLog, scan: Scan, *, classes_suffice: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Count the pairs of each slice. If classes are enough: the classes, where pairs are many."""
     slices = [(keys, model) for keys in log.sets or (log.keys,) for model in log.models]
@@ -81,7 +81,7 @@ def pairs_and_classes(
         (tuple(KEY + key for key in keys), ("gold", PRED + model, *log.extras))
         for keys, model in slices
     ]
-    counts = _counted(log, scan, jobs, are_classes=are_classes)
+    counts = _counted(log, scan, jobs, classes_suffice=classes_suffice)
     found: tuple[list[pl.DataFrame], ...] = ([], [])
     for (keys, model), frames in zip(slices, counts, strict=True):
         given = {SET: pl.lit(name_of(keys), log.set_names)} if log.sets else {}
@@ -94,7 +94,7 @@ def pairs_and_classes(
 
 
 def _counted(
-    log: SlicedLog, scan: Scan, jobs: Sequence[Job], *, are_classes: bool
+    log: SlicedLog, scan: Scan, jobs: Sequence[Job], *, classes_suffice: bool
 ) -> Iterator[tuple[pl.DataFrame, ...]]:
     """The counts of each job, with values in place of codes."""
     import pyarrow as pa  # noqa: PLC0415 - only if files are read
@@ -108,7 +108,9 @@ def _counted(
     values = {name: labels if name in sides else Values() for name in dtypes}
     is_label = log.nulls == "label"
     try:
-        counts = counted(scan, jobs, values, has_classes=are_classes, nulls_are_labels=is_label)
+        counts = counted(
+            scan, jobs, values, classes_suffice=classes_suffice, nulls_are_labels=is_label
+        )
     except pa.ArrowException as error:
         raise Unsuited(str(error)) from error
     series = {name: values[name].series(dtype) for name, dtype in dtypes.items()}

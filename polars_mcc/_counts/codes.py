@@ -94,7 +94,7 @@ def counted(
     jobs: Sequence[Job],
     values: Mapping[str, Values],
     *,
-    has_classes: bool,
+    classes_suffice: bool,
     nulls_are_labels: bool,
 ) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
     """For each job: the pairs that were counted, and the classes of rows with too many pairs.
@@ -105,7 +105,7 @@ def counted(
         scan: The files.
         jobs: The columns of each table.
         values: The values of each column. Gold and predictions share theirs.
-        has_classes: Whether classes are enough: pairs of very many labels need not be counted.
+        classes_suffice: Whether pairs of very many labels need not be counted.
         nulls_are_labels: Whether null is a label like any other.
     """
     pairs = [{"n": _zeros(len(keys) + len(sides))} for keys, sides in jobs]
@@ -121,7 +121,7 @@ def counted(
         for place, (keys, sides) in enumerate(jobs):
             names = (*keys, *sides)
             sizes = [len(maps[name]) for name in names]
-            are_many = has_classes and math.prod(sizes) > _FEW
+            are_many = classes_suffice and math.prod(sizes) > _FEW
             columns = (*keys, "gold") if are_many else names
             shape = [len(values[name]) for name in columns]
             if math.prod(shape) > MOST:

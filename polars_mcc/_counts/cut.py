@@ -24,7 +24,7 @@ def cut(
     log: Described[Any],
     keys: Sequence[IntoKey],
     *,
-    answers: Iterable[str],
+    taken: Iterable[str],
     role: Role = "pred",
     lists: bool = False,
     cluster: bool = False,
@@ -40,7 +40,7 @@ def cut(
     Args:
         log: The log. Its own columns are already checked.
         keys: The keys to group by.
-        answers: The names of the columns that the verb adds to the keys.
+        taken: The other columns of the answer: no key may have such a name.
         role: "pred" takes the predicted labels of the models. "score" takes their scores; gold
             then says whether a row is positive.
         lists: Whether a row may have several labels, in lists.
@@ -54,8 +54,8 @@ def cut(
             `CLASS` names.
     """
     meaning = log.meaning
-    answers = [*answers]
-    if same := twice(answers):
+    taken = [*taken]
+    if same := twice(taken):
         msg = (
             f"a metric has the name of another column of the answer, '{same[0]}'; rename the "
             "metric with .alias(...)"
@@ -74,10 +74,10 @@ def cut(
     named = (*found.columns.given, *(index.given if index else ()))
     window_dtypes = pl.Schema(index.dtypes if index else {})
     key_dtypes = pl.Schema({**found.columns.dtypes, **window_dtypes})
-    answers += LONG if long else [SET] if found.sets is not None else []
-    answers += [COMPLETE] if index else []
-    answers += ["model"] if has_models else []
-    _check_keys(window_dtypes if long else key_dtypes, answers)
+    taken += LONG if long else [SET] if found.sets is not None else []
+    taken += [COMPLETE] if index else []
+    taken += ["model"] if has_models else []
+    _check_keys(window_dtypes if long else key_dtypes, taken)
     first = model_named(baseline, models)
     extras = _extras(meaning, baseline if first is None else None, periods, cluster=cluster)
     sides = {PRED + name: (name, dtype) for name, dtype in models.dtypes.items()}
@@ -238,12 +238,12 @@ def _gold(meaning: Meaning, role: str) -> pl.Expr:
     return label
 
 
-def _check_keys(keys: pl.Schema, answers: Sequence[str]) -> None:
+def _check_keys(keys: pl.Schema, taken: Sequence[str]) -> None:
     for name, dtype in keys.items():
         if dtype.is_object():
             msg = f"key '{name}' has dtype Object, which cannot be grouped; cast it first"
             raise pl.exceptions.SchemaError(msg)
-        if name in answers:
+        if name in taken:
             msg = said(
                 f"key '{name}' has the name of a column of the answer; rename it, as in ",
                 renamed(name, f"{name}_key"),

@@ -5,7 +5,7 @@ the labels. Two of K labels share a hash of 63 or 64 bits with a probability bel
 is 6·10⁻¹⁰ for 10⁵ labels. The number of rows, slices and pairs does not matter. Two labels with one
 hash would be scored as one class. The expression hashes all labels of more than 32 bits. Polars'
 hash differs between its versions, so no hash leaves the query. Text in local Parquet files is
-counted by its codes and not hashed (`coded.py`).
+counted by its codes, and only its distinct values are hashed (`coded.py`).
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from __future__ import annotations
 import polars as pl
 
 from polars_mcc._counts.coded import coded, equal_rows
+from polars_mcc._counts.counted import weight_total
 from polars_mcc._counts.label_lists import in_order
-from polars_mcc._counts.pairs import weight_total
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 
 GOLD, N = "polars_mcc:gold", "polars_mcc:n"

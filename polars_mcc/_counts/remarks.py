@@ -56,7 +56,7 @@ class Sides:
     def of(cls, log: Described[Any]) -> Sides:
         of_score = log.meaning.preds is None
         labelled = log(pred=log.meaning.gold.expr, score=None) if of_score else log
-        sliced = cut(labelled, [], answers=[], lists=True)
+        sliced = cut(labelled, [], taken=[], lists=True)
         dtype = pl.List(sliced.label_dtype) if sliced.is_multilabel else sliced.label_dtype
         models = () if of_score else sliced.models
         preds = {name: pl.col(PRED + name).cast(dtype) for name in models}

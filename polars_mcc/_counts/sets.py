@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._counts.pairs import count_columns, counted, merged
+from polars_mcc._counts.counted import count_columns, counted, merged
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._log.keys import KeySet, name_of
 

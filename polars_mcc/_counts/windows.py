@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._counts.pairs import merged
+from polars_mcc._counts.counted import merged
 from polars_mcc._counts.sets import counted_by_sets
 from polars_mcc._counts.sliced import COMPLETE, KEY, SlicedLog
 from polars_mcc._log.windows import Windows

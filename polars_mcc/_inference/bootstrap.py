@@ -22,9 +22,9 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored, of_pairs
-from polars_mcc._counts.pairs import merged
+from polars_mcc._counts.counted import merged
+from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._counts.ways import pairs
 from polars_mcc._inference.options import Bootstrap, IntervalOptions, columns_of, with_limits_of
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric

@@ -14,7 +14,7 @@ import polars as pl
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.gradients import MOVES, of_each_class
-from polars_mcc._inference.intervals import in_columns, limits, smoothed
+from polars_mcc._inference.intervals import in_columns, limits, of_tables
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import (
     METRIC,
@@ -52,7 +52,7 @@ def class_intervals(
         variances = observed.select(*each.slice, variance=pl.col("phi_phi") / pl.col("s"))
     else:
         variances = _variances(log, each, scored, observed, draws)
-    known = log.beside(each.beside(smoothed(each, tables), variances), draws)
+    known = log.beside(each.beside(of_tables(each, tables), variances), draws)
     found = limits(each, known.with_columns(score="value"), options.ci, options.method)
     return in_columns(of_class, found, [*CLASS_RANGES])
 

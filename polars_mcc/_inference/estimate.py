@@ -8,13 +8,13 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored, of_pairs
+from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.exact import count_where
-from polars_mcc._counts.pairs import without_clusters
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.options import IntervalOptions, columns_of, with_limits_of
 from polars_mcc._inference.tables import Pool
 from polars_mcc._inference.variance import over_draws
-from polars_mcc._scores.levels import levels
+from polars_mcc._scores.levels import levels_of
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric, Needed
 
@@ -40,16 +40,14 @@ def estimate(log: SlicedLog, pairs: pl.LazyFrame, options: IntervalOptions) -> E
     pairs = without_clusters(log, cells)
     classes = of_pairs(log, pairs).cache()
     metrics, positive, pool = options.metrics, options.positive, options.pool
-    of_scores = levels(log, pairs).cache() if log.is_of_scores else None
-    measured = measure(
-        log, classes, metrics, pairs=pairs, levels=of_scores, positive=positive
-    ).cache()
+    levels = levels_of(log, pairs).cache() if log.is_of_scores else None
+    measured = measure(log, classes, metrics, pairs=pairs, levels=levels, positive=positive).cache()
     names = [metric.name for metric in options.sure]
     moved: dict[str, pl.LazyFrame] = {}
-    from polars_mcc._inference import influences, intervals  # noqa: PLC0415 - for intervals alone
-
     if names:
-        found = influences.influences(log, pairs, classes, of_scores, options)
+        from polars_mcc._inference import influences, intervals  # noqa: PLC0415 - only if one asks
+
+        found = influences.influences(log, pairs, classes, levels, options)
         moved = {name: found.of(name) for name in names}
         scores = log.beside(
             measured, intervals.limits_of_slices(log, cells, measured, found, options)
@@ -121,5 +119,5 @@ def within_range(
     return scores.with_columns(
         pl.col(column).clip(*ends)
         for name, ends in ranges.items()
-        for column in columns_of([name])[:-1]
+        for column in (f"{name}_low", f"{name}_high")
     )

@@ -64,7 +64,9 @@ def moves_of_classes(
     tape = Tape(_COUNTS, apart.in_order("label"))
     if any(metric.classes for metric in metrics):
         tape.define(TwoByTwo.of_floats(tape).scores(undefined))
-    values = _read(OverClasses(tape), metrics)
+    # A metric that is read puts its columns on the tape.
+    terms = OverClasses(tape)
+    values = {metric.name: _differentiated(metric, terms) for metric in metrics}
     found = tape.with_columns(tables).cache()
     facts = (*apart.slice, "label", *_MARGINS, "s", "more", "others")
     of_metrics = []
@@ -72,10 +74,11 @@ def moves_of_classes(
         value = values[metric.name]
         smoothed = smoothed_tables(metric.given, is_pooled=is_pooled)
         moves = dict(zip(MOVES, _moves(tape.gradient(value), _MARGINS), strict=True))
-        of_metrics.append(found.select(*facts, **_at_table(metric, value, smoothed), **moves))
+        of_metrics.append(found.select(*facts, **_of_metric(metric, value, smoothed), **moves))
     shares = (pl.col(margin) / pl.col("s") for margin in _MARGINS)
     moved = (share * pl.col(move) for share, move in zip(shares, MOVES, strict=True))
     mean = by_metric(apart).in_order("label")(pl.sum_horizontal(moved).sum())
+    # Each row has one gold label, so the mean is taken from its move alone.
     return pl.concat(of_metrics).with_columns(by_gold=pl.col("by_gold") - mean)
 
 
@@ -96,13 +99,14 @@ def moves_of_pairs(
     )
     tape = Tape(_COUNTS, log.in_order("gold", "pred"))
     tape.define({"share": tape("n") / tape("s")})
-    values = _read(OverPairs(tape), metrics)
+    terms = OverPairs(tape)
+    values = {metric.name: _differentiated(metric, terms) for metric in metrics}
     found = at_table(tape.with_columns(frame), OBSERVED).cache()
     of_metrics = []
     for metric in metrics:
         value = values[metric.name]
         moves = dict(zip(_PAIR_MOVES, _moves(tape.gradient(value), _PAIR_MARGINS), strict=True))
-        at_observed = _at_table(metric, value, [OBSERVED])
+        at_observed = _of_metric(metric, value, [OBSERVED])
         of_metrics.append(found.with_columns(**at_observed, **moves))
     return pl.concat(of_metrics).with_columns(n="given")
 
@@ -134,7 +138,7 @@ def moves_of_scores(
     )
 
 
-def _at_table(metric: Metric, value: Dual, smoothed: Sequence[str]) -> dict[str, pl.Expr]:
+def _of_metric(metric: Metric, value: Dual, smoothed: Sequence[str]) -> dict[str, pl.Expr]:
     """The columns of a metric in `Influences.tables`."""
     return {
         **_range(metric),
@@ -165,12 +169,8 @@ def of_each_class() -> dict[str, list[pl.Expr]]:
     return {name: _moves(one.by, _MARGINS) for name, one in scores.items() if isinstance(one, Dual)}
 
 
-def _read(terms: Terms, metrics: Sequence[Metric]) -> dict[str, Dual]:
-    """Each metric as an expression with its derivative."""
-    return {metric.name: _differentiated(metric, terms) for metric in metrics}
-
-
 def _differentiated(metric: Metric, terms: Terms) -> Dual:
+    """A metric as an expression with its derivative."""
     try:
         value = metric.value(terms.of(metric, None))
     except NoDerivativeError as error:

@@ -94,23 +94,23 @@ def _of_classes(
         for metric in metrics
     ]
     kept = 1 - pl.col("more")
-    classes = moves.with_columns(
+    of_class = moves.with_columns(
         kept_gold=pl.when(pl.col(TABLE).is_in([BY_GOLD, POOLED])).then(kept).otherwise(1.0),
         kept_pred=pl.when(pl.col(TABLE) == BY_PRED).then(kept).otherwise(1.0),
     )
     by_gold, by_pred, by_both = MOVES
     of_gold = beside_class(
-        each, pl.concat(of_metrics), "gold", classes, by_gold, by_both, "kept_gold"
+        each, pl.concat(of_metrics), "gold", of_class, by_gold, by_both, "kept_gold"
     )
     is_hit = pl.col("gold").eq_missing(pl.col("pred"))
-    influences = beside_class(each, of_gold, "pred", classes, by_pred, "kept_pred").with_columns(
+    moved = beside_class(each, of_gold, "pred", of_class, by_pred, "kept_pred").with_columns(
         weight=pl.col("weight") * pl.col("kept_gold") * pl.col("kept_pred").fill_null(1.0),
         # In the pool, a prediction may be a label that the slice does not have.
         phi=pl.col(by_gold)
         + pl.col(by_pred).fill_null(0.0)
         + pl.when(is_hit).then(by_both).otherwise(0.0),
     )
-    return _summed(each, influences, moves.with_columns(more=_squares_more(each)))
+    return _summed(each, moved, moves.with_columns(phi_squares_more=_phi_squares_more(each)))
 
 
 def _of_pairs(
@@ -130,7 +130,9 @@ def _of_pairs(
         .with_columns(phi=pl.col("by_pair") + by_gold + by_pred)
         .with_columns(phi=pl.col("phi") - mean, weight=weight)
     )
-    return _summed(by_metric(by_table(log)), influences, influences.with_columns(more=0.0))
+    return _summed(
+        by_metric(by_table(log)), influences, influences.with_columns(phi_squares_more=0.0)
+    )
 
 
 def _of_scores(
@@ -148,7 +150,7 @@ def _of_scores(
             n=count,
             weight=count,
             phi=f"by_{count}",
-            more=0.0,
+            phi_squares_more=0.0,
             is_smoothed=False,
         )
         for count, squares in zip(BOTH, SQUARES, strict=True)
@@ -174,15 +176,15 @@ def _summed(each: SlicedLog, pairs: pl.LazyFrame, tables: pl.LazyFrame) -> Influ
     weight, phi = pl.col("weight"), pl.col("phi")
     counts = pl.col("n", "^squares$")
     pairs = pairs.select(*each.slice, "gold", "pred", counts, weight, phi).cache()
-    columns = ("value", "least", "largest", "is_smoothed", "s", "more")
+    columns = ("value", "least", "largest", "is_smoothed", "s", "phi_squares_more")
     of_tables = each.per_slice(tables, **{name: pl.col(name).max() for name in columns})
-    squares = exact_sums(each, pairs, [], squares=weight * phi.pow(2))
-    phi_phi = (pl.col("squares") + pl.col("more")) / pl.col("s")
+    squares = exact_sums(each, pairs, [], phi_squares=weight * phi.pow(2))
+    phi_phi = (pl.col("phi_squares") + pl.col("phi_squares_more")) / pl.col("s")
     found = each.beside(of_tables, squares).with_columns(phi_phi=phi_phi)
-    return Influences(pairs, found.drop("squares", "more", "s"))
+    return Influences(pairs, found.drop("phi_squares", "phi_squares_more", "s"))
 
 
-def _squares_more(each: SlicedLog) -> pl.Expr:
+def _phi_squares_more(each: SlicedLog) -> pl.Expr:
     """The sum of φ² over the rows more of a table.
 
     A class has a hit and a miss more, and the miss is spread over the other classes. With m other

@@ -25,6 +25,7 @@ from polars_mcc._log.choices import Method
 
 _MOST = 1e12  # rows of a proportion per row of the slice; more than any share of a class allows
 
+# The score is exact. The value of a table is made of floats.
 _SCORE, _VALUE, _LEAST, _LARGEST = map(pl.col, ("score", "value", "least", "largest"))
 _VARIANCE, _PHI_PHI, _DRAWS, _Z = map(pl.col, ("variance", "phi_phi", "draws", "z"))
 _SPAN, _PROPORTION, _SE, _ROWS = map(pl.col, ("span", "proportion", "se", "rows"))
@@ -48,14 +49,14 @@ def limits_of_slices(
         measured.select(*log.slice, pl.lit(name).alias(METRIC), score=pl.col(name).cast(pl.Float64))
         for name in names
     )
-    known = each.beside(each.beside(scores, smoothed(each, found.tables)), variances)
+    known = each.beside(each.beside(scores, of_tables(each, found.tables)), variances)
     return in_columns(log, limits(each, known, options.ci, options.method), names)
 
 
 def limits(log: SlicedLog, scores: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame:
     """Add the standard error of each score, `se`, and its interval from `low` to `high`.
 
-    `scores` has the columns that `smoothed` gives, the `score`, its `variance`, the `draws`, and
+    `scores` has the columns that `of_tables` gives, the `score`, its `variance`, the `draws`, and
     `n_clusters` if the log has clusters.
     """
     known = _with_rows(log, scores.with_columns(z=critical(ci, log)))
@@ -74,7 +75,7 @@ def limits(log: SlicedLog, scores: pl.LazyFrame, ci: float, method: Method) -> p
     return found.with_columns(pl.when(are_finite).then(pl.col("low", "high")))
 
 
-def smoothed(log: SlicedLog, tables: pl.LazyFrame) -> pl.LazyFrame:
+def of_tables(log: SlicedLog, tables: pl.LazyFrame) -> pl.LazyFrame:
     """The observed table of each slice, with what its smoothed tables tell.
 
     `worth` is the smallest m per row of the slice, and `most` the largest mean of φ².
@@ -122,8 +123,8 @@ def _worth() -> pl.Expr:
 def _with_rows(log: SlicedLog, scores: pl.LazyFrame) -> pl.LazyFrame:
     """Add the `proportion` of a score in its range of width `span`, its `se`, and how many `rows`.
 
-    `rows` are the independent rows of equal weight that would have this variance; if the rows seem
-    not to vary, the rows that there are.
+    `rows` are the independent rows of equal weight that would have this variance: without weights
+    and clusters, n. If the rows seem not to vary, they are the rows that there are.
     """
     has_score = _VALUE.is_not_null() & _SCORE.is_finite() & _Z.is_not_null()
     span = pl.coalesce(_LARGEST - _LEAST, _SCORE.abs())

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._counts.pairs import count_columns
+from polars_mcc._counts.counted import count_columns
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._scores.r_k import correlation
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_mcc._counts.classes import beside_class, is_scored, of_pairs
+from polars_mcc._counts.counted import merged
 from polars_mcc._counts.exact import count_where
-from polars_mcc._counts.pairs import merged
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.variance import exact_sums
 
@@ -106,7 +106,7 @@ def class_tables(
     `more` is the share of a class that is its two rows more, and `others` the number of classes
     over which their miss is spread. Sum these floats only `in_order`.
     """
-    known = _in_floats(log, classes, positive).cache()
+    known = _classes_in_floats(log, classes, positive).cache()
     columns = [*known.collect_schema().names(), TABLE, "more", "others"]
     sized = with_rows_per_weight(log, known, pairs).with_columns(others=pl.col("k") - 1)
     by_gold, by_pred = (
@@ -126,7 +126,9 @@ def class_tables(
     return pl.concat(table.select(columns) for table in tables)
 
 
-def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) -> pl.LazyFrame:
+def _classes_in_floats(
+    log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None
+) -> pl.LazyFrame:
     """The classes that occur, as floats, with the columns of `OverClasses`."""
     t, p, c = map(pl.col, ("gold_n", "pred_n", "hit_n"))
     units = log.within_slice(t.sum())
@@ -142,14 +144,13 @@ def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) 
         tn=as_float(log, units - t - p + c),
         s=s,
         n=s,
+        total=s,  # of ranges: see `Terms.n`
         k=log.within_slice(count_where(t + p > 0)).cast(pl.Float64),
         is_positive=pl.lit(value=False) if positive is None else positive,
     )
 
 
-def with_rows_per_weight(
-    log: SlicedLog, frame: pl.LazyFrame, pairs: pl.LazyFrame
-) -> pl.LazyFrame:
+def with_rows_per_weight(log: SlicedLog, frame: pl.LazyFrame, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Add how many rows a weight of 1 stands for, in each slice."""
     if log.is_frequency:
         return frame.with_columns(rows_per_weight=pl.lit(1.0))
@@ -164,24 +165,24 @@ def _share_of_more(weight: pl.Expr) -> pl.Expr:
 
 
 def _smoothed(
-    log: SlicedLog, misses: pl.LazyFrame, classes: pl.LazyFrame, kept: str
+    log: SlicedLog, misses: pl.LazyFrame, classes: pl.LazyFrame, side: str
 ) -> pl.LazyFrame:
-    """The table that keeps the margin of the label `kept`: gold or pred.
+    """The table that keeps the margin of one side: gold or pred.
 
     A class gives up the share `more` of its own rows. A half of this share comes back as hits, the
     other half as misses that are spread evenly over the other classes.
     """
-    kept_margin, kept_miss = _OF_LABEL[kept]
-    other = "pred" if kept == "gold" else "gold"
+    margin, own_miss = _OF_LABEL[side]
+    other = "pred" if side == "gold" else "gold"
     other_margin, other_miss = _OF_LABEL[other]
-    given_up = beside_class(log, misses, kept, classes, "more").drop(kept).rename({other: "label"})
+    given_up = beside_class(log, misses, side, classes, "more").drop(side).rename({other: "label"})
     n = pl.col("n").cast(pl.Float64)
     gone = exact_sums(log, given_up, ["label"], gone=n * pl.col("more"))
-    more, half, others = pl.col("more"), pl.col(kept_margin) / 2, pl.col("others")
+    more, half, others = pl.col("more"), pl.col(margin) / 2, pl.col("others")
     total = log.in_order("label")((more * half).sum())
     new = pl.when(others > 0).then((total - more * half) / others).otherwise(0.0)
     change = new - pl.col("gone").fill_null(0.0)
-    hits, miss = pl.col("hits"), pl.col(kept_miss)
+    hits, miss = pl.col("hits"), pl.col(own_miss)
     changed = beside_class(log, classes, "label", gone, "gone").with_columns(
         hits + more * (half - hits),
         (miss + more * (half - miss)).clip(0),
@@ -196,7 +197,7 @@ def _at_rates(
 ) -> pl.LazyFrame:
     """The classes of the expected pairs. `more` is the share of the pool's two rows."""
     whole, support = pool.log, pl.col("support")
-    of_pool = _in_floats(whole, of_pairs(whole, pool.pairs), None)
+    of_pool = _classes_in_floats(whole, of_pairs(whole, pool.pairs), None)
     sizes = with_rows_per_weight(whole, of_pool, pool.pairs).select(
         *whole.slice, "label", more=_share_of_more(support), others=pl.col("k") - 1
     )

@@ -144,9 +144,9 @@ class Described(Generic[FrameT]):
         try:
             return Meaning(self.frame, SimpleNamespace(**{**_DEFAULTS, **self._options}))
         except MissingColumn as error:
-            error.is_default = error.is_default and error.role not in self._told
+            error.is_default = error.is_default and error.role not in self._changed
             if error.is_default:
-                error.options = {**self._told, **likely(error.schema, **self._told)}
+                error.options = {**self._changed, **likely(error.schema, **self._changed)}
             if not isinstance(self.frame, Frame):
                 error.frame = "PredictionLog(df, {})"
             raise
@@ -170,10 +170,10 @@ class Described(Generic[FrameT]):
     @property
     def said(self) -> str:
         """The options that differ from their defaults, as the arguments of a call."""
-        return as_arguments(self._told)
+        return as_arguments(self._changed)
 
     @property
-    def _told(self) -> Mapping[str, object]:
+    def _changed(self) -> Mapping[str, object]:
         """The options that differ from their defaults."""
         return {
             name: value
@@ -202,34 +202,34 @@ def _is_same(value: object, default: object) -> bool:
 class Meaning:
     """The columns and options of a log, resolved against its schema."""
 
-    def __init__(self, frame: object, said: SimpleNamespace) -> None:
+    def __init__(self, frame: object, options: SimpleNamespace) -> None:
         """Resolve what a user said, or raise an error."""
-        check_choice("nulls", said.nulls, Nulls)
-        check_number("zero_division", said.zero_division)
-        if said.weight is not None and said.sample_weight is not None:
+        check_choice("nulls", options.nulls, Nulls)
+        check_number("zero_division", options.zero_division)
+        if options.weight is not None and options.sample_weight is not None:
             msg = (
                 "weight is a number of rows, sample_weight is the importance of one row: pass only "
                 "one of them"
             )
             raise ValueError(msg)
-        self.nulls: Nulls = said.nulls
-        self.zero_division: float | None = said.zero_division
-        self.portable: bool = said.portable
+        self.nulls: Nulls = options.nulls
+        self.zero_division: float | None = options.zero_division
+        self.portable: bool = options.portable
         self.source = source = opened(frame)
         self.schema = source.lazy().collect_schema() if isinstance(source, Frame) else source.schema
-        if said.pred is None and said.score is None:
-            said.pred = defaults.PRED
-        by_label = said.score if isinstance(said.score, Mapping) else None
-        said.score = said.score if by_label is None else [*by_label.values()]
+        if options.pred is None and options.score is None:
+            options.pred = defaults.PRED
+        by_label = options.score if isinstance(options.score, Mapping) else None
+        options.score = options.score if by_label is None else [*by_label.values()]
         found = {
             role: (several if role in {"pred", "score"} else one)(self.schema, columns, role)
             for role in ("gold", "weight", "sample_weight", "cluster", "pred", "score")
-            if (columns := getattr(said, role)) is not None
+            if (columns := getattr(options, role)) is not None
         }
         self.gold, self.preds = found["gold"], found.get("pred")
         self.scores, self.cluster = found.get("score"), found.get("cluster")
         self.weight = found.get("weight") or found.get("sample_weight")
-        self.is_frequency = said.sample_weight is None
+        self.is_frequency = options.sample_weight is None
         """Whether the weight counts rows (`weight`), and is no importance (`sample_weight`)."""
         if self.weight is not None:
             check_weight(self.weight.name, self.weight.dtype)
@@ -250,7 +250,7 @@ class Meaning:
             check_score(name, dtype)
         self.score_labels = _labels_of_scores(by_label, self.scores, labels)
         """The label of each score, if there is a score per class."""
-        positive = said.positive
+        positive = options.positive
         self.positive = None if positive is None else pl.lit(as_label(positive, labels), labels)
         """The positive label, in the dtype of the labels."""
         for role, columns in found.items():

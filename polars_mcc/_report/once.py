@@ -138,7 +138,7 @@ def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect
 
     def sliced(rows: pl.LazyFrame, names: Iterable[str]) -> SlicedLog:
         given: Sequence[Any] = [columns[name] for name in names]
-        return cut(plain.with_frame(rows), given, answers=[])
+        return cut(plain.with_frame(rows), given, taken=[])
 
     def number(keys: Sequence[str], *, labels: bool = True) -> int:
         """Estimate the number of groups, within 10 % or so, in little memory (HyperLogLog)."""

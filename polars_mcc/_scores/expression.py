@@ -22,7 +22,7 @@ from polars_mcc._log.choices import Nulls
 from polars_mcc._log.columns import check_weight
 from polars_mcc._log.labels import LabelsDiffer, are_scored, as_compared, as_labels, common_dtype
 from polars_mcc._log.plan_errors import Failure, told, unless
-from polars_mcc._scores.r_k import Sums, r_k
+from polars_mcc._scores.r_k import Sums, correlation
 
 
 class _Rows(NamedTuple):
@@ -88,7 +88,10 @@ class Score:
         if weight_name is not None:
             failures += weight_failures(_field("least"), n, weight_name)
         failures += arithmetic.failures(n)
-        score = r_k(group.sums.from_columns(_field), arithmetic, self.zero_division)
+        sums = group.sums.from_columns(_field)
+        cov = sums.covariance(arithmetic).to_float()
+        var_gold, var_pred = (one.to_float() for one in sums.variances(arithmetic))
+        score = correlation(cov, var_gold, var_pred, self.zero_division)
         scores = group.summed.list.eval(unless(pl.when(n > 0).then(score), *failures))
         return scores.list.first().alias(name)
 

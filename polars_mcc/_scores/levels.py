@@ -46,7 +46,7 @@ def in_units(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def levels(log: SlicedLog, pairs: pl.LazyFrame, *, bins: int = defaults.BINS) -> pl.LazyFrame:
+def levels_of(log: SlicedLog, pairs: pl.LazyFrame, *, bins: int = defaults.BINS) -> pl.LazyFrame:
     """The levels of each slice, from the largest score down.
 
     Six columns count rows in units: `positive` and `negative` the rows of the level, `tp` and `fp`

@@ -12,8 +12,7 @@ from polars_mcc._counts.exact import Product
 from polars_mcc._counts.sliced import SlicedLog, computed
 from polars_mcc._scores.class_scores import CLASS_DTYPES, TwoByTwo, class_scores
 from polars_mcc._scores.derivative import Columns
-from polars_mcc._scores.levels import levels as of_scores
-from polars_mcc._scores.levels import over_levels
+from polars_mcc._scores.levels import levels_of, over_levels
 from polars_mcc._scores.metric import Metric, Terms
 from polars_mcc._scores.r_k import Sums, count_of, summed
 
@@ -44,7 +43,7 @@ def measure(
     if has_pairs and pairs is not None:
         slices = log.beside(slices, _over_pairs(log, classes, pairs, metrics))
     if log.is_of_scores and pairs is not None:
-        found = of_scores(log, pairs).cache() if levels is None else levels
+        found = levels_of(log, pairs).cache() if levels is None else levels
         slices = log.beside(slices, _over_scores(log, found, metrics))
     n = count_of(log, Terms.s)
     if log.is_multilabel:  # Label totals are multiplied too: they must fit a count.
@@ -113,8 +112,8 @@ def _terms(log: SlicedLog, sums: Sums) -> dict[str, pl.Expr]:
         "ss": product(s, s),
         "cs": product(sums.c, s),
         "t_p": product(sums.t, sums.p),
-        "apart": product(s, s) - sums.tp,
-        "most": product(pl.col("overlap"), s) - sums.tp,
+        "apart": product(s, s) - sums.gold_pred,
+        "most": product(pl.col("overlap"), s) - sums.gold_pred,
     }
     t, p, c = (pl.col(f"positive:{name}") for name in ("gold", "pred", "tp"))
     products["positive:most"] = product(pl.min_horizontal(t, p), s) - product(t, p)

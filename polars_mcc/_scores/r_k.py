@@ -15,26 +15,26 @@ from polars_mcc._scores.derivative import except_where
 class Sums(NamedTuple):
     """The sums of a slice that R_K needs: rows, hits, gold labels and predicted labels.
 
-    With one label a row, there are as many labels as rows. `tp`, `tt` and `pp` are sums of products
-    of the marginals of a class.
+    With one label a row, there are as many labels as rows. `gold_pred`, `gold_gold` and `pred_pred`
+    are sums over the classes of products of their marginals.
     """
 
     s: pl.Expr
     c: pl.Expr
     t: pl.Expr
     p: pl.Expr
-    tp: Product
-    tt: Product
-    pp: Product
+    gold_pred: Product
+    gold_gold: Product
+    pred_pred: Product
 
     def covariance(self, numbers: Numbers) -> Product:
         """The covariance of gold and pred, times s²."""
-        return numbers.product(self.c, self.s) - self.tp
+        return numbers.product(self.c, self.s) - self.gold_pred
 
     def variances(self, numbers: Numbers) -> tuple[Product, Product]:
         """The variances of gold and of pred, times s²."""
         products = numbers.product(self.t, self.s), numbers.product(self.p, self.s)
-        return products[0] - self.tt, products[1] - self.pp
+        return products[0] - self.gold_gold, products[1] - self.pred_pred
 
     @classmethod
     def over_classes(
@@ -54,9 +54,8 @@ class Sums(NamedTuple):
     def from_columns(self, column: Callable[[str], pl.Expr]) -> Sums:
         """The same sums, read from their computed `columns`."""
         s, c, t, p = map(column, ("s", "c", "t", "p"))
-        products = {"tp": self.tp, "tt": self.tt, "pp": self.pp}
-        known = (product.from_columns(name, column) for name, product in products.items())
-        return Sums(s, c, t, p, *known)
+        names = ("gold_pred", "gold_gold", "pred_pred")
+        return Sums(s, c, t, p, *(getattr(self, name).from_columns(name, column) for name in names))
 
 
 def rows_of(log: SlicedLog) -> pl.Expr:
@@ -93,13 +92,6 @@ def summed(
         },
     )
     return slices, sums.from_columns(pl.col)
-
-
-def r_k(sums: Sums, numbers: Numbers, zero_division: float | None) -> pl.Expr:
-    """R_K = (c·s - t·p) / √((s² - p·p)(s² - t·t)), Gorodkin 2004."""
-    cov = sums.covariance(numbers).to_float()
-    var_gold, var_pred = (variance.to_float() for variance in sums.variances(numbers))
-    return correlation(cov, var_gold, var_pred, zero_division)
 
 
 def divide(part: pl.Expr, whole: pl.Expr, zero_division: float | None) -> pl.Expr:

@@ -293,13 +293,16 @@ class NoPositiveError(ValueError):
     """A metric of one class lacks its label."""
 
 
-def is_positive(
+def positive_class(
     metrics: Sequence[Metric], positive: pl.Expr | None, labels: pl.DataType
 ) -> pl.Expr | None:
-    """Return the condition "the class is positive", or None if no metric needs it.
+    """Check the metrics for labels of this dtype, and return the condition "the class is positive".
 
-    If a metric needs it, `positive` must be given, or the labels must be Boolean.
+    It is None if no metric needs it. Else `positive` must be given, or the labels must be Boolean.
     """
+    check_aggregations(metrics, labels)
+    if any(metric.is_of_scores for metric in metrics):  # The label says whether a row is positive.
+        return pl.col("label")
     name = next((metric.name for metric in metrics if metric.is_of_positive), None)
     if name is None:
         return None
@@ -316,16 +319,6 @@ def is_positive(
             raise NoPositiveError(msg)
         positive = pl.lit(value=True)
     return pl.col("label").eq_missing(positive)
-
-
-def checked(
-    metrics: Sequence[Metric], positive: pl.Expr | None, labels: pl.DataType
-) -> pl.Expr | None:
-    """Check the metrics for labels of this dtype, and return the condition of `is_positive`."""
-    check_aggregations(metrics, labels)
-    if any(metric.is_of_scores for metric in metrics):  # The label says whether a row is positive.
-        return pl.col("label")
-    return is_positive(metrics, positive, labels)
 
 
 def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:

@@ -14,8 +14,8 @@ from math import inf
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored, not_scored
+from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import PRED, SlicedLog
-from polars_mcc._counts.ways import pairs
 from polars_mcc._log.choices import check_at_least
 from polars_mcc._scores.levels import BOTH, added_up, by_score, in_units
 from polars_mcc._scores.measure import measure

@@ -19,7 +19,7 @@ import polars as pl
 
 from polars_mcc._counts.coded import scan_worth_reading
 from polars_mcc._counts.codes import Values, codes_of_log
-from polars_mcc._counts.pairs import weight_total
+from polars_mcc._counts.counted import weight_total
 from polars_mcc._counts.parquet import TEXTS, Unsuited
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.bins import FEW, FORMATS, Cuts, cuts_of

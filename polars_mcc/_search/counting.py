@@ -20,7 +20,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import is_scored, not_scored, of_pairs
 from polars_mcc._counts.codes import combined
-from polars_mcc._counts.pairs import count_columns, counted, merged
+from polars_mcc._counts.counted import count_columns, counted, merged
 from polars_mcc._counts.sliced import PRED
 from polars_mcc._search.codes import Coded, Key
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.pairs import merged
+from polars_mcc._counts.counted import merged
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.periods import PERIODS, changes

@@ -18,7 +18,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._counts.classes import is_scored
-from polars_mcc._counts.pairs import count_columns, counted
+from polars_mcc._counts.counted import count_columns, counted
 from polars_mcc._counts.sliced import KEY
 from polars_mcc._inference.estimate import estimate
 from polars_mcc._inference.tables import Pool

@@ -115,7 +115,7 @@ def confusion(
     elif long or top is not None or known_labels(log.log.meaning.label_dtype) is not None:
         known = None
     else:  # The matrix has a column per label.
-        found = cut(log.log, log.keys, answers=()).distinct_labels().collect()
+        found = cut(log.log, log.keys, taken=()).distinct_labels().collect()
         known = found.to_series().to_list()
     asked: dict[str, Any] = {"normalize": normalize, "long": long, "top": top}
     answer(PredictionLog.confusion, log, output, labels=known, **asked)

@@ -31,7 +31,7 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
             msg = f"gold and pred are different columns, both called '{name}': rename one of them"
             raise ValueError(msg)
     labels = {gold.name: GOLD, **{name: PRED + name for name in preds.names}}
-    sliced = cut(log, keys, answers=[*labels, N, *OF_INPUT], lists=True)
+    sliced = cut(log, keys, taken=[*labels, N, *OF_INPUT], lists=True)
     n = pl.col(ROWS)
     if sliced.weight_name is not None:
         message = told(

@@ -11,8 +11,8 @@ import polars as pl
 from polars_mcc._counts.classes import classes, of_pairs
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import with_hashes
+from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import CLASS, MODEL, OfRow, SlicedLog
-from polars_mcc._counts.ways import pairs
 from polars_mcc._inference.estimate import estimate, ranges_of, within_range
 from polars_mcc._inference.options import (
     Bootstrap,
@@ -53,7 +53,7 @@ def by(
 
     The query replaces text labels by 64-bit hashes. The probability that any two of K labels
     collide, and count as one class, is below K² / 2⁶⁴ (6·10⁻¹⁰ for 10⁵ labels), for any number of
-    rows and slices. With `ci`, or with metrics of pairs, the query hashes labels of all dtypes.
+    rows and slices.
     `counts` and `classes` show labels, so they use no hashes. Text in local Parquet files of 8 MB
     or more is counted by the codes of the files; the answer is the same (see `portable`).
 
@@ -215,10 +215,10 @@ def by(
     check_interval(ci, method)
     asked = registry.chosen(metrics)
     if not isinstance(method, Resampling):
-        return log.in_kind(answer(log, keys, asked, ci, method, long=long))
-    answers, role = _columns(asked, ci), registry.role_of(asked)
-    sliced = cut(log, keys, answers=answers, role=role, cluster=True, long=long)
-    positive = registry.checked(asked, log.meaning.positive, sliced.label_dtype)
+        return log.in_kind(of_metrics(log, keys, asked, ci, method, long=long))
+    taken, role = _columns(asked, ci), registry.role_of(asked)
+    sliced = cut(log, keys, taken=taken, role=role, cluster=True, long=long)
+    positive = registry.positive_class(asked, log.meaning.positive, sliced.label_dtype)
     _check_resampling(log, sliced)
     assert isinstance(method, Bootstrap) and ci is not None  # noqa: S101, PT018 - for type checkers
     resampling = IntervalOptions(ci, metrics=asked, positive=positive)
@@ -227,7 +227,7 @@ def by(
     return log.in_kind(sliced.answer(bootstrap.resampled(sliced, resampling, method).lazy()))
 
 
-def answer(
+def of_metrics(
     log: Described[Any],
     keys: Sequence[IntoKey],
     asked: Sequence[Metric],
@@ -241,11 +241,11 @@ def answer(
 
     Metrics of labels and metrics of scores are counted apart.
     """
-    has_classes = bool(log.meaning.score_labels)
+    is_per_class = bool(log.meaning.score_labels)
     kinds: dict[tuple[Role, OfRow | None], list[Metric]] = {}
     for metric in sorted(asked, key=lambda metric: metric.is_of_scores):  # Labels name the models.
-        of_row = metric.of_row if has_classes else None
-        if has_classes and metric.is_of_scores and of_row is None and ci is not None:
+        of_row = metric.of_row if is_per_class else None
+        if is_per_class and metric.is_of_scores and of_row is None and ci is not None:
             msg = (
                 f"metric '{metric.name}' of a score per class is a mean over classes, which has no "
                 "interval here: ask for it without ci, or for one class, as in log(score='p_cat', "
@@ -259,7 +259,7 @@ def answer(
         sliced = cut(
             log,
             keys,
-            answers=[*_columns(asked, ci), *more],
+            taken=[*_columns(asked, ci), *more],
             role=role,
             lists=ci is None,
             cluster=ci is not None,
@@ -300,7 +300,7 @@ def scores(
     method: Method,
 ) -> pl.LazyFrame:
     """The metrics of each slice, with intervals if `ci` is given."""
-    positive = registry.checked(asked, log.meaning.positive, sliced.label_dtype)
+    positive = registry.positive_class(asked, log.meaning.positive, sliced.label_dtype)
     if not any(metric.needs_labels for metric in asked):
         sliced = with_hashes(sliced)
     if ci is not None:

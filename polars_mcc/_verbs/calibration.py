@@ -7,17 +7,17 @@ from dataclasses import replace
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored, of_pairs
+from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import without_clusters
+from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._counts.ways import pairs
 from polars_mcc._inference.variance import over_draws
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._scores.levels import in_floats, levels, of_bins, probabilities
+from polars_mcc._scores.levels import in_floats, levels_of, of_bins, probabilities
 from polars_mcc._scores.measure import measure
 
 
@@ -96,7 +96,7 @@ def calibration(
     numbers = ["n", *([] if log.meaning.cluster is None else ["n_clusters"])]
     columns = ["bin", "score_min", "score_max", *numbers]
     columns += ["score_mean", "rate", "rate_low", "rate_high", "n_null"]
-    sliced = cut(log, keys, answers=columns, role="score", cluster=True)
+    sliced = cut(log, keys, taken=columns, role="score", cluster=True)
     cells = pairs(sliced).cache()
     scored = without_clusters(sliced, cells)
     slices = measure(sliced, of_pairs(sliced, scored), [], positive=pl.col("label"))
@@ -115,7 +115,7 @@ def _of_bins(
     from polars_mcc._inference.intervals import limits  # noqa: PLC0415 - as in `estimate`
 
     rate, n, variance = map(pl.col, ("rate", "rows", "variance"))
-    found = levels(log, pairs, bins=bins).cache()
+    found = levels_of(log, pairs, bins=bins).cache()
     rates = of_bins(log, probabilities(log, in_floats(log, found))).cache()
     each = replace(log, apart=(*log.apart, "bin"))
     if log.has_clusters or not log.is_frequency:

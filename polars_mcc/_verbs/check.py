@@ -10,9 +10,9 @@ import polars as pl
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.exact import Floats
+from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.remarks import Sides, key_is_gold, never_met, no_positive, one_class
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
-from polars_mcc._counts.ways import pairs
 from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._inference.periods import PERIODS, changes
 from polars_mcc._log import defaults
@@ -27,7 +27,7 @@ from polars_mcc._scores import registry
 from polars_mcc._scores.metric import FACT, Metric, defined, fact
 from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._verbs import tested
-from polars_mcc._verbs.by import answer
+from polars_mcc._verbs.by import of_metrics
 from polars_mcc._verbs.required import Requirement, Thresholds, required, with_own
 
 _FAILED, _VERDICT = "failed", "verdict"
@@ -257,20 +257,20 @@ def _scored(
 ) -> pl.LazyFrame:
     """The columns of `by`, with the thresholds given per slice and the marks of each slice."""
     metrics = [*{one.metric.name: one.metric for one in wanted}.values()]
-    marks = _marks(metrics, has_classes=bool(log.meaning.score_labels))
-    found = answer(log, keys, [*metrics, *marks], ci, more=(_FAILED, _VERDICT))
+    marks = _marks(metrics, is_per_class=bool(log.meaning.score_labels))
+    found = of_metrics(log, keys, [*metrics, *marks], ci, more=(_FAILED, _VERDICT))
     found = found.drop(columns_of(mark.name for mark in marks), strict=False)
     names = found.collect_schema().names()
     return with_own(found, wanted, names[: names.index("n")])
 
 
-def _marks(metrics: Sequence[Metric], *, has_classes: bool = False) -> list[Metric]:
+def _marks(metrics: Sequence[Metric], *, is_per_class: bool = False) -> list[Metric]:
     """Facts on a slice: its hits, its labels of the positive class, which metrics are defined."""
     of_log = []
     has_scores = any(metric.is_of_scores for metric in metrics)
     if not all(metric.is_of_scores for metric in metrics):
         of_log.append(fact(_HITS, lambda terms: terms.c))
-    if has_scores and not has_classes:
+    if has_scores and not is_per_class:
         positive = fact(_POSITIVE, lambda terms: terms.positive.gold)
         of_log.append(replace(positive, is_of_scores=True))
     elif any(metric.is_of_positive for metric in metrics):
@@ -307,11 +307,11 @@ def _compared(
     reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
     log.meaning.check_without("check", reason, "cluster", "sample_weight")
     names = tested.names_of_periods(metric, has_clusters=False, p_values=())
-    sliced = cut(log, keys, answers=[_FAILED, _VERDICT, *names.values()])
+    sliced = cut(log, keys, taken=[_FAILED, _VERDICT, *names.values()])
     model = ("model",) if sliced.has_models else ()
     try:
         counts = Described(baseline, weight="n", nulls=sliced.nulls)  # type: ignore[arg-type]
-        before = cut(counts, [*sliced.keys, *model], answers=())
+        before = cut(counts, [*sliced.keys, *model], taken=())
     except MissingColumn as error:
         msg = f"no_worse_than is not the counts of these slices: {error.problem}"
         raise pl.exceptions.ColumnNotFoundError(msg) from error
@@ -327,7 +327,7 @@ def _compared(
             raise ValueError(msg)
     before = replace(before, sets=sliced.sets, always=model)
     apart, cells = _with_baseline(before, sliced)
-    positive = registry.checked([metric], log.meaning.positive, apart.label_dtype)
+    positive = registry.positive_class([metric], log.meaning.positive, apart.label_dtype)
     marks = _marks([metric])
     asked = IntervalOptions(ci, metrics=[metric, *marks], positive=positive)
     found = changes(sliced, apart, cells, asked)

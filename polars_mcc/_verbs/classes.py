@@ -6,10 +6,10 @@ import polars as pl
 
 from polars_mcc._counts.classes import classes as classes_of
 from polars_mcc._counts.classes import of_pairs
+from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import without_clusters
+from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._counts.ways import pairs
 from polars_mcc._inference.estimate import within_range
 from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._log import defaults
@@ -90,11 +90,11 @@ def classes(
     check_choice("method", method, Method)
     check_interval(ci, method)
     if ci is None:
-        sliced = cut(log, keys, answers=COLUMNS, lists=True)
+        sliced = cut(log, keys, taken=COLUMNS, lists=True)
         scores = _scored(sliced, classes_of(sliced))
         return log.in_kind(sliced.answer(scores, "label"))
     limits = columns_of(CLASS_RANGES)
-    sliced = cut(log, keys, answers=[*COLUMNS, "n_clusters", *limits], cluster=True)
+    sliced = cut(log, keys, taken=[*COLUMNS, "n_clusters", *limits], cluster=True)
     # The plan uses the pairs twice. Without the cache, Polars reads the log twice.
     cells = pairs(sliced).cache()
     counted = without_clusters(sliced, cells)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import polars as pl
 
+from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.cut import model_named
-from polars_mcc._counts.pairs import added_up
+from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._counts.ways import pairs
 from polars_mcc._inference.differences import COLUMNS_A, adjusted, with_difference, with_letter
 from polars_mcc._inference.estimate import estimate
 from polars_mcc._inference.options import IntervalOptions

@@ -10,8 +10,8 @@ import polars as pl
 
 from polars_mcc._counts.classes import is_scored, not_scored, of_pairs, with_margins
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.pairs import pairs as pairs_of
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._counts.ways import pairs as pairs_of
 from polars_mcc._log.choices import Normalize, check_at_least, check_choice
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
@@ -102,7 +102,7 @@ def confusion(
     value = "n" if normalize is None else "share"
     cell = ["pred", value] if long or top is not None else []
     cost = () if top is None else ("contribution", "loss")
-    sliced = cut(log, keys, answers=["gold", *cell, *cost, "n_null"])
+    sliced = cut(log, keys, taken=["gold", *cell, *cost, "n_null"])
     pairs = pairs_of(sliced).cache()  # The plan uses them several times.
     cells = _cells(sliced, pairs, normalize)
     if top is not None:

@@ -11,9 +11,9 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._counts.classes import is_scored
-from polars_mcc._counts.pairs import merged
+from polars_mcc._counts.counted import merged
+from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, SlicedLog
-from polars_mcc._counts.ways import pairs
 from polars_mcc._inference import differences
 from polars_mcc._inference.estimate import Estimate, estimate
 from polars_mcc._inference.given_labels import given_labels
@@ -158,9 +158,9 @@ def contrast(
     effect = ("ratio", "ratio_low", "ratio_high") if ratio else tested.DIFFERENCE
     scores = {"own_b": "", "own_a": _TO, "expected": "_expected"}
     shown = tested.names_of(chosen, ["n", f"n{_TO}"], scores, effect)
-    answers = [*to_keys, *shown.values()]
+    taken = [*to_keys, *shown.values()]
     asked = IntervalOptions(ci, method, [chosen])
-    sliced, asked = tested.cut_log(log, [*inside, *keys], asked, answers)
+    sliced, asked = tested.cut_log(log, [*inside, *keys], asked, taken)
     cells = pairs(sliced).cache()
     pool = Pool.of(replace(sliced.whole, keys=tuple(of_whole)), cells)
     sides = _Sides(sliced, cells, pool, replace(asked, pool=pool))

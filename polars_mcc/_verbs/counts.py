@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from polars_mcc._counts.counted import countable
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import countable
-from polars_mcc._counts.ways import pairs
+from polars_mcc._counts.pairs import pairs
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
@@ -52,5 +52,5 @@ def counts(log: Described[FrameT], *keys: IntoKey) -> FrameT:
     """
     reason = "a counts table has no sums of squared weights"
     log.meaning.check_without("counts", reason, "sample_weight")
-    sliced = cut(log, keys, answers=["gold", "pred", "n"], lists=True)
+    sliced = cut(log, keys, taken=["gold", "pred", "n"], lists=True)
     return log.in_kind(sliced.answer(countable(sliced, pairs(sliced)), "gold", "pred"))

@@ -89,7 +89,7 @@ def thresholds_of(
     log: Described[Any],
     verb: str,
     keys: Sequence[IntoKey],
-    answers: Sequence[str],
+    taken: Sequence[str],
     thresholds: int | Sequence[float] | None,
 ) -> Thresholds:
     """The log with its thresholds, after the checks that `curve` and `best_threshold` share."""
@@ -100,4 +100,4 @@ def thresholds_of(
         sets=True,
     )
     log.meaning.check_without(verb, "a score has two classes", "nulls")
-    return Thresholds.of(cut(log, keys, answers=answers, role="score"), thresholds)
+    return Thresholds.of(cut(log, keys, taken=taken, role="score"), thresholds)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._counts.pairs import merged
-from polars_mcc._counts.ways import pairs
+from polars_mcc._counts.counted import merged
+from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.periods import PERIODS, changes

@@ -48,7 +48,7 @@ def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - ano
             raise TypeError(msg)
     reason = "the engine only counts rows; use counts(...), in which Polars adds up weights"
     meaning.check_without("engine_counts", reason, "weight", "sample_weight")
-    cut(log, keys, answers=["n"], lists=True)
+    cut(log, keys, taken=["n"], lists=True)
     preds = meaning.preds.given if meaning.preds else ()
     columns = roots(meaning.schema, [*keys, *meaning.gold.given, *preds])
     return meaning.source.count(columns, "n").to_native()

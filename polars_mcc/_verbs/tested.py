@@ -58,13 +58,13 @@ def cut_log(
     log: Described[Any],
     keys: Sequence[IntoKey],
     asked: IntervalOptions,
-    answers: Iterable[str],
+    taken: Iterable[str],
     **options: Any,  # noqa: ANN401 - those of `cut`
 ) -> tuple[SlicedLog, IntervalOptions]:
     """The log cut by keys, with labels if the metric needs them, and what the metric needs."""
     [metric] = asked.metrics
-    sliced = cut(log, keys, answers=answers, role=metric.role, of_row=metric.of_row, **options)
-    positive = registry.checked([metric], log.meaning.positive, sliced.label_dtype)
+    sliced = cut(log, keys, taken=taken, role=metric.role, of_row=metric.of_row, **options)
+    positive = registry.positive_class([metric], log.meaning.positive, sliced.label_dtype)
     sliced = sliced if metric.needs_labels else with_hashes(sliced)
     return sliced, replace(asked, positive=positive)
 

@@ -239,12 +239,12 @@ def worst(
     from polars_mcc._search import found  # noqa: PLC0415 - NumPy is loaded for it alone
     from polars_mcc._search.slices import Search  # noqa: PLC0415 - likewise
 
-    answers = [*([] if long else [SAID]), *found.columns_of_answer(chosen.name)]
+    taken = [*([] if long else [SAID]), *found.columns_of_answer(chosen.name)]
     each_key = KeySets("each", keys, total=False)
     sliced = cut(
         log,
         [each_key],
-        answers=answers,
+        taken=taken,
         role=chosen.role,
         cluster=True,
         long=long,
@@ -252,7 +252,7 @@ def worst(
     )
     search = Search(
         metric=chosen,
-        positive=registry.checked([chosen], log.meaning.positive, sliced.label_dtype),
+        positive=registry.positive_class([chosen], log.meaning.positive, sliced.label_dtype),
         depth=depth,
         min_n=min_n,
         max_share=max_share,

@@ -23,7 +23,7 @@ import speed
 
 from polars_mcc import Bootstrap
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.ways import pairs
+from polars_mcc._counts.pairs import pairs
 
 TASKS = [
     *(
@@ -39,7 +39,7 @@ TASKS = [
     ("three models", "compare", "joint pairs"),
 ]
 QUERIES = {
-    "pairs": lambda log: pairs(cut(log.mcc(pred="model_0"), ["slice"], answers=[])),
+    "pairs": lambda log: pairs(cut(log.mcc(pred="model_0"), ["slice"], taken=[])),
     "fisher": lambda log: log.mcc(pred="model_0").by("slice", ci=0.95, method="fisher"),
     "score": lambda log: log.mcc(pred="model_0").by("slice", ci=0.95),
     "joint pairs": lambda log: log.group_by("slice", "gold", "model_0", "model_1").agg(pl.len()),

@@ -20,7 +20,7 @@ ROWS = 3000
 def codes_of(column: pl.Series, *, bins: int | None = 10, least: float = 1) -> tuple[Key, list]:
     """The key, and the code of each row."""
     log = pl.DataFrame({"key": column}).with_columns(gold=1, pred=1)
-    found = coded(cut(log.mcc(), ["key"], answers=()), bins=bins, least=least)
+    found = coded(cut(log.mcc(), ["key"], taken=()), bins=bins, least=least)
     key = found.keys["key"]
     codes = found.rows["key:key"].to_list()
     return key, [None if code == key.size else code for code in codes]

@@ -48,7 +48,7 @@ def test_counts_are_those_of_each_slice(monkeypatch, way, weight):
         monkeypatch.setattr(counting, name, value)
     least = 9 * (10**15 if weight == "large" else 1)
     log = log_of(400)
-    every = codes.coded(cut(log.mcc(weight=weight), KEYS, answers=()), bins=4, least=least)
+    every = codes.coded(cut(log.mcc(weight=weight), KEYS, taken=()), bins=4, least=least)
     sought = Sought(
         metric=registry.one("mcc"),
         positive=None,

@@ -21,9 +21,9 @@ from support import ask, some_slow
 
 from polars_mcc import each, sets
 from polars_mcc._counts.classes import of_pairs
+from polars_mcc._counts.counted import merged
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import merged
-from polars_mcc._counts.ways import pairs
+from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.rest_of_log import scores_of_rest, taken_away
 
 Z = NormalDist().inv_cdf(0.975)
@@ -288,7 +288,7 @@ def test_the_score_of_the_rest_is_that_of_what_is_left(most):
     counts = pl.DataFrame(rows, schema=["key", "gold", "pred"], orient="row").with_columns(
         n=pl.Series(n)
     )
-    log = cut(counts.mcc(weight="n"), [each("key")], answers=())
+    log = cut(counts.mcc(weight="n"), [each("key")], taken=())
     cells = pairs(log)
     total = merged(log.whole, cells)
     classes = [of_pairs(log, cells), of_pairs(log.whole, total)]
@@ -305,7 +305,7 @@ def test_the_score_of_the_rest_is_that_of_what_is_left(most):
 def test_what_rounding_leaves_of_floats_is_nothing(parts):
     """Otherwise the rest of a slice would get labels that do not occur in it."""
     counts = pl.DataFrame({"key": "x", "gold": 1, "pred": 1, "n": [0.3]})
-    log = cut(counts.mcc(weight="n"), ["key"], answers=())
+    log = cut(counts.mcc(weight="n"), ["key"], taken=())
     pair = {"key:key": "x", "gold": 1, "pred": 1, "n_null": 0.0}
     taken = [{**pair, "n": sum(parts), "sign": -1}]
     kept = {**pair, "pred": 2, "n": 1e-9, "sign": 1}
