@@ -83,8 +83,7 @@ def _from_rows(log: SlicedLog) -> pl.LazyFrame:
             pl.col(column).cast(pl.Int128)
             for column in ("row_n", *(f"{side}_n:{name}" for side in ("gold", "hit", "missed")))
         )
-        # All other labels were predicted by other models only.
-        return counted.filter(row_n + missed_n > 0).select(
+        return counted.select(
             *model_slice,
             "label",
             gold_n=gold_n,

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.metrics import roc_auc_score
 from support import some_slow
 
 import polars_mcc
@@ -72,6 +73,18 @@ def test_an_odd_key_is_named(name, kind):
     assert len(told) == 1
     assert ODD[name] in told[0]
     assert f"key '{name}'" in told[0]
+
+
+@pytest.mark.few_cases(3)
+@pytest.mark.parametrize("strength", [0.05, 0.15, 0.2, 0.25, 0.3, 0.6])
+@pytest.mark.parametrize("wrong", [0.05, 0.4])
+def test_a_key_that_sorts_as_well_as_the_model_is_named(strength, wrong):
+    random = np.random.default_rng(int(100 * (strength + wrong)))
+    score = np.clip(0.5 + (GOLD - 0.5) * strength + random.normal(0, 0.15, ROWS), 0, 1)
+    pred = np.where(random.random(ROWS) < wrong, 1 - GOLD, GOLD)
+    told = said(LOG.with_columns(score=pl.Series(score), pred=pl.Series(pred)), "score")
+    sorts, of_model = (2 * roc_auc_score(GOLD, one) - 1 for one in (score, pred))
+    assert (ODD["score"] in "".join(told)) == (sorts >= max(of_model, 0.5)), told
 
 
 def told_of_counts(counts: pl.DataFrame, name: str) -> list[str]:
