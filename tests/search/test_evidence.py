@@ -6,7 +6,7 @@ import math
 
 import polars as pl
 import pytest
-from scipy.stats import binom, chi2_contingency
+from scipy.stats import binom, chi2_contingency, entropy
 
 from polars_mcc._inference.quantiles import two_sided
 from polars_mcc._scores import registry
@@ -55,3 +55,21 @@ def test_the_scale_of_metrics():
     assert Scale.of(registry.one("mcc")) == Scale(1, -1.0, 1.0)
     assert Scale.of(registry.one("mcc_normalized")) == Scale(1, 0.0, 1.0)
     assert Scale.of(registry.one("fnr")) == Scale(-1, -1.0, 0.0)
+
+
+@pytest.mark.parametrize("score", [-0.6, 0.2, 0.31, 0.33, 0.9])
+def test_a_score_is_apart_from_the_one_given_its_labels_by_more_than_half_a_step(score):
+    expected, se, step, n = 0.3, 0.05, 0.04, 400.0
+    columns = {"expected": expected, "expected_se": se, "expected_step": step}
+
+    def apart(scale: Scale, score: float) -> float:
+        frame = pl.DataFrame({name: [value] for name, value in columns.items()})
+        return frame.select(scale.apart(pl.lit(score), pl.lit(n))).item()
+
+    away = max(abs(expected - score) - step / 2, 0)
+    assert apart(Scale(1, None, None), score) == pytest.approx(away / se)
+    v, known, spread = (score + 1) / 2, (expected + 1) / 2, se / 2
+    rows = known * (1 - known) / spread**2
+    v = known + math.copysign(max(abs(v - known) - max(0.5 / rows, step / 4), 0), v - known)
+    divergence = entropy([v, 1 - v], [known, 1 - known])
+    assert apart(Scale(1, -1.0, 1.0), score) == pytest.approx(math.sqrt(2 * rows * divergence))
