@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import polars as pl
@@ -78,14 +79,14 @@ def searched(search: Search, log: SlicedLog) -> pl.DataFrame:
 
 def _of_model(sought: Sought) -> pl.DataFrame:
     """The slices of one model, compared with the rest of the log for the same model."""
+    cutoff_of = partial(Cutoff, sought.correction, 1 - sought.ci)
 
     def needed(tests: int) -> float:
-        cutoff = Cutoff(sought.correction, 1 - sought.ci, tests)
-        return 0.0 if sought.verdicts else cutoff.needed(sought)
+        return 0.0 if sought.verdicts else cutoff_of(tests).needed(sought)
 
     looked = looked_at(sought, needed)
     n_tested = looked.slices["evidence"].drop_nulls().len()
-    cutoff = Cutoff(sought.correction, 1 - sought.ci, n_tested)
+    cutoff = cutoff_of(n_tested)
     chosen = listed(sought, looked, cutoff)
     rows = _listed(sought, chosen.slices, looked, cutoff)
     others = _others(sought, looked.slices, chosen, cutoff)
