@@ -6,7 +6,7 @@ score is a function g of these shares. A row of the pair (i, j) moves the score 
     φ_ij = ∂g/∂T_i + ∂g/∂P_j + [i = j]·∂g/∂C_i - Σ_k (T_k·∂g/∂T_k + P_k·∂g/∂P_k + C_k·∂g/∂C_k).
 
 So three numbers per class give the influence of every row. They are derivatives of the expression
-that defines the metric. A score of pairs also has a derivative by the share of each pair.
+that defines the metric. A score of pairs has a derivative by the share of each pair alone.
 
 Influences are computed at several tables: see `tables`.
 """
@@ -18,13 +18,12 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from polars_mcc._counts.classes import is_scored, with_margins
+from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.tables import (
     METRIC,
     OBSERVED,
     TABLE,
-    as_float,
     at_table,
     by_metric,
     by_table,
@@ -39,10 +38,8 @@ from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Terms
 _MARGINS = ("support", "predicted", "hits")
 MOVES = ("by_gold", "by_pred", "by_both")
 """How far a row moves a metric, by the class of its gold label, of its prediction, and of both."""
-_PAIR_MARGINS = ("n", "gold_t", "pred_p")
-_PAIR_MOVES = ("by_pair", "by_gold", "by_pred")
 _COUNTS = {
-    **{name: {name: 1.0} for name in (*_MARGINS, *_PAIR_MARGINS)},
+    **{name: {name: 1.0} for name in (*_MARGINS, "n")},
     "fn": {"support": 1.0, "hits": -1.0},
     "fp": {"predicted": 1.0, "hits": -1.0},
     "tn": {"support": -1.0, "predicted": -1.0, "hits": 1.0},
@@ -82,21 +79,14 @@ def moves_of_classes(
     return pl.concat(of_metrics).with_columns(by_gold=pl.col("by_gold") - mean)
 
 
-def moves_of_pairs(
-    log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, metrics: Sequence[Metric]
-) -> pl.LazyFrame:
-    """How far each pair moves metrics of pairs, by itself and by the classes of its two labels.
+def moves_of_pairs(log: SlicedLog, pairs: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
+    """How far each pair moves metrics of pairs, `by_pair`: a row per metric and scored pair.
 
-    A row per metric and scored pair, with the columns of `Influences.tables`.
+    `Influences.tables` explains the other columns.
     """
+    n = pl.col("n").cast(pl.Float64)
     scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
-    frame = with_margins(log, scored, classes).with_columns(
-        gold_t=as_float(log, pl.col("gold_t")),
-        pred_p=as_float(log, pl.col("pred_p")),
-        s=log.within_slice(pl.col("n").cast(pl.Float64).sum()),
-        given=pl.col("n"),
-        n=pl.col("n").cast(pl.Float64),
-    )
+    frame = scored.with_columns(s=log.within_slice(n.sum()), given="n", n=n)
     tape = Tape(_COUNTS, log.in_order("gold", "pred"))
     tape.define({"share": tape("n") / tape("s")})
     terms = OverPairs(tape)
@@ -105,9 +95,9 @@ def moves_of_pairs(
     of_metrics = []
     for metric in metrics:
         value = values[metric.name]
-        moves = dict(zip(_PAIR_MOVES, _moves(tape.gradient(value), _PAIR_MARGINS), strict=True))
+        [by_pair] = _moves(tape.gradient(value), ["n"])
         at_observed = _of_metric(metric, value, [OBSERVED])
-        of_metrics.append(found.with_columns(**at_observed, **moves))
+        of_metrics.append(found.with_columns(**at_observed, by_pair=by_pair))
     return pl.concat(of_metrics).with_columns(n="given")
 
 

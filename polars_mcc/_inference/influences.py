@@ -64,15 +64,12 @@ def influences(
     """
     if levels is not None:
         return _of_scores(log, pairs, levels, options.sure)
-    kinds = [
-        kind(log, pairs, classes, replace(options, metrics=chosen))
-        for kind, chosen in (
-            (_of_classes, [one for one in options.sure if not one.pairs]),
-            (_of_pairs, [one for one in options.sure if one.pairs]),
-        )
-        if chosen
-    ]
-    return Influences(*map(pl.concat, zip(*kinds, strict=True)))
+    found = []
+    if of_classes := [one for one in options.sure if not one.pairs]:
+        found.append(_of_classes(log, pairs, classes, replace(options, metrics=of_classes)))
+    if of_pairs := [one for one in options.sure if one.pairs]:
+        found.append(_of_pairs(log, pairs, of_pairs))
+    return Influences(*map(pl.concat, zip(*found, strict=True)))
 
 
 def _of_classes(
@@ -113,26 +110,14 @@ def _of_classes(
     return _summed(each, moved, moves.with_columns(phi_squares_more=_phi_squares_more(each)))
 
 
-def _of_pairs(
-    log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame, options: IntervalOptions
-) -> Influences:
+def _of_pairs(log: SlicedLog, pairs: pl.LazyFrame, metrics: Sequence[Metric]) -> Influences:
     """The influences of rows on metrics of pairs, at the observed table alone."""
-    moves = moves_of_pairs(log, pairs, classes, options.metrics)
-    each = by_metric(log)
-    by_gold, by_pred = (
-        pl.col(side).sum().over([*each.slice, label], order_by=["gold", "pred"])
-        for side, label in (("by_gold", "gold"), ("by_pred", "pred"))
+    each, weight = by_metric(log), pl.col("n").cast(pl.Float64)
+    mean = each.in_order("gold", "pred")((weight / pl.col("s") * pl.col("by_pair")).sum())
+    influences = moves_of_pairs(log, pairs, metrics).with_columns(
+        phi=pl.col("by_pair") - mean, weight=weight, phi_squares_more=0.0
     )
-    weight = pl.col("n").cast(pl.Float64)
-    mean = each.in_order("gold", "pred")((weight / pl.col("s") * pl.col("phi")).sum())
-    influences = (
-        at_table(moves, OBSERVED)
-        .with_columns(phi=pl.col("by_pair") + by_gold + by_pred)
-        .with_columns(phi=pl.col("phi") - mean, weight=weight)
-    )
-    return _summed(
-        by_metric(by_table(log)), influences, influences.with_columns(phi_squares_more=0.0)
-    )
+    return _summed(by_metric(by_table(log)), influences, influences)
 
 
 def _of_scores(

@@ -329,6 +329,20 @@ def test_a_metric_of_one_s_own_is_differentiated(users):
     )
 
 
+def test_a_curved_metric_of_pairs_has_the_standard_error_of_the_delta_method(users):
+    def own(col):
+        return ((col("share") * 2) ** 2 / 4).filter(col("gold") != col("pred")).sum().alias("own")
+
+    counts = users.drop_nulls("gold").group_by("gold", "pred").len()
+    n, is_miss = counts["len"].sum(), (counts["gold"] != counts["pred"]).cast(pl.Int64)
+    share = counts["len"] / n
+    found = counts.mcc(weight="len").score(metrics=own, ci=0.9)
+    squares = (share**2 * is_miss).sum()
+    phi = 2 * share * is_miss - 2 * squares
+    assert found["own"].item() == pytest.approx(squares, rel=1e-13)
+    assert found["own_se"].item() == pytest.approx(((share * phi**2).sum() / n) ** 0.5, rel=1e-12)
+
+
 def test_the_bootstrap_of_any_metric(users):
     """It agrees with the delta method, with clusters too. It needs no derivative."""
     names = ["mcc", "f1_macro", "accuracy"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import polars as pl
 import pytest
@@ -55,6 +56,20 @@ def test_the_scale_of_metrics():
     assert Scale.of(registry.one("mcc")) == Scale(1, -1.0, 1.0)
     assert Scale.of(registry.one("mcc_normalized")) == Scale(1, 0.0, 1.0)
     assert Scale.of(registry.one("fnr")) == Scale(-1, -1.0, 0.0)
+
+
+def test_a_limit_tells_how_many_rows_a_score_is_worth():
+    z2 = NormalDist().inv_cdf(0.975) ** 2
+
+    def worth(scale: Scale, score: float, limit: float, n: float = 1e6) -> float:
+        return pl.select(scale.worth(pl.lit(score), pl.lit(limit), pl.lit(n))).item()
+
+    assert worth(Scale(1, None, None), 0.7, 0.5) == pytest.approx(z2 / 0.2**2)
+    v, m = 0.8, 120  # of MCC 0.6: Wilson's upper limit of m rows
+    middle, reach = v + z2 / m / 2, math.sqrt(z2 / m * (v * (1 - v) + z2 / m / 4))
+    limit = 2 * (middle + reach) / (1 + z2 / m) - 1
+    assert worth(Scale(1, -1.0, 1.0), 0.6, limit) == pytest.approx(m)
+    assert worth(Scale(1, -1.0, 1.0), 0.6, limit, n=10.0) == 40.0
 
 
 @pytest.mark.parametrize("score", [-0.6, 0.2, 0.31, 0.33, 0.9])
