@@ -22,9 +22,11 @@ def accuracy_log(sides: dict[str, tuple[int, int]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["side", "gold", "pred", "n"], orient="row")
 
 
-def p_of(here: tuple[int, int], there: tuple[int, int]) -> float:
+def p_of(here: tuple[int, int], there: tuple[int, int], ci: float = 0.001) -> float:
     log = accuracy_log({"here": here, "there": there}).mcc(weight="n")
-    found = log.worst("side", metric="accuracy", min_n=1, correction="bonferroni", ci=0.001)
+    found = log.worst(
+        "side", metric="accuracy", min_n=1, correction="bonferroni", ci=ci, verdicts=True
+    )
     return found.filter(pl.col("side") == "here")["p_value"].item()
 
 
@@ -35,6 +37,12 @@ def test_of_two_proportions_it_is_the_likelihood_ratio(here, there):
     """Reference: SciPy's test of a 2 × 2 table, with Yates' correction."""
     expected = chi2_contingency([here, there], correction=True, lambda_="log-likelihood")
     assert p_of(here, there) == pytest.approx(expected.pvalue, rel=1e-6)
+
+
+def test_of_a_slice_that_is_far_from_a_list_it_is_too():
+    """Such a slice is not counted again. Half of the rows are the rest."""
+    expected = chi2_contingency([(55, 45), (59, 41)], correction=True, lambda_="log-likelihood")
+    assert p_of((55, 45), (59, 41), ci=0.99) == pytest.approx(expected.pvalue, rel=1e-6)
 
 
 def test_far_out_in_the_tail_it_is_near_the_exact_probability():
