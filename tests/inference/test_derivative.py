@@ -46,6 +46,7 @@ SMOOTH = {
     "filled": lambda col: (col("x").filter(col("c") > 2).max().fill_null(col("y").sum()) + 1).cast(
         pl.Float64
     ),
+    "nothing to fill": lambda col: (col("x") * 3).sum().fill_null(col("y").sum()),
     "times a condition": lambda col: ((col("c") > 0.5) * col("x")).sum(),
     "times a count": lambda col: (1 - col("x")).mean() * pl.len() * col("y").count(),
     "sign": lambda col: -(col("x").sum() - 10).abs(),
