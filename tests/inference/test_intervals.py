@@ -496,6 +496,15 @@ def test_the_bootstrap_is_that_of_rows(users):
     assert found["mcc_high"].item() == pytest.approx(high, abs=0.006)
 
 
+def test_percentiles_are_not_corrected_unless_asked(users):
+    corrected, plain, default = (
+        users.mcc.by("slice", ci=0.9, method=Bootstrap(replicates=200, seed=1, **options))
+        for options in ({"bca": True}, {"bca": False}, {})
+    )
+    assert default.equals(plain)
+    assert not default.equals(corrected)
+
+
 def test_bca_is_that_of_scipy(users):
     rows = users.head(150)
     gold, pred = rows["gold"].to_numpy(), rows["pred"].to_numpy()

@@ -344,3 +344,15 @@ def test_counts_of_a_baseline_have_no_scores():
     counts = log.counts()
     with pytest.raises(ValueError, match="metric 'roc_auc' needs scores"):
         log.check(metric="roc_auc", no_worse_than=counts)
+
+
+@pytest.mark.parametrize(
+    ("metric", "gold"), [("recall", 0), ("fnr", 0), ("specificity", 1), ("fpr", 1)]
+)
+def test_a_rate_of_gold_rows_is_not_judged_without_them(metric, gold):
+    """No model could change that. So the gate neither fails nor passes there."""
+    both = pl.DataFrame({"key": "both", "gold": [1, 1, 0, 0], "pred": [1, 0, 0, 1]})
+    one = pl.DataFrame({"key": "one", "gold": [gold] * 4, "pred": [gold] * 4})
+    log = pl.concat([both, one]).mcc(positive=1)
+    judged = log.check("key", max={metric: 1}, min_n=1)
+    assert judged.select("key", "verdict").rows() == [("both", "passes"), ("one", "not judged")]
