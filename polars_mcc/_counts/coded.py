@@ -37,7 +37,10 @@ def scan_with_codes(log: SlicedLog) -> Scan | None:
 
 
 def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
-    """The files behind these columns, or None: a plan for a cluster, weights or few bytes."""
+    """The files behind these columns.
+
+    None if the log has weights or a plan for a cluster, or if the files are small.
+    """
     if log.is_portable or log.weight_name is not None:
         return None
     scan = scan_of(log.frame if log.with_text is None else log.with_text, columns)
@@ -58,7 +61,8 @@ def coded(
         try:
             counts = count(scan)
         except (Unsuited, OSError, UnicodeError, pl.exceptions.PolarsError):
-            return plain.collect(engine="streaming")  # Its errors are those that users know.
+            # If the plain plan fails too, the error is one of Polars.
+            return plain.collect(engine="streaming")
         return counts.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 
     # Cached: Polars would run a source again for each use.

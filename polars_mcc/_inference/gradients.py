@@ -6,7 +6,7 @@ score is a function g of these shares. A row of the pair (i, j) moves the score 
     φ_ij = ∂g/∂T_i + ∂g/∂P_j + [i = j]·∂g/∂C_i - Σ_k (T_k·∂g/∂T_k + P_k·∂g/∂P_k + C_k·∂g/∂C_k).
 
 So three numbers per class give the influence of every row. They are derivatives of the expression
-that defines the metric. A score of pairs has a derivative by the share of each pair alone.
+that defines the metric. A score of pairs has one derivative per pair, by the share of the pair.
 
 Influences are computed at several tables: see `tables`.
 """
@@ -61,9 +61,7 @@ def moves_of_classes(
     tape = Tape(_COUNTS, apart.in_order("label"))
     if any(metric.classes for metric in metrics):
         tape.define(TwoByTwo.of_floats(tape).scores(undefined))
-    # A metric that is read puts its columns on the tape.
-    terms = OverClasses(tape)
-    values = {metric.name: _differentiated(metric, terms) for metric in metrics}
+    values = _read(OverClasses(tape), metrics)
     found = tape.with_columns(tables).cache()
     facts = (*apart.slice, "label", *_MARGINS, "s", "more", "others")
     of_metrics = []
@@ -75,22 +73,21 @@ def moves_of_classes(
     shares = (pl.col(margin) / pl.col("s") for margin in _MARGINS)
     moved = (share * pl.col(move) for share, move in zip(shares, MOVES, strict=True))
     mean = by_metric(apart).in_order("label")(pl.sum_horizontal(moved).sum())
-    # Each row has one gold label, so the mean is taken from its move alone.
+    # Each row has one gold label, so each row loses the mean once.
     return pl.concat(of_metrics).with_columns(by_gold=pl.col("by_gold") - mean)
 
 
 def moves_of_pairs(log: SlicedLog, pairs: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
-    """How far each pair moves metrics of pairs, `by_pair`: a row per metric and scored pair.
+    """How far a row of each pair moves metrics of pairs: a row per metric and scored pair.
 
-    `Influences.tables` explains the other columns.
+    The column `by_pair` says how far. `Influences.tables` explains the others.
     """
     n = pl.col("n").cast(pl.Float64)
     scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
     frame = scored.with_columns(s=log.within_slice(n.sum()), given="n", n=n)
     tape = Tape(_COUNTS, log.in_order("gold", "pred"))
     tape.define({"share": tape("n") / tape("s")})
-    terms = OverPairs(tape)
-    values = {metric.name: _differentiated(metric, terms) for metric in metrics}
+    values = _read(OverPairs(tape), metrics)
     found = at_table(tape.with_columns(frame), OBSERVED).cache()
     of_metrics = []
     for metric in metrics:
@@ -159,8 +156,12 @@ def of_each_class() -> dict[str, list[pl.Expr]]:
     return {name: _moves(one.by, _MARGINS) for name, one in scores.items() if isinstance(one, Dual)}
 
 
+def _read(terms: Terms, metrics: Sequence[Metric]) -> dict[str, Dual]:
+    """Each metric as an expression with its derivative. This puts its columns on the tape."""
+    return {metric.name: _differentiated(metric, terms) for metric in metrics}
+
+
 def _differentiated(metric: Metric, terms: Terms) -> Dual:
-    """A metric as an expression with its derivative."""
     try:
         value = metric.value(terms.of(metric, None))
     except NoDerivativeError as error:

@@ -25,7 +25,7 @@ from polars_mcc._log.choices import Method
 
 _MOST = 1e12  # rows of a proportion per row of the slice; more than any share of a class allows
 
-# The score is exact. The value of a table is made of floats.
+# `score` is the exact metric. `value` is the same metric of one table, in floats.
 _SCORE, _VALUE, _LEAST, _LARGEST = map(pl.col, ("score", "value", "least", "largest"))
 _VARIANCE, _PHI_PHI, _DRAWS, _Z = map(pl.col, ("variance", "phi_phi", "draws", "z"))
 _SPAN, _PROPORTION, _SE, _ROWS = map(pl.col, ("span", "proportion", "se", "rows"))

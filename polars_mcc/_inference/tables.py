@@ -144,7 +144,7 @@ def _classes_in_floats(
         tn=as_float(log, units - t - p + c),
         s=s,
         n=s,
-        total=s,  # of ranges: see `Terms.n`
+        total=s,  # the name in ranges of counts: see `Terms.n`
         k=log.within_slice(count_where(t + p > 0)).cast(pl.Float64),
         is_positive=pl.lit(value=False) if positive is None else positive,
     )

@@ -203,7 +203,7 @@ class Meaning:
     """The columns and options of a log, resolved against its schema."""
 
     def __init__(self, frame: object, options: SimpleNamespace) -> None:
-        """Resolve what a user said, or raise an error."""
+        """Resolve the options, or raise an error."""
         check_choice("nulls", options.nulls, Nulls)
         check_number("zero_division", options.zero_division)
         if options.weight is not None and options.sample_weight is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import polars as pl
@@ -145,20 +144,16 @@ class OverClasses(OverPairs):
         self.covariance = each.covariance.sum()
         self.var_gold, self.var_pred = each.var_gold.sum(), each.var_pred.sum()
         self.apart = self.covariance + (column("fn") / self.s).sum()
-
-    @cached_property
-    def positive(self) -> TwoByTwo:  # type: ignore[override]  # only some metrics need it
-        """The table of the positive class and the rest."""
-        is_positive = self._column("is_positive")
+        is_positive = column("is_positive")
 
         def of_positive(name: str) -> pl.Expr:
             if name == "s":
                 return self.s
-            total = self._column(name).filter(is_positive).sum()
+            total = column(name).filter(is_positive).sum()
             # Without the positive class, all rows are negative.
             return total + self.s * (1 - is_positive.sum()) if name == "tn" else total
 
-        return TwoByTwo.of_floats(of_positive)
+        self.positive = TwoByTwo.of_floats(of_positive)
 
 
 def has_two_gold(terms: Terms) -> pl.Expr:

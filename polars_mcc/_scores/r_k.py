@@ -54,8 +54,9 @@ class Sums(NamedTuple):
     def from_columns(self, column: Callable[[str], pl.Expr]) -> Sums:
         """The same sums, read from their computed `columns`."""
         s, c, t, p = map(column, ("s", "c", "t", "p"))
-        names = ("gold_pred", "gold_gold", "pred_pred")
-        return Sums(s, c, t, p, *(getattr(self, name).from_columns(name, column) for name in names))
+        numbers = self._asdict().items()
+        products = (n.from_columns(name, column) for name, n in numbers if isinstance(n, Product))
+        return Sums(s, c, t, p, *products)
 
 
 def rows_of(log: SlicedLog) -> pl.Expr:

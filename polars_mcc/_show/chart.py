@@ -167,7 +167,10 @@ def finished(
 
 
 def legible_config() -> alt.Config:
-    """Colours that are legible on light and dark pages. Set it last: each step copies a chart."""
+    """The configuration of a chart: colours that are legible on light and dark pages.
+
+    Set it last: each step of altair copies its chart.
+    """
     text = {"labelColor": GREY, "titleColor": GREY}
     lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
     return alt.Config(

@@ -197,9 +197,9 @@ def test_only_the_order_matters_to_an_area(rows, monotone):
 @given(some_rows)
 def test_only_the_levels_matter_to_resolution_and_uncertainty(rows):
     """So they need no probabilities."""
+    assume(len({p for _, p in rows}) == len({p * 8 - 3 for _, p in rows}))
     names = ["brier_resolution", "brier_uncertainty"]
     moved, found = of_rows(rows, names, score=lambda p: p * 8 - 3), of_rows(rows, names)
-    assume(len({p for _, p in rows}) == len({p * 8 - 3 for _, p in rows}))
     assert [moved[name] for name in names] == [near(found[name]) for name in names]
 
 
