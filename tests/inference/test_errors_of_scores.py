@@ -416,7 +416,8 @@ def test_floats_are_the_same_in_each_run():
         assert_frame_equal(query.collect(), first, check_exact=True)
 
 
-@pytest.mark.parametrize("slices", some_slow([1, 3_000], 1))
+@pytest.mark.slow
+@pytest.mark.parametrize("slices", [1, 3_000])
 def test_errors_do_not_depend_on_the_engine(slices):
     """Many scores, so that the streaming engine has several parts, in any order."""
     rng = np.random.default_rng(2)

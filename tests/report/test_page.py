@@ -325,6 +325,7 @@ def test_every_chart_is_drawn_whatever_the_names(browser, tmp_path, text):
     assert f"x{shown}" in listed
 
 
+@pytest.mark.slow
 def test_a_column_is_sorted_by_value(page):
     table = table_of(page, "By year")
     heads = table.find_elements(By.CSS_SELECTOR, "th button")

@@ -244,7 +244,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.few_cases(3)
+@pytest.mark.few_cases(2)
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize("asked", COMMANDS)
 def test_closed_streams_do_not_change_the_verdict(closed, asked, tmp_path):

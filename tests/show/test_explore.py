@@ -133,13 +133,14 @@ def check_intervals(shown: list[dict], log, metric: str) -> None:
             assert [row["low"], row["high"]] == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("metric", some_slow(METRICS, *METRICS[3:]))
+@pytest.mark.parametrize("metric", some_slow(METRICS, *METRICS[1:]))
 def test_intervals_are_wilson_s_with_the_standard_error_of_by(page, metric):
     ask(page, by_0=True, by_1=True, model=1, least=1, metric=metric)
     check_intervals(page.execute_async_script(SHOWN), digits().mcc(pred="knn"), metric)
 
 
-@pytest.mark.parametrize("metric", some_slow(OF_POSITIVE, *OF_POSITIVE[1:]))
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", OF_POSITIVE)
 def test_metrics_of_the_positive_label(browser, tmp_path, metric):
     log = digits().mcc(pred="logistic", positive=8)
     path = tmp_path / "report.html"
@@ -184,6 +185,7 @@ def test_keyboard_and_labels_reach_every_control(page):
     assert page.find_element(By.CSS_SELECTOR, ".explorer svg").text != before
 
 
+@pytest.mark.slow
 def test_a_checker_of_accessibility_finds_nothing_serious(page):
     axe = files("axe_core_python").joinpath("axe.min.js").read_text("utf-8")
     page.execute_script(axe)
@@ -275,6 +277,7 @@ return [...svg.querySelectorAll('text')].filter((text) => text.textContent).filt
 """
 
 
+@pytest.mark.slow
 def test_the_chart_has_room_for_what_it_shows(page):
     ask(page, least=1)
     boxes = page.find_elements(By.CSS_SELECTOR, "#controls input[type=checkbox]")
@@ -288,6 +291,7 @@ def test_the_chart_has_room_for_what_it_shows(page):
     assert page.get_log("browser") == []
 
 
+@pytest.mark.slow
 def test_pages_beyond_the_last_and_lines_beyond_the_last_show_the_last(page):
     ask(page, by_0=True, by_1=True, least=1, metric="mcc", model=0, page="9")
     assert [row["line"] for row in page.execute_async_script(SHOWN)] == [*range(1, 16)]
@@ -301,6 +305,7 @@ def test_pages_beyond_the_last_and_lines_beyond_the_last_show_the_last(page):
     assert title.count(shown[-1]["slice"]) == 2, "in the list, and above its matrix"
 
 
+@pytest.mark.slow
 def test_many_labels_are_told_by_their_misses(browser, tmp_path):
     rows = pl.int_range(4_000)
     log = pl.select(
