@@ -26,6 +26,7 @@ settings.register_profile(
     # The only function-scoped fixture, `run`, holds no state.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+settings.register_profile("some", settings.get_profile("default"), max_examples=10)
 settings.register_profile("more", settings.get_profile("default"), max_examples=25)
 # For tests/mutation.py: that a test fails is enough.
 settings.register_profile(
