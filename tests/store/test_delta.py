@@ -118,6 +118,24 @@ def test_a_step_ends_where_it_began_if_files_were_merged_meanwhile(tmp_path, mon
     assert [*found.upkeep(None)] == []
 
 
+def test_few_files_are_not_merged(tmp_path, monkeypatch):
+    monkeypatch.setattr(stores, "_FILES", 3)
+    store = store_in(tmp_path)
+    for number in range(3):
+        assert step(store, Input(f"{number}", 2, "1"))
+    assert [*store.upkeep(None)] == []
+    assert len(store.table.file_uris()) == 3
+
+
+def test_a_folder_with_a_file_is_no_store_and_hidden_files_do_not_count(tmp_path):
+    (tmp_path / ".hidden").touch()
+    (tmp_path / "_delta_log").mkdir()
+    assert Store.of(str(tmp_path)).table is None
+    (tmp_path / "odd.").touch()
+    with pytest.raises(ValueError, match="is not a store of counts, and has 'odd.': use a folder"):
+        Store.of(str(tmp_path))
+
+
 def test_files_are_deleted_when_their_time_is_over(tmp_path):
     store = store_in(tmp_path)
     for version in "xy":
