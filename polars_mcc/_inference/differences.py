@@ -92,27 +92,42 @@ def with_limits(slices: pl.LazyFrame, ci: float, df: pl.Expr | None = None) -> p
     return slices.with_columns(
         diff_low=diff - pl.col("down"),
         diff_high=diff + pl.col("up"),
-        p_value=pl.when(to_zero.is_not_null()).then(
-            two_sided(_normal(of_level, ci, df)).fill_nan(None)
-        ),
+        p_value=pl.when(to_zero.is_not_null()).then(_p_value(of_level, ci, df).fill_nan(None)),
     )
 
 
-def _normal(of_level: pl.Expr, ci: float, df: pl.Expr | None) -> pl.Expr:
-    """The standard errors that a multiple of the reach of an interval would have, if normal.
+def _p_value(of_level: pl.Expr, ci: float, df: pl.Expr | None) -> pl.Expr:
+    """The two-sided p-value of a multiple of the reach of an interval, which has 1 - ci itself.
 
-    Student's t becomes a normal deviate by Wallace (Annals of Mathematical Statistics 30, 1959,
-    1121-1123), scaled so that the reach itself has the p-value 1 - ci.
+    With clusters it is Student's: exact for 1 and 2 degrees of freedom. For more, t becomes a
+    normal deviate by Hill (Communications of the ACM 13, 1970, 617-619), scaled so that the reach
+    keeps its p-value. It errs by less than 10⁻⁴ at 3, and soon by nothing.
     """
     z = normal_critical(ci)
     if df is None:
-        return z * of_level
-    t = student_critical(ci, df)
+        return two_sided(z * of_level)
+    critical = student_critical(ci, df)
+    t = critical * of_level
+    square = 2 + t.pow(2)
 
     def deviate(value: pl.Expr) -> pl.Expr:
-        return (df * (value.pow(2) / df).log1p()).sqrt()
+        a = df - 0.5
+        b = 48 * a.pow(2)
+        w = (a * (value.pow(2) / df).log1p()).sqrt().clip(upper_bound=_FAR)
+        y = w.pow(2)
+        more = y + 3 - (((0.4 * y + 3.3) * y + 24) * y + 85.5) / (0.8 * y.pow(2) + 100 + b)
+        return w * (1 + more / b)
 
-    return z * deviate(t * of_level) / deviate(t)
+    return (
+        pl.when(df == 1)
+        .then((1 / t).arctan() * (2 / math.pi))
+        .when(df == 2)
+        .then(2 / (square + t * square.sqrt()))
+        .otherwise(two_sided(z * deviate(t) / deviate(critical)))
+    )
+
+
+_FAR = 1e3  # a deviate whose p-value is 0
 
 
 def adjusted(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import polars as pl
 
@@ -34,8 +35,8 @@ def critical(ci: float, log: SlicedLog) -> pl.Expr:
 def student_critical(ci: float, df: pl.Expr) -> pl.Expr:
     """The critical value of Student's t, by its degrees of freedom; null below one.
 
-    One and two degrees are exact. From 3 on it is the expansion of Fisher and Cornish (1960). Its
-    error is 0.1 % at 3, and goes to 0 with more.
+    It is exact for few. For more it is the expansion of Fisher and Cornish (1960), which errs by
+    less than 10⁻⁵ of the value up to 99 %.
     """
     z = normal_critical(ci)
     terms = (
@@ -45,14 +46,31 @@ def student_critical(ci: float, df: pl.Expr) -> pl.Expr:
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
     expansion = z + sum(term / df.pow(power) for power, term in enumerate(terms, 1))
-    return (
-        pl.when(df == 1)
-        .then(math.tan(math.pi * ci / 2))
-        .when(df == 2)
-        .then(ci * math.sqrt(2 / (1 - ci**2)))
-        .when(df > 2)
-        .then(expansion)
-    )
+    few = {number: _student_critical(ci, number) for number in range(1, _FEW + 1)}
+    return pl.when(df > 0).then(df.replace_strict(few, default=expansion, return_dtype=pl.Float64))
+
+
+_FEW = 12
+
+
+@cache
+def _student_critical(ci: float, df: int) -> float:
+    """The critical value for an integer, by bisection of the angle θ = atan(t / √df).
+
+    The share within ± t is a finite sum: Abramowitz and Stegun (1964), 26.7.3 and 26.7.4.
+    """
+    low, high = 0.0, math.pi / 2
+    while low < (angle := (low + high) / 2) < high:
+        term = math.cos(angle) if df % 2 else 1.0
+        total = 0.0
+        for number in range(1 + df % 2, df, 2):
+            total += term
+            term *= math.cos(angle) ** 2 * number / (number + 1)
+        share = math.sin(angle) * total
+        if df % 2:
+            share = (angle + share) * 2 / math.pi
+        low, high = (angle, high) if share < ci else (low, angle)
+    return math.sqrt(df) * math.tan(low)
 
 
 def two_sided(errors: pl.Expr) -> pl.Expr:

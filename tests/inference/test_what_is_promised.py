@@ -210,7 +210,7 @@ def test_one_missed_class_is_no_overwhelming_evidence():
         assert p > 1e-3, metric
 
 
-@pytest.mark.parametrize("clusters", some_slow([2, 3, 10, 40], 3, 40))
+@pytest.mark.parametrize("clusters", some_slow([2, 3, 4, 10, 40], 10, 40))
 def test_with_clusters_p_is_students_and_agrees_with_the_interval(clusters):
     rng = np.random.default_rng(clusters)
     rows = clusters * 20
@@ -222,10 +222,12 @@ def test_with_clusters_p_is_students_and_agrees_with_the_interval(clusters):
         [row] = described.compare(ci=ci).to_dicts()
         excludes = not row["diff_low"] < 0 < row["diff_high"]
         assert (row["p_value"] < 1 - ci) == excludes
-    wald = described.compare(method="wald", metric="accuracy").row(0, named=True)
-    t = wald["diff"] / wald["diff_se"]
-    expected = 2 * stats.t.sf(abs(t), clusters - 1)
-    assert wald["p_value"] == pytest.approx(expected, rel=0.15, abs=0.01)
+    df = clusters - 1
+    for ci in (0.5, 0.95, 0.99):
+        wald = described.compare(method="wald", metric="accuracy", ci=ci).row(0, named=True)
+        expected = 2 * stats.t.sf(abs(wald["diff"] / wald["diff_se"]), df)
+        error = 1e-12 if df < 3 else 1e-4 if df < 5 else 1e-7
+        assert wald["p_value"] == pytest.approx(expected, abs=error)
 
 
 @pytest.mark.parametrize("rows", [2, 20, 2000])
