@@ -50,9 +50,8 @@ def changes(
     )
     if not log.has_clusters:
         return independent(both, options.ci)
-    se_a, se_b = pl.col("se_a"), pl.col("se_b")
+    se_a, se_b, covariance = map(pl.col, ("se_a", "se_b", "covariance"))
     shared = log.beside(both, _covariances(log, apart, cells, found, metric.name))
-    covariance = pl.col("covariance").fill_null(0.0)
     return with_difference(
         shared.with_columns(
             correlation=(covariance / (se_a * se_b)).clip(-1, 1).fill_null(0.0),

@@ -15,9 +15,7 @@ _NEARLY_NOTHING = 2.0**-40
 """The share of a sum of floats that rounding may leave when all of it is subtracted."""
 
 
-def scores_of_rest(
-    log: SlicedLog, whole: SlicedLog, classes: pl.LazyFrame, of_total: pl.LazyFrame
-) -> pl.LazyFrame:
+def scores_of_rest(log: SlicedLog, classes: pl.LazyFrame, of_total: pl.LazyFrame) -> pl.LazyFrame:
     """The score of the `rest` of each slice, from the classes of the slice and of the log.
 
     T and P count a label in the log, t and p in the slice. A sum of products over all classes of
@@ -27,13 +25,13 @@ def scores_of_rest(
     t, p, hits = map(pl.col, _COUNTS)
     total_t, total_p = pl.col("total_t"), pl.col("total_p")
     of_all = _weighed(log, of_total)
-    of_labels = of_all.select(*whole.slice, "label", total_t=t, total_p=p)
-    sums = whole.per_slice(
-        of_all, s=t.sum(), c=hits.sum(), tp=(t * p).sum(), tt=(t * t).sum(), pp=(p * p).sum()
+    of_labels = of_all.select("label", total_t=t, total_p=p)
+    sums = of_all.select(
+        s=t.sum(), c=hits.sum(), tp=(t * p).sum(), tt=(t * t).sum(), pp=(p * p).sum()
     )
     in_slices = _weighed(log, classes)
     taken = log.per_slice(
-        in_slices.join(of_labels, on=[*whole.slice, "label"], how="left", nulls_equal=True),
+        in_slices.join(of_labels, on="label", how="left", nulls_equal=True),
         s_taken=t.sum(),
         c_taken=hits.sum(),
         tp_taken=(total_t * p + t * (total_p - p)).sum(),
@@ -48,7 +46,7 @@ def scores_of_rest(
     least = pl.col("s").pow(2) * _NEARLY_NOTHING if is_float else pl.lit(0)
     var_gold, var_pred = (pl.when(one > least).then(one).otherwise(0.0) for one in variances)
     score = correlation(cov, var_gold, var_pred, zero_division=None)
-    return whole.beside(taken, sums).select(*log.slice, rest=score)
+    return taken.join(sums, how="cross").select(*log.slice, rest=score)
 
 
 def _weighed(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
@@ -57,9 +55,7 @@ def _weighed(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:
     return classes.with_columns(counts).drop("null_n", "unit")
 
 
-def classes_of_rest(
-    log: SlicedLog, whole: SlicedLog, classes: pl.LazyFrame, of_total: pl.LazyFrame
-) -> pl.LazyFrame:
+def classes_of_rest(log: SlicedLog, classes: pl.LazyFrame, of_total: pl.LazyFrame) -> pl.LazyFrame:
     """The classes of the rest of each slice: counts of the log minus counts of the slice.
 
     The rest has nearly all classes of the log, so there are as many rows as slices times classes.
@@ -69,7 +65,7 @@ def classes_of_rest(
         *log.slice, "label", pl.col(_COUNTS).name.suffix("_taken")
     )
     of_total = _weighed(log, of_total)
-    left = slices.join(of_total, on=whole.slice or pl.lit(0), nulls_equal=True).join(
+    left = slices.join(of_total, how="cross").join(
         taken, on=[*log.slice, "label"], how="left", nulls_equal=True
     )
     counts = {name: pl.col(name) - pl.col(f"{name}_taken").fill_null(0) for name in _COUNTS}

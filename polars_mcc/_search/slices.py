@@ -276,10 +276,10 @@ class _AllRows:
         )
 
     def _rest(self, classes: pl.LazyFrame) -> pl.LazyFrame:
-        log, whole = self.sought.numbered, self.sought.whole
+        log = self.sought.numbered
         if self.sought.metric is MCC:
-            return scores_of_rest(log, whole, classes, self.classes)
-        rest = classes_of_rest(log, whole, classes, self.classes)
+            return scores_of_rest(log, classes, self.classes)
+        rest = classes_of_rest(log, classes, self.classes)
         return self.sought.scored(log, rest).select(SLICE, rest="score")
 
     def _rests_of_scores(self, pairs: pl.LazyFrame) -> pl.LazyFrame:

@@ -203,6 +203,17 @@ def test_a_user_of_both_periods_is_one_user(metric, run):
     assert found["diff_se"].item() < independent["diff_se"].item(), "the same users are in both"
 
 
+@pytest.mark.parametrize("metric", ["mcc", "accuracy", "f1_macro"])
+def test_periods_without_a_miss_have_an_interval_as_if_no_cluster_were_in_both(metric):
+    rows = pl.int_range(48)
+    log = pl.select(gold=rows % 2, pred=rows % 2, late=rows >= 24, user=rows % 8)
+    apart = log.with_columns(pl.col("user") + 8 * pl.col("late"))
+    asked = {"before": ~pl.col("late"), "after": "late", "metric": metric}
+    found, expected = (one.mcc(cluster="user").drift(**asked) for one in (log, apart))
+    assert found["diff_low"].item() < 0 == found["diff"].item() < found["diff_high"].item()
+    assert_frame_equal(found, expected)
+
+
 def test_clusters_of_one_row_are_rows():
     rng = np.random.default_rng(3)
     log = pl.DataFrame({"gold": rng.integers(0, 3, 300), "pred": rng.integers(0, 3, 300)})

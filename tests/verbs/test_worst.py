@@ -292,7 +292,7 @@ def test_the_score_of_the_rest_is_that_of_what_is_left(most):
     cells = pairs(log)
     total = merged(log.whole, cells)
     classes = [of_pairs(log, cells), of_pairs(log.whole, total)]
-    found = scores_of_rest(log, log.whole, *classes).collect()
+    found = scores_of_rest(log, *classes).collect()
     for key, score in found.select("key:key", "rest").iter_rows():
         left = {}
         for (other, *pair), count in zip(rows, n, strict=True):
