@@ -50,7 +50,7 @@ def student_critical(ci: float, df: pl.Expr) -> pl.Expr:
     return pl.when(df > 0).then(df.replace_strict(few, default=expansion, return_dtype=pl.Float64))
 
 
-_FEW = 12
+_FEW = 12  # degrees of freedom with an exact value
 
 
 @cache
