@@ -89,25 +89,26 @@ def with_limits(slices: pl.LazyFrame, ci: float, df: pl.Expr | None = None) -> p
     diff = pl.col("diff")
     to_zero = pl.when(diff > 0).then("down").otherwise("up")
     of_level = pl.when(diff == 0).then(0.0).otherwise(diff.abs() / to_zero)
+    p_value = two_sided(normal_critical(ci) * of_level)
+    if df is not None:  # As columns, Polars computes each once.
+        slices = slices.with_columns(df=df, critical=student_critical(ci, df))
+        slices = slices.with_columns(t=pl.col("critical") * of_level)
+        p_value = _student_p_value(ci)
     return slices.with_columns(
         diff_low=diff - pl.col("down"),
         diff_high=diff + pl.col("up"),
-        p_value=pl.when(to_zero.is_not_null()).then(_p_value(of_level, ci, df).fill_nan(None)),
+        p_value=pl.when(to_zero.is_not_null()).then(p_value.fill_nan(None)),
     )
 
 
-def _p_value(of_level: pl.Expr, ci: float, df: pl.Expr | None) -> pl.Expr:
-    """The two-sided p-value of a multiple of the reach of an interval, which has 1 - ci itself.
+def _student_p_value(ci: float) -> pl.Expr:
+    """The two-sided p-value of Student's `t` with `df` degrees; 1 - ci at the `critical` value.
 
-    With clusters it is Student's: exact for 1 and 2 degrees of freedom. For more, t becomes a
-    normal deviate by Hill (Communications of the ACM 13, 1970, 617-619), scaled so that the reach
-    keeps its p-value. It errs by less than 10⁻⁴ for 3 degrees, and by less than 10⁻⁵ for more.
+    It is exact for 1 and 2 degrees. For more, t becomes a normal deviate by Hill (Communications
+    of the ACM 13, 1970, 617-619), scaled so that the critical value keeps its p-value. It errs by
+    less than 10⁻⁴ for 3 degrees, and by less than 10⁻⁵ for more, up to 99 %.
     """
-    z = normal_critical(ci)
-    if df is None:
-        return two_sided(z * of_level)
-    critical = student_critical(ci, df)
-    t = critical * of_level
+    df, critical, t = map(pl.col, ("df", "critical", "t"))
     square = 2 + t.pow(2)
 
     def deviate(value: pl.Expr) -> pl.Expr:
@@ -123,7 +124,7 @@ def _p_value(of_level: pl.Expr, ci: float, df: pl.Expr | None) -> pl.Expr:
         .then((1 / t).arctan() * (2 / math.pi))
         .when(df == 2)
         .then(2 / (square + t * square.sqrt()))
-        .otherwise(two_sided(z * deviate(t) / deviate(critical)))
+        .otherwise(two_sided(normal_critical(ci) * deviate(t) / deviate(critical)))
     )
 
 
