@@ -5,7 +5,6 @@ import os
 # Small logs, and a process of tests for each core: more threads would wait for each other.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
-import gc
 import shutil
 import zlib
 from collections import Counter, defaultdict
@@ -65,12 +64,6 @@ def pytest_collection_modifyitems(items):
         for case in cases:
             if case not in taken:
                 case.add_marker(pytest.mark.slow)
-
-
-def pytest_collection_finish():
-    """What is imported stays: the garbage collector need not look at it again."""
-    gc.collect()
-    gc.freeze()
 
 
 ENGINES = ("DataFrame", "streaming")
