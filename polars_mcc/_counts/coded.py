@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from polars_mcc._counts import identity
-from polars_mcc._counts.parquet import TEXTS, Scan, Unsuited, scan_of
+from polars_mcc._counts.parquet import FAILURES, TEXTS, Scan, need, scan_of
 from polars_mcc._counts.sliced import KEY, MODEL, PRED, SET, SlicedLog
 from polars_mcc._log.keys import name_of
 
@@ -60,7 +60,7 @@ def coded(
     def counted() -> pl.DataFrame:
         try:
             counts = count(scan)
-        except (Unsuited, OSError, UnicodeError, pl.exceptions.PolarsError):
+        except FAILURES:
             # If the plain plan fails too, the error is one of Polars.
             return plain.collect(engine="streaming")
         return counts.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
@@ -101,9 +101,7 @@ def _counted(
     log: SlicedLog, scan: Scan, jobs: Sequence[Job], *, classes_suffice: bool
 ) -> Iterator[tuple[pl.DataFrame, ...]]:
     """The counts of each job, with values in place of codes."""
-    import pyarrow as pa  # noqa: PLC0415 - only if files are read
-
-    from polars_mcc._counts.codes import Values, counted  # noqa: PLC0415 - NumPy, as above
+    from polars_mcc._counts.codes import Values, counted  # noqa: PLC0415 - NumPy
 
     are_hashed = scan.dtypes["gold"] in TEXTS and log.label_dtype == pl.UInt64
     sides = ("gold", "baseline", "label", *(PRED + name for name in log.models))
@@ -111,17 +109,16 @@ def _counted(
     labels = Values()
     values = {name: labels if name in sides else Values() for name in dtypes}
     is_label = log.nulls == "label"
-    try:
-        counts = counted(
-            scan, jobs, values, classes_suffice=classes_suffice, nulls_are_labels=is_label
-        )
-    except pa.ArrowException as error:
-        raise Unsuited(str(error)) from error
+    counts, rows = counted(
+        scan, jobs, values, classes_suffice=classes_suffice, nulls_are_labels=is_label
+    )
+    need(rows_of(log) == sum(rows))
+    of_files = pl.DataFrame({"n": rows}, {"n": pl.Int64}).with_columns(scan.folders)
     series = {name: values[name].series(dtype) for name, dtype in dtypes.items()}
     if are_hashed:
         series |= dict.fromkeys(sides, identity.hashed(series["gold"]))
-    for frames in counts:
-        yield tuple(
+    for (keys, _), frames in zip(jobs, counts, strict=True):
+        found = tuple(
             frame.with_columns(
                 series[name].gather(frame[name]).alias(name)
                 for name in frame.columns
@@ -129,3 +126,25 @@ def _counted(
             )
             for frame in frames
         )
+        _check(found, of_files.select("n", *(key for key in keys if key in of_files)))
+        yield found
+
+
+def rows_of(log: SlicedLog) -> int:
+    """How many rows a log has, by Polars: of Parquet files, it reads the footers."""
+    rows: int = log.frame.select(pl.len()).collect().item()
+    return rows
+
+
+def _check(counts: Iterable[pl.DataFrame], of_files: pl.DataFrame) -> None:
+    """Raise unless the rows counted are those of the files, for each value of their folders."""
+    folders = [name for name in of_files.columns if name != "n"]
+    n = pl.sum_horizontal(pl.col("^(n|gold_n|null_n)$"))
+    parts = [frame.select(*folders, n=n) for frame in counts]
+    one, other = (
+        frame.group_by(folders).agg(pl.col("n").sum()).filter(pl.col("n") > 0).sort(folders)
+        if folders
+        else frame.sum()
+        for frame in (pl.concat(parts), of_files)
+    )
+    need(one.equals(other.select(one.columns)))

@@ -96,10 +96,11 @@ def counted(
     *,
     classes_suffice: bool,
     nulls_are_labels: bool,
-) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
+) -> tuple[list[tuple[pl.DataFrame, pl.DataFrame]], list[int]]:
     """For each job: the pairs that were counted, and the classes of rows with too many pairs.
 
-    A frame has a row per combination that occurs, with a code per column.
+    A frame has a row per combination that occurs, with a code per column. Beside them: how many
+    rows each file has, by its footer.
 
     Args:
         scan: The files.
@@ -110,12 +111,13 @@ def counted(
     """
     pairs = [{"n": _zeros(len(keys) + len(sides))} for keys, sides in jobs]
     classes = [{name: _zeros(len(keys) + 1) for name in _SIDES} for keys, _ in jobs]
+    rows_of_files = [0] * len(scan.paths)
     lock = threading.Lock()
 
-    def count(row_group: RowGroup) -> None:
-        n_rows, found = row_group.read()
-        if not n_rows:
-            return
+    def count(row_group: RowGroup) -> RowGroup:
+        if not row_group.rows:
+            return row_group
+        found = row_group.read()
         maps = {name: values[name].of(one) for name, one in found.items()}
         none = -1 if nulls_are_labels else values["gold"].of_null
         for place, (keys, sides) in enumerate(jobs):
@@ -138,13 +140,15 @@ def counted(
                 for name, rows in counts.items():
                     tables[name] = _grown(tables[name], [len(values[one]) for one in columns])
                     tables[name][cells] += rows
+        return row_group
 
-    for _ in in_threads(count, scan):
-        pass
-    return [
+    for row_group in in_threads(count, scan):
+        rows_of_files[row_group.place] += row_group.rows
+    frames = [
         (_frame((*keys, *sides), of_pairs), _frame((*keys, "label"), of_classes))
         for (keys, sides), of_pairs, of_classes in zip(jobs, pairs, classes, strict=True)
     ]
+    return frames, rows_of_files
 
 
 def _by_class(codes: Sequence[Codes], shape: Sequence[int], none: int) -> dict[str, Table]:
@@ -189,7 +193,7 @@ def codes_of_log(scan: Scan, values: Mapping[str, Values]) -> list[Mapping[str, 
     """The codes of all rows: those of each row group, in the smallest integers."""
 
     def read(group: RowGroup) -> Mapping[str, Codes]:
-        _, found = group.read()
+        found = group.read()
         new = {name: values[name].of(one) for name, one in found.items()}
         return {
             name: new[name].astype(np.min_scalar_type(len(values[name])))[one.codes]
@@ -201,6 +205,8 @@ def codes_of_log(scan: Scan, values: Mapping[str, Values]) -> list[Mapping[str, 
 
 def in_threads(work: Callable[[RowGroup], T], scan: Scan) -> Iterator[T]:
     """Do some work for each row group of a scan, in order. The first error stops it."""
+    import pyarrow as pa  # noqa: PLC0415 - only if files are read
+
     threads = pl.thread_pool_size()
     pool, waiting = ThreadPoolExecutor(threads), deque[Future[T]]()
     try:
@@ -209,5 +215,7 @@ def in_threads(work: Callable[[RowGroup], T], scan: Scan) -> Iterator[T]:
             if len(waiting) > 2 * threads:
                 yield waiting.popleft().result()
         yield from (one.result() for one in waiting)
+    except pa.ArrowException as error:
+        raise Unsuited(str(error)) from error
     finally:
         pool.shutdown(cancel_futures=True)

@@ -3,14 +3,14 @@
 A Parquet file holds text as a dictionary and small integers. pyarrow hands these out, Polars does
 not. So the text of a row group costs no more than its integers: nothing is hashed.
 
-A plan is recognised by its optimised form, which Polars shows to its own GPU engine. A plan of an
-unknown kind, or of an unknown version of that interface, goes the plain way.
+A plan is recognised by its optimised form, which Polars shows to its own GPU engine: a scan of
+files, whose columns may be renamed. Nothing of a plan is built again. A plan with a filter, of
+another kind, or of an unknown version of that interface, goes the plain way.
 """
 
 from __future__ import annotations
 
 import json
-import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ _VERSIONS = {15, 16}  # of the interface to optimised plans: Polars 2.0 and 2.1
 _ROWS = 2**12  # least rows of a row group, on average
 _SPAN = 2**12  # most values of a column of integers in a row group
 _SHARE = 16  # a dictionary has at most one value for so many rows: else names cost more than rows
+_BYTES = 1 / 4  # most bytes of a compressed dictionary per row: as `_SHARE`, with values of 4 bytes
 TEXTS = (pl.String, pl.Categorical, pl.Enum)
 _SOURCE = re.compile(r"^\s*(\w+ SCAN .*)$", re.MULTILINE)
 _PLAIN_OPTIONS: Mapping[str, object] = {
@@ -39,13 +40,17 @@ _PLAIN_OPTIONS: Mapping[str, object] = {
     "deletion_files": None,
     "column_mapping": None,
     "default_values": None,
+    "table_statistics": None,
     "missing_columns_policy": "raise",
-    "extra_columns_policy": "raise",
 }
 
 
 class Unsuited(Exception):  # noqa: N818 - no error: the plain way counts the log
     """The files are not as this module reads them."""
+
+
+FAILURES = (Unsuited, OSError, UnicodeError, pl.exceptions.PolarsError)
+"""What reading by codes may raise. If the plain plan fails too, its error is one of Polars."""
 
 
 class Found(NamedTuple):
@@ -65,10 +70,10 @@ class Scan:
     """The column of the files for each column of the plan."""
     dtypes: pl.Schema
     """The dtypes of the columns of the plan."""
-    given: Sequence[Mapping[str, object]]
-    """For each file: the values of its hive partitions, and its path if it is a column."""
-    where: pl.Expr | None
-    """The condition of the rows that are read."""
+    given: pl.DataFrame
+    """A row per file: the values of its folders, such as `day=2026-01-31`, and its path."""
+    may_differ: bool
+    """Whether files may have columns that others do not have."""
 
     @property
     def size(self) -> int:
@@ -79,7 +84,13 @@ class Scan:
     def in_files(self) -> dict[str, pl.DataType]:
         """The columns that are read from the files, with their dtypes in Polars."""
         columns = {self.columns[name]: dtype for name, dtype in self.dtypes.items()}
-        return {name: dtype for name, dtype in columns.items() if name not in self.given[0]}
+        return {name: dtype for name, dtype in columns.items() if name not in self.given.columns}
+
+    @property
+    def folders(self) -> pl.DataFrame:
+        """A row per file: the columns of the plan that come from folders or paths."""
+        columns = [(name, column) for name, column in self.columns.items() if column in self.given]
+        return self.given.select(pl.col(column).alias(name) for name, column in columns)
 
     def row_groups(self) -> Iterator[RowGroup]:
         """The row groups of all files, not yet read."""
@@ -87,34 +98,48 @@ class Scan:
 
         texts = [name for name, dtype in self.in_files.items() if dtype in TEXTS]
         options = {"read_dictionary": texts, "memory_map": True, "pre_buffer": False}
-        first: pa.Schema | None = None
-        for path, given in zip(self.paths, self.given, strict=True):
+        first: Mapping[str, pa.Field] | None = None
+        for place, path in enumerate(self.paths):
             try:
                 with pq.ParquetFile(path, **options) as file:
                     schema, known = file.schema_arrow, file.metadata
             except KeyError as error:  # The file has no such column.
                 raise Unsuited(path) from error
-            first, group_start = first or schema, 0
+            self._check(schema)
+            # As the file was written: `read_dictionary` makes all text alike.
+            fields = {field.name: field for field in known.schema.to_arrow_schema()}
+            first = first or fields
+            names = self.in_files if self.may_differ else {**first, **fields}
+            need(all(_is_alike(first.get(name), fields.get(name)) for name in names))
             groups = known.num_row_groups
-            _need(groups <= 1 or known.num_rows >= _ROWS * groups)
-            self._check(schema, first)
-            for group in range(groups):
-                rows = known.row_group(group).num_rows
+            need(groups <= 1 or known.num_rows >= _ROWS * groups)
+            of_text = [n for n in range(known.num_columns) if known.schema.column(n).path in texts]
+            for number in range(groups):
+                group = known.row_group(number)
+                need(all(_has_few_values(group.column(n)) for n in of_text))
                 opened = partial(pq.ParquetFile, path, metadata=known, **options)
-                yield RowGroup(self, opened, path, given, group, group_start, rows)
-                group_start += rows
+                yield RowGroup(self, opened, place, number, group.num_rows)
 
-    def _check(self, schema: pa.Schema, first: pa.Schema) -> None:
+    def _check(self, schema: pa.Schema) -> None:
         """Raise unless the columns of a file have the dtypes that Polars reads them as."""
         for name, dtype in self.in_files.items():
             places = schema.get_all_field_indices(name)
-            _need(len(places) == 1)
-            field = schema.field(places[0])
-            kind = str(field.type)
+            need(len(places) == 1)
+            kind = str(schema.field(places[0]).type)
             is_text = kind.startswith("dictionary<values=") and "string" in kind
-            is_known = is_text if dtype in TEXTS else kind == _ARROW.get(dtype)
-            # The metadata have the categories of an Enum.
-            _need(is_known and field.metadata == first.field(name).metadata)
+            need(is_text if dtype in TEXTS else kind == _ARROW.get(dtype))
+
+
+def _is_alike(one: pa.Field | None, other: pa.Field | None) -> bool:
+    """Whether two files have the same column. The metadata have the categories of an Enum."""
+    return one is not None and other is not None and one.equals(other, check_metadata=True)
+
+
+def _has_few_values(column: pa.ColumnChunkMetaData) -> bool:
+    """Whether the dictionary of a column is small, by the footer: else reading it is in vain."""
+    start = column.dictionary_page_offset
+    size = 0 if start is None else column.data_page_offset - start
+    return size <= _BYTES * max(column.num_values, 2**12)
 
 
 class RowGroup(NamedTuple):
@@ -123,32 +148,28 @@ class RowGroup(NamedTuple):
     scan: Scan
     opened: Callable[[], Any]
     """Opens the file: a reader is not made for several threads."""
-    path: str
-    given: Mapping[str, object]
+    place: int
+    """The place of the file."""
     group: int
-    start: int
     rows: int
 
-    def read(self) -> tuple[int, Mapping[str, Found]]:
-        """The number of rows, and the columns of the plan."""
+    def read(self) -> Mapping[str, Found]:
+        """The columns of the plan."""
         import numpy as np  # noqa: PLC0415 - only if files are read
 
-        columns = [*self.scan.in_files]
+        scan = self.scan
         with self.opened() as file:
-            table = file.read_row_group(self.group, columns=columns, use_threads=False)
-        found = {name: _found(table.column(name)) for name in columns}
-        rows = self.rows
-        if self.scan.where is not None:
-            frame = pl.scan_parquet(self.path, hive_partitioning=False).slice(self.start, self.rows)
-            given = [pl.lit(value).alias(name) for name, value in self.given.items()]
-            mask = frame.with_columns(given).select(self.scan.where).collect().to_series()
-            kept = mask.arg_true().to_numpy()
-            rows = len(kept)
-            found = {name: Found(one.codes[kept], one.values) for name, one in found.items()}
-        for name in {*self.scan.columns.values()} & {*self.given}:
-            values = pl.Series([self.given[name]]).to_physical().to_list()
-            found[name] = Found(np.zeros(rows, np.int8), values)
-        return rows, {name: found[column] for name, column in self.scan.columns.items()}
+            table = file.read_row_group(self.group, columns=[*scan.in_files], use_threads=False)
+        found = {
+            name: _found(table.column(column))
+            for name, column in scan.columns.items()
+            if column in scan.in_files
+        }
+        for one in scan.folders.slice(self.place, 1):
+            is_text = isinstance(one.dtype, TEXTS)
+            value = one.cast(pl.String) if is_text else one.to_physical().cast(pl.Int128)
+            found[one.name] = Found(np.zeros(self.rows, np.int8), value.to_list())
+        return found
 
 
 _ARROW: Mapping[pl.DataType, str] = {
@@ -164,7 +185,7 @@ def _found(column: pa.ChunkedArray) -> Found:
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     kind = str(array.type)
     if kind.startswith("dictionary"):
-        _need(len(array.dictionary) * _SHARE <= max(len(array), 2**12))
+        need(len(array.dictionary) * _SHARE <= max(len(array), 2**12))
         codes, values = pl.Series(array.indices), array.dictionary
     else:
         numbers = pl.Series(array).to_physical()
@@ -173,7 +194,7 @@ def _found(column: pa.ChunkedArray) -> Found:
         least, most = numbers.min(), numbers.max()
         values = range(0)
         if isinstance(least, int) and isinstance(most, int):  # Else all values are null.
-            _need(most - least < _SPAN)
+            need(most - least < _SPAN)
             numbers, values = numbers - least, range(least, most + 1)
         codes = numbers.cast(pl.Int16)
     # Not `to_numpy` and `fill_null` of pyarrow: they import pandas, and a module of functions.
@@ -198,75 +219,42 @@ def scan_of(frame: pl.LazyFrame, names: Sequence[str]) -> Scan | None:
 
 
 def _scan_of(plan: Any, dtypes: pl.Schema, names: Sequence[str]) -> Scan:  # noqa: ANN401
-    _need(plan.version()[0] in _VERSIONS)
+    need(plan.version()[0] in _VERSIONS)
     columns = {name: name for name in names}
     while type(node := plan.view_current_node()).__name__ != "Scan":
-        _need(type(node).__name__ in {"Select", "HStack", "SimpleProjection"})
+        kind = type(node).__name__
+        need(kind in {"Select", "HStack", "SimpleProjection"})
         made: Any = getattr(node, "expr", None) or getattr(node, "exprs", ())
-        nodes = {one.output_name: plan.view_expression(one.node) for one in made}
-        for name, column in columns.items():
-            if (found := nodes.get(column)) is not None:
-                _need(type(found).__name__ == "Column")
-                columns[name] = found.name
+        kinds = {}
+        for one in made:
+            found = plan.view_expression(one.node)
+            kinds[one.output_name] = found.name if type(found).__name__ == "Column" else None
+            # An expression of `select` may change the number of rows.
+            need(kind != "Select" or type(found).__name__ in {"Column", "Literal"})
+        columns = {name: kinds.get(column, column) for name, column in columns.items()}
+        need(None not in columns.values())
         plan.set_node(node.input)
     kind, options, *_ = node.scan_type
-    _need(kind == "parquet" and json.loads(options)["schema"] is None)
+    need(kind == "parquet" and json.loads(options)["schema"] is None)
+    need(node.predicate is None)
     for name, value in _PLAIN_OPTIONS.items():
-        _need(getattr(node.file_options, name) == value)
-    _need(node.paths and not any("://" in path for path in node.paths))
-    given: list[dict[str, object]] = [{} for _ in node.paths]
+        need(getattr(node.file_options, name) == value)
+    need(node.paths and not any("://" in path for path in node.paths))
+    given = pl.DataFrame(height=len(node.paths))
     if node.hive_parts is not None:
-        given = pl.DataFrame._from_pydf(node.hive_parts).to_dicts()  # noqa: SLF001 - as above
-        _need(len(given) == len(node.paths))
-    if (of_paths := node.file_options.include_file_paths) in columns.values():
-        given = [{**one, of_paths: path} for one, path in zip(given, node.paths, strict=True)]
+        given = pl.DataFrame._from_pydf(node.hive_parts)  # noqa: SLF001 - as above
+    if (of_paths := node.file_options.include_file_paths) is not None:
+        given = given.with_columns(pl.Series(of_paths, node.paths))
+    need(given.height == len(node.paths))
     for name, column in columns.items():
-        _need(column in given[0] or isinstance(dtypes[name], TEXTS) or dtypes[name] in _ARROW)
-    where = None if node.predicate is None else _rebuilt(plan, node.predicate.node)
+        need(isinstance(dtypes[name], TEXTS) or dtypes[name] in _ARROW)
+        need(column not in given or given[column].dtype == dtypes[name])
     of_columns = pl.Schema({name: dtypes[name] for name in names})
-    return Scan(tuple(node.paths), columns, of_columns, given, where)
+    policy = node.file_options.extra_columns_policy
+    return Scan(tuple(node.paths), columns, of_columns, given, policy == "ignore")
 
 
-def _need(holds: object) -> None:
+def need(holds: object) -> None:
+    """Raise unless something holds."""
     if not holds:
         raise Unsuited
-
-
-_OPERATORS: Mapping[str, Callable[..., pl.Expr]] = {
-    "Operator.Eq": operator.eq,
-    "Operator.NotEq": operator.ne,
-    "Operator.Lt": operator.lt,
-    "Operator.LtEq": operator.le,
-    "Operator.Gt": operator.gt,
-    "Operator.GtEq": operator.ge,
-    "Operator.And": operator.and_,
-    "Operator.Or": operator.or_,
-    "BooleanFunction.Not": operator.invert,
-    "BooleanFunction.IsNull": pl.Expr.is_null,
-    "BooleanFunction.IsNotNull": pl.Expr.is_not_null,
-    "BooleanFunction.IsBetween": pl.Expr.is_between,
-    "BooleanFunction.IsIn": lambda value, some, nulls_equal: value.is_in(
-        some, nulls_equal=nulls_equal
-    ),
-}
-
-
-def _rebuilt(plan: Any, place: int) -> pl.Expr:  # noqa: ANN401
-    """A condition as an expression: comparisons of columns with constants, and, or, not."""
-    node = plan.view_expression(place)
-    match type(node).__name__:
-        case "Column":
-            return pl.col(node.name)
-        case "Literal":
-            # Others come as objects of Python, which may have fewer digits: nanoseconds, decimals.
-            dtype = node.dtype.inner if isinstance(node.dtype, pl.List) else node.dtype
-            _need(dtype in _ARROW or isinstance(dtype, (pl.String, pl.Enum, pl.Float64)))
-            return pl.lit(pl.Series([node.value], dtype=node.dtype)).first()
-        case "BinaryExpr":
-            sides = (_rebuilt(plan, side) for side in (node.left, node.right))
-            return _OPERATORS[str(node.op)](*sides)
-        case "Function":
-            function, *options = node.function_data
-            columns = (_rebuilt(plan, column) for column in node.input)
-            return _OPERATORS[str(function)](*columns, *options)
-    raise Unsuited(type(node).__name__)

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.coded import scan_worth_reading
+from polars_mcc._counts.coded import rows_of, scan_worth_reading
 from polars_mcc._counts.codes import Values, codes_of_log
 from polars_mcc._counts.counted import weight_total
-from polars_mcc._counts.parquet import TEXTS, Unsuited
+from polars_mcc._counts.parquet import FAILURES, TEXTS, need
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.bins import FEW, FORMATS, Cuts, cuts_of
 from polars_mcc._log.text import as_text
@@ -187,14 +187,17 @@ def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, pl.Series]
     scan = scan_worth_reading(log, names) if names else None
     labels = Values()
     values = {name: Values() if name.startswith(KEY) else labels for name in names}
+    if scan is None:
+        return {}
     try:
-        groups = [] if scan is None else codes_of_log(scan, values)
-    except (Unsuited, OSError, UnicodeError):
+        groups = codes_of_log(scan, values)
+        need(rows_of(log) == sum(len(group[names[0]]) for group in groups))
+    except FAILURES:
         return {}
     texts = {name: one.series(pl.String()) for name, one in values.items()}
     return {
         name: text.cast(pl.Enum(text.drop_nulls())).gather(
-            np.concatenate([one[name] for one in groups])
+            np.concatenate([group[name] for group in groups])
         )
         for name, text in texts.items()
         if groups

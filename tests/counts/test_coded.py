@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from polars.testing import assert_frame_equal
 from support import some_slow
 
-from polars_mcc import PredictionLog, cube, each, trailing
+from polars_mcc import CheckError, PredictionLog, cube, each, trailing
 from polars_mcc._counts import coded, codes, parquet
 from polars_mcc._store.rows import counts_to_keep
 
@@ -52,7 +56,7 @@ def reads(monkeypatch) -> list[str]:
     read = parquet.RowGroup.read
 
     def noted(group: parquet.RowGroup) -> Any:
-        found.append(f"{Path(group.path).name}:{group.group}")
+        found.append(f"{Path(group.scan.paths[group.place]).name}:{group.group}")
         return read(group)
 
     monkeypatch.setattr(parquet.RowGroup, "read", noted)
@@ -111,36 +115,22 @@ VERBS = {
     "windows": lambda log: log.by(trailing("day", "2d")),
     "store": lambda log: counts_to_keep(log(pred=["pred", "other"]), ["b", "a"]).sort(pl.all()),
 }
-FILTERS = {
+PLANS = {
     "all": lambda log: log,
-    "day": lambda log: log.filter(pl.col("day") > dt.date(2026, 1, 1)),
-    "equal": lambda log: log.filter(pl.col("a") == pl.col("a")),
-    "labels": lambda log: log.filter(
-        (pl.col("other") == pl.col("gold")) | (pl.col("day") <= dt.date(2026, 1, 1))
-    ),
-    "null": lambda log: log.filter(pl.col("a").is_not_null()),
-    "between": lambda log: log.filter(
-        pl.col("day").is_between(dt.date(2026, 1, 1), dt.date(2026, 1, 2), closed="right")
-        | ~pl.col("other").is_null()
-    ),
-    "some": lambda log: log.filter(
-        pl.col("a").is_in(log.head(9).collect()["a"].implode(), nulls_equal=True)
-    ),
     "renamed": lambda log: log.rename({"a": "b", "b": "a"}),
-    "first": lambda log: log.head(11),
-    "key": lambda log: log.with_columns(a=pl.col("a").cast(pl.String) + "x"),
+    "a day": lambda log: log.filter(pl.col("day") > dt.date(2026, 1, 1)),
 }
 LIMITS = [(2**20, 2**15), (2**20, 0), (2**8, 0), (4, 0)]
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
-@given(logs(), st.sampled_from([*FILTERS]), st.sampled_from(LIMITS))
+@given(logs(), st.sampled_from([*PLANS]), st.sampled_from(LIMITS))
 @settings(
     max_examples=max(2, settings.default.max_examples // 2),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_both_ways_give_one_answer(tmp_path_factory, verb, files, kind, limits):
-    frame = FILTERS[kind](scanned(tmp_path_factory.mktemp("log"), files))
+    frame = PLANS[kind](scanned(tmp_path_factory.mktemp("log"), files))
     found = verb(PredictionLog(frame))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codes, "MOST", limits[0])
@@ -219,14 +209,9 @@ def test_what_is_no_local_file_of_text_goes_the_plain_way(log, tmp_path):
     frame.write_csv(tmp_path / "log.csv")
     numbers = pl.col("gold", "pred").str.slice(5).cast(pl.Int64)
     assert is_coded(log.mcc.by("key"))
-    number = pl.col("number")
-    for kept in (
-        number > 3,
-        number.is_between(2, 9) & ~number.is_in([3, 4]),
-        pl.col("key").is_in(["name-1", "name-2"]) | number.is_null(),
-    ):
-        assert is_coded(log.filter(kept).mcc.by("key"))
     for plain in (
+        log.filter(pl.col("number") > 3).mcc,
+        log.filter(pl.col("key") != "name-1").mcc,
         log.mcc(portable=True),
         log.with_columns(w=2.0).mcc(weight="w"),
         log.with_columns(pl.col("gold", "pred") + "x").mcc,
@@ -244,33 +229,152 @@ def test_what_is_no_local_file_of_text_goes_the_plain_way(log, tmp_path):
         assert not is_coded(plain.by("key"))
 
 
-CONSTANTS = {
-    "nanoseconds": pl.Series([2**60 + 1, 2**60 + 2]).cast(pl.Datetime("ns")),
-    "zone": pl.Series([2**50, 2**50 + 1]).cast(pl.Datetime("us", "Europe/Berlin")),
-    "duration": pl.Series([1, 2]).cast(pl.Duration("ns")),
-    "decimal": pl.Series(["1.10", "1.20"]).cast(pl.Decimal(38, 20)),
-    "float": pl.Series([0.1, 0.1 + 2**-56]),
-    "single": pl.Series([0.1, 0.2], dtype=pl.Float32),
-    "wide": pl.Series([2**64 - 1, 2**64 - 2], dtype=pl.UInt64),
-    "bytes": pl.Series([b"a", b"b"]),
-    "enum": pl.Series(["b", "a"], dtype=pl.Enum(["b", "a"])),
-    "category": pl.Series(["b", "a"], dtype=pl.Categorical),
+@pytest.fixture
+def day(tmp_path) -> Path:
+    """Two folders of a log: 3 rows that are right, and 2 that are wrong."""
+    for day, pred in (("2026-01-01", ["a", "b", "a"]), ("2026-01-02", ["b", "a"])):
+        folder = tmp_path / f"day={day}"
+        folder.mkdir()
+        frame = pl.DataFrame({"gold": ["a", "b", "a"][: len(pred)], "pred": pred})
+        frame.write_parquet(folder / "0.parquet")
+    return tmp_path
+
+
+RIGHT = {"accuracy": [1.0, 0.0], "n": [3, 2]}
+
+
+@pytest.mark.parametrize("fault", ["a row is lost", "folders are mixed up", "all are of one day"])
+def test_counts_that_contradict_the_footers_are_not_used(day, fault, monkeypatch):
+    read = parquet.RowGroup.read
+
+    def wrong(group: parquet.RowGroup) -> Any:
+        if fault == "a row is lost":
+            found = read(group)
+            return {name: one._replace(codes=one.codes[1:]) for name, one in found.items()}
+        return read(group._replace(place=0 if fault == "all are of one day" else 1 - group.place))
+
+    monkeypatch.setattr(parquet.RowGroup, "read", wrong)
+    query = pl.scan_parquet(day, hive_partitioning=True).mcc.by("day", metrics="accuracy")
+    assert is_coded(query)
+    assert query.collect().select([*RIGHT]).to_dict(as_series=False) == RIGHT
+
+
+def test_a_plan_that_polars_reads_otherwise_is_not_coded(day, monkeypatch):
+    scan_of = coded.scan_of
+    monkeypatch.setattr(coded, "scan_of", lambda frame, names: scan_of(log, names))
+    log = pl.scan_parquet(day, hive_partitioning=True)
+    assert log.filter(pl.col("gold") == "a").mcc.score().collect()["n"].item() == 3
+
+
+def test_a_search_does_not_use_columns_of_other_lengths(log, monkeypatch):
+    read = parquet.RowGroup.read
+
+    def wrong(group: parquet.RowGroup) -> Any:
+        return {name: one._replace(codes=one.codes[1:]) for name, one in read(group).items()}
+
+    expected = log.mcc(portable=True).worst("key", "number").collect()
+    monkeypatch.setattr(parquet.RowGroup, "read", wrong)
+    assert_frame_equal(log.mcc.worst("key", "number").collect(), expected)
+
+
+def test_large_dictionaries_are_left_to_polars_before_they_are_read(tmp_path, reads):
+    numbers = np.random.default_rng(0).integers(0, 5000, 20_000)
+    names = pl.Series([f"{number**4}" for number in numbers.tolist()])
+    frame = pl.DataFrame({"gold": "a", "pred": "b", "key": names})
+    frame.write_parquet(tmp_path / "0.parquet", row_group_size=10_000)
+    query = pl.scan_parquet(tmp_path).mcc.by("key")
+    assert is_coded(query)
+    assert query.collect().height == len({*numbers.tolist()})
+    assert reads == []
+
+
+FOLDERS: dict[str, tuple[list[str], pl.DataType | None, list]] = {
+    "float": (["0.1", "0.5", "0.9"], None, [0.1, 0.5, 0.9]),
+    "single": (["0.25", "0.5", "0.75"], pl.Float32(), [0.25, 0.5, 0.75]),
+    "decimal": (["0.10", "0.50"], pl.Decimal(4, 2), [Decimal("0.1"), Decimal("0.5")]),
+    "ms": (["2026-01-01"], pl.Datetime("ms"), [dt.datetime(2026, 1, 1)]),
+    "ns": (
+        ["2026-01-01", "2026-01-02"],
+        pl.Datetime("ns"),
+        [dt.datetime(2026, 1, 1), dt.datetime(2026, 1, 2)],
+    ),
+    "enum": (["x", "y"], pl.Enum(["y", "x"]), ["y", "x"]),
+    "category": (["x", "y"], pl.Categorical(), ["x", "y"]),
+    "text": (["1", "01"], pl.String(), ["01", "1"]),
+    "integer": (["1", "-7"], None, [-7, 1]),
+    "wide": (["1", str(2**64 - 1)], pl.UInt64(), [1, 2**64 - 1]),
+    "boolean": (["true", "false"], pl.Boolean(), [False, True]),
+    "date": (["1969-12-31", "2026-01-01"], None, [dt.date(1969, 12, 31), dt.date(2026, 1, 1)]),
+    "null": (["x", "__HIVE_DEFAULT_PARTITION__"], None, [None, "x"]),
+}
+CODED = {"enum", "category", "text", "integer", "wide", "boolean", "date", "null"}
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_folders_are_keys_of_their_own_dtype(tmp_path, kind):
+    names, dtype, values = FOLDERS[kind]
+    for name in names:
+        (tmp_path / f"key={name}").mkdir()
+        frame = pl.DataFrame({"gold": ["a", "b"], "pred": ["a", "a"]})
+        frame.write_parquet(tmp_path / f"key={name}" / "0.parquet")
+    schema = None if dtype is None else {"key": dtype}
+    log = pl.scan_parquet(tmp_path, hive_partitioning=True, hive_schema=schema)
+    query = log.mcc.by("key")
+    assert is_coded(query) == (kind in CODED)
+    found = query.collect()
+    assert found["key"].to_list() == values
+    assert found["n"].to_list() == [2] * len(values)
+    assert dtype is None or found["key"].dtype == dtype
+
+
+NO_CONDITIONS: list = []
+ALL_ROWS = {
+    "true": lambda log: log.filter(pl.lit(value=True)),
+    "1 = 1": lambda log: log.sql("SELECT * FROM self WHERE 1 = 1"),
+    "no conditions": lambda log: log.filter(reduce(and_, NO_CONDITIONS, pl.lit(value=True))),
+    "true of a key": lambda log: log.filter(pl.lit(value=True) | (pl.col("key") == "x")),
 }
 
 
-@pytest.mark.parametrize("values", CONSTANTS.values(), ids=CONSTANTS)
-def test_a_constant_of_a_filter_keeps_its_digits(log, tmp_path, values):
-    one = pl.concat([values] * 1950).rename("one")
-    log.collect().with_columns(one).write_parquet(tmp_path / "0.parquet")
-    frame = pl.scan_parquet(tmp_path / "0.parquet")
-    constant = pl.lit(values[0], dtype=values.dtype)
-    if values.dtype.is_temporal():  # Python's times have no nanoseconds.
-        constant = pl.lit(values.to_physical()[0]).cast(values.dtype)
-    for kept in (pl.col("one") <= constant, pl.col("one").is_in([values[0]])):
-        found = frame.filter(kept)
-        assert_frame_equal(
-            found.mcc.by("key").collect(), found.mcc(portable=True).by("key").collect()
-        )
+@pytest.mark.parametrize("plan", ALL_ROWS.values(), ids=ALL_ROWS)
+def test_a_filter_that_is_true_keeps_all_rows(log, plan):
+    kept = plan(log).mcc
+    assert kept.score().collect()["n"].item() == 3900
+    assert kept.by("key").collect()["n"].sum() == 3900
+    with pytest.raises(CheckError, match="3,900|3900"):
+        kept.check(min=0.99).collect()
+
+
+@pytest.mark.parametrize("fault", ["another column", "another text", "another Enum"])
+@pytest.mark.parametrize("ignored", [False, True])
+def test_files_that_differ_are_an_error_of_polars(tmp_path, fault, ignored):
+    frame = pl.DataFrame({"gold": ["a", "b"], "pred": ["b", "b"], "key": ["x", "y"]})
+    frame = frame.cast({"gold": pl.Enum(["a", "b"]), "pred": pl.Enum(["a", "b"])})
+    other = {
+        "another column": frame.with_columns(more=1),
+        "another text": frame.with_columns(pl.col("key").cast(pl.Categorical)),
+        "another Enum": frame.cast({"gold": pl.Enum(["b", "a"]), "pred": pl.Enum(["b", "a"])}),
+    }[fault]
+    frame.write_parquet(tmp_path / "0.parquet")
+    other.write_parquet(tmp_path / "1.parquet")
+    log = pl.scan_parquet(tmp_path, extra_columns="ignore" if ignored else "raise")
+    query = log.mcc.by("key")
+    assert is_coded(query)
+    if ignored and fault == "another column":
+        assert query.collect()["n"].to_list() == [2, 2]
+        return
+    with pytest.raises(pl.exceptions.SchemaError):
+        query.collect()
+
+
+def test_a_filter_reads_its_own_file(tmp_path):
+    for name, x in (("run[1].parquet", [1.0, 0.0]), ("run1.parquet", [0.0, 1.0])):
+        frame = pl.DataFrame({"gold": ["a", "b"], "pred": ["a", "a"], "x": x, "*": x, "^a$": x})
+        frame.write_parquet(tmp_path / name)
+    log = pl.scan_parquet(tmp_path)
+    for column in ("x", "*", "^a$"):
+        found = log.filter(cs.by_name(column) > 0.5).mcc.counts().collect()
+        assert sorted(found.select("gold", "pred", "n").rows()) == [("a", "a", 1), ("b", "a", 1)]
 
 
 def test_a_file_that_is_gone_or_changed_is_an_error_of_polars(log, tmp_path):
@@ -335,17 +439,3 @@ def test_a_file_without_a_column_is_an_error_of_polars(tmp_path):
     assert is_coded(query)
     with pytest.raises(pl.exceptions.SchemaError, match="other"):
         query.collect()
-
-
-def test_enums_of_other_categories_are_as_the_plain_way_has_them(tmp_path):
-    for place, names in enumerate((["a", "b"], ["b", "a", "c"])):
-        frame = pl.DataFrame({"gold": ["a", "b"], "pred": ["b", "b"]}).cast(pl.Enum(names))
-        frame.write_parquet(tmp_path / f"{place}.parquet")
-    log = pl.scan_parquet(tmp_path)
-    outcomes = []
-    for portable in (False, True):
-        try:
-            outcomes.append(log.mcc(portable=portable).score().collect().rows())
-        except pl.exceptions.PolarsError as error:  # noqa: PERF203 - there are two
-            outcomes.append(type(error))
-    assert outcomes[0] == outcomes[1]
