@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -18,6 +20,20 @@ if TYPE_CHECKING:
 _WORTH, _WORTH_ONE = 2**23, 2**16
 """The least bytes of all files, and of one on average. The first use loads NumPy and PyArrow, which
 takes as long as codes save on 8 MB: about 16 million rows of short text."""
+
+
+@dataclass
+class Reading:
+    """A progress bar of rows that are counted by codes."""
+
+    advance: Callable[[int], None]
+    """Called with the number of rows that were read."""
+    is_coded: bool = False
+    """Whether codes are used, and did not have to be given up."""
+
+
+READING: ContextVar[Reading | None] = ContextVar("READING", default=None)
+"""Whom to tell, while a query is made."""
 
 
 def scan_with_codes(log: SlicedLog) -> Scan | None:
@@ -55,13 +71,18 @@ def coded(
     scan = scan_with_codes(log)
     if scan is None:
         return plain
-    schema = plain.collect_schema()
+    schema, reading = plain.collect_schema(), READING.get()
+    if reading is not None:
+        reading.is_coded = True
+        scan = replace(scan, advance=reading.advance)
 
     def counted() -> pl.DataFrame:
         try:
             counts = count(scan)
         except FAILURES:
-            # If the plain plan fails too, the error is one of Polars.
+            if reading is not None:  # It asks again, with a bar of the plain plan.
+                reading.is_coded = False
+                raise
             return plain.collect(engine="streaming")
         return counts.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 

@@ -144,6 +144,7 @@ def counted(
 
     for row_group in in_threads(count, scan):
         rows_of_files[row_group.place] += row_group.rows
+        scan.advance(row_group.rows)
     frames = [
         (_frame((*keys, *sides), of_pairs), _frame((*keys, "label"), of_classes))
         for (keys, sides), of_pairs, of_classes in zip(jobs, pairs, classes, strict=True)

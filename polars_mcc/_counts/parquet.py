@@ -74,6 +74,8 @@ class Scan:
     """A row per file: the values of its folders, such as `day=2026-01-31`, and its path."""
     may_differ: bool
     """Whether files may have columns that others do not have."""
+    advance: Callable[[int], None] = lambda _: None
+    """Called with the number of rows that were counted."""
 
     @property
     def size(self) -> int:
@@ -132,13 +134,15 @@ class Scan:
 
 def _is_alike(one: pa.Field | None, other: pa.Field | None) -> bool:
     """Whether two files have the same column. The metadata have the categories of an Enum."""
-    return one is not None and other is not None and one.equals(other, check_metadata=True)
+    if one is None or other is None:
+        return False
+    return bool(one.equals(other, check_metadata=True))
 
 
 def _has_few_values(column: pa.ColumnChunkMetaData) -> bool:
     """Whether the dictionary of a column is small, by the footer: else reading it is in vain."""
     start = column.dictionary_page_offset
-    size = 0 if start is None else column.data_page_offset - start
+    size: int = 0 if start is None else column.data_page_offset - start
     return size <= _BYTES * max(column.num_values, 2**12)
 
 
@@ -224,15 +228,15 @@ def _scan_of(plan: Any, dtypes: pl.Schema, names: Sequence[str]) -> Scan:  # noq
     while type(node := plan.view_current_node()).__name__ != "Scan":
         kind = type(node).__name__
         need(kind in {"Select", "HStack", "SimpleProjection"})
-        made: Any = getattr(node, "expr", None) or getattr(node, "exprs", ())
-        kinds = {}
-        for one in made:
-            found = plan.view_expression(one.node)
-            kinds[one.output_name] = found.name if type(found).__name__ == "Column" else None
-            # An expression of `select` may change the number of rows.
-            need(kind != "Select" or type(found).__name__ in {"Column", "Literal"})
-        columns = {name: kinds.get(column, column) for name, column in columns.items()}
-        need(None not in columns.values())
+        exprs: Any = getattr(node, "expr", None) or getattr(node, "exprs", ())
+        made: dict[str, Any] = {one.output_name: plan.view_expression(one.node) for one in exprs}
+        kinds = {name: type(expr).__name__ for name, expr in made.items()}
+        # Another expression of `select` may change the number of rows.
+        need(kind != "Select" or {*kinds.values()} <= {"Column", "Literal"})
+        for name, column in columns.items():
+            if column in made:
+                need(kinds[column] == "Column")
+                columns[name] = made[column].name
         plan.set_node(node.input)
     kind, options, *_ = node.scan_type
     need(kind == "parquet" and json.loads(options)["schema"] is None)

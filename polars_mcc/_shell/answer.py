@@ -45,10 +45,12 @@ def answer(
     if out is not None:
         form = outputs.form_of(out, form)
         outputs.check_place(out, log.found.canonical.values())
-    found = shown(log.collect("", lambda rows: _asked(verb, log, rows, options)))
+    is_check = verb.__name__ == "check"
+    found = log.collect("", lambda rows: _asked(verb, log, rows, options), is_lazy=not is_check)
+    found = shown(found)
     if out is not None:
         outputs.write_whole(out, lambda: outputs.encoded(found, form))
-    say_of(log, options, is_told=verb.__name__ == "check")
+    say_of(log, options, is_told=is_check)
     if out is None:
         _print(found, form, as_text, details(found, verb.__name__) if form == "table" else [])
         return

@@ -20,7 +20,7 @@ from polars_mcc._log.messages import Words, in_shell
 from polars_mcc._shell import inputs
 from polars_mcc._shell.sql import Typed, check_where, columns_in, where
 from polars_mcc._shell.terminal import say
-from polars_mcc._show.progress import ProgressBar, collect
+from polars_mcc._show.progress import ProgressBar, collect, collect_lazy
 from polars_mcc.prediction_log import PredictionLog
 
 _COLUMNS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
@@ -136,8 +136,10 @@ class TypedLog:
         positive = self.options.positive
         return log if positive is None else log(positive=as_label(log, "--positive", positive))
 
-    def collect(self, about: str, query: Callable[[pl.LazyFrame], Any]) -> pl.DataFrame:
-        """Run a query; on a terminal, show a progress bar."""
+    def collect(
+        self, about: str, query: Callable[[pl.LazyFrame], Any], *, is_lazy: bool = True
+    ) -> pl.DataFrame:
+        """Run a query; on a terminal, show a progress bar. A lazy one collects nothing itself."""
         preds, condition = self.log.meaning.preds, self.options.filter
         by_default = [] if preds is None else [one for one in preds.given if isinstance(one, str)]
         of_filter = [] if condition is None else columns_in(condition, self._rows.collect_schema())
@@ -146,7 +148,10 @@ class TypedLog:
         progress = progress_bar(self.found, condition, of_filter, about)
         with inputs.named_if_corrupt(self.found, read), heard() as sentences, progress as bar:
             rows = self._typed.rows
-            found = query(rows).lazy().collect() if bar is None else collect(rows, query, bar)
+            if bar is None:
+                found: pl.DataFrame = query(rows).lazy().collect()
+            else:
+                found = (collect_lazy if is_lazy else collect)(rows, query, bar)
         for one in sentences:
             say(in_shell(one))
         return found

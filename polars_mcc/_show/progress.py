@@ -13,11 +13,12 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from polars_mcc._counts.coded import READING, Reading
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.extras import missing
 from polars_mcc._log.frames import Frame, polars_frame
@@ -62,6 +63,25 @@ def progress(log: Frame, query: Query) -> pl.DataFrame:
     rows = polars_frame(log, "a progress bar counts the rows of").lazy()
     with contextlib.closing(ProgressBar([_rows_at_once(rows)])) as bar:
         return collect(rows, query, bar)
+
+
+def collect_lazy(
+    log: pl.LazyFrame, query: Callable[[pl.LazyFrame], Any], bar: ProgressBar
+) -> pl.DataFrame:
+    """Collect the result of a query that collects nothing itself, by codes where they are used."""
+    reading = Reading(bar.advance)
+    token = READING.set(reading)
+    try:
+        asked = query(log)
+    finally:
+        READING.reset(token)
+    if reading.is_coded:
+        try:
+            return asked.lazy().collect()  # type: ignore[no-any-return]
+        except Exception:
+            if reading.is_coded:
+                raise
+    return collect(log, query, bar)
 
 
 def collect(log: pl.LazyFrame, query: Query, bar: ProgressBar) -> pl.DataFrame:

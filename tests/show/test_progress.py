@@ -23,6 +23,7 @@ from support import log_of
 from test_plan import EACH_VERB, log
 
 import polars_mcc
+from polars_mcc._counts import coded, parquet
 from polars_mcc._shell import inputs as _inputs
 from polars_mcc._show import progress as _progress
 
@@ -46,6 +47,26 @@ def test_each_row_is_counted_once_and_the_answer_is_the_same(log, verb):
     # Standard errors are sums of floats; their order varies.
     assert_frame_equal(answer, verb(log).collect(), rel_tol=1e-14, abs_tol=1e-15)
     assert bar.rows == 4
+
+
+@pytest.mark.parametrize("fault", [None, "dictionaries are too large"])
+def test_rows_of_large_files_are_counted_by_codes_with_a_bar(tmp_path, monkeypatch, fault):
+    monkeypatch.setattr(coded, "_WORTH", 0)
+    monkeypatch.setattr(coded, "_WORTH_ONE", 0)
+    monkeypatch.setattr(parquet, "_BYTES", 1 if fault is None else 0)
+    rows = pl.DataFrame({"key": ["x", "y"], "gold": ["a", "b"], "pred": ["a", "a"]})
+    pl.concat([rows] * 300).write_parquet(tmp_path / "log.parquet")
+    scan, bar = pl.scan_parquet(tmp_path), Counter()
+
+    def query(log: pl.LazyFrame) -> pl.LazyFrame:
+        asked.append("Parquet SCAN" in log.explain())
+        return log.mcc.by("key", ci=0.9)
+
+    asked: list[bool] = []
+    found = _progress.collect_lazy(scan, query, bar)
+    assert_frame_equal(found, query(scan).collect())
+    assert bar.rows == 600
+    assert asked == ([True, True] if fault is None else [True, False, True])
 
 
 def test_the_rows_that_are_counted_are_all_and_those_of_the_filter_of_the_user(log):
