@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import TypeAlias
 
 import polars as pl
@@ -176,6 +178,31 @@ def as_label(label: object, dtype: pl.DataType, given: str = "") -> object:
         )
         raise pl.exceptions.SchemaError(msg) from error
     return found
+
+
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def from_text(text: str, dtype: pl.DataType) -> object:
+    """A value of `dtype` from its text, as a user types it; None if the text is no such value.
+
+    Dates begin with the year: other orders can be read in two ways.
+    """
+    known = _BOOLEANS.get(text.lower())
+    if dtype == pl.Boolean or (dtype.is_integer() and known is not None):
+        return None if known is None else _as_known(known, dtype)
+    typed = pl.Series([text])
+    if isinstance(dtype, (pl.Date, pl.Datetime, pl.Time)):
+        if dtype != pl.Time and not re.match(r"\d{4}\D", text):
+            return None
+        try:
+            typed = typed.str.strptime(dtype)
+        except pl.exceptions.PolarsError:
+            return None
+        return typed.item() if typed.dtype == dtype else None
+    found = typed.cast(dtype, strict=False).item()
+    is_rounded = isinstance(dtype, pl.Decimal) and found is not None and found != Decimal(text)
+    return None if is_rounded else found
 
 
 def _as_known(label: object, dtype: pl.DataType) -> object:

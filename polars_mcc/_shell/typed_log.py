@@ -15,7 +15,7 @@ from polars_mcc._counts.remarks import heard
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.labels import LabelsDiffer
+from polars_mcc._log.labels import LabelsDiffer, from_text
 from polars_mcc._log.messages import Words, in_shell
 from polars_mcc._shell import inputs
 from polars_mcc._shell.sql import Typed, check_where, columns_in, where
@@ -180,12 +180,12 @@ def or_none(value: Any) -> Any:  # noqa: ANN401 - a number or a word
 def as_label(log: PredictionLog[pl.LazyFrame], flag: str, text: str) -> object:
     """Convert typed text to a label, in the dtype of the labels."""
     dtype = log.meaning.label_dtype
-    if dtype == pl.Boolean:
-        label: object = {"true": True, "false": False}.get(text.lower())
-    else:
-        [label] = pl.Series([text]).cast(dtype, strict=False)
+    label = from_text(text, dtype)
     if label is None:
         name = log.meaning.gold.name
-        msg = f"{flag} {text!r} is not a label: column '{name}' (gold) is {dtype}"
+        as_in = {pl.Boolean: " (true or false)", pl.Date: ", as in 2026-03-01"}
+        as_in |= {pl.Datetime: ", as in '2026-03-01 12:00'", pl.Time: ", as in 12:00"}
+        example = as_in.get(dtype.base_type(), "")
+        msg = f"{flag} {text!r} is not a label: column '{name}' (gold) is {dtype}{example}"
         raise ValueError(msg)
     return label

@@ -28,6 +28,7 @@ from polars_mcc._log.columns import as_expr, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey, check_plain, columns_of
+from polars_mcc._log.labels import from_text
 from polars_mcc._log.messages import Words, option, said
 from polars_mcc._log.plan_errors import Failure, unless
 from polars_mcc._scores import registry
@@ -382,15 +383,17 @@ class _Sides:
 
 def _value(key: str, value: object, dtype: pl.DataType) -> pl.Expr:
     """The value in the dtype of the key, or a ValueError if the key cannot have it."""
-    found = pl.Series([value])
     try:
         # Values from the command line are text.
-        found = found.cast(dtype) if isinstance(value, str) else pl.Series([value], dtype=dtype)
+        known = from_text(value, dtype) if isinstance(value, str) else value
+        [found] = pl.Series([known], dtype=dtype)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        found = None
+    if found is None and value is not None:
         why = f": key '{key}' is {dtype} and cannot have this value"
         msg = said(option("to", {key: value}), why)
-        raise ValueError(msg) from None
-    return pl.lit(found.first(), dtype)
+        raise ValueError(msg)
+    return pl.lit(found, dtype)
 
 
 def _compared(both: pl.LazyFrame, ci: float, *, ratio: bool) -> pl.LazyFrame:

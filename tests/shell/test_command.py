@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import html
 import inspect
 import io
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import typing
+from decimal import Decimal
 
 import polars as pl
 import pytest
@@ -146,6 +148,97 @@ def test_a_positive_label_in_the_dtype_of_gold(tmp_path, monkeypatch):
         assert_frame_equal(found, log.mcc(positive=1).score(metrics="tp"))
     refusal = refusal_of("log.parquet", "--metric", "tp", "--positive", "x")
     assert "--positive 'x' is not a label: column 'gold' (gold) is Int64" in refusal
+
+
+BERLIN = dt.timezone(dt.timedelta(hours=1))
+TYPED = {
+    "date": (["2026-03-01", "2026-03-02"], [dt.date(2026, 3, 1), dt.date(2026, 3, 2)], pl.Date()),
+    **{
+        f"datetime {unit}": (
+            ["2026-03-01 12:00", "2026-03-02"],
+            [dt.datetime(2026, 3, 1, 12), dt.datetime(2026, 3, 2)],
+            pl.Datetime(unit),
+        )
+        for unit in ("ms", "us", "ns")
+    },
+    "datetime of a zone": (
+        ["2026-03-01T12:00:00+01:00", "2026-03-02 13:00"],
+        [dt.datetime(2026, 3, 1, 12, tzinfo=BERLIN), dt.datetime(2026, 3, 2, 13, tzinfo=BERLIN)],
+        pl.Datetime("us", "Europe/Berlin"),
+    ),
+    "time": (["09:30", "12:00:05"], [dt.time(9, 30), dt.time(12, 0, 5)], pl.Time()),
+    "Boolean": (["true", "False"], [True, False], pl.Boolean()),
+    "Boolean as number": (["1", "0"], [True, False], pl.Boolean()),
+    "integer as Boolean": (["true", "false"], [1, 0], pl.Int8()),
+    "decimal": (["1.10", "2.5"], [Decimal("1.1"), Decimal("2.5")], pl.Decimal(5, 2)),
+    "float": (["0.1", "2"], [0.1, 2.0], pl.Float32()),
+    "wide integer": (
+        ["170141183460469231731687303715884105727", "-1"],
+        [2**127 - 1, -1],
+        pl.Int128(),
+    ),
+    "enum": (["1", "true"], ["1", "true"], pl.Enum(["true", "1"])),
+    "text": (["1", "true"], ["1", "true"], pl.String()),
+}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_labels_and_keys_are_typed_in_their_dtype(kind, tmp_path, monkeypatch):
+    """The first value is gold in rows 0, 1, 2 and predicted in rows 1, 2, 3, 4."""
+    monkeypatch.chdir(tmp_path)
+    (first, second), (a, b), dtype = TYPED[kind]
+    gold = pl.Series([a, a, a, b, b, b], dtype=dtype)
+    pl.DataFrame({"gold": gold, "pred": pl.Series([b, a, a, a, a, b], dtype=dtype)}).write_parquet(
+        "log.parquet"
+    )
+    counts = ["--metric", "tp", "--metric", "fp", "--metric", "fn"]
+    for text, expected in ((first, (2, 2, 1)), (second, (1, 1, 2))):
+        found = answer_of("log.parquet", *counts, "--positive", text)
+        assert found["tp", "fp", "fn"].row(0) == expected
+    matrix = answered("confusion", "log.parquet", "--labels", second, "--labels", first)
+    assert matrix.select(pl.nth(1, 2)).rows() == [(1, 2), (1, 2)]
+    to = answered("contrast", "log.parquet", "--by", "pred", "--to", f"pred={first}")
+    assert to["pred", "n", "n_to"].rows() == [(b, 2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text", "example"),
+    [
+        (pl.Date(), "03/01/2026", ", as in 2026-03-01"),
+        (pl.Datetime(), "2026-03-01T12:00:00Z", ", as in '2026-03-01 12:00'"),
+        (pl.Datetime("us", "UTC"), "x", ", as in '2026-03-01 12:00'"),
+        (pl.Time(), "noon", ", as in 12:00"),
+        (pl.Boolean(), "2", " (true or false)"),
+        (pl.Decimal(5, 2), "1.234", ""),
+        (pl.UInt8(), "300", ""),
+        (pl.Enum(["u"]), "v", ""),
+    ],
+    ids=str,
+)
+def test_text_that_is_no_label(dtype, text, example, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame(schema={"gold": dtype, "pred": dtype}).write_parquet("log.parquet")
+    told = refusal_of("log.parquet", "--metric", "tp", "--positive", text)
+    assert told.endswith(
+        f"--positive '{text}' is not a label: column 'gold' (gold) is {dtype}{example}\n"
+    )
+    done = invoke("confusion", "log.parquet", "--labels", text)
+    assert f"--labels '{text}' is not a label" in done.stderr
+    done = invoke("contrast", "log.parquet", "--by", "pred", "--to", f"pred={text}")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"key 'pred' is {dtype} and cannot have this value" in done.stderr
+
+
+def test_a_positive_label_beside_a_comparison(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({"gold": [0, 1, 1, 0, 1], "p": [0.9, 0.8, 0.2, 0.1, 0.5]})
+    log.write_csv("log.csv")
+    log.write_parquet("log.parquet")
+    for file in ("log.csv", "log.parquet"):
+        for positive, expected in {"1": (2, 1, 1), "true": (2, 1, 1), "0": (1, 1, 1)}.items():
+            counts = ["--metric", "tp", "--metric", "fp", "--metric", "fn"]
+            found = answer_of(file, "--pred", "p >= 0.5", "--positive", positive, *counts)
+            assert found["tp", "fp", "fn"].row(0) == expected
 
 
 @pytest.mark.usefixtures("logs")
