@@ -25,6 +25,7 @@ from polars_mcc._search.words import rows_in_words
 from polars_mcc._shell import outputs
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.options import Output
+from polars_mcc._shell.spellings import spellings
 from polars_mcc._shell.terminal import details, say, show, table, visible_lines
 from polars_mcc._shell.typed_log import TypedLog
 
@@ -104,11 +105,18 @@ def _print(
 def say_of(log: TypedLog, options: Mapping[str, Any], *, is_told: bool = False) -> None:
     """Say which files were not read, and, unless it is told, what makes every score 0 or 0/0."""
     say_what_is_not_read(log.found)
+    say_spellings(log)
     if not is_told:
         needs_two = needs_two_classes(options)
         sentences = [*key_is_gold(log.log, log.keys)] if needs_two else []
         for one in (*sentences, *remarks(Sides.of(log.log), of_two_classes=needs_two)):
             say(in_shell(one))
+
+
+def say_spellings(log: TypedLog) -> None:
+    """Say how a CSV file spells labels and keys, if reading it changes them."""
+    for one in spellings(log):
+        say(one)
 
 
 def say_what_is_not_read(found: Logs) -> None:

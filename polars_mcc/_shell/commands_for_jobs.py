@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,8 +15,16 @@ from polars_mcc._log import choices, defaults
 from polars_mcc._report.written import written
 from polars_mcc._scores import registry
 from polars_mcc._shell import inputs, outputs
-from polars_mcc._shell.answer import answer, listed, refusing, say_of, say_what_is_not_read
+from polars_mcc._shell.answer import (
+    answer,
+    listed,
+    refusing,
+    say_of,
+    say_spellings,
+    say_what_is_not_read,
+)
 from polars_mcc._shell.app import command
+from polars_mcc._shell.formats import CSV
 from polars_mcc._shell.keeping import STATUSES, keep
 from polars_mcc._shell.options import Keys, Logs, OfLog, Output, bars
 from polars_mcc._shell.terminal import say, show, table, visible_lines
@@ -67,22 +75,31 @@ def check(
             class, is judged by its score. Without it: the score alone decides, however few the
             rows. The level holds for each slice; there is no correction for the number of slices.
     """
+    log = TypedLog(inputs.find(logs), of_log, keys)
     try:
         answer(
             PredictionLog.check,
-            TypedLog(inputs.find(logs), of_log, keys),
+            log,
             output,
             as_text=_passed if output.format == "table" else table,
             min=bars("--min", min),
             max=bars("--max", max),
             metric=metric,
-            no_worse_than=no_worse_than and inputs.scan(inputs.find([no_worse_than])),
+            no_worse_than=no_worse_than and _baseline(no_worse_than, of_log),
             min_n=min_n,
             ci=ci,
         )
     except CheckError as error:
         show(visible_lines(str(error)))
+        say_spellings(log)
         raise SystemExit(1) from None
+
+
+def _baseline(path: str, of_log: LogOptions) -> pl.LazyFrame:
+    """The counts of another log. A CSV file of counts has columns of its own, and commas."""
+    found = inputs.find([path])
+    is_csv = found.kind.name == CSV
+    return inputs.scan(found.read_as(of_log.text or (), of_log.null or ()) if is_csv else found)
 
 
 def _passed(judged: pl.DataFrame) -> str:
@@ -166,6 +183,9 @@ def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | No
     with refusing(log.found.typed, store, done_is_kept):
         done = keep(log, store, forget=forget, history=history, is_shown=True)
     say_what_is_not_read(log.found)
+    new = done.filter(pl.col("status").is_in(["counted", "replaced"]))["input"].to_list()
+    if new and log.found.kind.name == CSV:
+        say_spellings(replace(log, found=replace(log.found, files=new)))
     for status, what in (
         ("gone", "gone, but still counted (use --forget to drop their counts)"),
         ("forgotten", "gone, and their counts are dropped"),

@@ -10,11 +10,11 @@ were deleted from a file, or columns were renamed.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -148,24 +148,76 @@ def _number(file: str) -> int:
     return int("0" + re.sub(r"\D.*", "", file.rpartition("/")[2].removeprefix("v")))
 
 
+def scan_csv(
+    source: str | BytesIO,
+    storage_options: Options | None = None,
+    *,
+    text: Sequence[str] = (),
+    null: Sequence[str] = (),
+    separator: str | None = None,
+) -> pl.LazyFrame:
+    """Scan a CSV file with columns that stay text, texts that are null, and a separator.
+
+    Without a separator: a tab for `.tsv`, else the one that the first line has most of.
+    """
+    options = as_dict(storage_options)
+    if separator is None:
+        is_tsv = str(source).lower().endswith(_compressed(".tsv"))
+        separator = "\t" if is_tsv else _separator(source, options)
+    return pl.scan_csv(
+        source,
+        separator=separator,
+        schema_overrides=dict.fromkeys(text, pl.String()),
+        null_values=[*null] or None,
+        infer_schema_length=_TYPED_BY,
+        storage_options=options,
+    )
+
+
+_SEPARATORS = ",;\t|"  # the likeliest first
+_TYPED_BY = 10_000  # rows that tell the dtypes of CSV
+
+
+def _separator(source: str | BytesIO, options: dict[str, str] | None) -> str:
+    """The separator that the first line has most of, outside quotes."""
+    line = pl.scan_csv(  # as one column: Polars also decompresses it
+        source,
+        has_header=False,
+        separator="\x1f",
+        quote_char=None,
+        n_rows=1,
+        infer_schema=False,
+        encoding="utf8-lossy",
+        raise_if_empty=False,
+        storage_options=options,
+    )
+    header = "".join(text or "" for (text,) in line.collect().iter_rows())
+    return max(_SEPARATORS, key=re.sub('"[^"]*"', "", header).count)
+
+
+def _compressed(*suffixes: str) -> tuple[str, ...]:
+    """Suffixes of files that Polars also reads compressed."""
+    return tuple(f"{one}{end}" for one in suffixes for end in ("", ".gz", ".zst"))
+
+
 STORE = "store of counts"  # the name of its format
+CSV = "CSV"
 PARQUET = Kind("Parquet", pl.scan_parquet, (".parquet",), b"PAR1")
 KINDS = (
     PARQUET,
     Kind("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1"),
-    Kind("NDJSON", pl.scan_ndjson, (".ndjson", ".jsonl"), b"{"),
-    Kind("CSV", pl.scan_csv, (".csv",)),
+    Kind("NDJSON", pl.scan_ndjson, _compressed(".ndjson", ".jsonl"), b"{"),
+    Kind(CSV, scan_csv, _compressed(".csv", ".tsv")),
     Kind(STORE, _scan_store, is_folder=_is_store, version=version_of_delta),
     Kind("Delta", scan_delta, is_folder=is_delta, version=version_of_delta, parts=parts_of_delta),
     Kind("Iceberg", scan_iceberg, is_folder=is_iceberg, version=newest_metadata),
 )
-_OF_SUFFIX = {suffix: kind for kind in KINDS for suffix in kind.suffixes}
 
 
 def by_suffix(file: str) -> Kind | None:
     """The format that the suffix of a file names."""
-    _, suffix = os.path.splitext(file)  # noqa: PTH122 - thousands of inputs
-    return _OF_SUFFIX.get(suffix)
+    name = file.lower()
+    return next((kind for kind in KINDS if name.endswith(kind.suffixes)), None)
 
 
 def kind_of(path: str, options: Options | None, *, expand: bool) -> Kind | None:

@@ -6,11 +6,12 @@ import glob
 import io
 import os
 import re
+import shlex
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._shell.folders import Search, canonical, each_resolved, naming, refused
-from polars_mcc._shell.formats import KINDS, PARQUET, STORE, Kind, by_suffix, kind_of
+from polars_mcc._shell.formats import CSV, KINDS, PARQUET, STORE, Kind, by_suffix, kind_of
 from polars_mcc._shell.object_storage import (
     before_pattern,
     listing,
@@ -70,6 +71,23 @@ class Logs:
         name = glob.escape(file) if is_found else file
         return self.kind.scan(name, storage_options=self.options)
 
+    def read_as(
+        self, text: Sequence[str] = (), null: Sequence[str] = (), separator: str | None = None
+    ) -> Logs:
+        """The same files, if they are CSV: with columns of text, texts that are null, a separator.
+
+        Raises:
+            ValueError: They are not CSV, and an option is given; the separator is no character.
+        """
+        typed = None if separator is None else _one(separator)
+        given = {"text": (*text,), "null": (*null,), "separator": typed}
+        given = {name: value for name, value in given.items() if value}
+        if given and self.kind.name != CSV:
+            msg = f"--{next(iter(given))} is for CSV files, but the log is {self.kind.name}"
+            raise ValueError(msg)
+        kind = replace(self.kind, scan=partial(self.kind.scan, **given)) if given else self.kind
+        return replace(self, kind=kind)
+
     @cached_property
     def described(self) -> Mapping[str, Any]:
         """The description that a store of counts has of itself; empty for other logs."""
@@ -93,6 +111,15 @@ class Logs:
         if self.kind is not PARQUET or not self.files:
             return set()
         return set.intersection(*({*partition_columns(file)} for file in self.files))
+
+
+def _one(separator: str) -> str:
+    r"""A separator as it is typed; \\t and tab are a tab."""
+    found = {r"\t": "\t", "tab": "\t"}.get(separator, separator)
+    if len(found.encode()) != 1:
+        msg = f"--separator is one character, such as ';' or tab, got {separator!r}"
+        raise ValueError(msg)
+    return found
 
 
 def find(
@@ -217,9 +244,11 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
                 msg = f"column '{column}' is in '{first}' but not in '{file}'; score them apart"
                 raise pl.exceptions.SchemaError(msg)
             if having[file] != dtype:
+                as_text = f"read it as text with --text {shlex.quote(column)}"
+                way_out = as_text if logs.kind.name == CSV else "write it with one dtype"
                 msg = (
                     f"column '{column}' is {dtype} in '{first}' but {having[file]} in '{file}'; "
-                    "write it with one dtype, or score them apart"
+                    f"{way_out}, or score them apart"
                 )
                 raise pl.exceptions.SchemaError(msg)
 
@@ -308,14 +337,17 @@ def _each_once(files: Collection[str]) -> dict[str, str]:
 
 def _piped() -> Kind:
     """The format of a log from a pipe. The log is read once; its first bytes tell its format."""
+    data = sys.stdin.buffer.read()
+    kind = next(kind for kind in KINDS if data.lstrip().startswith(kind.begins))
 
     @cache
-    def scan(_: str, storage_options: Options | None = None) -> pl.LazyFrame:
-        data = sys.stdin.buffer.read()
-        kind = next(kind for kind in KINDS if data.lstrip().startswith(kind.begins))
-        return kind.scan(io.BytesIO(data), storage_options=storage_options).collect().lazy()
+    def scan(_: str, **options: Any) -> pl.LazyFrame:  # noqa: ANN401 - those of the format
+        return kind.scan(io.BytesIO(data), **options).collect().lazy()
 
-    return Kind("a log", scan)
+    return replace(kind, scan=scan)
+
+
+_NOT_PARSED = re.compile(r"could not parse `(.*)` as dtype `\w+` at column '(.*)'")
 
 
 @contextmanager
@@ -327,5 +359,9 @@ def _reading(file: str, kind: str) -> Iterator[None]:
         if isinstance(error, OSError) and file != STDIN:
             raise refused(file, error) from error
         first = str(error).split("\n", 1)[0]
-        msg = f"'{file}' cannot be read as {kind} ({first}); leave it out, or write it again"
+        way_out = "leave it out, or write it again"
+        if found := _NOT_PARSED.match(first):
+            null, column = map(shlex.quote, found.groups())
+            way_out = f"add --null {null} if that is no value, or --text {column} to read text"
+        msg = f"'{file}' cannot be read as {kind} ({first}); {way_out}"
         raise pl.exceptions.ComputeError(msg) from error

@@ -251,7 +251,7 @@ def _wanted(log: TypedLog, store: str) -> dict[str, object]:
     """What the counts of a store are of. It is the same for all inputs."""
     options = asdict(log.options)
     for name, value in options.items():
-        if name not in {*_KEPT, "pred"} and value != getattr(LogOptions, name):
+        if name not in {*_KEPT, *_AS_CSV, "pred"} and value != getattr(LogOptions, name):
             flag = f"--{name.replace('_', '-')}"
             instead = _INSTEAD.get(name, f"pass {flag} when you score the store")
             msg = f"the store '{store}' cannot keep {flag}; {instead}"
@@ -260,10 +260,11 @@ def _wanted(log: TypedLog, store: str) -> dict[str, object]:
     kept = {name: options[name] for name in _KEPT}
     for text in (*by, *pred, *filter(None, kept.values())):
         check_row_by_row(text)
-    return {"by": by, "pred": pred, **kept}
+    return {"by": by, "pred": pred, **kept, **{name: options[name] for name in _AS_CSV}}
 
 
 _KEPT = ("gold", "weight", "filter")
+_AS_CSV = ("text", "null", "separator")
 _INSTEAD = {
     "cluster": "make it a key with --by, and pass --cluster when you score the store",
     "sample_weight": "score the logs themselves",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,9 +14,12 @@ import polars as pl
 from polars_mcc._counts.remarks import heard
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls
+from polars_mcc._log.columns import IntoColumn
+from polars_mcc._log.key_sets import KeySets
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import LabelsDiffer, from_text
 from polars_mcc._log.messages import Words, in_shell
+from polars_mcc._log.missing_column import missing_column
 from polars_mcc._shell import inputs
 from polars_mcc._shell.sql import Typed, check_where, columns_in, where
 from polars_mcc._shell.terminal import say
@@ -60,6 +63,12 @@ class LogOptions:
         portable: Count text in local Parquet files without the codes of the files, so that the
             plan has only Polars' own expressions. The answers are the same.
         filter: Score only the rows where this SQL condition is true, such as "country = 'DE'".
+        text: A column of a CSV file to read as text, so that 1.1 and 1.10, or 01 and 1, are two
+            values. Repeat --text for several.
+        null: A text that is null in all columns of a CSV file, such as NA. Without it: only empty
+            fields are null, and NA is a label like others. Repeat --null for several.
+        separator: The character between the columns of a CSV file, such as ";" or tab. Without it:
+            a tab for .tsv, else the one of , ; | and tab that the first line has most of.
     """
 
     gold: str = defaults.GOLD
@@ -73,6 +82,13 @@ class LogOptions:
     zero_division: float | Literal["none"] = defaults.ZERO_DIVISION
     portable: bool = False
     filter: str | None = None
+    text: list[str] | None = None
+    null: list[str] | None = None
+    separator: str | None = None
+
+    def read(self, found: inputs.Logs) -> inputs.Logs:
+        """The files, read as these options say."""
+        return found.read_as(self.text or (), self.null or (), self.separator)
 
 
 @dataclass(frozen=True)
@@ -87,10 +103,17 @@ class TypedLog:
     source: pl.LazyFrame | None = None
     """Some of the rows. Without it: all rows of the files."""
 
+    def __post_init__(self) -> None:
+        """Read the files as the options say."""
+        object.__setattr__(self, "found", self.options.read(self.found))
+
     @cached_property
     def _rows(self) -> pl.LazyFrame:
         """The rows where the filter is true."""
         rows = inputs.scan(self.found) if self.source is None else self.source
+        for name in self.options.text or ():
+            if name not in (schema := rows.collect_schema()):
+                raise missing_column(name, schema, "--text")
         if (condition := self.options.filter) is not None:
             check_where(condition, rows.collect_schema())
         return where(rows, condition)
@@ -110,6 +133,15 @@ class TypedLog:
     def columns(self) -> dict[str, Any]:
         """The columns of `others`: one, or a list, or None."""
         return {name: self._typed.columns[name] for name in self.others}
+
+    @property
+    def told_apart(self) -> list[list[IntoColumn]]:
+        """The columns whose values make classes, slices or clusters; the labels are one list."""
+        meaning = self.log.meaning
+        sides = [side for side in (meaning.gold, meaning.preds) if side is not None]
+        others = [] if meaning.cluster is None else [*meaning.cluster.given]
+        others += [*_columns_of([*self.keys, *self.columns.values()])]
+        return [[one for side in sides for one in side.given], *([one] for one in others)]
 
     @cached_property
     def log(self) -> PredictionLog[pl.LazyFrame]:
@@ -170,6 +202,17 @@ def progress_bar(
     rows = inputs.rows_of_files(logs, condition, columns)
     with closing(ProgressBar(rows, title=title, console=Console(stderr=True))) as bar:
         yield bar
+
+
+def _columns_of(keys: Iterable[Any]) -> Iterator[IntoColumn]:
+    """The columns that keys compare as they are, those of sets of keys too."""
+    for key in keys:
+        if isinstance(key, (str, pl.Expr)):
+            yield key
+        elif isinstance(key, KeySets):
+            yield from _columns_of(key.columns)
+        elif isinstance(key, (list, tuple)):
+            yield from _columns_of(key)
 
 
 def or_none(value: Any) -> Any:  # noqa: ANN401 - a number or a word

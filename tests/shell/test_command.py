@@ -699,7 +699,7 @@ def test_the_standard_input_is_no_file_to_make_readable(monkeypatch):
     """Polars finds no footer in these bytes, and the system then cannot go back in them."""
     broken = io.TextIOWrapper(io.BytesIO(b"ARROW1.."))
     monkeypatch.setattr("sys.stdin", broken)
-    assert "'-' cannot be read as a log (" in refusal_of("-")
+    assert "'-' cannot be read as IPC (" in refusal_of("-")
 
 
 def test_kinds_that_do_not_go_together(tmp_path, monkeypatch):
@@ -717,7 +717,8 @@ def test_kinds_that_do_not_go_together(tmp_path, monkeypatch):
     assert "'broken.arrow' cannot be read as IPC" in refusal_of("broken.arrow")
     numbers = ROWS.with_columns(gold=pl.int_range(pl.len()))
     numbers.write_csv("d.csv")
-    assert "column 'gold' is String in 'a.csv' but Int64 in 'd.csv'" in refusal_of("a.csv", "d.csv")
+    told = refusal_of("a.csv", "d.csv")
+    assert "column 'gold' is String in 'a.csv' but Int64 in 'd.csv'; read it as text with -" in told
 
 
 def test_columns_that_are_not_used_may_differ(logs):
@@ -930,7 +931,8 @@ def test_a_parameter_is_an_option_with_its_default(name):
     hints = {**typing.get_type_hints(makes_log), **typing.get_type_hints(verb)}
     groups = {argument.field_info.name for argument in asked if argument.names == ("*",)}
     options = {*parameters} - {*NO_OPTIONS} | ({"format"} if name != "report" else {"out"})
-    assert {*arguments} - groups - options <= {"logs", "filter", "out", "forget", "history"}
+    of_files = {"logs", "filter", "text", "null", "separator", "out", "forget", "history"}
+    assert {*arguments} - groups - options <= of_files
     for option in options & {*parameters} - {"format"}:
         argument, parameter = arguments[option], parameters[option]
         flag = {"keys": "--by", "metrics": "--metric"}.get(option)

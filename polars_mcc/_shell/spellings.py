@@ -1,0 +1,92 @@
+"""Remarks on a CSV log: numbers that the file spells in other ways, and labels such as NA."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import polars as pl
+
+from polars_mcc._log.columns import IntoColumn, as_expr
+from polars_mcc._log.messages import in_shell, option, quoted
+from polars_mcc._search.words import rows_in_words
+from polars_mcc._shell import inputs
+from polars_mcc._shell.formats import CSV
+from polars_mcc._shell.typed_log import TypedLog
+
+_TEXT = "polars_mcc:text of "
+_NOTHING = ("na", "n/a", "#n/a", "<na>", "nan", "none", "null")  # in any case
+
+
+def spellings(log: TypedLog) -> Iterator[str]:
+    """Sentences on labels and keys that a CSV file spells otherwise. The file is read again."""
+    if log.found.kind.name != CSV:
+        return
+    schema = inputs.scan(log.found).collect_schema()
+    labels, *others = ([*_names(group, schema)] for group in log.told_apart)
+    numbers = [[name for name in group if schema[name].is_numeric()] for group in (labels, *others)]
+    numbers = [group for group in numbers if group]
+    texts = [name for name in labels if schema[name] == pl.String]
+    rows = _with_texts(log, schema, {*itertools.chain(*numbers)})
+    spelled = [_spelled(rows, group, schema) for group in numbers]
+    found = pl.collect_all([*spelled, *(_nothing(rows, name) for name in texts)])
+    for group, several in zip(numbers, found, strict=False):
+        if several.height:
+            spelling, number = several.row(0)
+            more = f" (and {several.height - 1:,} more)" if several.height > 1 else ""
+            yield (
+                f"{quoted(group)}: read as {schema[group[0]]}, which spells {quoted(spelling)} as "
+                f"{number}{more}; to keep the text, add {_options('text', group)}"
+            )
+    for name, words in zip(texts, found[len(numbers) :], strict=True):
+        if words.height:
+            counted = (f"'{word}' in {rows_in_words(n)}" for word, n in words.iter_rows())
+            yield (
+                f"'{name}' has the label {' and '.join(counted)}, a class like others; if it means "
+                f"that there is no label, add {_options('null', words['label'])}"
+            )
+
+
+def _options(name: str, values: Iterable[str]) -> str:
+    return in_shell(option(name, [*values]))
+
+
+def _names(columns: list[IntoColumn], schema: pl.Schema) -> Iterator[str]:
+    """The columns of the file that are used as they are, perhaps under another name."""
+    for column in columns:
+        plain = column if isinstance(column, str) else column.meta.undo_aliases()
+        if isinstance(plain, pl.Expr):
+            plain = plain.meta.output_name() if plain.meta.is_column() else ""
+        if plain in schema:
+            yield plain
+
+
+def _with_texts(log: TypedLog, schema: pl.Schema, numbers: set[str]) -> pl.LazyFrame:
+    """The rows that are scored, with the text of each number beside it."""
+    text = [*(log.options.text or ()), *numbers]
+    as_text = replace(log, options=replace(log.options, text=text))
+    columns = {name: as_expr(name) for name in numbers}
+    texts = {_TEXT + name: column for name, column in columns.items()}
+    read = {name: column.cast(schema[name], strict=False) for name, column in columns.items()}
+    rows = inputs.scan(as_text.found).with_columns(**texts).with_columns(**read)
+    return replace(as_text, source=rows).log.frame
+
+
+def _spelled(rows: pl.LazyFrame, names: list[str], schema: pl.Schema) -> pl.LazyFrame:
+    """The texts of each number that has several, or for integers one with zeros before it."""
+    each = (rows.select(number=as_expr(name), text=as_expr(_TEXT + name)) for name in names)
+    pairs = pl.concat(each, how="vertical_relaxed")
+    is_integer = schema[names[0]].is_integer()
+    if is_integer:
+        pairs = pairs.filter(pl.col("text") != pl.col("number").cast(pl.String()))
+    of_number = pairs.group_by("number").agg(pl.col("text").drop_nulls().unique().sort())
+    several = of_number.filter(pl.col("text").list.len() > (0 if is_integer else 1))
+    return several.sort("number").select("text", "number")
+
+
+def _nothing(rows: pl.LazyFrame, name: str) -> pl.LazyFrame:
+    """The labels of a column that may mean that there is no label, and their rows."""
+    label = as_expr(name)
+    words = rows.filter(label.str.strip_chars().str.to_lowercase().is_in(_NOTHING))
+    return words.group_by(label=label).agg(pl.len()).sort("label")

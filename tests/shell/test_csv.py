@@ -1,0 +1,281 @@
+"""CSV files as people write them: separators, endings, compression, text, words for nothing."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+import pytest
+from runner import invoke
+
+import polars_mcc
+
+ROWS = "key,gold,pred\nDE,u,u\nDE,v,v\nFR,u,v\nFR,v,v\nFR,u,u\n"
+HITS = {"DE": (2, 1.0), "FR": (3, 2 / 3)}
+"""The rows and the accuracy of each key, counted by hand."""
+
+
+@pytest.fixture(autouse=True)
+def _in_a_new_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def write(file: str, text: str) -> None:
+    """Write a file, compressed if its ending says so."""
+    data = text.encode()
+    Path(file).write_bytes(gzip.compress(data) if file.lower().endswith(".gz") else data)
+
+
+def done_by(*arguments: str) -> tuple[pl.DataFrame, list[str]]:
+    """The answer of `by`, and the lines on the standard error."""
+    done = invoke("by", *arguments, "--format", "parquet")
+    assert done.exit_code == 0, done.stderr
+    said = done.stderr.replace("polars-mcc: ", "").splitlines()
+    return pl.read_parquet(done.stdout_bytes), said
+
+
+def accuracy_of(*arguments: str) -> dict[str, tuple[int, float]]:
+    found, said = done_by(*arguments, "--by", "key", "--metric", "accuracy")
+    assert said == []
+    return {key: (n, accuracy) for key, n, accuracy, _ in found.iter_rows()}
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("ending", ["csv", "CSV", "csv.gz", "Csv.GZ", "tsv", "TSV.gz"])
+def test_separators_and_endings(ending, separator):
+    if "tsv" in ending.lower():
+        separator = "\t"
+    write(f"log.{ending}", ROWS.replace(",", separator))
+    assert accuracy_of(f"log.{ending}") == HITS
+    assert accuracy_of(".") == HITS, "in a folder"
+    assert accuracy_of("*") == HITS, "by a glob"
+
+
+@pytest.mark.parametrize("ending", ["PARQUET", "Feather", "NDJSON", "ndjson.gz", "JsonL.gz"])
+def test_endings_of_other_formats(ending):
+    log, data = pl.read_csv(ROWS.encode()), io.BytesIO()
+    {"p": log.write_parquet, "f": log.write_ipc}.get(ending[0].lower(), log.write_ndjson)(data)
+    is_gz = ending.endswith(".gz")
+    Path(f"log.{ending}").write_bytes(gzip.compress(data.getvalue()) if is_gz else data.getvalue())
+    assert accuracy_of(f"log.{ending}") == accuracy_of(".") == HITS
+
+
+def test_zstd():
+    pl.read_csv(ROWS.encode()).lazy().sink_csv("log.csv.zst", compression="zstd")
+    assert accuracy_of("log.csv.zst") == accuracy_of(".") == HITS
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_the_standard_input(separator, pack):
+    run = [sys.executable, "-m", "polars_mcc", "by", "-", "--by", "key", "--format", "csv"]
+    data = pack(ROWS.replace(",", separator).encode())
+    done = subprocess.run([*run, "--text", "gold"], input=data, capture_output=True, check=True)
+    assert pl.read_csv(done.stdout)["key", "n"].rows() == [("DE", 2), ("FR", 3)]
+    assert done.stderr == b""
+
+
+def test_a_header_that_misleads_is_an_error_and_the_separator_can_be_said():
+    write("log.csv", '"key";gold;pred,(a,b,c)\nx;1;1\n')
+    refused = invoke("by", "log.csv")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "no column 'gold'" in refused.stderr
+    found, _ = done_by("log.csv", "--separator", ";", "--pred", "pred,(a,b,c)", "--by", "key")
+    assert found["key", "n"].rows() == [("x", 1)]
+    write("tabs.csv", ROWS.replace(",", "\t"))
+    for typed in ("\t", r"\t", "tab"):
+        assert accuracy_of("tabs.csv", "--separator", typed) == HITS
+    write("quoted.csv", '"a;b;c;d",gold,pred\n1,1,1\n')
+    assert done_by("quoted.csv", "--by", "a;b;c;d")[0]["n"].to_list() == [1]
+    for wrong in (";;", "é", ""):
+        refused = invoke("by", "log.csv", "--separator", wrong)
+        assert refused.exit_code == 2
+        assert f"--separator is one character, such as ';' or tab, got {wrong!r}" in refused.stderr
+
+
+@pytest.mark.parametrize("option", [("--text", "gold"), ("--null", "NA"), ("--separator", ";")])
+def test_options_of_csv_are_refused_for_other_formats(option):
+    pl.read_csv(ROWS.encode()).write_parquet("log.parquet")
+    pl.read_csv(ROWS.encode()).write_ndjson("log.ndjson")
+    for file, kind in {"log.parquet": "Parquet", "log.ndjson": "NDJSON"}.items():
+        refused = invoke("by", file, *option)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert f"{option[0]} is for CSV files, but the log is {kind}" in refused.stderr
+
+
+VERSIONS = "version,zip,gold,pred\n1.1,01,u,u\n1.10,1,u,u\n1.2,2,v,v\n1.1,01,v,u\n3,10,v,v\n"
+
+
+class TestText:
+    """Numbers of several spellings: said, and apart with `--text`."""
+
+    @pytest.fixture(autouse=True)
+    def _log(self):
+        write("log.csv", VERSIONS)
+
+    @pytest.mark.parametrize(
+        ("key", "merged", "apart", "spelling"),
+        [
+            (
+                "version",
+                [(1.1, 3), (1.2, 1), (3.0, 1)],
+                [("1.1", 2), ("1.10", 1), ("1.2", 1), ("3", 1)],
+                "'version': read as Float64, which spells '1.1', '1.10' as 1.1; ",
+            ),
+            (
+                "zip",
+                [(1, 3), (2, 1), (10, 1)],
+                [("01", 2), ("1", 1), ("10", 1), ("2", 1)],
+                "'zip': read as Int64, which spells '01' as 1; ",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("typed", ["{}", "{} AS k", "each({})", "rollup({})"])
+    def test_keys(self, key, merged, apart, spelling, typed):
+        by = ["log.csv", "--by", typed.format(key)]
+        name = "k" if " AS " in typed else key
+        found, said = done_by(*by)
+        assert found.drop_nulls(name)[name, "n"].rows() == merged
+        assert said == [f"{spelling}to keep the text, add --text {key}"]
+        found, said = done_by(*by, "--text", key)
+        assert found.drop_nulls(name)[name, "n"].rows() == apart
+        assert said == []
+
+    @pytest.mark.parametrize(("one", "other"), [("01", "1"), ("1.10", "1.1"), ("007", "7")])
+    def test_labels_of_both_sides(self, one, other):
+        write("labels.csv", f"gold,pred\n{one},{other}\n{other},{other}\n2,2\n")
+        accuracy = ["labels.csv", "--metric", "accuracy"]
+        found, [said] = done_by(*accuracy)
+        assert found["accuracy"].item() == 1
+        assert said.startswith("'gold', 'pred': read as ")
+        assert said.endswith("add --text gold --text pred")
+        found, said = done_by(*accuracy, "--text", "gold", "--text", "pred")
+        assert found["accuracy"].item() == float(Fraction(2, 3))
+        assert said == []
+
+    def test_clusters_and_columns_within(self):
+        _, [said] = done_by("log.csv", "--ci", "0.9", "--cluster", "zip")
+        assert said.startswith("'zip': read as Int64")
+        done = invoke("contrast", "log.csv", "--by", "gold", "--within", "zip", "--text", "gold")
+        assert "'zip': read as Int64" in done.stderr
+
+    def test_only_rows_that_are_scored_and_columns_that_are_compared(self):
+        assert done_by("log.csv", "--by", "bins(version, 2)", "--by", "zip > 1 AS many")[1] == []
+        accuracy = ["--metric", "accuracy"]
+        assert done_by("log.csv", "--by", "zip", "--filter", "zip > 1", *accuracy)[1] == []
+        assert done_by("log.csv", "--weight", "zip")[1] == []
+
+    def test_how_many_more(self):
+        write("log.csv", "k,gold,pred\n" + "".join(f"{n}.10,u,u\n{n}.1,u,u\n" for n in range(4)))
+        _, [said, *_] = done_by("log.csv", "--by", "k")
+        assert "spells '0.1', '0.10' as 0.1 (and 3 more); to keep the text, add --text k" in said
+
+    def test_a_column_that_is_not_there(self):
+        refused = invoke("by", "log.csv", "--text", "versoin")
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "no column 'versoin' for --text; did you mean 'version'?" in refused.stderr
+
+    def test_files_in_which_a_column_is_text_or_a_number(self):
+        write("other.csv", "version,zip,gold,pred\nv2,1,u,u\n")
+        refused = invoke("by", "log.csv", "other.csv", "--by", "version")
+        assert "; read it as text with --text version, or score them apart" in refused.stderr
+        found, _ = done_by("log.csv", "other.csv", "--by", "version", "--text", "version")
+        assert found["version", "n"].rows()[-1] == ("v2", 1)
+
+
+NOTHING = "gold,pred,key\nu,u,NA\nv,v,NA\n{0},u,x\nu,{0},x\n{0},{0},x\n"
+
+
+class TestNull:
+    """Labels such as NA are labels, and are said; with `--null` they are none."""
+
+    @pytest.mark.parametrize(
+        "word", ["NA", "None", "NULL", "nan", "NaN", "null", "N/A", "#N/A", "<NA>", "n/a", "none"]
+    )
+    def test_words_for_nothing(self, word):
+        write("log.csv", NOTHING.format(word))
+        f1 = ["log.csv", "--metric", "f1_macro"]
+        found, said = done_by(*f1)
+        # u: 1 hit, 1 missed, 1 wrong; v: 1 hit; the word: 1 hit, 1 missed, 1 wrong
+        of_three = (Fraction(1, 2) + 1 + Fraction(1, 2)) / 3
+        assert found["n", "f1_macro", "n_null"].row(0) == (5, pytest.approx(float(of_three)), 0)
+        typed = f"'{word}'" if word in {"#N/A", "<NA>"} else word
+        assert said == [
+            f"'{name}' has the label '{word}' in 2 rows, a class like others; if it means that "
+            f"there is no label, add --null {typed}"
+            for name in ("gold", "pred")
+        ]
+        found, said = done_by(*f1, "--null", word)
+        assert found["n", "f1_macro", "n_null"].row(0) == (2, 1.0, 3)
+        assert said == []
+        found, _ = done_by(*f1, "--null", word, "--nulls", "label")
+        assert found["n", "f1_macro"].row(0) == (5, pytest.approx(float(of_three)))
+
+    def test_keys_and_other_labels_are_left_alone(self):
+        write("log.csv", "key,gold,pred\nNA,nanny,u\nNone,u,u\n,v,v\n")
+        found, said = done_by("log.csv", "--by", "key")
+        assert found["key"].to_list() == [None, "NA", "None"]
+        assert said == []
+
+    def test_several_words_and_models(self):
+        write("log.csv", "gold,a,b\nu,u,NA\nNULL,None,u\nNA,u,u\n")
+        models = ["log.csv", "--pred", "a", "--pred", "b"]
+        told = {
+            "gold": ("'NA' in 1 row and 'NULL' in 1 row", "--null NA --null NULL"),
+            "a": ("'None' in 1 row", "--null None"),
+            "b": ("'NA' in 1 row", "--null NA"),
+        }
+        assert done_by(*models)[1] == [
+            f"'{name}' has the label {counted}, a class like others; if it means that there is no "
+            f"label, add {typed}"
+            for name, (counted, typed) in told.items()
+        ]
+
+    def test_a_word_among_numbers(self):
+        """The first rows tell that a column has numbers."""
+        write("log.csv", "gold,pred\n" + "1,1\n0,0\n" * 6000 + "NA,0\n")
+        refused = invoke("by", "log.csv")
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "add --null NA if that is no value, or --text gold to read text" in refused.stderr
+        assert done_by("log.csv", "--null", "NA")[0]["n", "n_null"].row(0) == (12_000, 1)
+
+    def test_a_gate_says_it_whether_it_passes_or_not(self):
+        write("log.csv", NOTHING.format("NA"))
+        for least, code in {"0": 0, "0.99": 1}.items():
+            done = invoke("check", "log.csv", "--min", least)
+            assert done.exit_code == code
+            assert "'gold' has the label 'NA' in 2 rows" in done.stderr
+
+    def test_a_baseline_is_read_alike(self):
+        write("log.csv", "key,gold,pred\n01,u,u\n01,v,v\n01,v,u\n01,NA,u\n")
+        typed = ["--by", "key", "--text", "key", "--null", "NA"]
+        done = invoke("counts", "log.csv", *typed, "--out", "counts.csv")
+        assert done.exit_code == 0, done.stderr
+        done = invoke("check", "log.csv", *typed, "--no-worse-than", "counts.csv", "--min-n", "1")
+        assert (done.exit_code, done.stdout) == (0, "1 slice passes: diff 0.000\n")
+
+
+def test_a_store_keeps_how_files_are_read():
+    Path("logs").mkdir()
+    write("logs/a.csv", VERSIONS.replace("u,u", "u,NA"))
+    typed = ["--by", "version", "--text", "version", "--null", "NA"]
+    done = invoke("counts", "logs", *typed, "--out", "store")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr.endswith("store: 1 counted, 0 replaced, 0 unchanged\n")
+    write("logs/b.csv", VERSIONS.replace("v,u", "v,None"))
+    done = invoke("counts", "logs", *typed, "--out", "store")
+    assert "'pred' has the label 'None' in 1 row, a class like others" in done.stderr
+    assert done.stderr.endswith("store: 1 counted, 0 replaced, 1 unchanged\n")
+    kept = polars_mcc.PredictionLog.from_store("store").by("version").collect()
+    assert kept["version", "n", "n_null"].rows() == [
+        *(("1.1", 3, 1), ("1.10", 1, 1), ("1.2", 2, 0), ("3", 2, 0)),
+    ]
+    for other in (typed[:4], typed[:2], [*typed, "--null", "None"], [*typed, "--separator", ","]):
+        refused = invoke("counts", "logs", *other, "--out", "store")
+        assert refused.exit_code == 2
+        assert "pass the same words in the same order, or use another store" in refused.stderr
