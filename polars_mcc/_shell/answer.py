@@ -120,9 +120,9 @@ def say_spellings(log: TypedLog) -> None:
 
 
 def say_what_is_not_read(found: Logs) -> None:
-    """Say which files in the folders are not of the format that is read."""
+    """Say which hidden files in the folders may be logs."""
     if found.others:
-        say(f"not read (not {found.kind.name} files): {', '.join(found.others)}")
+        say(f"not read (hidden): {', '.join(listed(found.others))}")
 
 
 def listed(files: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ STDIN = "-"  # the path of the standard input; it is read into memory
 
 @dataclass(frozen=True)
 class Logs:
-    """The files of one format that a user named, and the other files in the named folders.
+    """The files of one format that a user named, and hidden files in the named folders.
 
     A Delta table, an Iceberg table or a store of counts is one entry, its folder: to read all files
     in the folder would be wrong.
@@ -151,7 +152,7 @@ def find(
     for path in (path.removeprefix("file://") for path in paths):
         is_found = may_be_gone
         is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
-        for match in [path] if is_one else local.matches(path):
+        for match in [path] if is_one else filterfalse(_is_no_log, local.matches(path)):
             with naming(match):
                 kind = kind_of(match, options, expand=expand)
             if kind is None:
@@ -172,21 +173,45 @@ def find(
 
 
 def _inside(folder: str, paths: Sequence[str]) -> tuple[dict[str, Kind], list[str]]:
-    """The Parquet files of a folder, or those of the one other format in it; and other files.
+    """The logs of a folder, all of one format; and hidden files that may be logs.
 
-    Files whose names begin with `.` or `_` are skipped: they belong to other tools.
+    What is hidden, or known to be no log, is passed over. Any other file is an error: it may be a
+    log, and a folder is read whole or not at all.
     """
-    files = [file for file in paths if not file.rpartition("/")[2].startswith((".", "_"))]
-    kinds = {file: kind for file in files if (kind := by_suffix(file)) is not None}
+    is_there = is_url(folder)
+    root = (before_pattern(folder) or folder).rstrip("/") if is_there else os.path.normpath(folder)
+    inside = {path: path.removeprefix("" if root == os.curdir else root) for path in paths}
+    hidden = [path for path in paths if any(map(_is_hidden, inside[path].split("/")))]
+    passed = {*hidden, *filter(_is_no_log, paths)}
+    files = [path for path in paths if path not in passed]
+    kinds: dict[str, Kind] = {}
+    for file in files:
+        if (kind := by_suffix(file)) is None:
+            msg = (
+                f"'{file}' in folder '{folder}' is not known to be a log, by the end of its name; "
+                "pass a quoted glob for the logs, or move it"
+            )
+            raise ValueError(msg)
+        kinds[file] = kind
     names = sorted({kind.name for kind in kinds.values()})
-    if len(names) > 1 and PARQUET.name not in names:
+    if len(names) > 1:
         msg = (
             f"folder '{folder}' has {' and '.join(names)} files; pass a quoted glob for one format"
         )
         raise ValueError(msg)
-    wanted = PARQUET.name if PARQUET.name in names else "".join(names)
-    found = {file: kind for file, kind in kinds.items() if kind.name == wanted}
-    return found, [file for file in files if file not in found]
+    return kinds, [path for path in hidden if by_suffix(path) is not None]
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a file or folder belongs to other tools. `_day=1` is a partition."""
+    return name.startswith((".", "_")) and "=" not in name
+
+
+def _is_no_log(path: str) -> bool:
+    """Whether a file is known to be no log: a README, a checksum, or hidden and of no format."""
+    name = path.rpartition("/")[2]
+    is_told = _is_hidden(name) or re.fullmatch(r"README(\.\w+)?|.*\.crc", name, re.IGNORECASE)
+    return bool(is_told) and by_suffix(name) is None
 
 
 def _nothing_at(path: str) -> FileNotFoundError:

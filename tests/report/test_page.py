@@ -224,7 +224,7 @@ def report(tmp_path_factory):
     """The report of the hostile log, written by the command line."""
     folder = tmp_path_factory.mktemp("report")
     (folder / "logs").mkdir()
-    (folder / "logs/notes.txt").write_text("not a log")
+    (folder / "logs/_notes.csv").write_text("not a log")
     hostile_log().write_parquet(folder / "logs/log.parquet")
     command = ["report", str(folder / "logs")]
     keys = ["--by", "<b>country</b>", "--by", "year", "--by", "day"]
@@ -361,7 +361,7 @@ def test_what_made_it_is_told(page):
     assert "log.parquet" in made
     assert "year > 2020" in made
     assert "not read" in made
-    assert "notes.txt" in made
+    assert "_notes.csv" in made
     assert f"polars_mcc {polars_mcc.__version__}, Polars {pl.__version__}" in made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import html
 import inspect
 import io
@@ -649,13 +650,64 @@ def test_out_replaces_a_file(out, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == [out, "logs"]
 
 
-def test_other_files_in_a_folder_are_named(logs):
-    (logs / "notes.txt").write_text("not a log")
-    (logs / "_SUCCESS").touch()
-    (logs / ".crc").touch()
-    done = polars_mcc_by("logs")
-    assert done.exit_code == 0
-    assert done.stderr == "polars-mcc: not read (not Parquet files): logs/notes.txt\n"
+@pytest.mark.parametrize("glob", ["logs", "logs/", "logs/*", "logs/**", "."])
+def test_what_is_no_log_in_a_folder_is_passed_over(glob, logs):
+    others = ["_SUCCESS", ".part.parquet.crc", "part.crc", "README", "readme.md", ".DS_Store"]
+    for other in [*others, ".git/config", "_committed_1", ".ipynb_checkpoints/notes.txt"]:
+        (logs / other).parent.mkdir(exist_ok=True)
+        (logs / other).write_text("not a log")
+    done = polars_mcc_by(glob, "--format", "csv")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[1].startswith("8,")
+
+
+@pytest.mark.parametrize("hidden", ["_old.parquet", ".old.parquet", "_old/a.parquet", ".o/a.csv"])
+def test_hidden_files_that_may_be_logs_are_named(hidden, logs):
+    (logs / hidden).parent.mkdir(exist_ok=True)
+    ROWS.write_parquet(logs / hidden)
+    done = polars_mcc_by("logs", "--format", "csv")
+    assert (done.exit_code, done.stderr) == (0, f"polars-mcc: not read (hidden): logs/{hidden}\n")
+    assert done.stdout.splitlines()[1].startswith("8,")
+    (logs / "_year=1").mkdir()
+    ROWS.write_parquet(logs / "_year=1/a.parquet")
+    done = polars_mcc_by("logs", "--format", "csv")
+    assert done.stdout.splitlines()[1].startswith("12,"), "a partition is not hidden"
+
+
+OTHERS = ["b.csv", "B.CSV", "b.csv.gz", "b.tsv", "b.json", "b.txt", "b", "b.csv.bz2", "b.crc.x"]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("suffix", ["parquet", "ndjson"])
+@pytest.mark.parametrize("below", ["", "day=2026-01-03/"])
+def test_any_other_file_in_a_folder_is_an_error(other, suffix, below, tmp_path, monkeypatch):
+    """A gate must not pass because a log is not read."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs" / below).mkdir(parents=True)
+    WRITE[suffix](ROWS, f"logs/a.{suffix}")
+    (tmp_path / "logs" / below / other).write_text("gold,pred\nu,v\n")
+    for verb in (["by"], ["check", "--min", "0"], ["counts", "--out", "store"]):
+        done = invoke(*verb, "logs")
+        assert (done.exit_code, done.stdout) == (2, "")
+        told = f"'logs/{below}{other}' in folder 'logs' is not known to be a log"
+        of_two = "folder 'logs' has CSV and "
+        is_csv = re.search(r"csv(\.gz)?$|tsv$", other.lower())
+        assert (of_two if is_csv else told) in done.stderr
+    assert invoke("by", f"logs/*.{suffix}").exit_code == 0
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("name", ["B.CSV", "b.csv.gz", "b.tsv"])
+def test_a_log_of_another_ending_is_read(name, tmp_path, monkeypatch):
+    """The failing rows are in the second file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    pl.DataFrame({"gold": ["u", "v"], "pred": ["u", "v"]}).write_csv("logs/a.csv")
+    rows = pl.DataFrame({"gold": ["u", "v"], "pred": ["v", "u"]})
+    data = rows.write_csv(separator="\t" if name.endswith("tsv") else ",").encode()
+    (tmp_path / "logs" / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    done = invoke("check", "logs", "--min", "0.5", "--min-n", "1")
+    assert done.exit_code == 1
 
 
 WRITE = {
@@ -710,8 +762,7 @@ def test_kinds_that_do_not_go_together(tmp_path, monkeypatch):
     assert "folder '.' has CSV and NDJSON files; pass a quoted glob" in refusal_of(".")
     assert "cannot be combined with other logs" in refusal_of("-", "a.csv")
     ROWS.write_parquet("c.parquet")
-    done = polars_mcc_by(".")
-    assert done.stderr == "polars-mcc: not read (not Parquet files): a.csv, b.ndjson\n"
+    assert "folder '.' has CSV and NDJSON and Parquet files; pass a" in refusal_of(".")
     broken = tmp_path / "broken.arrow"
     broken.write_bytes(b"no arrow at all")
     assert "'broken.arrow' cannot be read as IPC" in refusal_of("broken.arrow")
@@ -750,11 +801,11 @@ class TestRefusals:
 
     def test_no_file(self, tmp_path):
         (tmp_path / "empty").mkdir()
-        (tmp_path / "empty/a.txt").touch()
+        (tmp_path / "empty/README").touch()
         told = refusal_of("empty")
         assert "no .parquet file in folder 'empty'; a log is a file, a folder" in told
         assert told.startswith("polars-mcc: no .parquet file"), "the message names the folder"
-        (tmp_path / "empty/a.txt").unlink()
+        (tmp_path / "empty/README").unlink()
         (tmp_path / "empty").rmdir()
         assert "no file 'nope.parquet'" in refusal_of("nope.parquet")
         assert "no file 'nope/*.parquet'" in refusal_of("nope/*.parquet")

@@ -167,11 +167,9 @@ class TestFiles:
         assert run_by(logs / "empty.parquet", "--out", out).exit_code == 0
         assert pl.read_parquet(out).rows() == [(0, None, 0)]
 
-    def test_a_stray_file_is_named_and_not_read(self, logs):
+    def test_a_stray_file_is_named(self, logs):
         (logs / "notes\x1b.txt").write_text("gold,pred\na,b\n")
-        done = run_by(logs)
-        assert done.exit_code == 0
-        assert f"not read (not Parquet files): {logs}/notes\\x1b.txt" in done.stderr
+        assert f"'{logs}/notes\\x1b.txt' in folder '{logs}' is not " in is_refused(run_by(logs))
 
 
 class TestOut:

@@ -537,10 +537,10 @@ def test_the_command_line(logs, store):
     done = command("counts", logs.folder, *by, "--out", store)
     assert done.exit_code == 0, done.stderr
     assert "store: 3 counted, 0 replaced, 0 unchanged" in done.stderr
-    (logs.folder / "notes.txt").touch()
+    (logs.folder / "_a.csv").touch()
     done = command("counts", logs.folder, *by, "--out", store, "--history", "7")
     assert "0 counted, 0 replaced, 3 unchanged" in done.stderr
-    assert "not read (not Parquet files): " in done.stderr
+    assert "not read (hidden): " in done.stderr
     done = command("by", store, "--by", "country", "--format", "csv")
     assert done.stdout == logs.scan().mcc.by("country").collect().write_csv()
     done = command("by", store, logs.folder, "--by", "country")
