@@ -157,7 +157,7 @@ def counts(
             markdown round numbers; the other formats keep every digit.
     """
     if out is not None and _is_store(out, format):
-        log = TypedLog(inputs.find(logs, expand=True, may_be_gone=forget), of_log, keys)
+        log = TypedLog(inputs.find(logs, may_be_gone=forget), of_log, keys)
         _keep_in_store(log, out, forget=forget, history=history)
         return
     if forget or history is not None:

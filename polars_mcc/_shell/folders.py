@@ -117,6 +117,14 @@ def canonical(path: str) -> str:
     return real if {*partitions(own + end)} <= {*partitions(real + end)} else own
 
 
+def absolute(path: str) -> str:
+    """The path from the root, with the folders `name=value` above the working directory."""
+    if is_url(path):
+        return path
+    goes_up = "/../" in path.lstrip("./")  # It may go up from the target of a link.
+    return os.path.realpath(path) if goes_up else os.path.abspath(path)  # noqa: PTH100
+
+
 def each_resolved(paths: Iterable[str], resolve: Callable[[str], str]) -> dict[str, str]:
     """Resolve paths, by path. A folder of thousands of files is resolved once; URLs stay."""
     of_folder = cache(resolve)

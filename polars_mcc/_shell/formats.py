@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -220,17 +221,17 @@ def by_suffix(file: str) -> Kind | None:
     return next((kind for kind in KINDS if name.endswith(kind.suffixes)), None)
 
 
-def kind_of(path: str, options: Options | None, *, expand: bool) -> Kind | None:
-    """The format of a file, a table or a store; None for a plain folder.
+def kind_of(path: str, options: Options | None) -> Kind | None:
+    """The format of a file, a table or a store; None for what is listed: a folder, or objects.
 
-    Without `expand`, the URL of a plain folder is read like a file: Polars expands it.
+    Without obstore, URLs are not listed: Polars expands them.
     """
     is_folder = is_in_bucket(path) if is_url(path) else Path(path).is_dir()
     is_named = is_url(path) and (before_pattern(path) or by_suffix(path))
     if is_folder and not is_named:
-        with suppress(ModuleNotFoundError):  # Without obstore, Polars reads the URL.
+        with suppress(ModuleNotFoundError):
             for kind in KINDS:
                 if kind.is_folder is not None and kind.is_folder(path, options):
                     return kind
-    is_listed = is_folder and (expand or not is_url(path))
+    is_listed = is_folder and (not is_url(path) or find_spec("obstore") is not None)
     return None if is_listed else by_suffix(path) or PARQUET

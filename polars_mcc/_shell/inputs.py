@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from itertools import filterfalse
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._shell.folders import Search, canonical, each_resolved, naming, refused
+from polars_mcc._shell.folders import Search, absolute, canonical, each_resolved, naming, refused
 from polars_mcc._shell.formats import CSV, KINDS, PARQUET, STORE, Kind, by_suffix, kind_of
 from polars_mcc._shell.object_storage import (
     before_pattern,
@@ -64,7 +64,11 @@ class Logs:
         with _reading(file, self.kind.name):
             if self.kind is not PARQUET:
                 return self.scan_one(file).collect_schema()
-            return pl.scan_parquet(file, glob=False, hive_partitioning=False).collect_schema()
+            options = as_dict(self.options)
+            rows = pl.scan_parquet(
+                file, glob=False, hive_partitioning=False, storage_options=options
+            )
+            return rows.collect_schema()
 
     def scan_one(self, file: str) -> pl.LazyFrame:
         """Scan one of the files with the reader of its format."""
@@ -102,16 +106,51 @@ class Logs:
 
     def hive_schema(self, columns: Sequence[str]) -> pl.Schema:
         """The dtypes of the columns of folders, for all files that are in such folders."""
-        files = [file for file in self.files if columns and partition_columns(file) == [*columns]]
+        named = {file: partition_columns(absolute(file)) for file in self.files if columns}
+        files = [file for file, names in named.items() if names == [*columns]]
         schema = scan(replace(self, files=files)).collect_schema() if files else pl.Schema()
         return pl.Schema({name: schema[name] for name in columns if name in schema})
 
     @cached_property
     def partitions(self) -> set[str]:
-        """The hive partition columns that all Parquet files have, from folders `name=value`."""
-        if self.kind is not PARQUET or not self.files:
-            return set()
-        return set.intersection(*({*partition_columns(file)} for file in self.files))
+        """The columns that folders `name=value` of all Parquet files make.
+
+        Folders above what the user named make none that a file has itself: the file is meant.
+        """
+        above = self._of_folders - self._common(map(self._below, self.files))
+        return self._of_folders - (above & self._own if above else set())
+
+    @cached_property
+    def own(self) -> set[str]:
+        """The columns of files that folders above them would replace."""
+        return self._of_folders - self.partitions
+
+    @cached_property
+    def _of_folders(self) -> set[str]:
+        is_one = self.kind is PARQUET and self.files
+        return self._common(map(absolute, self.files)) if is_one else set()
+
+    @property
+    def _own(self) -> set[str]:
+        """The columns of local files, and of the first object: to ask each takes long."""
+        urls = [file for file in self.files if is_url(file)][:1]
+        return {*chain(*self.schemas.values(), *map(self._schema, urls))}
+
+    def _below(self, file: str) -> str:
+        """The path of a file below the folder or glob that the user named."""
+        path = absolute(file)
+        roots = (f"{absolute(root(typed)).rstrip('/')}/" for typed in self.typed)
+        return path[min((len(one) for one in roots if path.startswith(one)), default=len(path)) :]
+
+    @staticmethod
+    def _common(paths: Iterable[str]) -> set[str]:
+        return set.intersection(*({*partition_columns(path)} for path in paths))
+
+
+def root(path: str) -> str:
+    """A path, or the folder that all matches of a glob are in."""
+    is_named = os.path.exists(path)  # noqa: PTH110 - it may be a URL
+    return path if is_named else before_pattern(path) or path
 
 
 def _one(separator: str) -> str:
@@ -127,7 +166,6 @@ def find(
     paths: Sequence[str],
     options: Options | None = None,
     *,
-    expand: bool = False,
     may_be_gone: bool = False,
 ) -> Logs:
     """Find the files of paths, globs and folders, each file once.
@@ -136,8 +174,8 @@ def find(
     which `_inside` takes the files of one format. All files must be of one format.
 
     Links to folders are followed; a loop of links, or a folder that cannot be read, is an error.
-    Polars expands the globs and folders of URLs, unless `expand` is true: then they are listed
-    here. With `may_be_gone`, a path without files is no error.
+    Globs and folders in object storage are listed here; without obstore, Polars expands them.
+    With `may_be_gone`, a path without files is no error.
     """
     if not paths:
         msg = "name the logs to read: Parquet files, folders of them, or quoted globs"
@@ -149,12 +187,13 @@ def find(
         return Logs(paths, _each_once(paths), [STDIN], _piped())
     local, kinds = Search(), dict[str, Kind]()
     others, listed = list[str](), dict[str, Input]()
-    for path in (path.removeprefix("file://") for path in paths):
+    paths = [path.removeprefix("file://") for path in paths]
+    for path in paths:
         is_found = may_be_gone
         is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
         for match in [path] if is_one else filterfalse(_is_no_log, local.matches(path)):
             with naming(match):
-                kind = kind_of(match, options, expand=expand)
+                kind = kind_of(match, options)
             if kind is None:
                 objects = _objects(match, options) if is_url(match) else {}
                 listed |= objects
@@ -244,17 +283,25 @@ def scan(
     logs.schemas  # noqa: B018 - raises an error that names an unreadable file
     if logs.kind is not PARQUET:
         return pl.concat(map(logs.scan_one, logs.files), how="diagonal_relaxed")
-    return pl.scan_parquet(
-        list(logs.files),
+    unlisted = [file for file in logs.files if is_url(file) and file not in logs.listed]
+    is_expanded = any(file.endswith("/") or before_pattern(file) for file in unlisted)
+    scanned = partial(
+        pl.scan_parquet,
+        [*map(absolute, logs.files)],
         storage_options=as_dict(logs.options),
         include_file_paths=paths,
-        hive_partitioning=bool(logs.partitions),
-        hive_schema=hive_schema or None,
         extra_columns="ignore",
         # If the row group statistics of a file were wrong, a filter would lose rows.
         use_statistics=False,
-        glob=any(is_url(file) and file not in logs.listed for file in logs.files),
+        glob=bool(unlisted),
     )
+    if not (logs.partitions or is_expanded):
+        return scanned(hive_partitioning=False)
+    rows = scanned(hive_partitioning=True, hive_schema=hive_schema or None)
+    if not logs.own:
+        return rows
+    own = scanned(hive_partitioning=False).select(cs.by_name(logs.own))
+    return pl.concat([rows.drop(logs.own), own], how="horizontal")
 
 
 def check_same(logs: Logs, columns: Iterable[str]) -> None:

@@ -117,6 +117,6 @@ def keep_counts(
     """
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
     preds = [pred] if isinstance(pred, str) else list(pred)
-    found = find([*map(str, paths)], storage_options, expand=True, may_be_gone=forget)
+    found = find([*map(str, paths)], storage_options, may_be_gone=forget)
     options = LogOptions(gold=gold, pred=preds, weight=weight, filter=filter)
     return keep(TypedLog(found, options, keys), str(store), forget=forget, history=history)

@@ -11,10 +11,10 @@ from functools import cache
 import polars as pl
 
 from polars_mcc._shell import inputs
-from polars_mcc._shell.folders import each_resolved, refused
+from polars_mcc._shell.folders import absolute, each_resolved, refused
 from polars_mcc._shell.formats import PARQUET, ScanParts
 from polars_mcc._shell.inputs import Logs
-from polars_mcc._shell.object_storage import before_pattern, has_objects, looked_up_all
+from polars_mcc._shell.object_storage import has_objects, looked_up_all
 from polars_mcc._store.paths import is_url, partition_columns, partitions
 from polars_mcc._store.table import Input
 
@@ -118,7 +118,8 @@ class Files:
             return self._found.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
         hive_schema = self._hive_schema((*partition_columns(chunk[0]),))
         scanned = inputs.scan(replace(self._found, files=files), FILE, hive_schema)
-        paths = pl.col(FILE).replace_strict(files, [*chunk], return_dtype=pl.String())
+        names = [*map(absolute, files)]
+        paths = pl.col(FILE).replace_strict(names, [*chunk], return_dtype=pl.String())
         return scanned.with_columns(paths)
 
     def others(self, known: Mapping[str, Input]) -> dict[str, str | None]:
@@ -153,12 +154,7 @@ class Files:
 
 def is_below(paths: Iterable[str]) -> Callable[[str], bool]:
     """A test whether a path is in `paths`, or below a folder or the root of a glob in `paths`."""
-    roots = (path if is_url(path) else os.path.realpath(path) for path in map(_root, paths))
+    roots = (path if is_url(path) else os.path.realpath(path) for path in map(inputs.root, paths))
     files = {root.rstrip("/") for root in roots}
     folders = tuple(f"{root}/" for root in files)
     return lambda path: path in files or path.startswith(folders)
-
-
-def _root(path: str) -> str:
-    is_named = os.path.exists(path)  # noqa: PTH110 - it may be a URL
-    return path if is_named else before_pattern(path) or path

@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 from runner import invoke
 from support import log_of
 
+import polars_mcc
 from polars_mcc._shell import inputs
 
 FIRST = log_of([("x", 0, 0), ("x", 1, 0), ("y", 1, None)])
@@ -84,7 +85,7 @@ def test_what_a_table_needs_is_named(inside, kind, package, extra, tmp_path, mon
         inputs.scan(found)
 
 
-@pytest.mark.parametrize("url", ["hf://datasets/a/b", "https://a.b/c", "s3://logs/*", "x3://a/b"])
+@pytest.mark.parametrize("url", ["hf://datasets/a/b", "https://a.b/c", "https://a.b/*", "x3://a/b"])
 def test_urls_that_cannot_be_listed_are_left_to_polars(url, monkeypatch):
     monkeypatch.setattr(
         "polars_mcc._shell.object_storage.listing", lambda *_: pytest.fail("it is listed")
@@ -136,5 +137,95 @@ def test_objects_of_an_s3_server(bucket):
         command, capture_output=True, text=True, check=False, env={**os.environ, **bucket}
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert "s3://logs/no.parquet" in done.stderr
-    assert "not found" in done.stderr
+    assert "no file 's3://logs/no.parquet'; a log is a file" in done.stderr
+
+
+DAYS = [FIRST.with_columns(day=pl.date(2026, 1, 1)), SECOND.with_columns(day=pl.date(2026, 1, 2))]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # boto's
+def test_folders_of_objects_are_keys(bucket, monkeypatch):
+    for name, value in bucket.items():
+        monkeypatch.setenv(name, value)
+    expected = pl.concat(DAYS).mcc.by("day", "key")
+    client = boto3.client("s3", endpoint_url=bucket["AWS_ENDPOINT_URL"])
+    client.put_object(Bucket="logs", Key="a/_SUCCESS", Body=b"")
+    for day in ("day=2026-01-01", "day=2026-01-02"):
+        copied = {"Bucket": "logs", "Key": f"{day}/0.parquet"}
+        client.copy(copied, "logs", f"a/{day}/0.parquet")
+    urls = ["s3://logs/a", "s3://logs/a/", "s3://logs/a/**/*.parquet", "s3://logs/a/day=*/*"]
+    urls += ["s3://logs/day=*/*.parquet"]
+    for url in urls:
+        assert_frame_equal(answer_of(url, "--by", "day", "--by", "key"), expected)
+    for url in ("s3://logs/a/day=2026-01-02", "s3://logs/a/day=2026-01-02/0.parquet"):
+        found = answer_of(url, "--by", "day", "--by", "key")
+        assert_frame_equal(found, DAYS[1].mcc.by("day", "key"))
+    for url in ("s3://logs/none", "s3://logs/none/", "s3://logs/none/*"):
+        refused = invoke("by", url)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert f"'{url}'; " in refused.stderr
+    client.put_object(Bucket="logs", Key="a/b.csv", Body=b"gold,pred\n")
+    refused = invoke("by", "s3://logs/a")
+    assert "folder 's3://logs/a' has CSV and Parquet files" in refused.stderr
+    client.delete_object(Bucket="logs", Key="a/b.csv")
+    client.delete_object(Bucket="logs", Key="a/_SUCCESS")
+    # Without obstore, Polars expands them.
+    monkeypatch.setattr("polars_mcc._shell.formats.find_spec", lambda _: None)
+    for url in ("s3://logs/a/", "s3://logs/a/**/*.parquet"):
+        assert_frame_equal(answer_of(url, "--by", "day", "--by", "key"), expected)
+
+
+OF_FOLDERS = {"gold": "v", "pred": "v", "key": "z"}
+
+
+@pytest.mark.parametrize("name", OF_FOLDERS)
+@pytest.mark.parametrize("deep", ["", "/run=3", "/x"])
+def test_a_folder_above_a_file_does_not_replace_its_column(name, deep, tmp_path, monkeypatch):
+    """The answer is that of the rows of the file, whatever the path that names it."""
+    folder = tmp_path / f"{name}={OF_FOLDERS[name]}{deep}"
+    folder.mkdir(parents=True)
+    rows = pl.DataFrame({"gold": ["u", "v", "u"], "pred": ["u", "v", "v"], "key": ["a", "a", "b"]})
+    rows.write_parquet(folder / "log.parquet")
+    expected = rows.mcc.by("key")
+    places = {
+        tmp_path: [str(folder), f"{folder}/log.parquet", f"{folder}/*.parquet"],
+        folder: ["log.parquet", ".", "./log.parquet", "*.parquet", f"../{folder.name}/log.parquet"],
+    }
+    for place, logs in places.items():
+        monkeypatch.chdir(place)
+        for log in logs:
+            assert_frame_equal(answer_of(log, "--by", "key"), expected)
+            if "run=" in deep:
+                found = answer_of(log, "--by", "run", "--by", "key", "--filter", "run = 3")
+                assert_frame_equal(
+                    found, rows.with_columns(run=pl.lit(3, pl.Int64())).mcc.by("run", "key")
+                )
+            store = str(tmp_path / f"store{len([*tmp_path.iterdir()])}")
+            done = invoke("counts", log, "--by", "key", "--out", store)
+            assert done.exit_code == 0, done.stderr
+            kept = polars_mcc.PredictionLog.from_store(store).by("key").collect()
+            assert_frame_equal(kept, expected)
+
+
+def test_a_folder_above_a_file_is_a_key_from_inside_too(tmp_path, monkeypatch):
+    folder = tmp_path / "day=2026-01-01"
+    folder.mkdir()
+    FIRST.write_parquet(folder / "log.parquet")
+    expected = DAYS[0].mcc.by("day", "key")
+    for place, log in {tmp_path: f"{folder}/log.parquet", folder: "log.parquet"}.items():
+        monkeypatch.chdir(place)
+        assert_frame_equal(answer_of(log, "--by", "day", "--by", "key"), expected)
+        store = str(tmp_path / f"store-{place.name}")
+        done = invoke("counts", log, "--by", "day", "--by", "key", "--out", store)
+        assert done.exit_code == 0, done.stderr
+        kept = polars_mcc.PredictionLog.from_store(store).by("day", "key").collect()
+        assert_frame_equal(kept, expected)
+
+
+def test_below_what_is_named_folders_make_the_column_as_in_polars(tmp_path):
+    for day, rows in {"1": FIRST, "2": SECOND}.items():
+        (tmp_path / f"logs/day={day}").mkdir(parents=True)
+        rows.with_columns(day=7).write_parquet(tmp_path / f"logs/day={day}/log.parquet")
+    plain = pl.read_parquet(tmp_path / "logs/", hive_partitioning=True)
+    for log in (tmp_path / "logs", tmp_path / "logs/*/*.parquet"):
+        assert_frame_equal(answer_of(str(log), "--by", "day"), plain.mcc.by("day"))
