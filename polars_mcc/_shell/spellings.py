@@ -70,7 +70,7 @@ def _with_texts(log: TypedLog, schema: pl.Schema, numbers: set[str]) -> pl.LazyF
     texts = {_TEXT + name: column for name, column in columns.items()}
     read = {name: column.cast(schema[name], strict=False) for name, column in columns.items()}
     rows = inputs.scan(as_text.found).with_columns(**texts).with_columns(**read)
-    return replace(as_text, source=rows).log.frame
+    return replace(as_text, source=rows).rows
 
 
 def _spelled(rows: pl.LazyFrame, names: list[str], schema: pl.Schema) -> pl.LazyFrame:

@@ -135,6 +135,11 @@ class TypedLog:
         return {name: self._typed.columns[name] for name in self.others}
 
     @property
+    def rows(self) -> pl.LazyFrame:
+        """The rows where the filter is true, with the columns that the command computes by SQL."""
+        return self._typed.rows
+
+    @property
     def told_apart(self) -> list[list[IntoColumn]]:
         """The columns whose values make classes, slices or clusters; the labels are one list."""
         meaning = self.log.meaning
