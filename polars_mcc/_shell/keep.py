@@ -95,6 +95,7 @@ def keep_counts(
     Raises:
         ValueError: The folder is not a store, or its counts are of other columns. `history` is
             below 1.
+        polars.exceptions.SQLInterfaceError: SQL is not one expression of the columns of the log.
         polars.exceptions.SchemaError: A column has another dtype than in the other inputs.
         OSError: The store cannot be written to, or a file changed each time it was counted.
         ModuleNotFoundError: deltalake is not installed; or a log is a URL, and obstore is not.

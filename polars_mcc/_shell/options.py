@@ -31,7 +31,8 @@ Logs = Annotated[
         "standard input. Files are Parquet, CSV, NDJSON or IPC. A folder may also be a Delta "
         "table, an Iceberg table or a store of counts. A file named twice is read once.\n\n"
         "Options that take a column accept a name or SQL: --pred 'score >= 0.5', or --by "
-        "\"date_trunc('week', ts) AS week\".\n\n"
+        "\"date_trunc('week', ts) AS week\". SQL is one expression of the columns of the log; a "
+        "subquery is refused.\n\n"
         "--by also accepts bins(age, 5), and except in worst and contrast each(a, b), "
         "rollup(a, b), cube(a, b), sets((a, b), a) and trailing(day, '7d').",
         allow_leading_hyphen=True,

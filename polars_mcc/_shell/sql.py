@@ -104,9 +104,9 @@ class Typed:
 def _beside(rows: pl.LazyFrame, computed: Sequence[str]) -> pl.LazyFrame:
     if not computed:
         return rows
-    named = ((sql, sql.replace('"', '""')) for sql in computed)
-    columns = ", ".join(f'({sql}) AS "{name}"' for sql, name in named)
-    return rows.sql(f"SELECT *, {columns} FROM self")  # noqa: S608 - the user's own
+    named = ((_one(sql), sql.replace('"', '""')) for sql in computed)
+    columns = ", ".join(f'{one} AS "{name}"' for one, name in named)
+    return rows.sql(f"SELECT *, {columns} FROM self")  # noqa: S608 - see `_one`
 
 
 def _literal(node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
@@ -122,7 +122,7 @@ def columns_in(sql: str, schema: pl.Schema) -> list[str]:
 
 
 _OF_SEVERAL_ROWS = re.compile(
-    r"\b(?:over|select)\b|\b(?:array_agg|avg|corr|count|covar\w*|first|last|max|median|min|"
+    r"\bover\b|\b(?:array_agg|avg|corr|count|covar\w*|first|last|max|median|min|"
     r"quantile\w*|row_number|stddev\w*|stdev\w*|sum|var\w*)\s*\(",
     re.IGNORECASE,
 )
@@ -144,7 +144,35 @@ def where(rows: pl.LazyFrame, condition: str | None) -> pl.LazyFrame:
     """The rows where a condition in SQL is true."""
     if condition is None:
         return rows
-    return rows.sql(f"SELECT * FROM self WHERE ({condition})")  # noqa: S608 - the user's own
+    return rows.sql(f"SELECT * FROM self WHERE {_one(condition)}")  # noqa: S608 - see `_one`
+
+
+# A query begins with one of these words, so a subquery does after its parenthesis. `$` begins a
+# parameter or a string.
+_NO_PART = re.compile(
+    r"""(?:^|\()\s*(?:(?:select|with)\b|(?:from|table|values?)\b(?=\s*[\w"'`(]))|--|/\*|\$""",
+    re.IGNORECASE,
+)
+
+
+def _one(sql: str) -> str:
+    """SQL in parentheses; an SQLInterfaceError if it is not one expression of the log's columns.
+
+    Polars parses it as one expression, so that it cannot leave the parentheses. It would read the
+    files of a subquery while it parses. So each beginning of a subquery or a comment becomes `;`:
+    a character in a quoted text, an error elsewhere.
+    """
+    parsed = _NO_PART.sub(";", sql)
+    # DATE_TRUNC needs the dtype of the column. The query itself knows it.
+    parsed = re.sub("date_trunc", "coalesce", parsed, flags=re.IGNORECASE)
+    try:
+        pl.sql_expr(f"CASE WHEN {parsed} THEN 1 END")  # Alone, a column `values` is no expression.
+    except pl.exceptions.SQLInterfaceError as error:
+        if not str(error).startswith("invalid expression"):
+            raise
+        msg = "it must be one expression, without a subquery, a comment or ';'"
+        raise pl.exceptions.SQLInterfaceError(msg) from None
+    return f"({sql})"
 
 
 def check_where(condition: str, schema: pl.Schema) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import random
 import resource
@@ -115,6 +116,80 @@ def test_files_hold_the_labels_as_they_are(hostile, tmp_path, suffix):
         "a spreadsheet would run '=HYPERLINK(\"http://example.com\")' and 1 more" in done.stderr
     )
     assert warned == (suffix == ".csv")
+
+
+SQL = {
+    "by": ["--by", "--gold", "--pred", "--score", "--weight", "--sample-weight", "--cluster"],
+    "compare": ["--baseline"],
+    "contrast": ["--within"],
+    "drift": ["--before", "--after"],
+    "counts": ["--filter"],
+    "worst": ["--by", "--filter"],
+    "report": ["--pred", "--filter"],
+}
+"""The options that take SQL, by command."""
+SUBQUERIES = [
+    "(SELECT 1)",
+    "SELECT 1",
+    "x > (SELECT max(x) FROM self)",
+    "x IN (SELECT x FROM read_csv('none.csv'))",
+    "x IN (\u00a0fRom read_csv('none.csv'))",
+    "x IN ((\u017felect x from read_parquet('s3://none/none')))",
+    "x IN (VALUES (1))",
+    "x IN (VALUE (1))",
+    "EXISTS (WITH t AS (SELECT 1) SELECT * FROM t)",
+    "date_trunc('week', ts) > (SELECT max(x) FROM read_ndjson('none'))",
+    "sum(x) OVER (PARTITION BY (SELECT 1 FROM read_ipc('none')))",
+    "x IN (/* */FROM read_csv('none.csv'))",
+    "x -- '\n IN (SELECT 1 FROM read_csv('none.csv')) -- '",
+    "$$'$$ = (SELECT 1 FROM read_csv('none.csv')) OR 'a' = $$'$$",
+    "x) FROM self UNION SELECT (1",
+    "x > 1 UNION ALL SELECT 1",
+    "1; DROP TABLE self",
+    "x = 1) OR (x = 2",
+    "x > 1 -- ",
+]
+
+
+@pytest.mark.parametrize("sql", SUBQUERIES)
+def test_sql_is_one_expression_of_the_log(sql, tmp_path, monkeypatch):
+    """A file that is opened would be named: there is no `none.csv`."""
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({"x": [1, 2], "ts": [None, None], "gold": [0, 1], "pred": [0, 1]})
+    log.cast({"ts": pl.Datetime()}).write_parquet("log.parquet")
+    needed = {"--before": ["--after", "x"], "--after": ["--before", "x"]}
+    needed["report"] = ["--out", "report.md"]
+    asked = [(command, option) for command, options in SQL.items() for option in options]
+    for command, option in asked:
+        others = [*needed.get(command, []), *needed.get(option, [])]
+        told = is_refused(invoke(command, "log.parquet", *others, option, sql))
+        assert "one expression, without a subquery, a comment or ';'" in told, (command, option)
+
+
+WORDS = ["select", "with", "from", "table", "values", "value", "order", "limit", "selected"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kept"),
+    [
+        ("key = '(select 1)'", 0),
+        ("key <> 'a -- b'", 1),
+        ("key <> '/* $5; */'", 1),
+        ("trim('(' FROM key) = 'a'", 1),
+        ("extract(year FROM ts) = 2026", 1),
+        ("ts >= '2026-01-01'", 1),
+        *((f'"{word}" = 7 AND ("{word}" > 1)', 1) for word in WORDS),
+        *((f"{word} = 7", 1) for word in WORDS if word not in {"select", "with"}),
+    ],
+)
+def test_words_of_queries_in_texts_and_names_are_no_query(sql, kept, tmp_path):
+    file = tmp_path / "log.parquet"
+    named = [pl.lit(7).alias(word) for word in WORDS]
+    log = pl.DataFrame({"key": ["a"], "ts": [dt.datetime(2026, 1, 1)], "gold": [1], "pred": [1]})
+    log.with_columns(named).write_parquet(file)
+    done = run_by(file, "--filter", sql, "--format", "ndjson")
+    assert done.exit_code == 0, done.stderr
+    assert f'"n":{kept},' in done.stdout
 
 
 class TestFiles:
