@@ -1,6 +1,8 @@
-"""Values of any dtype as text, even of dtypes that Polars does not cast to String."""
+"""Values of any dtype as text, even of dtypes that Polars does not cast to String; Markdown."""
 
 from __future__ import annotations
+
+import re
 
 import polars as pl
 from polars.datatypes import DataType, DataTypeClass
@@ -28,3 +30,14 @@ def as_text(value: pl.Expr, dtype: DataType | DataTypeClass) -> pl.Expr:
 
 def _or_null(value: pl.Expr, dtype: DataType | DataTypeClass) -> pl.Expr:
     return as_text(value, dtype).fill_null("null")
+
+
+# A `_` inside a word, as in `n_null`, is no mark-up.
+_MARKS = re.compile(r"[\\`*\[\]<>|~#]|(?<![^\W_])_|_(?![^\W_])")
+
+
+def in_markdown(text: str) -> str:
+    """Escape text for Markdown, so that it cannot be HTML or mark-up, nor end a cell or a line."""
+    escaped = _MARKS.sub(r"\\\g<0>", text.replace("&", "&amp;"))
+    # GitHub would notify a person who is named after an @.
+    return re.sub("\r\n?|\n", "<br>", escaped.replace("@", "@<!-- -->"))

@@ -7,22 +7,20 @@ import json
 
 import polars as pl
 
+from polars_mcc._log.text import in_markdown
 from polars_mcc._report.sections import TOTAL_ID
 from polars_mcc._report.verdict import Report
 from polars_mcc._show.table import keys_of, texts_of, with_texts
 
 _ROWS = 20  # rows of a table in Markdown, at most: a comment should be short
-_ESCAPES = str.maketrans(
-    {mark: f"\\{mark}" for mark in "\\`*_[]<>|~#"}
-    # GitHub would notify a person who is named after an @.
-    | {"&": "&amp;", "@": "@<!-- -->", "\r": "", "\n": " "}
-)
+_IN_HTML = str.maketrans({"\n": "&#10;", "\r": "&#13;", "@": "@<!-- -->"})
+"""Markdown would begin again after an empty line."""
 
 
 def markdown(report: Report) -> str:
     """Write a report as Markdown: the verdict, the total, and all other tables folded."""
-    verdict = [f"{'  ' * one.is_detail}- {_escaped(one.text)}" for one in report.verdict]
-    parts = [f"## {_escaped(report.answers.options.title)}", "\n".join(verdict)]
+    verdict = [f"{'  ' * one.is_detail}- {in_markdown(one.text)}" for one in report.verdict]
+    parts = [f"## {in_markdown(report.answers.options.title)}", "\n".join(verdict)]
     for section in report.sections:
         if section.rows.is_empty():
             continue
@@ -30,12 +28,14 @@ def markdown(report: Report) -> str:
         shown = rows.tail(_ROWS) if section.is_time else rows.head(_ROWS)
         which = "last" if section.is_time else "first"
         cut = [f"The {which} {_ROWS} of {rows.height:,} rows."] if rows.height > _ROWS else []
-        told = "\n\n".join([*map(_escaped, [*section.notes, *cut]), _table(shown)])
+        told = "\n\n".join([*map(in_markdown, [*section.notes, *cut]), _table(shown)])
         if section.id != TOTAL_ID:
-            summary = f"<details><summary>{html.escape(section.title)}</summary>"
-            told = f"{summary}\n\n{told}\n\n</details>"
+            title = html.escape(section.title).translate(_IN_HTML)
+            told = f"<details><summary>{title}</summary>\n\n{told}\n\n</details>"
         parts.append(told)
-    made = "; ".join(f"{_escaped(what)}: {_escaped(text)}" for what, text in report.made.items())
+    made = "; ".join(
+        f"{in_markdown(what)}: {in_markdown(text)}" for what, text in report.made.items()
+    )
     return "\n\n".join([*parts, f"<sub>{made}</sub>"]) + "\n"
 
 
@@ -82,13 +82,8 @@ def _plain(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _table(rows: pl.DataFrame) -> str:
     lines = [
-        [*map(_escaped, rows.columns)],
+        [*map(in_markdown, rows.columns)],
         ["---:" if dtype.is_numeric() else "---" for dtype in rows.dtypes],
-        *([*map(_escaped, row)] for row in zip(*texts_of(rows).values(), strict=True)),
+        *([*map(in_markdown, row)] for row in zip(*texts_of(rows).values(), strict=True)),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _escaped(text: str) -> str:
-    """Escape text from a log, so that it cannot be HTML or mark-up, nor end a cell or a line."""
-    return text.translate(_ESCAPES)

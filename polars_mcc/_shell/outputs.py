@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -14,7 +14,7 @@ import polars.selectors as cs
 from polars.datatypes import DataType, DataTypeClass
 
 from polars_mcc._log.columns import as_expr
-from polars_mcc._log.text import as_text
+from polars_mcc._log.text import as_text, in_markdown
 
 Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
 """The format of an answer. Table, wide and markdown round numbers; the others keep every digit."""
@@ -91,13 +91,13 @@ def encoded(answer: pl.DataFrame, form: Format) -> bytes:
         file = io.BytesIO()
         answer.write_parquet(file)
         return file.getvalue()
-    answer = _without_bytes(answer, nested=form == "csv")
+    answer = _without_bytes(answer, nested=form in {"csv", "markdown"})
     text: str = _markdown(answer) if form == "markdown" else getattr(answer, f"write_{form}")()
     return (text if text.endswith("\n") else text + "\n").encode()
 
 
 def _without_bytes(answer: pl.DataFrame, *, nested: bool) -> pl.DataFrame:
-    """Replace Binary values by hex text, and for CSV nested values by text: Polars panics."""
+    """Replace Binary values by hex text (Polars panics), and nested values by text."""
     return answer.with_columns(
         as_text(as_expr(name), dtype).alias(name)
         for name, dtype in answer.schema.items()
@@ -113,16 +113,21 @@ def _has_binary(dtype: DataType | DataTypeClass) -> bool:
     return dtype == pl.Binary
 
 
-def in_lines(answer: pl.DataFrame, escapes: Mapping[str, str]) -> pl.DataFrame:
-    """Replace these characters in the texts and column names of an answer."""
-    broken = [
-        as_expr(text.name).cast(pl.String).str.replace_many(escapes)
-        for text in texts(answer).iter_columns()
-        # Polars takes names such as ^a.*$ for patterns, even the name of a Series.
-        if text.alias("").str.contains_any([*escapes]).any()
-    ]
-    escaped = str.maketrans({**escapes})
-    return answer.with_columns(broken).rename(lambda name: name.translate(escaped))
+def in_lines(answer: pl.DataFrame, escaped: Callable[[str], str]) -> pl.DataFrame:
+    """Escape the texts and the column names of an answer."""
+    columns = {text.name: text for text in texts(answer).iter_columns()}
+    return pl.DataFrame(
+        [
+            pl.Series(
+                escaped(one.name),
+                [None if text is None else escaped(text) for text in columns[one.name]],
+                pl.String,
+            )
+            if one.name in columns
+            else one.alias(escaped(one.name))
+            for one in answer.iter_columns()
+        ]
+    )
 
 
 def _markdown(answer: pl.DataFrame) -> str:
@@ -136,7 +141,7 @@ def _markdown(answer: pl.DataFrame) -> str:
         tbl_width_chars=-1,
         fmt_str_lengths=2**31,
     ):
-        return str(in_lines(answer, {"\n": "<br>", "|": "\\|", "<": "&lt;"}))
+        return str(in_lines(answer, in_markdown))
 
 
 def texts(answer: pl.DataFrame) -> pl.DataFrame:
@@ -144,8 +149,15 @@ def texts(answer: pl.DataFrame) -> pl.DataFrame:
     return answer.select(cs.string(include_categorical=True) | cs.enum()).cast(pl.String)
 
 
+_FORMULA = r"^[=@+\-\t\r\n＝＠＋－]"  # Excel takes wide signs too.
+_NUMBER = r"^[+-][0-9.,]*(?:[eE][+-]?[0-9]+)?"
+_NO_FORMULA = rf"{_NUMBER}(?:%| to -?[0-9]+| < x ≤ [^|(!]+)?$"
+"""A number, or the name of a bin that begins with one."""
+
+
 def formulas(answer: pl.DataFrame) -> list[str]:
     """The texts of an answer that a spreadsheet would run as formulas if it opened a CSV."""
     names = pl.Series(answer.columns)
     found = pl.concat([names, *texts(answer).iter_columns()]).unique(maintain_order=True)
-    return found.filter(found.str.contains(r"^[=@\t\r]|^[+-][^0-9.]")).to_list()
+    is_run = found.str.contains(_FORMULA) & ~found.str.contains(_NO_FORMULA)
+    return found.filter(is_run).to_list()

@@ -62,7 +62,7 @@ def details(answer: pl.DataFrame, verb: str) -> list[str]:
 def table(answer: pl.DataFrame) -> str:
     """All rows and columns as text; line breaks in a cell are escaped."""
     with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=100, tbl_width_chars=-1):
-        return visible_lines(str(in_lines(answer, {"\n": r"\n"})))
+        return visible_lines(str(in_lines(answer, lambda text: text.replace("\n", r"\n"))))
 
 
 def visible_lines(text: str) -> str:

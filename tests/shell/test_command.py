@@ -591,7 +591,7 @@ def test_markdown(tmp_path, monkeypatch):
     header, rule, *rows = done.stdout.splitlines()
     assert header.startswith(r"| a\|b ")
     assert set(rule) == {"|", "-"}
-    assert [row.split(" ")[1] for row in rows] == ["&lt;b>", "two<br>lines", r"x\|y"]
+    assert [row.split(" ")[1] for row in rows] == [r"\<b\>", "two<br>lines", r"x\|y"]
     again = polars_mcc_by("log.parquet", "--by", "a|b", "--out", "answer.md")
     assert again.exit_code == 0, again.output
     assert (tmp_path / "answer.md").read_text() == done.stdout
@@ -614,7 +614,7 @@ def test_bytes_are_hex_where_a_format_is_text(form, values, texts, tmp_path, mon
     assert done.exit_code == 0, done.output
     if form == "markdown":
         _, _, *rows = done.stdout.splitlines()
-        found = [row.split("|")[1].strip() for row in rows]
+        found = [row.split("|")[1].strip().replace("\\", "") for row in rows]
         assert {*found} == {text or "null" for text in texts}
         return
     read = getattr(pl, f"read_{form}")

@@ -10,14 +10,17 @@ import signal
 import subprocess
 import sys
 import time
+from html.parser import HTMLParser
 from pathlib import Path
 
 import polars as pl
 import pytest
+from markdown_it import MarkdownIt
 from polars.testing import assert_frame_equal
 from runner import Done, invoke
 
 import polars_mcc
+from polars_mcc._shell import outputs
 
 LABELS = [
     '=HYPERLINK("http://example.com")',
@@ -116,6 +119,94 @@ def test_files_hold_the_labels_as_they_are(hostile, tmp_path, suffix):
         "a spreadsheet would run '=HYPERLINK(\"http://example.com\")' and 1 more" in done.stderr
     )
     assert warned == (suffix == ".csv")
+
+
+MARKS = [
+    "![x](http://example.com/x.png)",
+    "[a](http://example.com)",
+    "<http://example.com>",
+    '<img src="x">',
+    "a\\|b",
+    "a|b\\",
+    "one\rtwo\r\nthree\n\n# four",
+    "`code` *b* _i_ __b__ ~~s~~ n_null a_ _b",
+    "&lt;b> &amp;",
+    "@ann #1",
+]
+
+
+class Cells(HTMLParser):
+    """The text of each cell of a page, and the tags and comments in the page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.cells: list[str] = []
+        self.tags: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag, _attributes):
+        self.tags.add(tag)
+        if tag in {"td", "th"}:
+            self.cells.append("")
+        elif tag == "br":
+            self.cells[-1] += "\n"
+
+    def handle_data(self, data):
+        if self.cells and data != "\n":
+            self.cells[-1] += data
+
+
+@pytest.mark.parametrize("kind", ["text", "enum", "list", "struct", "name"])
+def test_labels_are_no_mark_up_in_markdown(kind, tmp_path):
+    """A renderer of Markdown finds the texts that went in, and a table, but no other mark-up."""
+    keys = pl.Series("key", MARKS)
+    log = {
+        "text": keys.to_frame(),
+        "enum": keys.cast(pl.Enum(MARKS)).to_frame(),
+        "list": keys.reshape((-1, 1)).cast(pl.List(pl.String)).to_frame(),
+        "struct": keys.alias("f|").to_frame().to_struct("key").to_frame(),
+        "name": pl.DataFrame({mark: ["x"] for mark in MARKS}),
+    }[kind].with_columns(gold=1, pred=1)
+    log.write_parquet(tmp_path / "log.parquet")
+    names = log.columns[:-2]
+    by = [f"--by={name}" for name in names]
+    done = run_by(tmp_path / "log.parquet", *by, "--format", "markdown")
+    assert done.exit_code == 0, done.stderr
+    report = log.mcc.report(*names, format="md")
+    form = {"struct": "{{f|: {}}}", "list": "[{}]"}.get(kind, "{}")
+    wanted = {form.format(mark.replace("\r\n", "\n").replace("\r", "\n")) for mark in MARKS}
+    of_table = {"table", "thead", "tbody", "tr", "th", "td", "br"}
+    of_report = of_table | {"h2", "ul", "li", "p", "details", "summary", "sub"}
+    for page, tags in ((done.stdout, of_table), (report, of_report)):
+        html = MarkdownIt().enable(["table", "strikethrough"]).render(page)
+        found = Cells(html)
+        assert found.tags <= tags, html
+        assert "@ann" not in html
+        if page == done.stdout or kind in {"text", "enum", "name"}:
+            assert wanted <= {*found.cells}, html
+
+
+@pytest.mark.parametrize("signs", ["-2+3+cmd|' /C calc'!A0", '-2*HYPERLINK("http://e.com")'])
+@pytest.mark.parametrize("place", ["text", "category", "name"])
+def test_texts_that_a_spreadsheet_runs(signs, place):
+    runs = [begin + signs for begin in ("", "+", "=", "@", "\t", "\r", "\n", "\uff1d")]
+    if place == "name":
+        answer = pl.DataFrame({name: [0.5] for name in runs})
+    else:
+        dtype = pl.Enum(runs) if place == "category" else pl.String
+        answer = pl.DataFrame({"key": pl.Series([*runs, None], dtype=dtype)})
+    assert outputs.formulas(answer) == runs
+
+
+def test_numbers_and_bins_are_not_run():
+    texts = ["-2", "+1.5e-3", "-1,5", "-2.5%", "-", "-.5", "a", "2+3", "a=b", "", None]
+    numbers = [-9.5, -7.0, -5.5, -4.0, -2.5, -1.0, 0.5, 2.0, 3.5, 5.0, 6.5]
+    log = pl.DataFrame({"key": texts, "x": numbers, "gold": 1, "pred": 1})
+    log = log.with_columns(i=pl.col("x").cast(pl.Int64))
+    for key in ("key", "x", polars_mcc.bins("x", 4), polars_mcc.bins("i", 4)):
+        answer = log.mcc.by(key)
+        assert answer.to_series().cast(pl.String).str.starts_with("-").any(), "what it is about"
+        assert outputs.formulas(answer) == []
 
 
 SQL = {
