@@ -1,8 +1,11 @@
-"""Values of any dtype as text, even of dtypes that Polars does not cast to String; Markdown."""
+"""Values as text, even of dtypes that Polars does not cast to String; as Markdown; as JSON."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
+from typing import Any
 
 import polars as pl
 from polars.datatypes import DataType, DataTypeClass
@@ -41,3 +44,28 @@ def in_markdown(text: str) -> str:
     escaped = _MARKS.sub(r"\\\g<0>", text.replace("&", "&amp;"))
     # GitHub would notify a person who is named after an @.
     return re.sub("\r\n?|\n", "<br>", escaped.replace("@", "@<!-- -->"))
+
+
+def json_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """The rows for JSON: as Polars writes them, but NaN and infinities are text and not null.
+
+    The texts are "NaN", "Infinity" and "-Infinity": `float` of Python reads them.
+    """
+    found: list[dict[str, Any]] = json.loads(rows.write_json())
+    for name, dtype in rows.schema.items():
+        if dtype.is_nested() or dtype.is_float():
+            for row, value in zip(found, rows[name].to_list(), strict=True):
+                row[name] = _in_json(row[name], value)
+    return found
+
+
+def _in_json(written: Any, value: Any) -> Any:  # noqa: ANN401 - of any dtype
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(value)
+    if value is None:
+        return None
+    if isinstance(written, dict):
+        return {name: _in_json(one, value[name]) for name, one in written.items()}
+    if isinstance(written, list):
+        return [_in_json(*pair) for pair in zip(written, value, strict=True)]
+    return written

@@ -51,7 +51,8 @@ def report(
         title: The heading of the report.
         format: "html": the page. "md": the verdict and the tables as Markdown, for example for a
             comment on a pull request, with 20 rows of each table. "json": the same for a program,
-            with all digits and as many rows as the page.
+            with all digits and as many rows as the page; NaN and infinities are text: "NaN",
+            "Infinity", "-Infinity".
         explored: The page holds at most this many counts for the reader to explore, of 20 to 40
             bytes each. The keys with most values are left out until the rest fit, and the page
             names them. 0: the page has nothing to explore.

@@ -7,7 +7,7 @@ import json
 
 import polars as pl
 
-from polars_mcc._log.text import in_markdown
+from polars_mcc._log.text import in_markdown, json_rows
 from polars_mcc._report.sections import TOTAL_ID
 from polars_mcc._report.verdict import Report
 from polars_mcc._show.table import keys_of, texts_of, with_texts
@@ -40,7 +40,7 @@ def markdown(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """Write a report as JSON, with all digits and columns. NaN is null, and times are text."""
+    """Write a report as JSON, with all digits and columns. NaN and times are text."""
     found = {
         "schema": 1,
         "title": report.answers.options.title,
@@ -58,7 +58,7 @@ def as_json(report: Report) -> str:
                 "title": section.title,
                 "query": section.query,
                 "notes": [*section.notes],
-                "rows": json.loads(_plain(section.rows).write_json()),
+                "rows": json_rows(_plain(section.rows)),
             }
             for section in report.sections
         ],
@@ -68,16 +68,14 @@ def as_json(report: Report) -> str:
 
 
 def _plain(rows: pl.DataFrame) -> pl.DataFrame:
-    """Cast dtypes that JSON lacks to text. A float key is text if it has NaN or infinity."""
+    """Cast dtypes that JSON lacks to text, and keys of lists and structs."""
     keys = keys_of(rows)
-
-    def is_odd(name: str, dtype: pl.DataType) -> bool:
-        is_special = dtype.is_float() and not rows[name].is_finite().all()
-        return dtype in {pl.Binary, pl.Duration} or (
-            name in keys and (dtype.is_nested() or is_special)
-        )
-
-    return with_texts(rows, [name for name, dtype in rows.schema.items() if is_odd(name, dtype)])
+    odd = [
+        name
+        for name, dtype in rows.schema.items()
+        if dtype in {pl.Binary, pl.Duration} or (name in keys and dtype.is_nested())
+    ]
+    return with_texts(rows, odd)
 
 
 def _table(rows: pl.DataFrame) -> str:

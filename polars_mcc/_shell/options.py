@@ -152,7 +152,8 @@ class Output:
             replaced only when the new one is complete.
         format: The output format. With table or wide, the suffix of --out decides. The table of
             worst, compare, contrast and drift leaves out some columns; wide shows all. table, wide
-            and markdown round numbers; the other formats keep every digit.
+            and markdown round numbers; the other formats keep every digit. JSON has NaN and
+            infinities as text: "NaN", "Infinity" and "-Infinity".
     """
 
     out: Path | None = None

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import uuid
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
 from polars.datatypes import DataType, DataTypeClass
 
 from polars_mcc._log.columns import as_expr
-from polars_mcc._log.text import as_text, in_markdown
+from polars_mcc._log.text import as_text, in_markdown, json_rows
 
 Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
 """The format of an answer. Table, wide and markdown round numbers; the others keep every digit."""
@@ -92,8 +93,20 @@ def encoded(answer: pl.DataFrame, form: Format) -> bytes:
         answer.write_parquet(file)
         return file.getvalue()
     answer = _without_bytes(answer, nested=form in {"csv", "markdown"})
-    text: str = _markdown(answer) if form == "markdown" else getattr(answer, f"write_{form}")()
+    if form == "csv":
+        text = answer.write_csv()
+    elif form == "markdown":
+        text = _markdown(answer)
+    else:
+        text = _json(json_rows(answer), of_lines=form == "ndjson")
     return (text if text.endswith("\n") else text + "\n").encode()
+
+
+def _json(rows: list[dict[str, Any]], *, of_lines: bool) -> str:
+    def dumped(value: object) -> str:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+    return "".join(f"{dumped(row)}\n" for row in rows) if of_lines else dumped(rows)
 
 
 def _without_bytes(answer: pl.DataFrame, *, nested: bool) -> pl.DataFrame:

@@ -84,11 +84,21 @@ def test_no_charts_need_no_altair(form):
     assert int(done.stdout) > 1000
 
 
-def test_nan_is_null_in_json_and_other_formats_are_refused():
-    log = pl.DataFrame({"gold": [1, 1], "pred": [1, 1]}).mcc(zero_division=float("nan"))
-    [row] = json.loads(log.report(format="json"))["sections"][0]["rows"]
-    assert row["mcc"] is None
-    assert "<!doctype html>" in log.report()
+@pytest.mark.parametrize(
+    ("zero_division", "told"), [(float("nan"), "NaN"), (None, None), (0.0, 0.0)]
+)
+def test_nan_is_not_null_in_json(zero_division, told):
+    keys = {"key": [float("nan"), float("inf"), -float("inf"), 0.5, None] * 20}
+    log = pl.DataFrame({**keys, "gold": 1, "pred": 1}).mcc(zero_division=zero_division)
+    total, *sections = json.loads(log.report("key", format="json"))["sections"]
+    assert [row["mcc"] for row in total["rows"]] == [told]
+    rows = next(one for one in sections if one["id"] == "by:key")["rows"]
+    assert {row["key"] for row in rows} == {"NaN", "Infinity", "-Infinity", 0.5, None}
+    assert "<!doctype html>" in log.report("key")
+
+
+def test_other_formats_are_refused():
+    log = pl.DataFrame({"gold": [1, 1], "pred": [1, 1]}).mcc
     with pytest.raises(ValueError, match="format must be"):
         log.report(format="pdf")
     with pytest.raises(ValueError, match="explored must be an integer of at least 0"):

@@ -7,6 +7,7 @@ import gzip
 import html
 import inspect
 import io
+import json
 import pathlib
 import re
 import shutil
@@ -25,6 +26,7 @@ import polars_mcc
 from polars_mcc import cube, each, rollup, sets, trailing
 from polars_mcc._shell import command
 
+INF, NAN = float("inf"), float("nan")
 ROWS = pl.DataFrame(
     {
         "country": ["DE", "DE", "FR", "FR"],
@@ -595,6 +597,38 @@ def test_markdown(tmp_path, monkeypatch):
     again = polars_mcc_by("log.parquet", "--by", "a|b", "--out", "answer.md")
     assert again.exit_code == 0, again.output
     assert (tmp_path / "answer.md").read_text() == done.stdout
+
+
+@pytest.mark.parametrize("form", ["json", "ndjson"])
+@pytest.mark.parametrize("dtype", [pl.Float16, pl.Float32, pl.Float64])
+@pytest.mark.parametrize("place", ["value", "list", "array", "struct", "name"])
+def test_json_tells_nan_and_infinities_from_null(form, dtype, place, tmp_path):
+    values = [NAN, INF, -INF, None, 0.5]
+    told = ["NaN", "Infinity", "-Infinity", None, 0.5]
+    floats = pl.Series("^k.*$", values, dtype)  # The name is a pattern of Polars.
+    keys, wanted = {
+        "value": (floats, told),
+        "list": (floats.reshape((-1, 1)).cast(pl.List(dtype)), [[one] for one in told]),
+        "array": (floats.reshape((-1, 1)), [[one] for one in told]),
+        "struct": (
+            floats.alias("f").to_frame().to_struct("^k.*$"),
+            [{"f": one} for one in told],
+        ),
+        "name": (pl.Series("NaN", ["NaN", "Infinity", None]), ["NaN", "Infinity", None]),
+    }[place]
+    keys.to_frame().with_columns(gold=1, pred=1).write_parquet(tmp_path / "log.parquet")
+    options = ("--by", keys.name, "--zero-division", "nan", "--format", form)
+    done = polars_mcc_by(str(tmp_path / "log.parquet"), *options)
+    assert done.exit_code == 0, done.output
+
+    def no_number(word):
+        raise AssertionError(word)
+
+    lines = done.stdout.splitlines() if form == "ndjson" else [done.stdout]
+    read = [json.loads(line, parse_constant=no_number) for line in lines]
+    rows = read if form == "ndjson" else read[0]
+    assert sorted(map(str, [row[keys.name] for row in rows])) == sorted(map(str, wanted))
+    assert {row["mcc"] for row in rows} == {"NaN"}
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "ndjson", "markdown", "parquet"])
