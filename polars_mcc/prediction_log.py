@@ -18,6 +18,7 @@ from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey, Key, settled
 from polars_mcc._log.messages import as_code
 from polars_mcc._log.missing_column import MissingColumn, did_you_mean
+from polars_mcc._log.plan_errors import without_the_cast
 from polars_mcc._report.report import report as _report
 from polars_mcc._scores.registry import needs_two_classes
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
@@ -48,7 +49,8 @@ def _as_method(verb: VerbT) -> VerbT:
             if name not in known:
                 raise TypeError(_no_option(name, verb.__name__, known))
         try:
-            keys, answer = _answered(log, verb, given, options)
+            with without_the_cast():
+                keys, answer = _answered(log, verb, given, options)
         except MissingColumn as error:
             named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
             error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, given), *named])})"

@@ -73,8 +73,13 @@ class Engine:
         dtype = str(labels.other).lower()
         if self.name in {*_SPARK, "duckdb"}:
             dtype = {"int64": "bigint", "float64": "double"}.get(dtype, dtype)
-        calls = {"pyarrow": "pc.greater_equal({}, 0.5)"} if labels.is_score else _CASTS
-        call = calls.get(self.name, "{} >= 0.5" if labels.is_score else "{}.cast('{}')")
+        calls, call = _CASTS, "{}.cast('{}')"
+        if labels.is_score:
+            calls, call = {"pyarrow": "pc.greater_equal({}, 0.5)"}, "{} >= 0.5"
+        if labels.is_word:
+            calls = {"pyarrow": "pc.equal({}, 'True')", "duckdb": "{} = 'True'"}
+            call = "{} == 'True'"
+        call = calls.get(self.name, call)
         added = _ADDED.get(self.name, _BY_NARWHALS).format(f"{labels.name}_label")
         return added.replace("...", call.format(column, dtype))
 

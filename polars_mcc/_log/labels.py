@@ -72,6 +72,8 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         )
         if self.dtype == columns[0][1] and self.dtype.is_float():  # Gold is no score.
             other, self.dtype = self.dtype, other
+        if is_text(other) and self.dtype == pl.Boolean:  # Polars would write "true", not "True".
+            other, self.dtype = self.dtype, other
         self.other = pl.String() if is_text(other) else other
         self.name = next(name for name, dtype in columns if dtype == self.dtype)
         self.code = column(self.name)
@@ -83,11 +85,19 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         return self.dtype.is_float() and (self.other.is_integer() or self.other == pl.Boolean)
 
     @property
+    def is_word(self) -> bool:
+        """Whether a column has words beside Booleans: which word is true is not known."""
+        return is_text(self.dtype) and self.other == pl.Boolean
+
+    @property
     def words(self) -> Words:
-        """The message, with the code that casts the column."""
-        is_score = self.is_score
-        code = said(self.code, " >= 0.5") if is_score else cast(self.code, repr(self.other))
-        how = "cut the score at a threshold" if is_score else "cast one to the other's dtype"
+        """The message, with the code that makes the labels of the column like the others."""
+        how, code = "cast one to the other's dtype", cast(self.code, repr(self.other))
+        if self.is_score:
+            how, code = "cut the score at a threshold", said(self.code, " >= 0.5")
+        if self.is_word:
+            how = "compare the text with the word for true"
+            code = said(self.code, Words(" == 'True'", " = 'True'"))
         return said(f"{self.problem}; {how}, as in ", self.engine(self) if self.engine else code)
 
     def __str__(self) -> str:

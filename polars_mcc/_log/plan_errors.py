@@ -6,6 +6,8 @@ its error shows the value. So the message is the value of a cast that fails.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import polars as pl
@@ -39,6 +41,24 @@ def unless(value: pl.Expr, *failures: Failure) -> pl.Expr:
 def reason(error: BaseException) -> str:
     """A message of our own, also one given to `unless`; or the first paragraph of another."""
     text = of_error(error)
-    if text.startswith("conversion from `str` to `i64` failed") and '["' in text:
-        return text.split('["', 1)[1].split('"]', 1)[0].split('", "', 1)[0]
+    if (given := _given(text)) is not None:
+        return given
     return text if isinstance(text, Words) else text.split("\n\n", 1)[0].strip()
+
+
+@contextmanager
+def without_the_cast() -> Iterator[None]:
+    """Raise an error of `unless` with its message alone: the cast that failed is of no interest."""
+    try:
+        yield
+    except pl.exceptions.InvalidOperationError as error:
+        if (given := _given(str(error))) is None:
+            raise
+        raise pl.exceptions.InvalidOperationError(given) from None
+
+
+def _given(text: str) -> str | None:
+    """The message that was given to `unless`; None if the error is of another kind."""
+    if not text.startswith("conversion from `str` to `i64` failed") or '["' not in text:
+        return None
+    return text.split('["', 1)[1].split('"]', 1)[0].split('", "', 1)[0]

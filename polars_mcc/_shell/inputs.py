@@ -318,6 +318,10 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
             if having[file] != dtype:
                 as_text = f"read it as text with --text {shlex.quote(column)}"
                 way_out = as_text if logs.kind.name == CSV else "write it with one dtype"
+                for empty in (file, first):  # A CSV with a header alone is all text.
+                    if logs.scan_one(empty).head(1).collect().is_empty():
+                        msg = f"'{empty}' has no rows, so its dtypes are not known; leave it out"
+                        raise pl.exceptions.SchemaError(msg)
                 msg = (
                     f"column '{column}' is {dtype} in '{first}' but {having[file]} in '{file}'; "
                     f"{way_out}, or score them apart"
@@ -435,5 +439,7 @@ def _reading(file: str, kind: str) -> Iterator[None]:
         if found := _NOT_PARSED.match(first):
             null, column = map(shlex.quote, found.groups())
             way_out = f"add --null {null} if that is no value, or --text {column} to read text"
+        if kind == "NDJSON" and re.search(r"\('[NI]'\)", first):
+            first = "JSON has no NaN, Infinity or None: write null"
         msg = f"'{file}' cannot be read as {kind} ({first}); {way_out}"
         raise pl.exceptions.ComputeError(msg) from error

@@ -149,6 +149,7 @@ def check(
     if ci is not None:
         check_level(ci)
         registry.check_sure((one.metric for one in wanted), "check it in a call without ci")
+    common_dtype([*log.meaning.gold.dtypes.items()])  # Lists are refused.
     if no_worse_than is None:
         found, sizes = _scored(log, keys, wanted, ci), ["n"]
     else:
@@ -176,7 +177,7 @@ def check(
         told.append("there is no slice to judge")
     elif unjudged:
         told.append(f"no slice can be judged by {', '.join(unjudged)}")
-    why = _left_out(judged, marked.filter(is_small).height, min_n)
+    why = _left_out(marked, wanted, sizes, is_small, f"fewer than {min_n} rows")
     if unjudged and any(one.metric.is_of_two for one in wanted):
         about_labels = (*key_is_gold(log, keys), *one_class(Sides.of(log)))
         why += "".join(f"; {sentence}" for sentence in about_labels)
@@ -238,16 +239,32 @@ def _unjudged(
                 yield f"{one.metric.name}{''.join(f' of {name}' for name in model)}"
 
 
-def _left_out(judged: pl.DataFrame, small: int, min_n: int) -> str:
+def _left_out(
+    marked: pl.DataFrame,
+    wanted: Sequence[Requirement],
+    sizes: Sequence[str],
+    is_small: pl.Expr,
+    few: str,
+) -> str:
     """How many slices are not judged, and why."""
-    number = judged.filter(pl.col(_VERDICT) == "not judged").height
+    left = marked.filter(pl.col(_VERDICT) == "not judged")
+    number = left.height
     if not number:
         return ""
+    bounds = sorted({one.bound for one in wanted if isinstance(one.at, pl.DataFrame)})
+    has_own = bool(bounds) and all(isinstance(one.at, pl.DataFrame) for one in wanted)
     why = {
-        f"fewer than {min_n} rows": small,
-        "no score, or not the gold labels that it needs": number - small,
+        "not in the log": pl.all_horizontal(pl.col(sizes).is_null()),
+        f"no {' and no '.join(bounds)}": pl.all_horizontal(pl.col(bounds).is_null(), has_own),
+        few: is_small,
+        "no score, or not the gold labels that it needs": pl.lit(value=True),
     }
-    told = {words: times for words, times in why.items() if times}
+    told = {}
+    for words, is_so in why.items():
+        rest = left.filter(~is_so)
+        if rest.height < left.height:
+            told[words] = left.height - rest.height
+        left = rest
     each = (f"{words} ({times})" if len(told) > 1 else words for words, times in told.items())
     return f" ({number} not judged: {', '.join(each)})"
 

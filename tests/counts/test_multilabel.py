@@ -245,6 +245,19 @@ def test_several_models_arrays_and_mixed_integers(run):
             "metric 'gold' needs one label a row",
         ),
         (lambda f: f.mcc.score(ci=0.9), pl.exceptions.SchemaError, "without intervals"),
+        *(
+            (
+                lambda f, asked=asked: f.mcc.check(**asked),
+                pl.exceptions.SchemaError,
+                "labels must be plain values here, but 'gold' is List",
+            )
+            for asked in (
+                {"min": 0.5},
+                {"min": 0.5, "ci": 0.9},
+                {"min": {"f1_macro": 0.5, "mcc": 0.1}},
+                {"metric": "tp", "max": 1},
+            )
+        ),
         (
             lambda f: f.mcc.confusion(),
             pl.exceptions.SchemaError,

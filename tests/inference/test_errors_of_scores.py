@@ -492,3 +492,18 @@ def test_what_has_no_interval_is_not_compared(users, verb):
     for name in {*oracles.FAMILY} - {*SURE}:
         with pytest.raises(ValueError, match=f"'{name}'.*(biased|coarse|labels alone)"):
             ask(users, verb, *keys, metric=name, **options)
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "brier", "log_loss"])
+@pytest.mark.parametrize("cluster", [None, "user"])
+def test_constant_scores_have_no_standard_error_but_a_score_interval(metric, cluster):
+    """All rows have the same influence, so only "score" says how far the truth may be."""
+    log = pl.DataFrame({"gold": [True, False] * 20, "p": 0.5, "user": [1, 2, 3, 4] * 10})
+    log = log.mcc(score="p", cluster=cluster)
+    names = [f"{metric}_low", f"{metric}_high", f"{metric}_se"]
+    for method in ("wald", "fisher"):
+        found = log.score(metrics=metric, ci=0.9, method=method)
+        assert found.select(names).row(0) == (None, None, None)
+    low, high, error = log.score(metrics=metric, ci=0.9).select(names).row(0)
+    assert error is None
+    assert low < log.score(metrics=metric)[metric].item() < high

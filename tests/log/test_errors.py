@@ -24,6 +24,38 @@ LOG = pl.DataFrame(
 FRAMES = pytest.mark.parametrize("frame", [LOG, LOG.lazy()], ids=["DataFrame", "LazyFrame"])
 
 
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.Enum(["True", "False"])])
+@pytest.mark.parametrize("texts", ["gold", "pred"])
+def test_words_beside_booleans_are_compared(texts, dtype):
+    """A cast of Booleans to text would give "true", which is no label "True"."""
+    other = {"gold": "pred", "pred": "gold"}[texts]
+    columns = {other: [True, False, None, True], texts: ["True", "False", "True", "False"]}
+    log = pl.DataFrame(columns).with_columns(pl.col(texts).cast(dtype))
+    with pytest.raises(pl.exceptions.SchemaError) as raised:
+        log.mcc.score()
+    advice = str(raised.value).rsplit("as in ", 1)[1]
+    assert advice == f"pl.col('{texts}') == 'True'"
+    mended = log.mcc(**{texts: eval(advice)}).score()  # noqa: S307 - our own
+    assert mended.select("n", "n_null").row(0) == (3, 1)
+    assert mended["mcc"].item() == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("verb", ["score", "by", "classes", "confusion", "counts", "worst"])
+@pytest.mark.parametrize("kind", ["weight", "label"])
+def test_an_error_about_a_value_is_its_message_alone(verb, kind):
+    rows = pl.DataFrame({"k": ["a", "b"] * 5, "gold": [1, 0] * 5, "pred": [1, 1] * 5, "w": -1})
+    if kind == "weight":
+        log, told = rows.mcc(weight="w"), "weight 'w' has or adds up to -"
+    else:
+        log, told = rows.with_columns(gold=7, pred=True).mcc, "'gold' has the label 7, but beside "
+    keys = () if verb in {"score", "confusion"} else ("k",)
+    with pytest.raises(pl.exceptions.InvalidOperationError) as raised:
+        getattr(log, verb)(*keys)
+    assert str(raised.value).startswith(told)
+    assert "\n" not in str(raised.value)
+    assert "conversion" not in str(raised.value)
+
+
 @FRAMES
 @pytest.mark.parametrize(
     ("keys", "arguments", "error", "message"),

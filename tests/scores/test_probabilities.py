@@ -310,6 +310,8 @@ def test_scores_that_are_no_probabilities(name, wrong, ci):
     message = rf"the score {wrong} of 'p' is not between 0 and 1, as a probability is; .*'roc_auc'"
     with pytest.raises(pl.exceptions.InvalidOperationError, match=message):
         query.collect()
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=f"^{message}"):
+        log.collect().mcc(score="p").score(metrics=name, ci=ci)
     of_order = log.mcc(score="p").score(metrics=OF_ORDER + OF_GROUPS, ci=ci).collect()
     assert of_order["roc_auc"].item() == (0.5 if wrong < 0.25 else 1.0)
     assert of_order["brier_resolution"].item() == pytest.approx(2 / 9, rel=1e-15)

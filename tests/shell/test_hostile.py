@@ -338,6 +338,30 @@ class TestFiles:
         assert f"'{logs}/notes\\x1b.txt' in folder '{logs}' is not " in is_refused(run_by(logs))
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "-NaN", "None"])
+@pytest.mark.parametrize("rows", [1, 3000])
+def test_json_lines_with_numbers_that_json_lacks(number, rows, tmp_path):
+    """The JSON of Python writes them."""
+    file = tmp_path / "log.ndjson"
+    row = '{"gold": 1, "pred": 1, "p": 0.5}\n'
+    file.write_text(row * rows + row.replace("0.5", number))
+    told = is_refused(run_by(file))
+    assert f"'{file}' cannot be read as NDJSON (JSON has no NaN, Infinity or None: write" in told
+    file.write_text(row * rows + row.replace("0.5", "null"))
+    assert run_by(file).exit_code == 0
+
+
+@pytest.mark.parametrize("empty", ["0.csv", "2.csv"])
+def test_a_csv_with_a_header_alone_is_named(empty, tmp_path):
+    """It has no dtypes: Polars takes its columns for text."""
+    (tmp_path / "1.csv").write_text("gold,pred\n0,1\n1,1\n")
+    (tmp_path / empty).write_text("gold,pred\n")
+    told = is_refused(run_by(tmp_path))
+    assert f"'{tmp_path / empty}' has no rows, so its dtypes are not known; leave it out" in told
+    (tmp_path / empty).unlink()
+    assert run_by(tmp_path).exit_code == 0
+
+
 class TestOut:
     @pytest.fixture
     def log(self, tmp_path):

@@ -356,3 +356,17 @@ def test_a_rate_of_gold_rows_is_not_judged_without_them(metric, gold):
     log = pl.concat([both, one]).mcc(positive=1)
     judged = log.check("key", max={metric: 1}, min_n=1)
     assert judged.select("key", "verdict").rows() == [("both", "passes"), ("one", "not judged")]
+
+
+def test_slices_that_are_not_judged_say_why():
+    """A threshold of a slice that is not in the log, and a slice without a threshold."""
+    log = counts_of(one=[9, 1, 1, 9], two=[90, 1, 1, 90], other=[90, 1, 1, 90]).mcc(weight="n")
+    own = pl.DataFrame({"key": ["gone", "away", "one"], "min": [0.1, 0.1, 0.1]})
+    with pytest.raises(polars_mcc.CheckError) as raised:
+        log.check("key", min=own, min_n=50)
+    assert str(raised.value) == (
+        "there is no slice to judge "
+        "(5 not judged: not in the log (2), no min (2), fewer than 50 rows (1))"
+    )
+    with pytest.raises(polars_mcc.CheckError, match=r"\(1 not judged: not in the log\)"):
+        log.check("key", min=pl.DataFrame({"key": ["one", "two", "other", "gone"], "min": 0.99}))
