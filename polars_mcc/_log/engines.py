@@ -77,7 +77,7 @@ class Engine:
         if labels.is_score:
             calls, call = {"pyarrow": "pc.greater_equal({}, 0.5)"}, "{} >= 0.5"
         if labels.is_word:
-            calls = {"pyarrow": "pc.equal({}, 'True')", "duckdb": "{} = 'True'"}
+            calls = {"pyarrow": "pc.equal({}, 'True')", "duckdb": r"{} = \'True\'"}
             call = "{} == 'True'"
         call = calls.get(self.name, call)
         added = _ADDED.get(self.name, _BY_NARWHALS).format(f"{labels.name}_label")

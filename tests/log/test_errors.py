@@ -287,6 +287,26 @@ def test_an_expression_on_a_frame_of_another_engine(name):
     assert answer.equals(rows.mcc.by(pl.col("ts").alias("ts_key")))
 
 
+@pytest.mark.parametrize("name", ["pandas", "pyarrow", "duckdb"])
+def test_words_beside_booleans_are_compared_by_the_engine(name):
+    pytest.importorskip("pyarrow")
+    module = pytest.importorskip(name)
+    rows = pl.DataFrame({"gold": [True, False, True], "pred": ["True", "False", "False"]})
+    df = {
+        "pandas": rows.to_pandas,
+        "pyarrow": rows.to_arrow,
+        "duckdb": lambda: module.from_arrow(rows.to_arrow()),
+    }[name]()
+    with pytest.raises(pl.exceptions.SchemaError) as raised:
+        PredictionLog(df).score()
+    names = {"df": df}
+    if name == "pyarrow":
+        names["pc"] = pytest.importorskip("pyarrow.compute")
+    mended = eval(str(raised.value).rsplit("as in ", 1)[1], names)  # noqa: S307 - our own
+    found = PredictionLog(mended, pred="pred_label").score().lazy().collect()
+    assert found["mcc"].item() == pytest.approx(0.5)
+
+
 def test_messages_on_a_frame_of_another_engine_have_no_call_of_polars():
     pytest.importorskip("pyarrow")
     table = LOG.drop("list").with_columns(ts=pl.lit("2026-03-01")).to_arrow()
