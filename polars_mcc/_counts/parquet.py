@@ -142,8 +142,8 @@ def _is_alike(one: pa.Field | None, other: pa.Field | None) -> bool:
 def _has_few_values(column: pa.ColumnChunkMetaData) -> bool:
     """Whether the dictionary of a column is small, by the footer: else reading it is in vain."""
     start = column.dictionary_page_offset
-    size: int = 0 if start is None else column.data_page_offset - start
-    return size <= _BYTES * max(column.num_values, 2**12)
+    size = 0 if start is None else column.data_page_offset - start
+    return bool(size <= _BYTES * max(column.num_values, 2**12))
 
 
 class RowGroup(NamedTuple):

@@ -261,7 +261,7 @@ def test_counts_that_contradict_the_footers_are_not_used(day, fault, monkeypatch
 
 def test_a_plan_that_polars_reads_otherwise_is_not_coded(day, monkeypatch):
     scan_of = coded.scan_of
-    monkeypatch.setattr(coded, "scan_of", lambda frame, names: scan_of(log, names))
+    monkeypatch.setattr(coded, "scan_of", lambda _, names: scan_of(log, names))
     log = pl.scan_parquet(day, hive_partitioning=True)
     assert log.filter(pl.col("gold") == "a").mcc.score().collect()["n"].item() == 3
 
