@@ -49,6 +49,8 @@ class Workload:
     models: int = 1
     days: int = 0
     """If not 0, the log has hive partitions by day, and the second half of them is scored."""
+    device: str = ""
+    """If not empty, only the rows of this device are scored."""
     repeat: int = 1
     """How many times each file is read, for logs larger than the disk."""
 
@@ -80,6 +82,7 @@ WORKLOADS = [
     Workload("two keys", "short", keys=("slice", "device")),
     Workload("three models", "short", models=3),
     Workload("hive partitions, half of them", "short", days=DAYS),
+    Workload("one device of four", "short", device="phone"),
 ]
 BY_NAME = {workload.name: workload for workload in WORKLOADS}
 GROWTH = [1, 2, 5, 10, 50]
@@ -144,7 +147,7 @@ def scan(workload: Workload, folder: Path):
     log = pl.scan_parquet(files(workload, folder), hive_partitioning=workload.days > 0)
     if workload.days:
         log = log.filter(pl.col("day") > dt.date(2026, 1, workload.days // 2))
-    return log
+    return log.filter(pl.col("device") == workload.device) if workload.device else log
 
 
 def polars_mcc(workload: Workload, folder: Path):
@@ -170,6 +173,19 @@ def interval(workload: Workload, folder: Path):
     [pred] = workload.preds
     log = polars_mcc.PredictionLog(scan(workload, folder), pred=pred)
     return log.by(*workload.keys, ci=0.95).collect()
+
+
+def shell(workload: Workload, folder: Path) -> None:
+    """The same scores, by the command line. It writes a table of text."""
+    from contextlib import redirect_stdout, suppress
+
+    from polars_mcc.__main__ import main
+
+    sys.argv = ["polars-mcc", "by", *files(workload, folder)]
+    sys.argv += [text for key in workload.keys for text in ("--by", key)]
+    sys.argv += [text for pred in workload.preds for text in ("--pred", pred)]
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), suppress(SystemExit):
+        main()
 
 
 def floor(workload: Workload, folder: Path) -> None:
@@ -241,6 +257,8 @@ def _duckdb(workload: Workload, folder: Path, classes: str, before: str = ""):
     log = f"read_parquet({files(workload, folder)}, hive_partitioning = {workload.days > 0})"
     if workload.days:
         log = f"(SELECT * FROM {log} WHERE day > DATE '2026-01-{workload.days // 2:02}')"
+    if workload.device:
+        log = f"(SELECT * FROM {log} WHERE device = '{workload.device}')"
     keys = ", ".join(workload.keys)
     scores = f"""), sums AS (
             SELECT {keys}, sum(t) AS s, sum(c) AS c, sum(t * p) AS tp, sum(t * t) AS tt,
@@ -313,6 +331,7 @@ QUERIES: dict[str, Callable] = {
     "polars_mcc": polars_mcc,
     "the plain plan": portable,
     "with intervals": interval,
+    "the command line": shell,
     "floor": floor,
     "DuckDB, from pairs": duckdb_pairs,
     "DuckDB, from marginals": duckdb_marginals,
@@ -428,7 +447,7 @@ def peers(workload: Workload) -> Iterator[str]:
     if workload.labels == "boolean":
         yield "polars_ds"
     if workload.name == "short text labels":
-        yield from ["map_groups, scikit-learn", "pandas, scikit-learn", "fairlearn"]
+        yield from ["the command line", "map_groups, scikit-learn", "pandas, scikit-learn", "fairlearn"]
 
 
 def engines(workload: Workload) -> Iterator[str]:
