@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import polars as pl
@@ -37,9 +38,11 @@ def measure(
     if has_classes or has_pairs:
         classes = classes.cache()
     slices, sums = summed(log, classes, positive)
-    if has_classes:
-        scores = class_scores(log, classes).with_columns(pl.col(*CLASS_DTYPES).cast(pl.Float64))
-        slices = log.beside(slices, _aggregated(log, scores, ["label"], metrics, "classes"))
+    for is_filled in {one.is_filled for one in metrics if one.classes}:
+        apart = log if is_filled else replace(log, zero_division=None)
+        scores = class_scores(apart, classes).with_columns(pl.col(*CLASS_DTYPES).cast(pl.Float64))
+        alike = [one for one in metrics if one.is_filled == is_filled]
+        slices = log.beside(slices, _aggregated(log, scores, ["label"], alike, "classes"))
     if has_pairs and pairs is not None:
         slices = log.beside(slices, _over_pairs(log, classes, pairs, metrics))
     if log.is_of_scores and pairs is not None:

@@ -228,6 +228,8 @@ class Metric:
     no_interval: str = ""
     """Why the metric has no interval and no test; "" if it has."""
     multilabel: bool = False  # whether it is defined for rows with lists of labels
+    is_filled: bool = True
+    """Whether `zero_division` stands for scores of classes that are 0/0; else they are null."""
 
     @property
     def origin(self) -> Literal["positive", "pairs", "classes", "scores"]:
@@ -288,17 +290,28 @@ def fact(name: str, value: Callable[[Terms], pl.Expr]) -> Metric:
 def defined(metric: Metric) -> Metric:
     """The fact whether a metric is defined: 1, or 0 where it is 0/0.
 
-    It is null where the gold rows that the metric needs are missing: no model could change that.
+    A mean or minimum over classes is 0/0 if the score of each of these classes is. The fact is null
+    where the gold rows that the metric needs are missing: no model could change that.
     """
 
     def value(terms: Terms) -> pl.Expr:
-        score = metric.value(terms.of(metric, None))
-        is_defined = score.cast(pl.Float64).is_finite().fill_null(value=False)
-        has_gold = is_defined if metric.has_gold is None else metric.has_gold(terms)
+        filled, raw = terms.of(metric, 0.0), terms.of(metric, None)
+        raw.sums = {**raw.sums, **raw.sums_of(found)}
+        has_value, is_defined = (
+            metric.value(one).cast(pl.Float64).is_finite().fill_null(value=False)
+            for one in (filled, raw)
+        )
+        has_gold = has_value if metric.has_gold is None else metric.has_gold(terms)
         return pl.when(has_gold).then(is_defined.cast(pl.Float64))
 
-    found = fact(f"{FACT}defined {metric.name}", value)
-    return replace(found, is_of_scores=metric.is_of_scores, of_row=metric.of_row)
+    found = replace(
+        fact(f"{FACT}defined {metric.name}", value),
+        classes=metric.classes,
+        is_filled=False,
+        is_of_scores=metric.is_of_scores,
+        of_row=metric.of_row,
+    )
+    return found
 
 
 def sum_name(metric: str, name: str) -> str:

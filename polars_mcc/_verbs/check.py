@@ -71,6 +71,9 @@ def check(
 
     Unlike the other verbs, `check` runs the query of a LazyFrame at once.
 
+    0/0 is never a pass: a slice fails if its score is 0/0 although it has the gold labels that the
+    metric needs. In a mean over classes, a class at 0/0 counts as 0, whatever `zero_division` is.
+
     Args:
         *keys: The keys to group by, as in `by`.
         min: The least score that a slice may have: a number, for `metric`; or one number per
@@ -150,6 +153,8 @@ def check(
         check_level(ci)
         registry.check_sure((one.metric for one in wanted), "check it in a call without ci")
     common_dtype([*log.meaning.gold.dtypes.items()])  # Lists are refused.
+    if log.meaning.zero_division != 0:  # Classes at 0/0 would lift a mean, or be left out.
+        log = log(zero_division=0.0)
     if no_worse_than is None:
         found, sizes = _scored(log, keys, wanted, ci), ["n"]
     else:

@@ -7,6 +7,7 @@ import pickle
 import re
 import subprocess
 import sys
+from fractions import Fraction
 
 import polars as pl
 import pytest
@@ -370,3 +371,71 @@ def test_slices_that_are_not_judged_say_why():
     )
     with pytest.raises(polars_mcc.CheckError, match=r"\(1 not judged: not in the log\)"):
         log.check("key", min=pl.DataFrame({"key": ["one", "two", "other", "gone"], "min": 0.99}))
+
+
+def labelled(**slices) -> pl.DataFrame:
+    """A log with one slice per name, from (gold, pred) of its rows."""
+    rows = [(key, gold, pred) for key, labels in slices.items() for gold, pred in labels]
+    return pl.DataFrame(rows, schema=["key", "gold", "pred"], orient="row")
+
+
+FINE = [("a", "a"), ("b", "b")] * 4
+FILLS = [0.0, 1.0, -1.0, None, math.nan]
+PRECISION_OF_A = (pl.col("precision").filter(pl.col("label") == "a").max()).alias("precision_of_a")
+
+
+@pytest.mark.parametrize("zero_division", FILLS)
+@pytest.mark.parametrize("bound", [{"min": 0}, {"max": 1}], ids=["min", "max"])
+@pytest.mark.parametrize(
+    ("metric", "blind"),
+    [
+        ("mcc", [("a", "b"), ("b", "b")]),
+        ("mcc_macro", [("a", "b"), ("b", "b")]),
+        ("mcc_min_class", [("a", "b"), ("b", "b")]),
+        ("precision_weighted", [("a", "c"), ("b", "c")]),  # c is gold in no row
+        (PRECISION_OF_A, [("a", "b"), ("b", "b")]),
+    ],
+    ids=["mcc", "mcc_macro", "mcc_min_class", "precision_weighted", "expression"],
+)
+def test_0_by_0_is_never_a_pass(metric, blind, bound, zero_division):
+    log = labelled(fine=FINE, blind=blind).mcc(zero_division=zero_division)
+    with pytest.raises(polars_mcc.CheckError, match="1 of 2 slices fails: .* or 0/0") as raised:
+        log.check("key", metric=metric, **bound)
+    assert raised.value.failures["key"].to_list() == ["blind"]
+
+
+@pytest.mark.parametrize("zero_division", FILLS)
+@pytest.mark.parametrize(
+    ("bound", "positive"),
+    [({"max": {"fdr": 1}}, "a"), ({"min": {"precision": 0}}, "a"), ({"max": {"for": 1}}, "b")],
+)
+def test_a_rate_of_predictions_at_0_by_0_is_never_a_pass(bound, positive, zero_division):
+    """Where less is better, 1 - `zero_division` would be 0, the best."""
+    log = labelled(fine=FINE, blind=[("a", "b"), ("b", "b")])
+    with pytest.raises(polars_mcc.CheckError, match="1 of 2 slices fails: .* or 0/0") as raised:
+        log.mcc(zero_division=zero_division, positive=positive).check("key", **bound)
+    assert raised.value.failures["key"].to_list() == ["blind"]
+
+
+@pytest.mark.parametrize("zero_division", FILLS)
+@pytest.mark.parametrize(
+    ("metric", "score"),
+    [("precision_macro", Fraction(1, 20)), ("precision_weighted", Fraction(1, 100))],
+)
+def test_a_class_at_0_by_0_lifts_no_mean(metric, score, zero_division):
+    """Of 90 rows with a and 10 with b, all are b: the precision of a is 0/0, that of b is 1/10."""
+    log = labelled(one=[("a", "b")] * 90 + [("b", "b")] * 10).mcc(zero_division=zero_division)
+    judged = log.check(metric=metric, min=float(score) - 1e-12)
+    assert judged[metric].item() == pytest.approx(float(score), rel=1e-14)
+    for ci in (None, 0.95):
+        with pytest.raises(polars_mcc.CheckError, match=f"{metric} below 0.9"):
+            log.check(metric=metric, min=0.9, ci=ci)
+
+
+@pytest.mark.parametrize("zero_division", FILLS)
+@pytest.mark.parametrize("metric", ["mcc", "mcc_macro"])
+def test_0_by_0_is_worse_than_any_baseline(metric, zero_division):
+    poor = counts_of(key=[50, 51, 51, 50])  # below 0, and each class has a score
+    blind = counts_of(key=[0, 100, 0, 100]).mcc(weight="n", zero_division=zero_division)
+    with pytest.raises(polars_mcc.CheckError, match=f"{metric} below the baseline or 0/0"):
+        blind.check("key", no_worse_than=poor, metric=metric)
