@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -12,7 +13,7 @@ from polars_mcc._inference.estimate import ranges_of
 from polars_mcc._inference.periods import PERIODS
 from polars_mcc._log.choices import check_number
 from polars_mcc._log.columns import as_expr
-from polars_mcc._log.messages import option, said
+from polars_mcc._log.messages import Words, option, said
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import FACT, Metric, defined
 from polars_mcc._scores.registry import IntoMetric
@@ -85,28 +86,37 @@ def required(
         for metric in registry.chosen(name)
     ]
     for one in found:
-        if not isinstance(one.at, pl.DataFrame) or isinstance(given, Mapping):
+        is_frame = isinstance(one.at, pl.DataFrame)
+        if not is_frame or isinstance(given, Mapping):
             check_number(bound, one.at)  # type: ignore[arg-type]
-            _check_range(one)
         elif not one.at.schema.get(bound, pl.String()).is_numeric():
             msg = f"{bound} is a frame without a numeric column '{bound}'; it has {one.at.schema}"
             raise ValueError(msg)
+        _check_range(one)
         if bound == "min" and one.metric.less_is_better:
-            instead = option("max", one.at)
+            instead = Words("max=...") if is_frame else option("max", one.at)
             msg = said(f"for '{one.metric.name}' less is better: pass a maximum, as in ", instead)
             raise ValueError(msg)
     return [*{one.mark: one for one in found if one.at is not None}.values()]  # each once
 
 
 def _check_range(one: Requirement) -> None:
-    """Raise a ValueError if no score can pass a threshold, or none can fail it: 70 for 0.7."""
+    """Raise a ValueError if no score can pass a threshold, or none can fail it: 70 for 0.7, NaN.
+
+    None, and a null in a frame, is no threshold.
+    """
     name, limits = one.metric.name, one.metric.range
-    if limits is None or one.at is None:  # None is no threshold
-        return
-    low, high = ranges_of([one.metric])[name]
-    if not ((low is None or one.at >= low) and (high is None or one.at <= high)):
-        msg = said(option(one.bound, one.at), f" is outside the range of {name}, {limits}")
-        raise ValueError(msg)
+    low, high = ranges_of([one.metric]).get(name, (None, None))
+    is_frame = isinstance(one.at, pl.DataFrame)
+    for number in one.at[one.bound].cast(pl.Float64).unique() if is_frame else [one.at]:
+        if number is None:
+            continue
+        if not -math.inf < number < math.inf:
+            msg = said(option(one.bound, number), f" is no threshold for {name}: it must be finite")
+            raise ValueError(msg)
+        if (low is not None and number < low) or (high is not None and number > high):
+            msg = said(option(one.bound, number), f" is outside the range of {name}, {limits}")
+            raise ValueError(msg)
 
 
 def with_own(

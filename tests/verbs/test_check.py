@@ -281,6 +281,49 @@ def test_a_threshold_outside_the_range_of_its_metric_is_an_error(options, messag
         COUNTS.mcc(weight="n", positive="a").check("key", **options)
 
 
+AS_GIVEN = {
+    "number": lambda _, number: number,
+    "of a metric": lambda metric, number: {metric: number},
+    "frame": lambda _, number: pl.DataFrame({"key": ["poor", "good"], "at": [None, number]}),
+}
+
+
+def most_hits(col):
+    return col("hits").max().alias("most_hits")
+
+
+@pytest.mark.parametrize("given", AS_GIVEN)
+@pytest.mark.parametrize("bound", ["min", "max"])
+@pytest.mark.parametrize(
+    ("metric", "number", "message"),
+    [
+        ("mcc", 70, "is outside the range of mcc, [-1, 1]"),
+        ("mcc", -1.5, "is outside the range of mcc, [-1, 1]"),
+        ("accuracy", -0.1, "is outside the range of accuracy, [0, 1]"),
+        ("chi2", -2, "is outside the range of chi2, [0, (K - 1)s]"),
+        ("mcc", math.nan, "is no threshold for mcc: it must be finite"),
+        ("chi2", math.inf, "is no threshold for chi2: it must be finite"),
+        ("mcc", -math.inf, "is no threshold for mcc: it must be finite"),
+        (most_hits, math.nan, "is no threshold for most_hits: it must be finite"),
+    ],
+)
+def test_a_threshold_is_checked_in_each_form(metric, number, message, bound, given):
+    """NaN would pass any score, or none; so would 70 for 0.7."""
+    limit = AS_GIVEN[given](metric, number)
+    limit = limit.rename({"at": bound}) if isinstance(limit, pl.DataFrame) else limit
+    with pytest.raises(ValueError, match=rf"^{bound}=.*{re.escape(message)}$"):
+        COUNTS.mcc(weight="n").check("key", metric=metric, **{bound: limit})
+
+
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.Float32, pl.Decimal(10, 3)])
+def test_a_threshold_of_a_slice_is_checked_in_each_dtype(dtype):
+    limits = pl.DataFrame({"key": ["good"], "max": [70]}, schema_overrides={"max": dtype})
+    with pytest.raises(
+        ValueError, match=re.escape("max=70.0 is outside the range of mcc, [-1, 1]")
+    ):
+        COUNTS.mcc(weight="n").check("key", max=limits)
+
+
 SCORED = pl.DataFrame(
     {
         "gold": ["fraud", "ok", "ok", "fraud"],
