@@ -164,24 +164,35 @@ def bars(flag: str, typed: Sequence[str] | None) -> float | dict[str, float] | N
     """The least or largest score that passes: a number, or one per metric, such as mcc=0.5."""
     if typed is None:
         return None
-    by_metric = dict(text.rpartition("=")[::2] for text in typed)
-    try:
-        numbers = {name.strip(): float(number) for name, number in by_metric.items()}
-    except ValueError:
-        msg = f"{flag} takes a number (0.6) or metric=number (mcc=0.5), got {' '.join(typed)!r}"
-        raise ValueError(msg) from None
-    if "" in numbers and len(typed) > 1:
-        msg = f"{flag} takes one number, or one number per metric, such as {flag} mcc=0.5"
-        raise ValueError(msg)
-    return numbers.get("", numbers)
+    takes = f"{flag} takes one number ({flag} 0.6), or each metric once ({flag} mcc=0.5)"
+    if typed[1:] or "=" in typed[0]:
+        return {name: _number(text, takes) for name, text in _by_name(typed, takes).items()}
+    return _number(typed[0], takes)
 
 
 def reference(flag: str, typed: Sequence[str]) -> str | dict[str, str]:
     """A word, or a slice by its keys, such as country=US."""
-    by_key = dict(text.partition("=")[::2] for text in typed if "=" in text)
-    if len(by_key) == len(typed):
-        return by_key
-    if len(typed) > 1:
-        msg = f"{flag} takes one word, or each key once, as in {flag} country=US {flag} device=pc"
-        raise ValueError(msg)
-    return typed[0]
+    takes = f"{flag} takes one word, or each key once, as in {flag} country=US {flag} device=pc"
+    return _by_name(typed, takes) if typed[1:] or "=" in typed[0] else typed[0]
+
+
+def _by_name(typed: Sequence[str], takes: str) -> dict[str, str]:
+    """The values of an option that is typed as name=value, each name once."""
+    found: dict[str, str] = {}
+    for text in typed:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not (name and equals) or name in found:
+            why = f"{name} is given twice" if name in found else f"{text!r} has no name"
+            msg = f"{takes}; {why}"
+            raise ValueError(msg)
+        found[name] = value
+    return found
+
+
+def _number(text: str, takes: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        msg = f"{takes}; {text!r} is no number"
+        raise ValueError(msg) from None

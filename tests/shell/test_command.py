@@ -477,10 +477,28 @@ class TestCheck:
         judged = answered("check", "log.parquet", *about, *bars[:2], *bars[4:])
         log = planted.mcc(positive=planted["gold"][0])
         assert_frame_equal(judged, log.check("k", min={"mcc": 0.1}, max={"fnr": 0.9}))
-        for wrong in (["mcc=a"], ["0.5", "--min", "mcc=0.1"]):
-            done = invoke("check", "log.parquet", "--by", "k", "--min", *wrong)
-            assert (done.exit_code, done.stdout) == (2, "")
-            assert "--min takes" in done.stderr
+
+    @pytest.mark.parametrize("flag", ["--min", "--max"])
+    @pytest.mark.parametrize(
+        ("typed", "why"),
+        [
+            (["mcc=a"], "'a' is no number"),
+            (["mcc="], "'' is no number"),
+            (["a"], "'a' is no number"),
+            (["0.5", "mcc=0.1"], "'0.5' has no name"),
+            (["0.5", "0.6"], "'0.5' has no name"),
+            (["=0.5"], "'=0.5' has no name"),
+            (["mcc=0.99", "mcc=0.1"], "mcc is given twice"),
+            (["mcc=0.1", "accuracy=0.1", " mcc =0.1"], "mcc is given twice"),
+        ],
+    )
+    @pytest.mark.usefixtures("planted")
+    def test_each_bar_counts(self, flag, typed, why):
+        words = [word for text in typed for word in (flag, text)]
+        done = invoke("check", "log.parquet", *words)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert f"{flag} takes one number ({flag} 0.6), or each metric once" in done.stderr
+        assert done.stderr.endswith(f"; {why}\n")
 
     def test_contrast(self, planted):
         for to, typed in (("each", ["each"]), ({"k": 1}, ["k=1"])):
@@ -1218,7 +1236,14 @@ def test_an_option_that_is_not_known(typed, near):
 
 @pytest.mark.usefixtures("planted")
 def test_a_reference_is_one_word_or_one_slice():
-    for words in (["rest", "total"], ["best", "k=1"], ["k=1", "total"]):
+    for words in (
+        ["rest", "total"],
+        ["best", "k=1"],
+        ["k=1", "total"],
+        ["k=1", "k=2"],
+        ["k=1", "k=1"],
+        ["=1"],
+    ):
         typed = [one for word in words for one in ("--to", word)]
         done = invoke("contrast", "log.parquet", "--by", "k", *typed)
         assert (done.exit_code, done.stdout) == (2, "")
