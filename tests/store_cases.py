@@ -64,10 +64,13 @@ class Logs:
 
     def now(self) -> dict[str, str]:
         """The current version of each file."""
-        return {str(file): str(file.stat().st_mtime_ns) for file in self.folder.rglob("*.parquet")}
+        return {str(file): str(file.stat().st_mtime_ns) for file in self.files()}
+
+    def files(self) -> list[Path]:
+        return sorted(file for file in self.folder.rglob("*.parquet") if file.is_file())
 
     def scan(self) -> pl.LazyFrame:
-        return pl.scan_parquet(sorted(self.folder.rglob("*.parquet")), hive_partitioning=False)
+        return pl.scan_parquet(self.files(), hive_partitioning=False)
 
     def check(self, store: Path | str) -> None:
         """Assert that the store and the log give the same scores and counts."""

@@ -8,7 +8,9 @@ The guide, *Nightly counts*, shows how to use it. The promises, each with its te
   `test_files_that_a_table_keeps_are_not_read_again`
 - the counts of a changed input are replaced:
   `test_what_is_new_is_counted_and_what_has_changed_is_replaced`,
-  `test_an_etag_tells_what_sizes_do_not`
+  `test_an_etag_tells_what_sizes_do_not`,
+  `test_a_file_that_becomes_a_folder_of_its_name_is_counted_once`,
+  `test_an_object_that_becomes_a_folder_of_its_name_is_counted_once`
 - an input that changes during the run is counted as it is after the change:
   `test_an_input_that_changes_meanwhile_is_counted_as_it_is_then`,
   `test_an_object_that_changes_after_it_was_listed_is_counted_as_it_is_then`

@@ -140,7 +140,8 @@ class Keeping:
             if same not in new and same not in self.failures:
                 plan[entry] = "removed", known[entry].rows
         named = [*self.log.found.typed, *self.log.found.links]
-        for path in self.files.gone((path for path in known if path not in self._others), named):
+        own = [one for path, one in known.items() if path not in self._others]
+        for path in self.files.gone(own, named):
             plan[path] = "forgotten" if self.forget else "gone", known[path].rows
         self._counted = {
             path: one for path, one in self._counted.items() if path in new and one == now[path]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -12,9 +12,9 @@ import polars as pl
 
 from polars_mcc._shell import inputs
 from polars_mcc._shell.folders import absolute, each_resolved, refused
-from polars_mcc._shell.formats import PARQUET, ScanParts
+from polars_mcc._shell.formats import PARQUET, ScanParts, kind_of
 from polars_mcc._shell.inputs import Logs
-from polars_mcc._shell.object_storage import has_objects, looked_up_all
+from polars_mcc._shell.object_storage import looked_up_all
 from polars_mcc._store.paths import is_url, partition_columns, partitions
 from polars_mcc._store.table import Input
 
@@ -125,31 +125,67 @@ class Files:
     def others(self, known: Mapping[str, Input]) -> dict[str, str | None]:
         """Entries of a store that are no inputs of their own now: path → the input that they are.
 
-        The entry may be a link to an input, or the input a link to it; then its name is given. A
-        file that is no longer part of a table is none.
+        The entry may be a link to an input, or the input a link to it; or a file became a folder
+        with the input, or the other way round. Then its name is given. A file that is no longer
+        part of a table is none.
         """
         away = [path for path in known if path not in self.now]
         if not away:
             return {}
         names = {where: path for path, where in each_resolved(self.now, os.path.realpath).items()}
         inside = tuple(f"{table}/" for table in self.tables)
-        return {
-            path: names.get(where)
-            for path, where in each_resolved(away, os.path.realpath).items()
-            if where in names or f"{path}/".startswith(inside)
-        }
+        below = _below(names)
+        found, nested = dict[str, str | None](), dict[str, str]()
+        for path, where in each_resolved(away, os.path.realpath).items():
+            if where in names or f"{path}/".startswith(inside):
+                found[path] = names.get(where)
+            elif where in below:
+                nested[path] = below[where]
+            elif (above := next(filter(names.__contains__, _folders(where)), None)) is not None:
+                nested[path] = names[above]
+        there = self._still_there(known[path] for path in nested)
+        return found | {path: one for path, one in nested.items() if path not in there}
 
-    def gone(self, known: Iterable[str], named: Sequence[str]) -> list[str]:
+    def gone(self, known: Iterable[Input], named: Sequence[str]) -> list[str]:
         """The entries of a store that no longer exist, in the places that the user named.
 
         Each is looked up by name: a listing may be late, and a glob lists only its matches.
         """
-        is_named, options = is_below(named), self._found.options
-        unseen = (path for path in known if path not in self.now and path not in self.failures)
+        is_named = is_below(named)
+        unseen = {
+            one.path: one
+            for one in known
+            if one.path not in self.now and one.path not in self.failures
+        }
         real = each_resolved(unseen, os.path.realpath)
         away = [path for path, where in real.items() if is_named(where)]
-        there = looked_up_all(away, options)
-        return [path for path in away if path not in there and not has_objects(path, options)]
+        there = self._still_there(unseen[path] for path in away)
+        return [path for path in away if path not in there]
+
+    def _still_there(self, entries: Iterable[Input]) -> set[str]:
+        """The paths of the entries that are still a file, or a table; a plain folder is neither."""
+        options, entries = self._found.options, [*entries]
+        kinds = {one.path: kind_of(one.path, options) for one in entries if not one.size}
+        files = [one.path for one in entries if one.size]
+        tables = {path for path, kind in kinds.items() if kind is not None and kind.version}
+        return tables | {*looked_up_all(files, options)}
+
+
+def _below(paths: Mapping[str, str]) -> dict[str, str]:
+    """For each folder above some paths, what one of these paths maps to."""
+    found: dict[str, str] = {}
+    for path, name in paths.items():
+        for folder in _folders(path):
+            if folder in found:  # So are all folders above it.
+                break
+            found[folder] = name
+    return found
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The folders that a path is in, the nearest first."""
+    while (folder := os.path.dirname(path)) and folder != path:  # noqa: PTH120 - it may be a URL
+        yield (path := folder)
 
 
 def is_below(paths: Iterable[str]) -> Callable[[str], bool]:

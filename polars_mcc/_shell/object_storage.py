@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -41,17 +42,13 @@ def before_pattern(path: str) -> str | None:
     return folder or slash or "."
 
 
-def has_objects(path: str, options: Options | None) -> bool:
-    """Whether there are objects below a URL."""
-    return is_url(path) and any(True for _ in listing(path, options))
-
-
 def looked_up(path: str, options: Options | None = None) -> Input | None:
-    """Look up the size and version of one file; None if it does not exist."""
+    """Look up the size and version of one file; None if there is none, or a folder of this name."""
     with suppress(FileNotFoundError, NotADirectoryError):
         if not is_url(path):
             found = os.stat(path)  # noqa: PTH116 - thousands of inputs
-            return Input(path, found.st_size, str(found.st_mtime_ns))
+            is_folder = stat.S_ISDIR(found.st_mode)
+            return None if is_folder else Input(path, found.st_size, str(found.st_mtime_ns))
         bucket, key = _split(path)
         with _opened(path, options) as store:
             return _input(bucket, store.head(key))

@@ -103,6 +103,34 @@ def test_what_is_renamed_is_gone_and_new(logs, store):
     assert_frame_equal(PredictionLog.from_store(store).by("country").collect(), want)
 
 
+@pytest.mark.parametrize("forget", [False, True])
+@pytest.mark.parametrize("place", ["", "*.parquet", "a.parquet"])
+def test_a_file_that_becomes_a_folder_of_its_name_is_counted_once(logs, store, place, forget):
+    """Spark writes a folder where pandas wrote a file. And back."""
+    place, rest = logs.folder / place, {} if place == "a.parquet" else {"unchanged": 2}
+    keep(logs, store)
+    (logs.folder / "a.parquet").unlink()
+    for name in ("a.parquet/part-0.parquet", "a.parquet/part-1.parquet"):
+        logs.write(name)
+    assert keep(place, store, forget=forget) == {"replaced": 1, "counted": 1, **rest}
+    logs.check(store)
+    assert keep(place, store, forget=forget) == {**rest, "unchanged": 2 + len(rest) * 2}
+    shutil.rmtree(logs.folder / "a.parquet")
+    logs.write("a.parquet")
+    assert keep(place, store, forget=forget) == {**rest, "replaced": 1}
+    logs.check(store)
+
+
+def test_a_file_that_becomes_a_folder_without_logs_is_gone(logs, store):
+    keep(logs, store)
+    (logs.folder / "a.parquet").unlink()
+    (logs.folder / "a.parquet").mkdir()
+    assert keep(logs, store) == {"unchanged": 2, "gone": 1}
+    assert keep(logs, store, forget=True) == {"unchanged": 2, "forgotten": 1}
+    shutil.rmtree(logs.folder / "a.parquet")
+    logs.check(store)
+
+
 def test_what_moves_and_leaves_a_link_is_one_input(logs, store):
     """A file, then a folder. It is counted again, under its new name."""
     keep(logs, store)

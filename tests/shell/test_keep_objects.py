@@ -74,6 +74,17 @@ def test_what_is_gone_can_be_forgotten(logs):
     assert logs.is_kept(STORE)
 
 
+def test_an_object_that_becomes_a_folder_of_its_name_is_counted_once(logs):
+    keep(logs, STORE)
+    logs.client.delete_object(Bucket="bucket", Key="logs/b.parquet")
+    logs.write("b.parquet/part-0.parquet")
+    assert keep(logs, STORE) == {"unchanged": 2, "replaced": 1}
+    assert logs.is_kept(STORE)
+    logs.write("b.parquet")  # An object may stand beside a folder of its name: both are logs.
+    assert keep(f"{logs.place}/*.parquet", STORE) == {"unchanged": 1, "counted": 1}
+    assert logs.is_kept(STORE)
+
+
 @pytest.mark.few_cases(5)
 @pytest.mark.parametrize(
     ("pattern", "number"),
