@@ -96,6 +96,22 @@ class Engine:
             )
             raise TypeError(msg)
 
+    def named(self, columns: Iterable[IntoColumn]) -> list[str]:
+        """The columns of the frame that these columns are, or an error."""
+        names = roots(self.schema, columns)
+        self.check_known(names)
+        return names
+
+    def check_known(self, names: Iterable[str]) -> None:
+        """Raise a SchemaError if Polars has no dtype for a column."""
+        for name in names:
+            if self.schema[name] == pl.Unknown:
+                msg = (
+                    f"column '{name}' has a dtype of {self.name} that narwhals cannot convert to "
+                    f"Polars: cast it in {self.name} first"
+                )
+                raise pl.exceptions.SchemaError(msg)
+
     def count(self, columns: Sequence[str], name: str = _ROWS) -> Query:
         """A query of the engine that counts rows, grouped by these columns."""
         return self.frame.group_by(*columns).agg(nw.len().alias(name))
@@ -108,15 +124,8 @@ class Engine:
         With a weight, `_ROWS` is the sum of the weights. The engine adds up integers in two limbs
         that fit 64 bits.
         """
-        names = roots(self.schema, columns)
+        names = self.named(columns)
         dtypes = pl.Schema({name: self.schema[name] for name in names})
-        for name, dtype in dtypes.items():
-            if dtype == pl.Unknown:
-                msg = (
-                    f"column '{name}' has a dtype of {self.name} that narwhals cannot convert to "
-                    f"Polars: cast it in {self.name} first"
-                )
-                raise pl.exceptions.SchemaError(msg)
         if weight is None:
             counts = _asked(self.count(names), {**dtypes, _ROWS: pl.Int64()})
             return Weighed(counts, pl.col(_ROWS), _ROWS, pl.Int64())
@@ -156,16 +165,26 @@ class Engine:
 def of(frame: object) -> Engine | Frame:
     """The engine of a native or narwhals frame. A Polars frame is returned as it is."""
     native = nw.to_native(frame, pass_through=True)
-    return native if isinstance(native, Frame) else Engine(nw.from_native(native))
+    if isinstance(native, Frame):
+        return native
+    if nw.dependencies.is_pandas_dataframe(native) or nw.dependencies.is_pyarrow_table(native):
+        from polars_mcc._log import in_memory  # noqa: PLC0415 - PyArrow is loaded for it alone
+
+        return in_memory.InMemory(native)
+    return Engine(nw.from_native(native))
 
 
 def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:
-    """The dtype in Polars. Times in seconds become times in milliseconds."""
+    """The dtype in Polars; Unknown if there is none. Times in seconds become milliseconds."""
     if isinstance(dtype, nw.Datetime) and dtype.time_unit == "s":
         return pl.Datetime("ms", dtype.time_zone)
     if isinstance(dtype, nw.Duration) and dtype.time_unit == "s":
         return pl.Duration("ms")
-    [found] = nw.Schema({"": dtype}).to_polars().values()
+    try:
+        [found] = nw.Schema({"": dtype}).to_polars().values()
+        pl.Series(dtype=found)  # A time zone may be unknown.
+    except (pl.exceptions.PolarsError, TypeError, ValueError):
+        return pl.Unknown()
     return found
 
 

@@ -13,7 +13,7 @@ from polars_mcc._log.frames import Frame
 def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - another library's frame
     """Count the log inside its own engine (Spark, DuckDB, Dask …), and return a frame of it.
 
-    The verbs run this query on a frame of Spark, DuckDB, Dask, Ibis, pandas or PyArrow. Use it to
+    The verbs run this query on a frame of Spark, DuckDB, Dask or Ibis. Use it to
     look at the plan, `engine_counts(...).explain()`, or to store the counts next to the log,
     `engine_counts(...).write.parquet("s3://lake/counts")`.
 
