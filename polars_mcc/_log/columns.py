@@ -112,15 +112,29 @@ def resolved(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.
         for name in [column] if isinstance(column, str) else column.meta.root_names():
             if name not in schema:
                 raise missing_column(name, schema, role)
+    log = _empty(schema, columns)
     try:
-        return pl.LazyFrame(schema=schema).select(map(as_expr, columns)).collect_schema()
+        return log.select(map(as_expr, columns)).collect_schema()
     except pl.exceptions.DuplicateError as error:
-        each = (pl.LazyFrame(schema=schema).select(as_expr(one)) for one in columns)
+        each = (log.select(as_expr(one)) for one in columns)
         names = [name for one in each for name in one.collect_schema()]
         twice = next(name for place, name in enumerate(names) if name in names[:place])
         how = Words(".alias(...)", "AS")
         msg = said(f"two {role} columns have the same name '{twice}'; rename one with ", how)
         raise pl.exceptions.DuplicateError(msg) from error
+
+
+def _empty(schema: pl.Schema, columns: Sequence[IntoColumn]) -> pl.LazyFrame:
+    """A frame without rows: of the columns that expressions read, or of all for a selector.
+
+    To resolve one column in thousands takes Polars longer than to count a small log.
+    """
+    exprs = [column for column in columns if isinstance(column, pl.Expr)]
+    if any(expr.meta.has_multiple_outputs() for expr in exprs):
+        return pl.LazyFrame(schema=schema)
+    read = {column for column in columns if isinstance(column, str)}
+    read.update(*(expr.meta.root_names() for expr in exprs))
+    return pl.LazyFrame(schema={name: schema[name] for name in read})
 
 
 def check_weight(name: str, dtype: pl.DataType) -> None:

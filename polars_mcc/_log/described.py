@@ -323,7 +323,7 @@ def opened(frame: object) -> Frame | Engine:
         return frame
     kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
     try:
-        from polars_mcc._log import engines  # noqa: PLC0415 - narwhals is loaded for it alone
+        from polars_mcc._log import in_memory  # noqa: PLC0415 - narwhals is loaded for it alone
     except ModuleNotFoundError:
         msg = (
             f"expected a polars DataFrame or LazyFrame, got {kind}; for frames of Spark, DuckDB, "
@@ -331,7 +331,7 @@ def opened(frame: object) -> Frame | Engine:
         )
         raise TypeError(msg) from None
     try:
-        return engines.of(frame)
+        return in_memory.of(frame)
     except TypeError as error:
         msg = (
             f"expected a polars DataFrame or LazyFrame, or a frame that narwhals takes, got {kind}"

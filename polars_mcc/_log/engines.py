@@ -17,7 +17,6 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from polars_mcc._log.columns import Columns, IntoColumn, Weighed, roots
-from polars_mcc._log.frames import Frame
 from polars_mcc._log.labels import LabelsDiffer
 from polars_mcc._log.plan_errors import Failure, unless
 
@@ -160,18 +159,6 @@ class Engine:
         )
         whole = unless(total, Failure((total < 0) & (pl.col(_LEAST) >= 0), wrapped))
         return Weighed(counts, whole, weight.name, pl.Int128(), sums)
-
-
-def of(frame: object) -> Engine | Frame:
-    """The engine of a native or narwhals frame. A Polars frame is returned as it is."""
-    native = nw.to_native(frame, pass_through=True)
-    if isinstance(native, Frame):
-        return native
-    if nw.dependencies.is_pandas_dataframe(native) or nw.dependencies.is_pyarrow_table(native):
-        from polars_mcc._log import in_memory  # noqa: PLC0415 - PyArrow is loaded for it alone
-
-        return in_memory.InMemory(native)
-    return Engine(nw.from_native(native))
 
 
 def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:

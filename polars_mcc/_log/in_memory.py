@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from polars_mcc._log.columns import Columns, IntoColumn, Weighed
 from polars_mcc._log.engines import Engine, Query
+from polars_mcc._log.frames import Frame
 
 _SAMPLE = 1000  # values of a column of objects that tell its dtype
 _PLAIN = {
@@ -124,6 +125,16 @@ class InMemory(Engine):
             why = str(error).split("\n", 1)[0]
         msg = f"column '{name}' cannot be read as {dtype} ({why}): cast it in {self.name} first"
         raise pl.exceptions.SchemaError(msg)
+
+
+def of(frame: object) -> Engine | Frame:
+    """The engine of a native or narwhals frame. A Polars frame is returned as it is."""
+    native = nw.to_native(frame, pass_through=True)
+    if isinstance(native, Frame):
+        return native
+    if nw.dependencies.is_pandas_dataframe(native) or nw.dependencies.is_pyarrow_table(native):
+        return InMemory(native)
+    return Engine(nw.from_native(native))
 
 
 def _dtype(column: Any) -> pl.DataType:  # noqa: ANN401 - of either library
