@@ -24,7 +24,7 @@ import polars as pl
 from polars_mcc._version import __version__
 
 if TYPE_CHECKING:
-    from polars_mcc import plot
+    from polars_mcc import plot as plot
     from polars_mcc._counts.remarks import PredictionLogWarning
     from polars_mcc._inference.options import Bootstrap
     from polars_mcc._log.bins import bins
@@ -52,7 +52,6 @@ __all__ = [
     "each",
     "keep_counts",
     "metrics",
-    "plot",
     "progress",
     "register_metric",
     "rollup",
@@ -93,8 +92,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a public name
 
 
 def __dir__() -> list[str]:
-    """List the public names."""
-    return __all__
+    """List the public names. `plot` is one, but `import *` does not need Altair."""
+    return sorted([*__all__, "plot"])
 
 
 def _log(frame: Any) -> Any:  # noqa: ANN401 - any frame

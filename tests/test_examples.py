@@ -94,7 +94,7 @@ def test_the_documentation_is_built(tmp_path):
     pages = {path: Page(text) for path, text in texts.items()}
 
     verbs = [name for name in vars(polars_mcc.PredictionLog) if not name.startswith("_")]
-    names = [name for name in polars_mcc.__all__ if name != "plot"]
+    names = [*polars_mcc.__all__]
     names += [f"PredictionLog.{name}" for name in verbs]
     names += [f"plot.{name}" for name in polars_mcc.plot.__all__]
     ids = {name for page in pages.values() for name in page.ids}

@@ -194,12 +194,21 @@ class Cuts:
 
     def bin_of(self, column: pl.Expr) -> pl.Expr:
         """The bin of each number; null for null."""
-        wide = pl.Int128() if self.dtype.is_integer() else pl.Float64()
-        above = (column.cast(wide) > pl.lit(end, wide) for end in self.ends)
+        above = (self._is_above(column, end) for end in self.ends)
         place = pl.sum_horizontal(pl.lit(0, pl.UInt32), *(one.cast(pl.UInt32) for one in above))
         if self.dtype.is_float():
             place = pl.when(column.is_nan()).then(len(self.ends) + 1).otherwise(place)
         return pl.when(column.is_not_null()).then(place.cast(pl.UInt32))
+
+    def _is_above(self, column: pl.Expr, end: Number) -> pl.Expr:
+        """Whether each number is above an end. No integer of Polars has more than 128 bits."""
+        if not self.dtype.is_integer():
+            return column.cast(pl.Float64) > pl.lit(end, pl.Float64)
+        is_unsigned = self.dtype.is_unsigned_integer()
+        wide, low = (pl.UInt128(), 0) if is_unsigned else (pl.Int128(), -(2**127))
+        if low <= end < low + 2**128:
+            return column.cast(wide) > pl.lit(end, wide)
+        return pl.lit(end < low)
 
     def name_of(self, column: pl.Expr) -> pl.Expr:
         """The name of the bin of each number, as an Enum in the order of the bins."""

@@ -115,15 +115,15 @@ def _of_integers(dtypes: Sequence[pl.DataType]) -> pl.DataType:
 
 
 def as_compared(label: pl.Expr, name: str, dtype: pl.DataType, common: pl.DataType) -> pl.Expr:
-    """The labels of a column, as they are compared with others: NaN is null.
+    """The labels of a column, as they are compared with others: NaN is null, arrays are lists.
 
     Integers beside Booleans become Booleans; an integer other than 0 and 1 is an error on
     `collect`. All other casts are left to the caller, who may cast counts instead of rows.
     """
     if isinstance(dtype, (pl.List, pl.Array)):
-        if not dtype.inner.is_float():
-            return label
-        return label.cast(pl.List(dtype.inner)).list.eval(pl.element().fill_nan(None))
+        listed = label.cast(pl.List(dtype.inner)) if isinstance(dtype, pl.Array) else label
+        is_float = dtype.inner.is_float()
+        return listed.list.eval(pl.element().fill_nan(None)) if is_float else listed
     if dtype.is_float():
         return label.fill_nan(None)
     if common == pl.Boolean and dtype.is_integer():

@@ -30,13 +30,13 @@ def gaps(classes: pl.DataFrame, keys: Sequence[str], min_n: float, level: float)
     `n` and `rate` of both slices, with `_to` for the lower rate; `diff`, `p_adjusted`.
     """
     models = ["model"] if "model" in classes.columns else []
-    labels = classes["label"].unique().sort().to_list()
+    labels = classes["label"].unique().sort()
     support, hits = pl.col("support"), pl.col("hits")
     rates = classes.filter(support >= min_n).select(
         *models,
         pl.col(SET).alias("key"),
         pl.col("label").alias("gold"),
-        pl.col("label").replace_strict(labels, labels[::-1]).alias("pred"),
+        pl.col("label").replace_strict(labels, labels.reverse()).alias("pred"),
         slices_in_words(classes, [SET, *keys]).alias("slice"),
         n=support,
         rate=(support - hits) / support,

@@ -95,6 +95,7 @@ def keep_counts(
     Score the store like the log: `PredictionLog.from_store(store).by(*keys)`.
 
     Raises:
+        TypeError: A key or another column is no text, such as an expression.
         ValueError: The folder is not a store, or its counts are of other columns. `history` is
             below 1.
         polars.exceptions.SQLInterfaceError: SQL is not one expression of the columns of the log.
@@ -118,8 +119,16 @@ def keep_counts(
         >>> kept.collect().equals(pl.read_parquet("data/digits.parquet").mcc.by("ink_band"))
         True
     """
+    listed = [pred] if isinstance(pred, (str, pl.Expr)) else list(pred)
+    for text in (*keys, gold, *listed, *(one for one in (weight, filter) if one is not None)):
+        if not isinstance(text, str):
+            msg = (
+                f"keep_counts takes names of columns, or SQL, got {text}: the store keeps the "
+                "words, so that each run asks the same; write SQL, as in \"date_trunc('week', ts) "
+                'AS week"'
+            )
+            raise TypeError(msg)
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
-    preds = [pred] if isinstance(pred, str) else list(pred)
     found = find([*map(str, paths)], storage_options, may_be_gone=forget)
-    options = LogOptions(gold=gold, pred=preds, weight=weight, filter=filter)
+    options = LogOptions(gold=gold, pred=listed, weight=weight, filter=filter)
     return keep(TypedLog(found, options, keys), str(store), forget=forget, history=history)

@@ -296,3 +296,42 @@ def test_the_names_of_any_bins_hold_their_rows(seed, number):
         column = column.round(0).cast(pl.Int64, strict=False)
     for value, name in zip(column, named(column, number), strict=True):
         assert has(name, value), (value, name)
+
+
+LOW, HIGH = -(2**127), 2**127 - 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        (pl.UInt128, [0, 1, 2**64, 2**127, 2**127 + 1, 2**128 - 1]),
+        (pl.Int128, [LOW, LOW + 1, -1, 0, 2**64, HIGH]),
+        (pl.UInt64, [0, 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]),
+        (pl.Int8, [-128, -1, 0, 1, 2, 127]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "cut", [LOW - 1, LOW, -1, 0, 1, 2**63, 2**64, HIGH, 2**127, 2**128 - 1, 2**128, 1e40, -1e60]
+)
+def test_integers_are_compared_with_any_cut_exactly(dtype, values, cut):
+    log = pl.DataFrame({"gold": 1, "pred": 1, "x": pl.Series(values, dtype=dtype)})
+    found = log.mcc.by(bins("x", [cut]))
+    at = math.floor(cut)
+    want = [
+        (f"≤ {at}", sum(one <= at for one in values)),
+        (f"> {at}", sum(one > at for one in values)),
+    ]
+    assert found.select("x", "n").rows() == [one for one in want if one[1]]
+
+
+@pytest.mark.parametrize("dtype", [pl.UInt128, pl.Int128])
+def test_a_number_of_bins_of_integers_of_128_bits(dtype):
+    least = LOW if dtype == pl.Int128 else 2**128 - 300
+    values = [least + place for place in range(300)]
+    log = pl.DataFrame({"gold": [0, 1] * 150, "pred": 1, "x": pl.Series(values, dtype=dtype)})
+    found = log.mcc.by(bins("x", 3))
+    assert found["n"].sum() == 300
+    assert found["n"].to_list() == pytest.approx([100] * 3, abs=15)
+    assert found.equals(log.lazy().mcc.by(bins("x", 3)).collect())
+    log.mcc.worst("x", min_n=10)

@@ -79,6 +79,30 @@ def test_the_widest_gap_of_each_key(seed):
         assert row["p_adjusted"] == pytest.approx(p, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *(pl.Decimal(5, 1), pl.Decimal(38, 0), pl.Float32, pl.Float16, pl.Int128, pl.UInt128),
+        *(pl.String, pl.Enum(["0", "1"]), pl.Categorical, pl.Date, pl.Duration, pl.Binary),
+    ],
+    ids=str,
+)
+def test_labels_of_any_dtype_have_gaps(dtype):
+    log = log_of(3, false_positives=0.3)
+    labels = pl.Series(["0", "1"])
+    if dtype not in {pl.String, pl.Binary, pl.Categorical} and not isinstance(dtype, pl.Enum):
+        labels = pl.Series([0, 1], dtype=pl.Int32)
+    labels = labels.cast(dtype)
+    other = log.with_columns(pl.lit(labels).gather(side).alias(side) for side in ("gold", "pred"))
+    found = gaps(other.mcc.classes(each(*KEYS)), KEYS, 30, 0.05)
+    want = gaps(log.mcc.classes(each(*KEYS)), KEYS, 30, 0.05)
+    assert want.height > 0
+    assert found.drop("gold", "pred").equals(want.drop("gold", "pred"))
+    for side in ("gold", "pred"):
+        assert found[side].equals(labels.gather(want[side]), check_names=False)
+    assert len(verdict(other.mcc, *KEYS)) == 1 + want.height
+
+
 @pytest.mark.slow
 def test_where_nothing_differs_nothing_is_told():
     """At most 5 % of 200 logs, give or take two standard errors."""

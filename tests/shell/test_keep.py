@@ -22,7 +22,7 @@ from store_cases import KEYS, Logs, contents, keep
 from support import some_slow
 
 import polars_mcc
-from polars_mcc import PredictionLog
+from polars_mcc import PredictionLog, bins
 from polars_mcc._shell import inputs
 from polars_mcc._shell import keep as keep_module
 from polars_mcc._shell.keeping import Keeping
@@ -436,6 +436,37 @@ def test_a_store_is_of_columns(logs, store, key):
         ValueError, match=r"a store does not support (each|trailing)\(...\): each row is c"
     ):
         polars_mcc.keep_counts(path, store, key)
+
+
+@pytest.mark.parametrize(
+    "inner", [pl.String, pl.Int8, pl.UInt64, pl.Int128, pl.Decimal(5, 1), pl.Date], ids=str
+)
+@pytest.mark.parametrize("kind", ["array", "list"])
+def test_labels_in_arrays_are_kept_as_lists_are(tmp_path, store, inner, kind):
+    numbers = [[1, 2], [2, 3], None, [1, 2]], [[2, 1], [2, 1], [2, 1], [1, 3]]
+    dtype = pl.Array(inner, 2) if kind == "array" else pl.List(inner)
+    gold, pred = (pl.Series(one, dtype=pl.List(pl.Int8)) for one in numbers)
+    log = pl.DataFrame({"key": ["x", "y", "x", "y"], "gold": gold, "pred": pred})
+    log = log.with_columns(pl.col("gold", "pred").cast(pl.List(inner)).cast(dtype))
+    log.write_parquet(tmp_path / "log.parquet")
+    polars_mcc.keep_counts(tmp_path / "log.parquet", store, "key")
+    rows = PredictionLog.from_store(store).by("key", metrics=["mcc", "f1_micro"]).collect()
+    assert rows["n"].to_list() == [1, 2]
+    assert rows["f1_micro"].to_list() == [1.0, 2 * 2 / (4 + 4)]  # y: 2 of {2, 3}, 1 of {1, 2}
+
+
+def test_what_is_no_text_is_refused(logs, store):
+    """A store keeps the words of the question."""
+    for named in ({"gold": pl.col("gold")}, {"pred": pl.col("pred")}, {"pred": [pl.col("pred")]}):
+        with pytest.raises(TypeError, match=r"takes names of columns, or SQL, got col\(\"\w+\"\)"):
+            polars_mcc.keep_counts(logs.folder, store, "day", **named)
+    for key in (pl.col("day"), bins("day", [2]), ["day"]):
+        with pytest.raises(TypeError, match="takes names of columns, or SQL, got "):
+            polars_mcc.keep_counts(logs.folder, store, key)
+    for option in ("weight", "filter"):
+        with pytest.raises(TypeError, match="takes names of columns, or SQL, got "):
+            polars_mcc.keep_counts(logs.folder, store, **{option: pl.col("day") > 1})
+    assert not store.exists()
 
 
 def test_a_store_is_a_log_as_a_whole(logs, store, tmp_path):

@@ -349,6 +349,9 @@ def test_without_the_extra_it_says_what_to_install():
         "a chart needs altair, which is not installed: pip install 'polars-mcc[plot]'"
         in done.stderr
     )
+    every = "import sys; sys.modules['altair'] = None; from polars_mcc import *; print(bins, each)"
+    subprocess.run([sys.executable, "-c", every], check=True, capture_output=True)
+    assert "plot" in dir(sys.modules["polars_mcc"])
     missing = "import polars_mcc; polars_mcc.plots"
     done = subprocess.run(
         [sys.executable, "-c", missing], capture_output=True, text=True, check=False
