@@ -111,7 +111,7 @@ class Engine:
                 )
                 raise pl.exceptions.SchemaError(msg)
 
-    def count(self, columns: Sequence[str], name: str = _ROWS) -> Query:
+    def count(self, columns: Sequence[str], name: str) -> Query:
         """A query of the engine that counts rows, grouped by these columns."""
         return self.frame.group_by(*columns).agg(nw.len().alias(name))
 
@@ -126,7 +126,7 @@ class Engine:
         names = self.named(columns)
         dtypes = pl.Schema({name: self.schema[name] for name in names})
         if weight is None:
-            counts = _asked(self.count(names), {**dtypes, _ROWS: pl.Int64()})
+            counts = _asked(self.count(names, _ROWS), {**dtypes, _ROWS: pl.Int64()})
             return Weighed(counts, pl.col(_ROWS), _ROWS, pl.Int64())
         given = nw.col(*roots(self.schema, weight.given))
         is_integer = weight.dtype.is_integer()

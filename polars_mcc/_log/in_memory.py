@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -177,16 +178,14 @@ def _converted(column: Any) -> pl.Series:  # noqa: ANN401 - of either library
 def _categories(column: Any) -> pl.Series:  # noqa: ANN401 - of pandas
     """The values of a categorical column. Intervals, as of `pd.cut`, are text."""
     values = column.cat.categories
-    is_cut = values.dtype.name.startswith("interval")
-    found = [*map(str, values)] if is_cut else _converted(values.to_series())
-    return pl.Series(found, dtype=pl.String) if is_cut else found
+    if values.dtype.name.startswith("interval"):
+        return pl.Series([*map(str, values)], dtype=pl.String)
+    return _converted(values.to_series())
 
 
 def _check_one_kind(values: Any) -> None:  # noqa: ANN401 - of pandas
     """Raise a TypeError if Arrow cannot convert objects without a loss."""
-    from pandas.api.types import infer_dtype  # noqa: PLC0415 - the frame is of pandas
-
-    kind = infer_dtype(values, skipna=True)
+    kind = import_module("pandas.api.types").infer_dtype(values, skipna=True)
     if kind in _PLAIN:
         return
     known = values[values.notna()]

@@ -86,15 +86,16 @@ def required(
         for metric in registry.chosen(name)
     ]
     for one in found:
-        is_frame = isinstance(one.at, pl.DataFrame)
-        if not is_frame or isinstance(given, Mapping):
+        if not isinstance(one.at, pl.DataFrame) or isinstance(given, Mapping):
             check_number(bound, one.at)  # type: ignore[arg-type]
         elif not one.at.schema.get(bound, pl.String()).is_numeric():
             msg = f"{bound} is a frame without a numeric column '{bound}'; it has {one.at.schema}"
             raise ValueError(msg)
         _check_range(one)
         if bound == "min" and one.metric.less_is_better:
-            instead = Words("max=...") if is_frame else option("max", one.at)
+            instead = (
+                Words("max=...") if isinstance(one.at, pl.DataFrame) else option("max", one.at)
+            )
             msg = said(f"for '{one.metric.name}' less is better: pass a maximum, as in ", instead)
             raise ValueError(msg)
     return [*{one.mark: one for one in found if one.at is not None}.values()]  # each once
@@ -107,8 +108,9 @@ def _check_range(one: Requirement) -> None:
     """
     name, limits = one.metric.name, one.metric.range
     low, high = ranges_of([one.metric]).get(name, (None, None))
-    is_frame = isinstance(one.at, pl.DataFrame)
-    for number in one.at[one.bound].cast(pl.Float64).unique() if is_frame else [one.at]:
+    at = one.at
+    numbers = at[one.bound].cast(pl.Float64).unique() if isinstance(at, pl.DataFrame) else [at]
+    for number in numbers:
         if number is None:
             continue
         if not -math.inf < number < math.inf:
