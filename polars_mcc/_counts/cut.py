@@ -211,7 +211,10 @@ def _dtypes(
         for name, dtype in labelled[1:]:  # all columns but gold
             check_score(name, dtype)
         found = {dtype for _, dtype in labelled[1:]}
-        return pl.Boolean(), pl.Float64() if len(found) > 1 else next(iter(found))
+        is_exact = len(found) == 1 or all(dtype.is_integer() for dtype in found)
+        # One score is computed of the scores of all classes.
+        is_float = bool(meaning.score_labels) or not is_exact
+        return pl.Boolean(), pl.Float64() if is_float else common_dtype(labelled[1:])
     if meaning.is_multilabel and lists:
         return meaning.label_dtype, pl.List(meaning.label_dtype)
     labels = common_dtype(labelled)  # raises for lists

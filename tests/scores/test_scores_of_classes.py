@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import polars as pl
 import pytest
@@ -53,6 +56,41 @@ def test_each_slice_has_the_means_of_scikit_learn(animals, lazy):
         assert (row["n"], row["n_null"]) == (rows.height, 0)
         want = expected(rows)
         assert {name: row[name] for name in METRICS} == pytest.approx(want, rel=1e-12)
+
+
+FEW = {"a": [0.7, 0.4], "b": [0.2, 0.5], "c": [0.1, 0.1]}  # gold is a, then b
+ASKED = {
+    "score": lambda log, metric: log.score(metrics=metric)[metric].to_list(),
+    "ci": lambda log, metric: log.score(metrics=metric, ci=0.9)[metric].to_list(),
+    "by": lambda log, metric: log.by("one", metrics=metric)[metric].to_list(),
+    "check": lambda log, metric: log.check("one", metric=metric, max=1)[metric].to_list(),
+    "contrast": lambda log, metric: log.contrast("gold", metric=metric, to="total")[metric],
+}
+
+
+@pytest.mark.parametrize("ask", ASKED)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *(pl.Float64, pl.Float32, pl.Float16),
+        *(pl.Decimal(2, 1), pl.Decimal(6, 3), pl.Decimal(38, 20)),
+    ],
+    ids=str,
+)
+def test_losses_of_scores_of_any_dtype_are_those_of_their_values(dtype, ask):
+    """Summed in fractions: a loss has more digits than a Decimal(2, 1) or a Float16."""
+    few = pl.DataFrame(FEW, schema=dict.fromkeys(FEW, pl.Float64)).cast(dtype)
+    values = [[Fraction(score) for score in row] for row in few.rows()]
+    gold = [[1, 0, 0], [0, 1, 0]]
+    squares = [
+        sum((s - g) ** 2 for s, g in zip(row, is_gold, strict=True)) / 2
+        for row, is_gold in zip(values, gold, strict=True)
+    ]
+    logs = [-math.log(values[row][row]) for row in (0, 1)]
+    log = few.with_columns(gold=pl.Series(["a", "b"]), one=1).mcc(score={one: one for one in FEW})
+    for metric, loss in {"brier": squares, "log_loss": logs}.items():
+        want = loss if ask == "contrast" else [sum(loss) / 2]
+        assert [*ASKED[ask](log, metric)] == pytest.approx([*map(float, want)], rel=1e-15)
 
 
 def test_log_loss_of_rows_that_add_up_to_1_is_that_of_scikit_learn():

@@ -177,6 +177,17 @@ def test_several_scores_are_models(run):
     assert best["n_null"].to_list() == [1, 0]
 
 
+@pytest.mark.parametrize("other", [pl.Int64, pl.UInt64, pl.Int128, pl.Int8])
+def test_whole_scores_of_several_widths_keep_their_digits(run, other):
+    """2^53 and 2^53 + 1 are one Float64."""
+    log = pl.DataFrame({"gold": [False, True], "a": [2**53, 2**53 + 1], "b": [1, 2]})
+    log = log.cast({"b": other})
+    answer = run(log, lambda frame: frame.mcc(score=["a", "b"]).by(metrics="roc_auc"))
+    assert answer["roc_auc"].to_list() == [1, 1]
+    cuts = run(log, lambda frame: frame.mcc(score=["a", "b"]).curve())["threshold"]
+    assert cuts.to_list() == [2**53, 2**53 + 1, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("gold", "positive"),
     [
