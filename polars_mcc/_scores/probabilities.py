@@ -33,7 +33,9 @@ _P, _N, _POSITIVE, _NEGATIVE, _TP, _FP, _SCORE = map(
 _ALL, _PER_WEIGHT = _P + _N, pl.col("rows_per_weight")
 Loss: TypeAlias = Callable[[pl.Expr], tuple[pl.Expr, pl.Expr]]
 """From a probability, the loss of a positive row, and of a negative row."""
-_ROUNDED = 0.005 + 1e-9  # how far a score is from its value, if it is rounded to two digits
+_ROUNDED, _OFF = 0.005, 0.05
+"""How far from 1 the scores of a row may add up to: per class, as rounding to two digits may do, and
+at most, as else the zeros of many classes would pass."""
 _EPSILON = 2.0**-52
 """The least and, from 1 on, the largest probability in a log loss: as scikit-learn clips them."""
 
@@ -203,7 +205,7 @@ def _if_they_add_up(each: Sequence[tuple[pl.Expr, pl.Expr]], score: pl.Expr) -> 
         ", not to 1, as probabilities of classes do; scale the scores, or use a metric of their "
         "order, such as 'roc_auc'",
     )
-    is_off = (total - 1).abs() > _ROUNDED * len(each)
+    is_off = (total - 1).abs() > min(_ROUNDED * len(each), _OFF) + 1e-9
     of_column = (" of '", pl.coalesce(columns), "'")
     return unless(score, outside(wrong.is_not_null(), wrong, *of_column), Failure(is_off, message))
 

@@ -258,6 +258,28 @@ def test_the_scores_of_a_row_add_up_to_1(animals, metric):
 
 
 @pytest.mark.parametrize("metric", ["brier", "log_loss"])
+@pytest.mark.parametrize(
+    ("classes", "off", "passes"),
+    [
+        *((2, 0.01, True), (2, 0.011, False), (3, -0.015, True), (3, -0.016, False)),
+        *((10, 0.05, True), (10, 0.051, False), (11, -0.05, True), (11, -0.051, False)),
+        *((100, -0.05, True), (100, -0.051, False), (100, 0.05, True), (100, 0.051, False)),
+        *((250, -1.0, False), (250, 1.25, False), (250, -0.05, True), (250, 0.0, True)),
+    ],
+)
+def test_the_scores_of_a_row_add_up_to_nearly_1_however_many_classes(metric, classes, off, passes):
+    """250 zeros once passed: the bound was 0.005 for each class."""
+    names = [f"p{number}" for number in range(classes)]
+    row = dict.fromkeys(names, (1 + off) / classes)
+    log = pl.DataFrame({"gold": ["p1"], **row}).mcc(score={name: name for name in names})
+    if passes:
+        assert 0 <= log.score(metrics=metric)[metric].item() < math.inf
+    else:
+        with pytest.raises(pl.exceptions.PolarsError, match=r"of a row add up to .*, not to 1"):
+            log.score(metrics=metric)
+
+
+@pytest.mark.parametrize("metric", ["brier", "log_loss"])
 def test_a_score_of_a_class_must_be_a_probability(animals, metric):
     wrong = animals.with_columns(p_eel=pl.col("p_eel") + 1.5)
     with pytest.raises(
