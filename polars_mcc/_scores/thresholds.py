@@ -19,7 +19,7 @@ from polars_mcc._counts.sliced import PRED, SlicedLog
 from polars_mcc._log.choices import check_at_least
 from polars_mcc._scores.levels import BOTH, added_up, by_score, in_units
 from polars_mcc._scores.measure import measure
-from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.metric import Metric, defined
 from polars_mcc._scores.metrics import METRICS
 
 _COUNTS = [metric for metric in METRICS if metric.is_count]
@@ -92,7 +92,7 @@ class Thresholds:
         shared = shared.select(*whole.slice, cut="score")
         own = self._best(log, levels, grid, metric)
         points = self._points(log, levels, shared)
-        at_shared = _scored(log, points, [metric], None).select(
+        at_shared = _valued(log, points, metric).select(
             *log.slice, pl.col(name).alias(shared_name), shared="score"
         )
         better, worse = pl.col(name), pl.col(shared_name)
@@ -170,7 +170,7 @@ class Thresholds:
         """Find the best threshold of each slice. Of equally good ones, take the largest."""
         value = pl.col(metric.name)
         best = value.min() if metric.less_is_better else value.max()
-        points = _scored(log, self._points(log, levels, grid), [metric], None)
+        points = _valued(log, self._points(log, levels, grid), metric)
         return log.per_slice(
             points.filter(value == log.within_slice(best)),
             **{metric.name: value.max(), "score": pl.col("score").max()},
@@ -203,6 +203,16 @@ def _of_whole(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     Each row counts once, also with several sets of keys.
     """
     return added_up(log.whole, log.once(levels))
+
+
+def _valued(log: SlicedLog, points: pl.LazyFrame, metric: Metric) -> pl.LazyFrame:
+    """Score each point by a metric. 0/0 is 0: it is a score that a threshold really has.
+
+    The score is null without the gold rows that the metric needs, which no threshold can change.
+    """
+    has_gold = defined(metric)
+    values = _scored(log, points, [metric, has_gold], 0.0)
+    return values.with_columns(pl.when(pl.col(has_gold.name).is_not_null()).then(metric.name))
 
 
 def _scored(

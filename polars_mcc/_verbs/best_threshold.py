@@ -36,7 +36,9 @@ def best_threshold(
 
         - `n`: the rows scored;
         - `threshold`: the best threshold of the slice, the largest if several are best; and `mcc`
-          (with the name of the metric), its score. Null if the slice has only one gold class;
+          (with the name of the metric), its score. 0/0 counts as 0, whatever the `zero_division`
+          of the log is. Null if the slice lacks the gold rows that the metric needs, as MCC needs
+          two classes;
         - `shared_threshold`: the best threshold of all rows together;
         - `mcc_shared`: the score of the slice at the shared threshold; `loss`: how much worse this
           is than the best;

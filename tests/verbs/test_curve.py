@@ -89,30 +89,63 @@ def test_quantiles_are_those_of_all_rows(run, rows, number):
     assert shown(answer) == curve_of(rows, cuts)
 
 
-@given(rows=rows, cuts=st.sampled_from([None, 3, [0.25, 0.5]]))
-def test_the_best_is_the_best_of_all(run, rows, cuts):
+@given(
+    rows=rows,
+    cuts=st.sampled_from([None, 3, [0.25, 0.5]]),
+    zero_division=st.sampled_from([0.0, None, 1.0, math.nan]),
+)
+def test_the_best_is_the_best_of_all(run, rows, cuts, zero_division):
+    """0/0 is 0, whatever `zero_division` is; without two gold classes nothing is best."""
+    frame = frame_of(rows)
     answer = run(
-        frame_of(rows), lambda log: log.mcc(score="score").best_threshold("key", thresholds=cuts)
+        frame,
+        lambda log: log.mcc(score="score", zero_division=zero_division).best_threshold(
+            "key", thresholds=cuts
+        ),
     )
-    log = frame_of(rows)
-    points = log.mcc(zero_division=None, score="score").curve("key", thresholds=cuts)
-    pooled = log.mcc(zero_division=None, score="score").curve(thresholds=cuts).drop_nulls("mcc")
-    best = pooled["mcc"].max()
-    shared = pooled.filter(pl.col("mcc").eq_missing(best))["threshold"].max()
+
+    def best_of(part: list, points: pl.DataFrame) -> tuple[float | None, float | None]:
+        if len({gold for gold, _, _ in part}) < 2:
+            return None, None
+        scored = {cut: float(exact(predicted(part, cut))) for cut in points["threshold"].unique()}
+        largest = max(scored.values())
+        return largest, max(cut for cut, score in scored.items() if score > largest - 1e-12)
+
+    log = frame.mcc(score="score")
+    points, pooled = (log.curve(*keys, thresholds=cuts) for keys in (["key"], []))
+    everything = [(gold, score, 1) for _, gold, score in rows if is_scored(gold, score)]
+    _, shared = best_of(everything, pooled)
     assert answer["shared_threshold"].drop_nulls().unique().to_list() in ([], [shared])
     for row in answer.rows(named=True):
-        part = points.filter(pl.col("key").eq_missing(row["key"])).drop_nulls("mcc")
-        assert row["mcc"] == part["mcc"].max()
-        at_best = part.filter(pl.col("mcc").eq_missing(row["mcc"]))
-        assert row["threshold"] == at_best["threshold"].max()
-        if row["mcc"] is not None and shared is not None:
-            inside = [(g, s, 1) for k, g, s in rows if k == row["key"] and is_scored(g, s)]
-            table = predicted(inside, shared)
-            if len({pred for _, pred in +table}) == 2:
-                assert row["mcc_shared"] == pytest.approx(float(exact(table)), abs=1e-15)
-                assert row["loss"] == row["mcc"] - row["mcc_shared"] >= 0
-            else:
-                assert row["mcc_shared"] is None
+        part = [(g, s, 1) for k, g, s in rows if k == row["key"] and is_scored(g, s)]
+        best, cut = best_of(part, points.filter(pl.col("key").eq_missing(row["key"])))
+        assert row["threshold"] == cut
+        assert row["mcc"] == (None if best is None else pytest.approx(best, abs=1e-15))
+        if best is None:
+            assert (row["mcc_shared"], row["loss"]) == (None, None)
+        else:
+            of_shared = float(exact(predicted(part, shared)))
+            assert row["mcc_shared"] == pytest.approx(of_shared, abs=1e-15)
+            assert row["loss"] == row["mcc"] - row["mcc_shared"]
+
+
+@pytest.mark.parametrize("zero_division", [0.0, None, 1.0, -1.0, math.nan])
+@pytest.mark.parametrize("thresholds", [None, 4, [0.1, 0.8]])
+def test_a_threshold_of_0_by_0_is_better_than_worse_than_guessing(run, zero_division, thresholds):
+    """All rows predicted positive have an MCC of 0, and each other cut is below 0."""
+    rows = {"gold": [True, True, False, False], "score": [0.1, 0.2, 0.8, 0.8]}
+    log = pl.DataFrame(rows)
+    given = {"score": "score", "zero_division": zero_division}
+    best = run(log, lambda frame: frame.mcc(**given).best_threshold(thresholds=thresholds))
+    assert best.row(0)[1:6] == (0.1, 0.0, 0.1, 0.0, 0.0)
+    curve = log.mcc(score="score").curve(thresholds=thresholds)
+    assert curve["mcc"].max() == 0 > curve["mcc"][-1]
+    # Precision is 0/0 above all scores; less of a false discovery rate is better, and it is 1.
+    high = {**given, "score": pl.col("score") / 2}
+    for metric, worst in {"ppv": 0.0, "f1": 0.0, "fdr": 1.0}.items():
+        asked = {"metric": metric, "thresholds": [0.9]}
+        at = run(log, lambda frame, asked=asked: frame.mcc(**high).best_threshold(**asked))
+        assert at.row(0)[1:3] == (0.9, worst)
 
 
 def test_of_thresholds_that_are_as_good_it_is_the_largest(run):
