@@ -6,17 +6,17 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias
+from numbers import Integral
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 
 from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one, resolved
+from polars_mcc._log.cuts import Number, as_cuts, is_above
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame
 from polars_mcc._log.keys import Key, Made, word
 from polars_mcc._log.messages import as_code
-
-Number: TypeAlias = float | int
 
 UNITS = ("1h", "1d", "1w", "1mo", "1q", "1y")
 FORMATS: Mapping[str, str] = {
@@ -46,10 +46,11 @@ def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
 
     Returns:
         A key for the verbs that take keys, also inside `each`, `rollup`, `cube` and `sets`. An end
-        belongs to the bin below it. Numbers become an Enum in the order of the bins: `≤ 25`,
-        `26 to 45` and `> 45` for integers, `25 < x ≤ 45.5` for floats. NaN is a bin of its own.
-        Null stays null. Times become String, such as `2026-03`, or `2026-Q1` for quarters; a week
-        is the date of its Monday. This text is in the order of time.
+        belongs to the bin below it: 0.1 is `≤ 0.1`, also in Float32 or Decimal. Numbers become an
+        Enum in the order of the bins: `≤ 25`, `26 to 45` and `> 45` for integers, `25 < x ≤ 45.5`
+        for floats. NaN is a bin of its own. Null stays null. Times become String, such as
+        `2026-03`, or `2026-Q1` for quarters; a week is the date of its Monday. This text is in the
+        order of time.
 
         The quantiles are read from the log, by weight; of a log of more than 100,000 rows, from a
         sample. A lazy log is read for them when the answer is collected. So the names are not known
@@ -79,21 +80,18 @@ def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
         │ > 45     ┆ 1   ┆ 1.0      ┆ 0      │
         └──────────┴─────┴──────────┴────────┘
     """
-    to_list = getattr(cuts, "tolist", None)  # of NumPy
-    given: Any = cuts if to_list is None else to_list()
-    if isinstance(given, str):
-        if given not in UNITS:
-            msg = f"cuts={given!r} is no unit of the calendar: use one of {[*UNITS]}"
+    if isinstance(cuts, str):
+        if cuts not in UNITS:
+            msg = f"cuts={cuts!r} is no unit of the calendar: use one of {[*UNITS]}"
             raise ValueError(msg)
-        return Bins(column, given)
-    if isinstance(given, int) and not isinstance(given, bool):
-        if given < 2:
-            msg = f"cuts={given} is the number of bins, and must be at least 2"
+        return Bins(column, cuts)
+    if isinstance(cuts, Integral) and not isinstance(cuts, bool):
+        if cuts < 2:
+            msg = f"cuts={cuts} is the number of bins, and must be at least 2"
             raise ValueError(msg)
-        return Bins(column, given)
-    ends = tuple(given) if isinstance(given, Iterable) else ()
-    are_numbers = all(isinstance(end, (int, float)) and math.isfinite(end) for end in ends)
-    if not ends or not are_numbers or any(b <= a for a, b in itertools.pairwise(ends)):
+        return Bins(column, int(cuts))
+    ends = as_cuts(cuts)
+    if not ends:
         msg = f"cuts must be rising numbers, a number of bins, or a unit such as '1mo', got {cuts}"
         raise ValueError(msg)
     return Bins(column, ends)
@@ -126,9 +124,7 @@ class Bins(Key):
         elif isinstance(cuts, str):
             named = column.expr.dt.truncate(cuts).dt.to_string(FORMATS[cuts])
         else:
-            is_integer = column.dtype.is_integer()
-            ends = sorted({math.floor(end) for end in cuts}) if is_integer else map(float, cuts)
-            named = Cuts((*ends,), column.dtype).name_of(column.expr)
+            named = Cuts.of(cuts, column.dtype).name_of(column.expr)
         return Made([named.alias(column.name)], [(column.name,)])
 
     @property
@@ -174,6 +170,15 @@ class Cuts:
     ends: tuple[Number, ...]
     dtype: pl.DataType
 
+    @classmethod
+    def of(cls, cuts: Iterable[Number], dtype: pl.DataType) -> Cuts:
+        """The cuts of a column as its dtype tells them apart, each once."""
+        if dtype.is_integer():
+            cuts = map(math.floor, cuts)
+        elif dtype.is_float():
+            cuts = map(float, cuts)
+        return cls((*dict.fromkeys(cuts),), dtype)
+
     def name(self, first: int, last: int) -> str:
         """The name of the bins from `first` to `last`: `≤ 25`, `26 to 45`, `25 < x ≤ 45.5`."""
         low = self.ends[first - 1] if first else None
@@ -194,21 +199,11 @@ class Cuts:
 
     def bin_of(self, column: pl.Expr) -> pl.Expr:
         """The bin of each number; null for null."""
-        above = (self._is_above(column, end) for end in self.ends)
+        above = (is_above(column, self.dtype, end, or_at=False) for end in self.ends)
         place = pl.sum_horizontal(pl.lit(0, pl.UInt32), *(one.cast(pl.UInt32) for one in above))
         if self.dtype.is_float():
             place = pl.when(column.is_nan()).then(len(self.ends) + 1).otherwise(place)
         return pl.when(column.is_not_null()).then(place.cast(pl.UInt32))
-
-    def _is_above(self, column: pl.Expr, end: Number) -> pl.Expr:
-        """Whether each number is above an end. No integer of Polars has more than 128 bits."""
-        if not self.dtype.is_integer():
-            return column.cast(pl.Float64) > pl.lit(end, pl.Float64)
-        is_unsigned = self.dtype.is_unsigned_integer()
-        wide, low = (pl.UInt128(), 0) if is_unsigned else (pl.Int128(), -(2**127))
-        if low <= end < low + 2**128:
-            return column.cast(wide) > pl.lit(end, wide)
-        return pl.lit(end < low)
 
     def name_of(self, column: pl.Expr) -> pl.Expr:
         """The name of the bin of each number, as an Enum in the order of the bins."""
@@ -217,7 +212,7 @@ class Cuts:
 
 
 def _text(end: Number) -> str:
-    return repr(end).removesuffix(".0")
+    return str(end).removesuffix(".0")
 
 
 def cut_if_many(

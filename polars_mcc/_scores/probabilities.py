@@ -34,8 +34,8 @@ _ALL, _PER_WEIGHT = _P + _N, pl.col("rows_per_weight")
 Loss: TypeAlias = Callable[[pl.Expr], tuple[pl.Expr, pl.Expr]]
 """From a probability, the loss of a positive row, and of a negative row."""
 _ROUNDED, _OFF = 0.005, 0.05
-"""How far from 1 the scores of a row may add up to: per class, as rounding to two digits may do, and
-at most, as else the zeros of many classes would pass."""
+"""How far the sum of the scores of a row may be from 1: by rounding to two digits, per class; and
+at most, or the zeros of many classes would pass."""
 _EPSILON = 2.0**-52
 """The least and, from 1 on, the largest probability in a log loss: as scikit-learn clips them."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from math import inf
+from numbers import Integral
 
 import polars as pl
 
@@ -17,6 +16,7 @@ from polars_mcc._counts.classes import is_scored, not_scored
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import PRED, SlicedLog
 from polars_mcc._log.choices import check_at_least
+from polars_mcc._log.cuts import Number, as_cuts, as_series, is_above
 from polars_mcc._scores.levels import BOTH, added_up, by_score, in_units
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric, defined
@@ -56,22 +56,22 @@ class Thresholds:
     """
 
     log: SlicedLog
-    listed: Sequence[float] | None = None
+    listed: pl.Series | None = None
     quantiles: int | None = None
 
     @classmethod
-    def of(cls, log: SlicedLog, thresholds: int | Sequence[float] | None) -> Thresholds:
+    def of(cls, log: SlicedLog, thresholds: int | Sequence[Number] | None) -> Thresholds:
         """Check the thresholds that a user asks for. A list must be in rising order."""
         if thresholds is None:
             return cls(log)
-        if isinstance(thresholds, int):
+        if isinstance(thresholds, Integral):
             check_at_least("thresholds", thresholds, 1)
-            return cls(log, quantiles=thresholds)
-        cuts = [] if isinstance(thresholds, float) else list(map(float, thresholds))
-        if not cuts or not all(low < high for low, high in pairwise([*cuts, inf])):
+            return cls(log, quantiles=int(thresholds))
+        cuts = as_cuts(thresholds)
+        if not cuts:
             msg = f"thresholds must be numbers in rising order, got {thresholds!r}"
             raise ValueError(msg)
-        return cls(_cut_at(log, cuts), listed=cuts)
+        return cls(_cut_at(log, cuts), listed=as_series(cuts))
 
     def curve(self, metrics: Sequence[Metric]) -> pl.LazyFrame:
         """Compute the counts and metrics of each slice at each threshold."""
@@ -179,19 +179,19 @@ class Thresholds:
     def _threshold(self, score: str = "score") -> pl.Expr:
         if self.listed is None:
             return pl.col(score)
-        places = range(1, len(self.listed) + 1)
-        return pl.col(score).replace_strict(
-            places, self.listed, default=None, return_dtype=pl.Float64
-        )
+        places, listed = range(1, len(self.listed) + 1), self.listed
+        return pl.col(score).replace_strict(places, listed, default=None, return_dtype=listed.dtype)
 
 
-def _cut_at(log: SlicedLog, thresholds: Sequence[float]) -> SlicedLog:
+def _cut_at(log: SlicedLog, thresholds: Sequence[Number]) -> SlicedLog:
     """Replace each score by the number of thresholds that it reaches."""
+    schema = log.frame.collect_schema()
 
     def reached(column: str) -> pl.Expr:
-        score = pl.col(column).cast(pl.Float64)
-        number = pl.sum_horizontal((score >= at).cast(pl.UInt32) for at in thresholds)
-        return pl.when(score.is_not_null() & score.is_not_nan()).then(number).alias(column)
+        score, dtype = pl.col(column), schema[column]
+        are_reached = (is_above(score, dtype, at, or_at=True) for at in thresholds)
+        number = pl.sum_horizontal(one.cast(pl.UInt32) for one in are_reached)
+        return pl.when(score.is_not_null()).then(number).alias(column)
 
     frame = log.frame.with_columns(reached(PRED + name) for name in log.models)
     return replace(log, frame=frame, pred_dtype=pl.UInt32())

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from polars_mcc._log import choices, defaults
+from polars_mcc._log.cuts import Number, as_number
 from polars_mcc._shell import outputs
 from polars_mcc._shell.typed_log import LogOptions
 
@@ -110,14 +111,18 @@ class Thresholds:
             Repeat --thresholds for several.
     """
 
-    thresholds: list[float] | None = None
+    thresholds: Annotated[list[str] | None, Parameter(**_shown_as("NUMBER"))] = None
 
     @property
-    def asked(self) -> int | Sequence[float] | None:
-        """The number of thresholds, or the thresholds."""
-        typed = self.thresholds
-        is_number = typed is not None and len(typed) == 1 and typed[0].is_integer()
-        return int(typed[0]) if typed and is_number else typed
+    def asked(self) -> int | Sequence[Number] | None:
+        """The number of thresholds, or the thresholds, with all digits that are typed."""
+        try:
+            typed = [*map(as_number, self.thresholds or ())]
+        except ValueError:
+            msg = f"--thresholds {' '.join(self.thresholds or ())}: not a number"
+            raise ValueError(msg) from None
+        is_number = len(typed) == 1 and isinstance(typed[0], int)
+        return typed[0] if is_number else typed or None
 
 
 @Parameter(name="*")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from polars_mcc._log import defaults
+from polars_mcc._log.cuts import Number
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
@@ -18,7 +19,7 @@ def best_threshold(
     log: Described[FrameT],
     *keys: IntoKey,
     metric: IntoMetric = defaults.METRIC,
-    thresholds: int | Sequence[float] | None = None,
+    thresholds: int | Sequence[Number] | None = None,
 ) -> FrameT:
     """Find the threshold with the best MCC (or another metric), per slice and for all rows.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._log import defaults
+from polars_mcc._log.cuts import Number
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey, check_plain
@@ -19,7 +20,7 @@ def curve(
     log: Described[FrameT],
     *keys: IntoKey,
     metrics: IntoMetrics = defaults.CURVE_METRICS,
-    thresholds: int | Sequence[float] | None = None,
+    thresholds: int | Sequence[Number] | None = None,
 ) -> FrameT:
     """Compute MCC, F1 and other metrics at every threshold of a model score, per slice.
 
@@ -34,13 +35,15 @@ def curve(
             two classes, not each class or pair.
         thresholds: The thresholds. One integer: at most this many, at the quantiles of the scores
             of all rows, the same for all slices. Several numbers: these; memory then does not
-            grow with the number of distinct scores. None: every distinct score of the slice.
+            grow with the number of distinct scores. A float column rounds them as its own values;
+            integers and decimals are compared exactly. None: every distinct score of the slice.
 
     Returns:
         A DataFrame, or a LazyFrame if the log is lazy, sorted by the keys and the threshold, with
         the keys, `model` if there are several scores, and
 
-        - `threshold`: dtype of the score; Float64 if thresholds are listed;
+        - `threshold`: dtype of the score. If thresholds are listed: Float64, or integers or
+          decimals if Float64 would round one;
         - `n`, `tp`, `fp`, `fn`, `tn` (Int64; Float64 for float weights): the rows scored, then the
           true positives, false positives, false negatives and true negatives;
         - `mcc` (Matthews 1975), `f1` = 2·tp / (2·tp + fp + fn), or else the `metrics` (Float64).
@@ -90,7 +93,7 @@ def thresholds_of(
     verb: str,
     keys: Sequence[IntoKey],
     taken: Sequence[str],
-    thresholds: int | Sequence[float] | None,
+    thresholds: int | Sequence[Number] | None,
 ) -> Thresholds:
     """The log with its thresholds, after the checks that `curve` and `best_threshold` share."""
     check_plain(

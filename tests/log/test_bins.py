@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -81,6 +82,50 @@ def test_an_integer_is_in_the_bin_that_its_name_says(values, cuts):
     found = named(pl.Series(values, dtype=pl.Int64), cuts)
     for value, name in zip(values, found, strict=True):
         assert has(name, value), (value, name)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "cuts", "value", "name"),
+    [
+        *((dtype, [0.1, 0.2], 0.1, "≤ 0.1") for dtype in (pl.Float16, pl.Float32, pl.Float64)),
+        *((dtype, [0.1, 0.2], 0.2, "0.1 < x ≤ 0.2") for dtype in (pl.Float16, pl.Float32)),
+        (pl.Float32, [0.1, 0.2], np.nextafter(np.float32(0.1), np.float32(1)), "0.1 < x ≤ 0.2"),
+        (pl.Decimal(2, 1), [0.1, 0.2], Decimal("0.1"), "≤ 0.1"),
+        (pl.Decimal(2, 1), [0.1, 100], Decimal("9.9"), "0.1 < x ≤ 100"),
+        (pl.Decimal(38, 20), [0.1, 0.2], Decimal("0.10000000000000000001"), "0.1 < x ≤ 0.2"),
+        (pl.Decimal(38, 20), [Decimal("0.1"), 0.2], Decimal("0.1"), "≤ 0.1"),
+        (pl.Decimal(38, 0), [2**53, 2**53 + 1], Decimal(2**53 + 1), "9007199254740992 < x ≤ 900"),
+        (pl.Int64, [2**53, 2**53 + 1], 2**53 + 1, "9007199254740993"),
+        (pl.Int8, [-300, 1.5, 300], 1, "-299 to 1"),
+        (pl.UInt8, [-1, 255.5], 255, "0 to 255"),
+        (pl.UInt64, [2**63, 2**64 - 2], 2**64 - 1, f"> {2**64 - 2}"),
+        (pl.Int128, [-(2**100), 2**100], 2**100 + 1, f"> {2**100}"),
+        (pl.UInt128, [0, 2**127], 2**127 + 1, f"> {2**127}"),
+        (pl.UInt128, [0, 2**127], 2**127, f"1 to {2**127}"),
+    ],
+    ids=str,
+)
+def test_a_number_of_any_dtype_is_in_the_bin_that_its_name_says(dtype, cuts, value, name):
+    values = pl.Series([value])
+    values = values.cast(dtype) if dtype.is_float() else pl.Series([value], dtype=dtype)
+    [found] = named(values, cuts)
+    assert found.startswith(name)
+
+
+@pytest.mark.parametrize("dtype", [pl.Float16, pl.Float32, pl.Float64, pl.Decimal(3, 1)], ids=str)
+def test_a_slice_of_the_search_has_the_rows_that_it_says(dtype):
+    """The search rounds its cuts: to 0.4, which no Float32 is."""
+    tenths = [place % 40 for place in range(4_000)]
+    x = pl.Series([Decimal(one) / 10 for one in tenths]).cast(dtype)
+    log = pl.DataFrame({"x": x, "gold": 1, "pred": [int(one > 8) for one in tenths]})
+    found = log.mcc.worst("x", metric="accuracy", verdicts=True, long=True)
+    slices = dict(found.select("slice", "n").iter_rows())
+    upto = {name: n for name, n in slices.items() if re.fullmatch(r"x ≤ [\d.]+", name)}
+    assert len(upto) > 5
+    for name, n in upto.items():
+        end = round(float(name[4:]) * 10)
+        assert abs(end - float(name[4:]) * 10) < 1e-9, "the cut is a tenth"
+        assert n == sum(one <= end for one in tenths)
 
 
 @pytest.mark.parametrize("name", ["age", "income"])

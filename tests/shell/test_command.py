@@ -15,6 +15,7 @@ import subprocess
 import sys
 import typing
 from decimal import Decimal
+from fractions import Fraction
 
 import polars as pl
 import pytest
@@ -386,6 +387,30 @@ def test_curve(planted):
     done = invoke("curve", "log.parquet")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "this log has no score: say which column" in done.stderr
+
+
+def test_a_cut_has_all_digits_that_are_typed(tmp_path):
+    whole = [2**53, 2**53 + 1, 2**53 + 2]
+    log = pl.DataFrame({"gold": [True, True, False], "pred": True, "whole": whole})
+    tenth = [Decimal("0.10000000000000000001"), Decimal("0.1"), Decimal("0.2")]
+    log = log.with_columns(tenth=pl.Series(tenth), f=pl.Series([0.1, 0.2, 0.7], dtype=pl.Float32))
+    log.write_parquet(tmp_path / "log.parquet")
+    at = {"whole": str(2**53 + 1), "tenth": "0.10000000000000000001", "f": "0.7"}
+    counts = {"whole": (1, 1), "tenth": (1, 1), "f": (0, 1)}
+    for column, cut in at.items():
+        command = ("curve", tmp_path / "log.parquet", "--score", column, "--thresholds", cut)
+        done = invoke(*map(str, command), "--thresholds", "1e16", "--format", "ndjson")
+        first, _ = map(json.loads, done.stdout.splitlines())
+        assert (first["tp"], first["fp"]) == counts[column]
+        assert Fraction(str(first["threshold"])) == Fraction(cut)
+    cuts = {"whole": f"[{2**53}, {2**53 + 1}]", "tenth": "[0.1, 0.15]", "f": "[0.1, 0.2]"}
+    for column, listed in cuts.items():
+        command = ("by", str(tmp_path / "log.parquet"), "--by", f"bins({column}, {listed})")
+        done = invoke(*command, "--metric", "accuracy", "--format", "ndjson")
+        assert [json.loads(line)["n"] for line in done.stdout.splitlines()] == [1, 1, 1]
+    done = invoke("curve", str(tmp_path / "log.parquet"), "--score", "f", "--thresholds", "x")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--thresholds x: not a number" in done.stderr
 
 
 def test_calibration(planted):

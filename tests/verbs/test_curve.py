@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +17,8 @@ from oracles import exact
 from polars.testing import assert_frame_equal
 from sklearn.metrics import f1_score
 from support import ask
+
+from polars_mcc import bins
 
 scores = st.one_of(st.none(), st.sampled_from([0.0, -0.0, 0.25, 0.5, 0.75, 1.0, math.nan, 1e300]))
 golds = st.sampled_from([True, False, None])
@@ -208,6 +212,71 @@ def test_several_scores_are_models(run):
     best = run(log, lambda log: log.mcc(score=["b", "a"], positive=1).best_threshold(thresholds=2))
     assert best["model"].to_list() == ["b", "a"]
     assert best["n_null"].to_list() == [1, 0]
+
+
+BEYOND = 2**53 + 1  # no Float64
+CASES = {
+    "Float16": ([0.1, 0.2, 0.7], ["0.1", "0.2", "0.7"]),
+    "Float32": ([0.1, 0.2, 0.7], ["0.1", "0.2", "0.7"]),
+    "Float64": ([0.1, 0.2, 0.7], ["0.1", "0.2", "0.7"]),
+    "Int8": ([-300, -1, 0.5, 3, 300], [-128, -1, 0, 1, 3, 127]),
+    "UInt16": ([-0.5, 3, 2**16], [0, 3, 2**16 - 1]),
+    "Int64": ([-0.5, BEYOND - 1, BEYOND, BEYOND + 1], [-1, 0, BEYOND - 1, BEYOND, BEYOND + 1]),
+    "UInt64": ([-1, BEYOND, 2**63 + 1, 2**64], [0, BEYOND, 2**63, 2**63 + 1, 2**64 - 1]),
+    "Int128": ([-(2**100) - 1, BEYOND], [-(2**100) - 2, -(2**100) - 1, BEYOND - 1, BEYOND]),
+    "UInt128": ([BEYOND, 2**127 + 1], [BEYOND - 1, BEYOND, 2**127, 2**127 + 1, 2**128 - 1]),
+    "Decimal(2, 1)": ([0.1, 0.65, 0.7, 9.9, 10], ["0.1", "0.6", "0.7", "9.9", "-9.9"]),
+    "Decimal(38, 20)": (
+        [0.1, Decimal("0.10000000000000000001"), 0.7],
+        ["0.1", "0.10000000000000000001", "0.7", "0.69999999999999999999"],
+    ),
+    "Decimal(38, 0)": ([BEYOND, 10**30 + 1], [str(BEYOND - 1), str(BEYOND), str(10**30 + 1)]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("verb", ["curve", "best_threshold"])
+def test_a_threshold_is_reached_by_what_is_at_least_as_large(run, name, verb):
+    """NumPy rounds a threshold of floats. Integers and decimals are compared as fractions."""
+    dtype = pl.Decimal(*map(int, re.findall(r"\d+", name))) if "(" in name else getattr(pl, name)()
+    cuts, scores = CASES[name]
+    if dtype.is_integer():
+        column = pl.Series(scores, dtype=dtype)
+    else:
+        column = pl.Series([Decimal(score) for score in scores]).cast(dtype)
+    number = getattr(np, name.lower()) if dtype.is_float() else Fraction
+    numbers, limits = ([number(str(one)) for one in listed] for listed in (scores, cuts))
+    gold = [place % 3 > 0 for place in range(len(scores))]
+    log = pl.DataFrame({"gold": [*gold, True], "s": pl.concat([column, column.clear(1)])})
+    tables = [Counter(zip(gold, (s >= at for s in numbers), strict=True)) for at in limits]
+    answer = run(log, lambda frame: getattr(frame.mcc(score="s"), verb)(thresholds=cuts))
+    assert (answer["n"][0], answer["n_null"][0]) == (len(scores), 1)
+    shown = [Fraction(str(cut)) for cut in answer["threshold"]]
+    if verb == "curve":
+        assert shown == [Fraction(str(cut)) for cut in cuts]
+        for count, cell in {"tp": (True, True), "fp": (False, True), "fn": (True, False)}.items():
+            assert answer[count].to_list() == [table[cell] for table in tables]
+    else:
+        values = [float(exact(table) or 0) for table in tables]
+        best = max(place for place, value in enumerate(values) if value == max(values))
+        assert shown == [Fraction(str(cuts[best]))]
+        assert answer["mcc"].item() == pytest.approx(values[best], abs=1e-15)
+
+
+def test_each_model_is_cut_in_its_own_dtype(run):
+    log = pl.DataFrame({"gold": [True, False], "a": [0.7, 0.1], "b": [0.7, 0.1]})
+    log = log.with_columns(pl.col("a").cast(pl.Float32), c=pl.Series([Decimal("0.7"), Decimal(0)]))
+    asked = ["a", "b", "c"]
+    answer = run(log, lambda frame: frame.mcc(score=asked).curve(thresholds=[0.7]))
+    assert answer["tp"].to_list() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("cuts", [[10**400], [math.nan], [0.5, Decimal("0.5")], ["0.5"], [1, None]])
+@pytest.mark.parametrize("ask", ["thresholds", "bins"])
+def test_cuts_that_are_no_rising_numbers(cuts, ask):
+    log = pl.DataFrame({"gold": [True], "s": [0.5]}).mcc(score="s")
+    with pytest.raises(ValueError, match="rising"):
+        log.curve(thresholds=cuts) if ask == "thresholds" else bins("s", cuts)
 
 
 @pytest.mark.parametrize("other", [pl.Int64, pl.UInt64, pl.Int128, pl.Int8])

@@ -1,0 +1,93 @@
+"""Numbers that a user lists to cut a column: thresholds of scores, and ends of bins.
+
+A float column rounds a cut as it rounded its own values: in Float32, 0.7 is at 0.7. Integers and
+decimals are compared with the cut as it is written: 0.1 is a tenth, and 2^53 + 1 is odd.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import TypeAlias
+
+import polars as pl
+
+Number: TypeAlias = float | int | Decimal
+
+
+def as_cuts(given: object) -> tuple[Number, ...]:
+    """The numbers of a list, an array or a Series. None, unless they are finite and rise."""
+    cuts = [_as_number(cut) for cut in given] if isinstance(given, Iterable) else []
+    known = tuple(cut for cut in cuts if cut is not None)
+    is_rising = all(low < high for low, high in pairwise(map(written, known)))
+    return known if is_rising and len(known) == len(cuts) else ()
+
+
+def _as_number(cut: object) -> Number | None:
+    number: Number = math.nan
+    if isinstance(cut, Decimal):
+        number = cut if cut.is_finite() else math.nan
+    elif isinstance(cut, Real):  # of NumPy too
+        number = int(cut) if isinstance(cut, Integral) else float(cut)
+    return number if abs(number) <= sys.float_info.max else None
+
+
+def as_number(text: str) -> Number:
+    """A number that is typed, with all its digits, or a ValueError."""
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        is_same = not math.isfinite(number) or written(number) == written(Decimal(text))
+        return number if is_same else Decimal(text)
+
+
+def written(cut: Number) -> Fraction:
+    """The number as it is written: a tenth for the float 0.1."""
+    return Fraction(int(cut) if cut == int(cut) else str(cut))
+
+
+def as_series(cuts: Sequence[Number]) -> pl.Series:
+    """The cuts as Float64, or as integers or decimals if Float64 would round one."""
+    exact = [written(cut) for cut in cuts]
+    if all(written(float(cut)) == one for cut, one in zip(cuts, exact, strict=True)):
+        return pl.Series([float(cut) for cut in cuts])
+    if all(one.denominator == 1 for one in exact):
+        for dtype in (pl.Int64(), pl.Int128(), pl.UInt128()):
+            least, most = _limits(dtype)
+            if least <= exact[0] and exact[-1] <= most:
+                return pl.Series([*map(int, cuts)], dtype=dtype)
+    try:
+        return pl.Series([Decimal(str(cut)) for cut in cuts])
+    except (TypeError, RuntimeError) as error:
+        msg = f"the thresholds {', '.join(map(str, cuts))} have more than 38 digits: round them"
+        raise ValueError(msg) from error
+
+
+def is_above(column: pl.Expr, dtype: pl.DataType, cut: Number, *, or_at: bool) -> pl.Expr:
+    """Whether the numbers of a column of this dtype are above a cut, or at it."""
+    if dtype.is_float():
+        end = pl.lit(float(cut), dtype)
+        return column >= end if or_at else column > end
+    scale = dtype.scale if isinstance(dtype, pl.Decimal) else 0
+    units = written(cut) * 10**scale
+    first = math.ceil(units) if or_at else math.floor(units) + 1
+    least, most = _limits(dtype)
+    if first > most:
+        return pl.lit(value=False)
+    number = max(first, least)
+    return column >= pl.lit(Decimal(f"{number}E-{scale}") if scale else number, dtype)
+
+
+def _limits(dtype: pl.DataType) -> tuple[int, int]:
+    """The least and the largest integer of a dtype, or number of units of a decimal."""
+    if isinstance(dtype, pl.Decimal):
+        return 1 - 10**dtype.precision, 10**dtype.precision - 1
+    ends = dtype.min(), dtype.max()
+    least, most = pl.select(*(end.alias(str(place)) for place, end in enumerate(ends))).row(0)
+    return least, most
