@@ -49,8 +49,9 @@ def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
         belongs to the bin below it: 0.1 is `≤ 0.1`, also in Float32 or Decimal. Numbers become an
         Enum in the order of the bins: `≤ 25`, `26 to 45` and `> 45` for integers, `25 < x ≤ 45.5`
         for floats. NaN is a bin of its own. Null stays null. Times become String, such as
-        `2026-03`, or `2026-Q1` for quarters; a week is the date of its Monday. This text is in the
-        order of time.
+        `2026-03`, or `2026-Q1` for quarters; a week is the date of its Monday. An hour that clocks
+        repeat is `2026-10-25 02:00`, and then `2026-10-25 02:00 +01:00`. This text is in the order
+        of time.
 
         The quantiles are read from the log, by weight; of a log of more than 100,000 rows, from a
         sample. A lazy log is read for them when the answer is collected. So the names are not known
@@ -118,11 +119,8 @@ class Bins(Key):
             example = replace(self, cuts=(18, 25, 45))
             msg = f"{self} would read the log for its cuts: name them, as in {example}"
             raise ValueError(msg)  # noqa: TRY004 - of a verb that cannot read it
-        if cuts == "1q":
-            time = column.expr.dt
-            named = pl.format("{}-Q{}", time.to_string("%Y"), time.quarter())
-        elif isinstance(cuts, str):
-            named = column.expr.dt.truncate(cuts).dt.to_string(FORMATS[cuts])
+        if isinstance(cuts, str):
+            named = _name_of_time(column.expr, column.dtype, cuts)
         else:
             named = Cuts.of(cuts, column.dtype).name_of(column.expr)
         return Made([named.alias(column.name)], [(column.name,)])
@@ -209,6 +207,22 @@ class Cuts:
         """The name of the bin of each number, as an Enum in the order of the bins."""
         codes, names = range(len(self.names)), self.names
         return self.bin_of(column).replace_strict(codes, names, return_dtype=pl.Enum(names))
+
+
+def _name_of_time(time: pl.Expr, dtype: pl.DataType, unit: str) -> pl.Expr:
+    """The name of the hour, or of the days, of a time. Dates know no clocks that are set."""
+    date = time.dt.date()
+    if unit == "1q":
+        return pl.format("{}-Q{}", date.dt.to_string("%Y"), date.dt.quarter())
+    if unit != "1h":
+        return date.dt.truncate(unit).dt.to_string(FORMATS[unit])
+    hour, zone = time.dt.to_string(FORMATS[unit]), getattr(dtype, "time_zone", None)
+    if zone is None:
+        return hour
+    local = time.dt.replace_time_zone(None)
+    first = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    again = pl.format("{} {}", hour, time.dt.to_string("%:z"))
+    return pl.when(first < time).then(again).otherwise(hour)
 
 
 def _text(end: Number) -> str:

@@ -169,7 +169,9 @@ def _read(log: SlicedLog, cuts: Mapping[str, Cuts], units: Mapping[str, str]) ->
     weights = [] if log.weight_name is None else ["weight", *log.weight_sums]
     columns = {name: pl.col(name) for name in (*(KEY + key for key in log.keys), *weights)}
     columns |= {KEY + key: _bin(pl.col(KEY + key), one) for key, one in cuts.items()}
-    columns |= {KEY + key: pl.col(KEY + key).dt.truncate(unit) for key, unit in units.items()}
+    # A day of a zone may have two midnights, so a time is a date first.
+    dates = {key: pl.col(KEY + key).dt.date().dt.truncate(unit) for key, unit in units.items()}
+    columns |= {KEY + key: date for key, date in dates.items()}
     columns |= {name: pl.col(name).cast(dtype) for name, dtype in labels.items()}
     columns |= {name: pl.col(name).hash() for name in log.extras}  # the cluster
     of_labels = pl.Categories.random()  # The labels of all models are numbered alike.

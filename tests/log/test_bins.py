@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections import Counter
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
@@ -170,6 +172,45 @@ def test_times_are_named_by_the_calendar(run, unit, name):
         expected[name(ts)] = expected.get(name(ts), 0) + 1
     assert dict(answer.select("ts", "n").rows()) == expected
     assert answer["ts"].is_sorted()
+
+
+# A night when clocks go back by an hour at 3; by half an hour; from midnight to 23; from 1 to
+# midnight, so that the day has two; and a day that clocks skip.
+NIGHTS = [
+    ("Europe/Berlin", dt.datetime(2026, 10, 24, 12), {"2026-10-25 02:00 +01:00": 4}),
+    ("Australia/Lord_Howe", dt.datetime(2026, 4, 4, 6), {"2026-04-05 01:00 +10:30": 2}),
+    ("Africa/Cairo", dt.datetime(2026, 10, 29, 9), {"2026-10-29 23:00 +02:00": 4}),
+    ("America/Havana", dt.datetime(2026, 10, 31, 20), {"2026-11-01 00:00 -05:00": 4}),
+    ("America/Havana", dt.datetime(2026, 3, 7, 20), {}),
+    ("Pacific/Apia", dt.datetime(2011, 12, 29, 20), {}),
+    ("Asia/Kathmandu", dt.datetime(2026, 3, 28, 20), {}),
+    ("UTC", dt.datetime(2026, 3, 28, 20), {}),
+]
+
+
+@pytest.mark.parametrize(("zone", "start", "again"), NIGHTS)
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_an_hour_that_clocks_repeat_has_two_bins(run, zone, start, again, unit):
+    """The standard library knows the hour, and whether it is the second of this name."""
+    quarters = [start + dt.timedelta(minutes=15 * step) for step in range(150)]
+    ts = pl.Series(quarters).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    log = pl.DataFrame({"ts": [*ts.dt.cast_time_unit(unit), None], "gold": 1, "pred": 1})
+    log = log.with_columns(pl.col("ts").cast(pl.Datetime(unit, zone)))
+    local = [one.replace(tzinfo=dt.timezone.utc).astimezone(ZoneInfo(zone)) for one in quarters]
+    hours = Counter((one.strftime("%Y-%m-%d %H:00"), one.fold, one.utcoffset()) for one in local)
+    answer = run(log, lambda frame: frame.mcc.by(bins("ts", "1h"), metrics="accuracy"))
+    assert answer["n"].to_list() == [1, *hours.values()], "in the order of time"
+    assert [name[:16] for name in answer["ts"][1:]] == [name for name, *_ in hours]
+    assert {name: n for name, n in answer.select("ts", "n").rows()[1:] if name[16:]} == again
+    days = Counter(f"{one:%Y-%m-%d}" for one in local)
+    answer = run(log, lambda frame: frame.mcc.by(bins("ts", "1d"), metrics="accuracy"))
+    assert dict(answer.select("ts", "n").rows()[1:]) == days
+    searched = log.with_columns(pred=pl.int_range(pl.len()) % 2)
+    found = searched.mcc.worst("ts", metric="accuracy", min_n=1, verdicts=True, long=True)
+    slices = found.filter(pl.col("slice").str.contains("="), pl.col("slice") != "ts = null")
+    assert sorted(slices.select("slice", "n").rows()) == [
+        (f"ts = {day}", n) for day, n in sorted(days.items())
+    ]
 
 
 def test_a_lazy_log_is_read_for_quantiles_when_the_answer_is_collected(tmp_path):
