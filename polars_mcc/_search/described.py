@@ -36,7 +36,10 @@ def described(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:
     if slices.is_empty():
         return pl.DataFrame(schema=_schema(sought))
     cells = _cells(sought, slices)
-    log = replace(sought.whole, extras=sought.coded.log.extras, apart=(SLICE,))
+    given = sought.coded.log
+    log = replace(
+        sought.whole, extras=given.extras, zero_division=given.zero_division, apart=(SLICE,)
+    )
     apart = replace(log, apart=(SLICE, "period"))
     asked = replace(sought.asked, ci=sought.ci)
     # With clusters, cells are many: compare one slice at a time, to save memory.

@@ -145,19 +145,18 @@ def _others(sought: Sought, slices: pl.DataFrame, chosen: Listed, cutoff: Cutoff
         .then(EXPLAINED)
         .otherwise(NOT_BEHIND)
     )
-    scale = sought.scale
-    zero_division = sought.coded.log.zero_division
-    score, rest, reference = map(scale.turned, map(pl.col, ("score", "rest", "reference")))
-    score = score if zero_division is None else score.fill_null(zero_division)
+    expected, reference = pl.lit(None, pl.Float64), pl.col("shown_rest")
+    if sought.to == "expected":
+        expected = reference = sought.scale.turned(pl.col("reference"))
     return others.with_columns(
         p_value=shown,
         p_adjusted=pl.when(verdict == NOT_BEHIND).then(
             (shown / p_of_next * cutoff.level).clip(upper_bound=1.0)
         ),
-        score_b=score,
-        score_a=rest,
-        diff=score - reference,
-        expected=reference if sought.to == "expected" else pl.lit(None, pl.Float64),
+        score_b="shown",
+        score_a="shown_rest",
+        diff=pl.col("shown") - reference,
+        expected=expected,
         order=p,
         verdict=verdict,
     )

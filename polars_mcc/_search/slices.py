@@ -189,7 +189,7 @@ def _none(coded: Coded) -> pl.DataFrame:
     """An empty frame with the columns of slices."""
     columns: dict[str, pl.DataType] = {key.column: pl.UInt32() for key in coded.keys.values()}
     columns |= {"n": coded.log.numbers.count, "n_null": coded.log.numbers.count}
-    scores = ("score", "rest", "reference", "spread", "evidence")
+    scores = ("score", "rest", "reference", "spread", "evidence", "shown", "shown_rest")
     return pl.DataFrame(schema=columns | dict.fromkeys(scores, pl.Float64()))
 
 
@@ -221,6 +221,7 @@ class _AllRows:
     def compared(self, batch: Batch, needed: float) -> pl.DataFrame:
         """The `score` of each slice, of the `rest` of the log, and of the `reference`.
 
+        0/0 is null there. The answer has `shown` and `shown_rest`, where 0/0 is as the log has it.
         The `evidence` is how many standard errors the slice is behind the reference; 0 if it is not
         behind, null if it cannot be compared. `spread` is the distance from the score to its upper
         limit.
@@ -231,8 +232,19 @@ class _AllRows:
             found = self._beside_expected(batch, scored)
         else:
             found = self._beside_rest(batch, scored, needed)
-        evidence = pl.when("is_comparable").then("evidence")
-        return found.select(SLICE, "score", "rest", "reference", "spread", evidence=evidence)
+        score, rest = pl.col("score"), pl.col("rest")
+        is_odd = ~pl.col("is_comparable") | score.is_null() | rest.is_null()
+        is_odd &= not self.sought.metric.is_of_scores  # These are null as they are.
+        odd = self._shown(classes, found.filter(is_odd).select(SLICE))
+        shown = {"shown": score, "shown_rest": rest}
+        return found.join(odd, on=SLICE, how="left").select(
+            *(SLICE, "score", "rest", "reference", "spread"),
+            evidence=pl.when("is_comparable").then("evidence"),
+            **{
+                name: pl.when(is_odd).then(name).otherwise(self.sought.scale.turned(one))
+                for name, one in shown.items()
+            },
+        )
 
     def _scored(self, batch: Batch, classes: pl.LazyFrame) -> pl.DataFrame:
         """The score of each slice and of its rest, and whether they can be compared."""
@@ -248,6 +260,23 @@ class _AllRows:
         is_comparable = has_classes(sought.metric.classes_needed)
         known = of_slices.select(SLICE, is_comparable=is_comparable)
         return log.beside(log.beside(here, rest), known).collect()
+
+    def _shown(self, classes: pl.LazyFrame, slices: pl.DataFrame) -> pl.DataFrame:
+        """The scores of slices and of their rests as `by` has them."""
+        sought, zero_division = self.sought, self.sought.coded.log.zero_division
+        if slices.is_empty():
+            empty = dict.fromkeys(("shown", "shown_rest"), pl.lit(None, pl.Float64))
+            return slices.with_columns(**empty)
+        log = replace(sought.numbered, zero_division=zero_division)
+        here = classes.join(slices.lazy(), on=SLICE, how="semi")
+        sides = {"shown": here, "shown_rest": classes_of_rest(log, here, self.classes)}
+        scores = [
+            measure(log, side, [sought.metric], positive=sought.positive).select(
+                SLICE, pl.col(sought.metric.name).alias(name)
+            )
+            for name, side in sides.items()
+        ]
+        return log.beside(*scores).collect()
 
     def _beside_expected(self, batch: Batch, scored: pl.DataFrame) -> pl.DataFrame:
         """The evidence against the score given the labels."""

@@ -116,7 +116,8 @@ def worst(
         - `model` (String), if the log has several models. Each model is compared only with itself,
           and has a list of its own;
         - `n`, `mcc` (with the name of the metric): of the slice;
-        - `mcc_rest` (Float64): of all other rows;
+        - `mcc_rest` (Float64): of all other rows. Like the score of the slice, it is as in `by`:
+          null without the gold rows that a rate needs, and `zero_division` at 0/0;
         - `mcc_expected` (Float64): of the slice given its labels: if its rows were predicted at the
           rates of all rows with their gold label. A slice with `mcc` below `mcc_rest`, but not
           below `mcc_expected`, has a mix of labels that is harder;

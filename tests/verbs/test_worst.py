@@ -19,7 +19,7 @@ from scipy.special import xlogy
 from scipy.stats import norm, t
 from support import ask, some_slow
 
-from polars_mcc import each, sets
+from polars_mcc import each, metrics, sets
 from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.cut import cut
@@ -843,3 +843,47 @@ def test_what_given_its_labels_does_not_take(options):
     log = pl.DataFrame({"place": ["a", "b"], "gold": [0, 1], "pred": [0, 1], "w": 1.0})
     with pytest.raises(ValueError, match="does not support"):
         log.mcc(**options).worst("place", to="expected")
+
+
+I = pl.int_range(600)  # noqa: E741
+LACKING = pl.select(  # slice 0 has no positive row, 1 predicts none, 2 has no negative row
+    k=I % 4,
+    j=(I // 4) % 3,
+    gold=((I * 7 % 5 < 2) & (I % 4 != 0)) | (I % 4 == 2),
+    pred=(I * 11 % 7 < 3) & (I % 4 != 1),
+    s=(I * 13 % 17) / 17,
+)
+RATES = [
+    metric
+    for metric, origin, no_interval in metrics().select("metric", "from", "no_interval").rows()
+    if not no_interval and origin != "pairs" and metric not in {"tp", "fp", "fn", "tn"}
+]
+
+
+@pytest.mark.few_cases(6)
+@pytest.mark.parametrize("zero_division", [0.0, None, 1.0])
+@pytest.mark.parametrize("metric", RATES)
+def test_a_slice_that_cannot_be_tested_has_the_score_of_by(metric, zero_division):
+    """A slice without positive rows has no recall: null is not 0, and 0 is not 1."""
+    of_scores = metric in {"roc_auc", "average_precision", "brier", "log_loss"}
+    given = {"score": "s"} if of_scores else {}
+    given = {"positive": True, "zero_division": zero_division, **given}
+    asked = {"metric": metric, "min_n": 1, "bins": None}
+    found = LACKING.mcc(**given).worst("k", "j", **asked, depth=1, verdicts=True)
+    assert {0, 1, 2} <= {*found["k"]}
+
+    def scored(rows: pl.DataFrame) -> float | None:
+        return rows.mcc(**given).score(metrics=metric)[metric].item()
+
+    for row in found.iter_rows(named=True):
+        is_in = pl.col(row["keys"]) == row[row["keys"]]
+        slices = {metric: LACKING.filter(is_in), f"{metric}_rest": LACKING.filter(~is_in)}
+        want = {name: scored(rows) for name, rows in slices.items()}
+        assert {name: row[name] for name in want} == pytest.approx(want, abs=1e-12)
+        here, rest = want.values()
+        diff = None if here is None or rest is None else here - rest
+        assert row["diff"] == pytest.approx(diff, abs=1e-12)
+    nearest = LACKING.filter(pl.col("k") == 0).mcc(**given).worst("j", **asked)
+    for row in nearest.iter_rows(named=True):
+        want = scored(LACKING.filter(k=0, j=row["j"]))
+        assert row[metric] == pytest.approx(want, abs=1e-12)
