@@ -33,6 +33,19 @@ def with_hashes(log: SlicedLog) -> SlicedLog:
     )
 
 
+def wide_of(dtype: pl.DataType) -> pl.DataType:
+    """The dtype in which integers do not wrap, and products of floats and decimals keep digits."""
+    if dtype.is_integer():
+        return pl.Int128()
+    return pl.Float64() if dtype.is_numeric() else dtype
+
+
+def with_wide_labels(log: SlicedLog) -> SlicedLog:
+    """Count labels in a dtype to compute with: see `wide_of`."""
+    wide = wide_of(log.label_dtype)
+    return replace(log, label_dtype=wide, pred_dtype=pl.List(wide) if log.is_multilabel else wide)
+
+
 def _hashed(label: pl.Expr) -> pl.Expr:
     return pl.when(label.is_not_null()).then(of_label(label.cast(pl.String)))
 

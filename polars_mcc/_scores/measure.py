@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Literal
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_mcc._counts.classes import is_scored, with_margins
 from polars_mcc._counts.exact import Product
+from polars_mcc._counts.identity import with_hashes, with_wide_labels
 from polars_mcc._counts.sliced import SlicedLog, computed
 from polars_mcc._scores.class_scores import CLASS_DTYPES, TwoByTwo, class_scores
 from polars_mcc._scores.derivative import Columns
@@ -67,6 +69,13 @@ def measure(
     )
 
 
+def with_labels_for(log: SlicedLog, metrics: Sequence[Metric]) -> SlicedLog:
+    """The log with labels as metrics need them: hashes, wide integers, or as they are."""
+    if not any(metric.needs_labels for metric in metrics):
+        return with_hashes(log)
+    return with_wide_labels(log) if any(metric.has_labels for metric in metrics) else log
+
+
 def _by_column(
     metrics: Sequence[Metric],
     over: Literal["classes", "pairs", "levels", "bins"],
@@ -94,7 +103,10 @@ def _aggregated(
     sums, plain = _by_column(metrics, over, computed), _by_column(metrics, over)
     own = {name: plain[name] for name, sum_ in sums.items() if sum_.meta.eq(plain[name])}
     in_order = {name: sum_ for name, sum_ in sums.items() if name not in own}
-    return log.per_slice_in_order(frame, order, in_order, **own, **others)
+    found = log.per_slice_in_order(frame, order, in_order, **own, **others)
+    # Labels are Int128 here, to compute with. A result that Int64 cannot hold is an error.
+    results = cs.by_name(*sums) & cs.by_dtype(pl.Int128)
+    return found.with_columns(results.cast(pl.Int64)) if sums else found
 
 
 def _over_scores(log: SlicedLog, levels: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:

@@ -258,13 +258,14 @@ class Metric:
     @property
     def needs_labels(self) -> bool:
         """Whether the metric needs the labels, not just which labels are equal."""
+        return self.is_of_positive or self.is_of_scores or self.has_labels
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether labels are in the expressions of the metric, which may compute with them."""
         sums = (*self.classes.values(), *self.pairs.values())
         named = {name for sum_ in sums for name in sum_(pl.col).meta.root_names()}
-        return (
-            self.is_of_positive
-            or self.is_of_scores
-            or not named.isdisjoint({"label", "gold", "pred"})
-        )
+        return not named.isdisjoint({"label", "gold", "pred"})
 
     def by_column(self, sums: Mapping[str, Sum], column: Columns = pl.col) -> dict[str, pl.Expr]:
         """Some sums of the metric as expressions, by column name."""

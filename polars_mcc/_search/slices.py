@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.exact import count_where
+from polars_mcc._counts.identity import wide_of
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.estimate import Estimate, estimate, has_classes
 from polars_mcc._inference.given_labels import given_labels
@@ -65,10 +66,16 @@ class Sought(Search):
         log = replace(self.coded.log.whole, extras=(), zero_division=None)
         if not self.metric.needs_labels:
             return log
-        dtype = self.coded.labels.dtype
+        dtype = self.labels.dtype
         return replace(
             log, label_dtype=pl.Boolean() if log.is_of_scores else dtype, pred_dtype=dtype
         )
+
+    @property
+    def labels(self) -> pl.Series:
+        """The labels, in the order of their codes, in a dtype to compute with."""
+        labels = self.coded.labels
+        return labels.cast(wide_of(labels.dtype)) if self.metric.has_labels else labels
 
     @property
     def numbered(self) -> SlicedLog:
@@ -85,7 +92,7 @@ class Sought(Search):
         if not self.metric.needs_labels:
             return counts
         columns = columns or ("gold", "pred")
-        found = with_labels(counts, self.coded.labels, *columns)
+        found = with_labels(counts, self.labels, *columns)
         if not self.metric.is_of_scores:
             return found
         return found.with_columns(pl.col(name) == 1 for name in columns if name != "pred")
@@ -95,7 +102,8 @@ class Sought(Search):
     ) -> pl.LazyFrame:
         """The `n` and the `score` of each slice, its sign such that more is better."""
         scores = measure(log, classes, [self.metric], pairs=pairs, positive=self.positive)
-        score = self.scale.turned(pl.col(self.metric.name).fill_nan(None))
+        score = pl.col(self.metric.name).cast(pl.Float64)
+        score = self.scale.turned(score.fill_nan(None))
         return scores.select(*log.slice, "n", score=score)
 
     def limits(self, found: Estimate) -> pl.LazyFrame:
@@ -272,7 +280,7 @@ class _AllRows:
         sides = {"shown": here, "shown_rest": classes_of_rest(log, here, self.classes)}
         scores = [
             measure(log, side, [sought.metric], positive=sought.positive).select(
-                SLICE, pl.col(sought.metric.name).alias(name)
+                SLICE, pl.col(sought.metric.name).cast(pl.Float64).alias(name)
             )
             for name, side in sides.items()
         ]

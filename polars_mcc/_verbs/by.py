@@ -10,7 +10,6 @@ import polars as pl
 
 from polars_mcc._counts.classes import classes, of_pairs
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.identity import with_hashes
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import CLASS, MODEL, OfRow, SlicedLog
 from polars_mcc._inference.estimate import estimate, ranges_of, within_range
@@ -27,7 +26,7 @@ from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._scores import registry
-from polars_mcc._scores.measure import measure
+from polars_mcc._scores.measure import measure, with_labels_for
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetrics
 
@@ -225,6 +224,7 @@ def by(
     resampling = IntervalOptions(ci, metrics=asked, positive=positive)
     from polars_mcc._inference import bootstrap  # noqa: PLC0415 - NumPy is loaded for it alone
 
+    sliced = with_labels_for(sliced, asked)
     return log.in_kind(sliced.answer(bootstrap.resampled(sliced, resampling, method).lazy()))
 
 
@@ -302,8 +302,7 @@ def scores(
 ) -> pl.LazyFrame:
     """The metrics of each slice, with intervals if `ci` is given."""
     positive = registry.positive_class(asked, log.meaning.positive, sliced.label_dtype)
-    if not any(metric.needs_labels for metric in asked):
-        sliced = with_hashes(sliced)
+    sliced = with_labels_for(sliced, asked)
     if ci is not None:
         found = estimate(sliced, pairs(sliced), IntervalOptions(ci, method, asked, positive))
         return within_range(found.scores, ranges_of(asked))

@@ -10,6 +10,7 @@ import polars as pl
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.exact import Floats
+from polars_mcc._counts.identity import with_wide_labels
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.remarks import Sides, key_is_gold, never_met, no_positive, one_class
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
@@ -349,6 +350,9 @@ def _compared(
             raise ValueError(msg)
     before = replace(before, sets=sliced.sets, always=model)
     apart, cells = _with_baseline(before, sliced)
+    if metric.has_labels:
+        apart = with_wide_labels(apart)
+        cells = cells.with_columns(pl.col("gold", "pred").cast(apart.label_dtype))
     positive = registry.positive_class([metric], log.meaning.positive, apart.label_dtype)
     marks = _marks([metric])
     asked = IntervalOptions(ci, metrics=[metric, *marks], positive=positive)

@@ -9,13 +9,13 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.identity import with_hashes
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._log.choices import Correction, Method, check_choice, check_level
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._scores import registry
+from polars_mcc._scores.measure import with_labels_for
 from polars_mcc._scores.metric import Metric
 
 DIFFERENCE = ("diff", "diff_low", "diff_high", "diff_se")
@@ -65,8 +65,7 @@ def cut_log(
     [metric] = asked.metrics
     sliced = cut(log, keys, taken=taken, role=metric.role, of_row=metric.of_row, **options)
     positive = registry.positive_class([metric], log.meaning.positive, sliced.label_dtype)
-    sliced = sliced if metric.needs_labels else with_hashes(sliced)
-    return sliced, replace(asked, positive=positive)
+    return with_labels_for(sliced, [metric]), replace(asked, positive=positive)
 
 
 def answer_of(log: SlicedLog, slices: pl.LazyFrame, names: Mapping[str, str]) -> pl.LazyFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import oracles
@@ -420,3 +421,77 @@ def test_the_registry_says_what_it_should():
     assert not ALL["formula"].str.contains("|", literal=True).any()
     assert {*ALL["from"]} == {"classes", "pairs", "positive", "scores"}
     assert set(NAMES).isdisjoint(ALL["metric"])
+
+
+DTYPES = [
+    *(pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.Int128),
+    *(pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.UInt128),
+    *(pl.Float16, pl.Float32, pl.Float64, pl.Decimal(4, 1)),
+]
+WITH_LABELS = {
+    "plus": lambda col: ((col("gold") + col("pred")) * col("share")).sum(),
+    "distance": lambda col: ((col("gold") - col("pred")).abs() * col("share")).sum(),
+    "square": lambda col: ((col("gold") - col("pred")).pow(2) * col("share")).sum(),
+    "product": lambda col: (col("gold") * col("pred") * col("share")).sum(),
+    "label": lambda col: (col("label") * col("label") * col("support")).sum(),
+}
+BY_HAND = {
+    "plus": lambda g, p: g + p,
+    "distance": lambda g, p: abs(g - p),
+    "square": lambda g, p: (g - p) ** 2,
+    "product": lambda g, p: g * p,
+    "label": lambda g, _: g * g,
+}
+ASKED = {
+    "score": lambda log, name: log.score(metrics=name)[name],
+    "ci": lambda log, name: log.score(metrics=name, ci=0.9)[name],
+    "bootstrap": lambda log, name: log.score(
+        metrics=name, ci=0.9, method=polars_mcc.Bootstrap(20, seed=1)
+    )[name],
+    "check": lambda log, name: log.check(metric=name, max=10**9)[name],
+    "contrast": lambda log, name: log.contrast("k", metric=name)[name],
+    "drift": lambda log, name: log.drift(
+        metric=name, before=pl.col("k") == 1, after=pl.col("k") == 2
+    )[f"{name}_after"],
+    "compare": lambda log, name: log(pred=["gold", "pred"]).compare(metric=name)[f"{name}_b"],
+    "worst": lambda log, name: log.worst("k", metric=name, min_n=1)[name],
+    "baseline": lambda log, name: log.check(metric=name, ci=0.9, no_worse_than=log.counts())[
+        f"{name}_after"
+    ],
+}
+
+
+@pytest.mark.few_cases(20)
+@pytest.mark.parametrize("verb", ASKED)
+@pytest.mark.parametrize("metric", WITH_LABELS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_expressions_compute_with_labels_of_any_dtype(verb, metric, dtype):
+    """A sum of two Int8 is no Int8, 25 - 50 is no UInt8, and 12.5 squared has two decimals."""
+    if verb == "worst" and metric != "label":
+        pytest.skip("worst takes metrics of classes")
+    half = 1 if pl.Series(dtype=dtype).dtype.is_integer() else Fraction(1, 2)
+    cells = [(100 * half, 100 * half, 5), (3 * half, 100 * half, 2), (25 * half, 50 * half, 3)]
+    cells.append((100 * half, 0 * half, 4))
+    listed = [(float(g), float(p)) for g, p, n in cells for _ in range(n)]
+    log = pl.DataFrame(listed, schema=["gold", "pred"], orient="row")
+    log = log.with_columns(pl.all().cast(dtype), k=1)
+    if verb in {"contrast", "drift", "worst"}:
+        log = pl.concat([log, log.with_columns(k=2)])
+    polars_mcc.register_metric("mine", WITH_LABELS[metric])
+    found = ASKED[verb](log.mcc, "mine").to_list()
+    total = sum(BY_HAND[metric](g, p) * n for g, p, n in cells)
+    want = total if metric == "label" else Fraction(total, 14)
+    assert found
+    assert found == pytest.approx([float(want)] * len(found), rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt8, pl.Int64, pl.UInt64])
+def test_a_result_of_integer_labels_is_an_integer_and_never_wraps(dtype):
+    log = pl.DataFrame({"gold": [100, 100, 3], "pred": [100, 3, 100]}).cast(dtype).mcc
+    sums = {"most": (pl.col("gold") + pl.col("pred")).max(), "total": pl.col("label").sum()}
+    answer = log.score(metrics=[one.alias(name) for name, one in sums.items()])
+    assert answer.select("most", "total").row(0) == (200, 103)
+    assert answer.schema["most"] == answer.schema["total"] == pl.Int64
+    large = pl.DataFrame({"gold": [2**62, 1], "pred": [2**62, 2]}).mcc
+    with pytest.raises(pl.exceptions.PolarsError, match="9223372036854775808"):
+        large.score(metrics=(pl.col("gold") + pl.col("pred")).max().alias("most"))
