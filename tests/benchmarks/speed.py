@@ -184,7 +184,7 @@ def shell(workload: Workload, folder: Path) -> None:
     sys.argv = ["polars-mcc", "by", *files(workload, folder)]
     sys.argv += [text for key in workload.keys for text in ("--by", key)]
     sys.argv += [text for pred in workload.preds for text in ("--pred", pred)]
-    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), suppress(SystemExit):
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), suppress(SystemExit):
         main()
 
 
@@ -447,7 +447,12 @@ def peers(workload: Workload) -> Iterator[str]:
     if workload.labels == "boolean":
         yield "polars_ds"
     if workload.name == "short text labels":
-        yield from ["the command line", "map_groups, scikit-learn", "pandas, scikit-learn", "fairlearn"]
+        yield from [
+            "the command line",
+            "map_groups, scikit-learn",
+            "pandas, scikit-learn",
+            "fairlearn",
+        ]
 
 
 def engines(workload: Workload) -> Iterator[str]:
