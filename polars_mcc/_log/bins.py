@@ -279,7 +279,7 @@ def sampled(rows: pl.LazyFrame) -> pl.DataFrame:
     return (rows.filter(is_sampled) if every > 1 else rows).collect()
 
 
-def _quantiles(values: pl.DataFrame, number: int) -> list[Number]:
+def _quantiles(values: pl.DataFrame, number: int) -> list[float | int]:
     """The quantiles by weight that cut the values into parts, below the largest value."""
     if values.is_empty():
         return []
@@ -289,10 +289,10 @@ def _quantiles(values: pl.DataFrame, number: int) -> list[Number]:
     return [end for end in ends if end < values["value"][-1]]
 
 
-def _rounded(ends: list[Number]) -> list[Number]:
+def _rounded(ends: list[float | int]) -> list[float | int]:
     """Numbers rounded to about a tenth of their distance, if they stay distinct."""
     gaps = [high - low for low, high in itertools.pairwise(ends)]
-    rounded: list[Number] = []
+    rounded: list[float | int] = []
     for at, end in enumerate(ends):
         gap = min(gaps[max(at - 1, 0) : at + 1], default=abs(end) or 1)
         digits = 1 - math.floor(math.log10(gap)) if 0 < gap < math.inf else None

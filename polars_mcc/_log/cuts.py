@@ -19,6 +19,8 @@ import polars as pl
 
 Number: TypeAlias = float | int | Decimal
 
+_MOST = sys.float_info.max
+
 
 def as_cuts(given: object) -> tuple[Number, ...]:
     """The numbers of a list, an array or a Series. None, unless they are finite and rise."""
@@ -34,7 +36,7 @@ def _as_number(cut: object) -> Number | None:
         number = cut if cut.is_finite() else math.nan
     elif isinstance(cut, Real):  # of NumPy too
         number = int(cut) if isinstance(cut, Integral) else float(cut)
-    return number if abs(number) <= sys.float_info.max else None
+    return number if -_MOST <= number <= _MOST else None
 
 
 def as_number(text: str) -> Number:
@@ -88,6 +90,5 @@ def _limits(dtype: pl.DataType) -> tuple[int, int]:
     """The least and the largest integer of a dtype, or number of units of a decimal."""
     if isinstance(dtype, pl.Decimal):
         return 1 - 10**dtype.precision, 10**dtype.precision - 1
-    ends = dtype.min(), dtype.max()
-    least, most = pl.select(*(end.alias(str(place)) for place, end in enumerate(ends))).row(0)
-    return least, most
+    size = 1 << int(8 * pl.Series([0], dtype=dtype).estimated_size())
+    return (0, size - 1) if dtype.is_unsigned_integer() else (-size // 2, size // 2 - 1)

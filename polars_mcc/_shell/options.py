@@ -121,8 +121,9 @@ class Thresholds:
         except ValueError:
             msg = f"--thresholds {' '.join(self.thresholds or ())}: not a number"
             raise ValueError(msg) from None
-        is_number = len(typed) == 1 and isinstance(typed[0], int)
-        return typed[0] if is_number else typed or None
+        if len(typed) == 1 and isinstance(typed[0], int):
+            return typed[0]
+        return typed or None
 
 
 @Parameter(name="*")
