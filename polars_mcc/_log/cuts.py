@@ -10,7 +10,6 @@ import math
 import sys
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from fractions import Fraction
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import TypeAlias
@@ -49,9 +48,9 @@ def as_number(text: str) -> Number:
         return number if is_same else Decimal(text)
 
 
-def written(cut: Number) -> Fraction:
+def written(cut: Number) -> Decimal:
     """The number as it is written: a tenth for the float 0.1."""
-    return Fraction(int(cut) if cut == int(cut) else str(cut))
+    return Decimal(int(cut) if cut == int(cut) else str(cut))
 
 
 def as_series(cuts: Sequence[Number]) -> pl.Series:
@@ -59,7 +58,7 @@ def as_series(cuts: Sequence[Number]) -> pl.Series:
     exact = [written(cut) for cut in cuts]
     if all(written(float(cut)) == one for cut, one in zip(cuts, exact, strict=True)):
         return pl.Series([float(cut) for cut in cuts])
-    if all(one.denominator == 1 for one in exact):
+    if all(one == int(one) for one in exact):
         for dtype in (pl.Int64(), pl.Int128(), pl.UInt128()):
             least, most = _limits(dtype)
             if least <= exact[0] and exact[-1] <= most:
@@ -77,13 +76,14 @@ def is_above(column: pl.Expr, dtype: pl.DataType, cut: Number, *, or_at: bool) -
         end = pl.lit(float(cut), dtype)
         return column >= end if or_at else column > end
     scale = dtype.scale if isinstance(dtype, pl.Decimal) else 0
-    units = written(cut) * 10**scale
-    first = math.ceil(units) if or_at else math.floor(units) + 1
+    number, parts = written(cut).as_integer_ratio()  # A product of decimals would be rounded.
+    number *= 10**scale
+    first = -(-number // parts) if or_at else number // parts + 1
     least, most = _limits(dtype)
     if first > most:
         return pl.lit(value=False)
-    number = max(first, least)
-    return column >= pl.lit(Decimal(f"{number}E-{scale}") if scale else number, dtype)
+    end = max(first, least)
+    return column >= pl.lit(Decimal(f"{end}E-{scale}") if scale else end, dtype)
 
 
 def _limits(dtype: pl.DataType) -> tuple[int, int]:

@@ -210,7 +210,7 @@ def _valued(log: SlicedLog, points: pl.LazyFrame, metric: Metric) -> pl.LazyFram
 
     The score is null without the gold rows that the metric needs, which no threshold can change.
     """
-    has_gold = defined(metric)
+    has_gold = replace(defined(metric), name=f"has_gold:{metric.name}")
     values = _scored(log, points, [metric, has_gold], 0.0)
     return values.with_columns(pl.when(pl.col(has_gold.name).is_not_null()).then(metric.name))
 
