@@ -231,6 +231,8 @@ def test_labels_that_look_alike_are_not_alike(gold, pred):
     if not log.schema["pred"].is_float():
         name = "gold" if log.schema["pred"] == pl.String else "pred"
         hint = f"as in pl.col('{name}').cast(pl.String)"
+        if log.schema["gold"] == pl.Boolean:  # The cast would be "true", not "True".
+            hint = "as in pl.col('pred') == 'True'"
     for frame in (log, log.lazy()):
         with pytest.raises(pl.exceptions.SchemaError) as raised:
             frame.mcc.score()
