@@ -48,7 +48,7 @@ def scan_with_codes(log: SlicedLog) -> Scan | None:
     if scan is None:
         return None
     kinds = [*scan.dtypes.values()]
-    n_text, n_boolean = (sum(kind in of for kind in kinds) for of in (TEXTS, (pl.Boolean,)))
+    n_text, n_boolean = (sum(isinstance(kind, of) for kind in kinds) for of in (TEXTS, pl.Boolean))
     return scan if n_text > n_boolean else None
 
 
@@ -124,7 +124,7 @@ def _counted(
     """The counts of each job, with values in place of codes."""
     from polars_mcc._counts.codes import Values, counted  # noqa: PLC0415 - NumPy
 
-    are_hashed = scan.dtypes["gold"] in TEXTS and log.label_dtype == pl.UInt64
+    are_hashed = isinstance(scan.dtypes["gold"], TEXTS) and log.label_dtype == pl.UInt64
     sides = ("gold", "baseline", "label", *(PRED + name for name in log.models))
     dtypes = {**scan.dtypes, **dict.fromkeys(sides, pl.String() if are_hashed else log.label_dtype)}
     labels = Values()

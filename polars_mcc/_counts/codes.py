@@ -32,6 +32,9 @@ Job: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 MOST = 2**20
 """Most cells of a table, 8 MB."""
+_ALL = 2**24  # most cells of the tables of all jobs
+_PER_ROW = 16  # most cells that are written for a row, on average: else a plan of groups is faster
+_SPARE = 2**23  # cells that are written before the average counts: row groups may be small
 _FEW = 2**15  # most cells of a row group that are counted as pairs if classes would do
 T = TypeVar("T")
 
@@ -111,13 +114,14 @@ def counted(
     """
     pairs = [{"n": _zeros(len(keys) + len(sides))} for keys, sides in jobs]
     classes = [{name: _zeros(len(keys) + 1) for name in _SIDES} for keys, _ in jobs]
-    rows_of_files = [0] * len(scan.paths)
+    rows_of_files, n_cells, n_rows = [0] * len(scan.paths), 0, 0
     lock = threading.Lock()
 
     def count(row_group: RowGroup) -> RowGroup:
         if not row_group.rows:
             return row_group
-        found = row_group.read()
+        nonlocal n_cells, n_rows
+        found, n_all = row_group.read(), 0
         maps = {name: values[name].of(one) for name, one in found.items()}
         none = -1 if nulls_are_labels else values["gold"].of_null
         for place, (keys, sides) in enumerate(jobs):
@@ -126,8 +130,14 @@ def counted(
             are_many = classes_suffice and math.prod(sizes) > _FEW
             columns = (*keys, "gold") if are_many else names
             shape = [len(values[name]) for name in columns]
-            if math.prod(shape) > MOST:
+            n_all += math.prod(shape)
+            if math.prod(shape) > MOST or n_all > _ALL:
                 raise Unsuited(columns)
+            with lock:
+                n_cells += math.prod(shape if are_many else sizes)
+                n_rows += row_group.rows
+                if n_cells > _PER_ROW * n_rows + _SPARE:
+                    raise Unsuited(columns)
             cells: Any
             if are_many:
                 tables, cells = classes[place], tuple(map(slice, shape))

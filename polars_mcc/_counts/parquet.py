@@ -74,13 +74,10 @@ class Scan:
     """A row per file: the values of its folders, such as `day=2026-01-31`, and its path."""
     may_differ: bool
     """Whether files may have columns that others do not have."""
+    size: int
+    """The bytes of all files."""
     advance: Callable[[int], None] = lambda _: None
     """Called with the number of rows that were counted."""
-
-    @property
-    def size(self) -> int:
-        """The bytes of all files."""
-        return sum(Path(path).stat().st_size for path in self.paths)
 
     @property
     def in_files(self) -> dict[str, pl.DataType]:
@@ -98,7 +95,7 @@ class Scan:
         """The row groups of all files, not yet read."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - only if files are read
 
-        texts = [name for name, dtype in self.in_files.items() if dtype in TEXTS]
+        texts = [name for name, dtype in self.in_files.items() if isinstance(dtype, TEXTS)]
         options = {"read_dictionary": texts, "memory_map": True, "pre_buffer": False}
         first: Mapping[str, pa.Field] | None = None
         for place, path in enumerate(self.paths):
@@ -129,7 +126,7 @@ class Scan:
             need(len(places) == 1)
             kind = str(schema.field(places[0]).type)
             is_text = kind.startswith("dictionary<values=") and "string" in kind
-            need(is_text if dtype in TEXTS else kind == _ARROW.get(dtype))
+            need(is_text if isinstance(dtype, TEXTS) else kind == _ARROW.get(dtype))
 
 
 def _is_alike(one: pa.Field | None, other: pa.Field | None) -> bool:
@@ -254,8 +251,9 @@ def _scan_of(plan: Any, dtypes: pl.Schema, names: Sequence[str]) -> Scan:  # noq
         need(isinstance(dtypes[name], TEXTS) or dtypes[name] in _ARROW)
         need(column not in given or given[column].dtype == dtypes[name])
     of_columns = pl.Schema({name: dtypes[name] for name in names})
-    policy = node.file_options.extra_columns_policy
-    return Scan(tuple(node.paths), columns, of_columns, given, policy == "ignore")
+    may_differ = node.file_options.extra_columns_policy == "ignore"
+    size = sum(Path(path).stat().st_size for path in node.paths)
+    return Scan(tuple(node.paths), columns, of_columns, given, may_differ, size)
 
 
 def need(holds: object) -> None:

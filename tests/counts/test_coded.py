@@ -300,6 +300,7 @@ FOLDERS: dict[str, tuple[list[str], pl.DataType | None, list]] = {
     ),
     "enum": (["x", "y"], pl.Enum(["y", "x"]), ["y", "x"]),
     "category": (["x", "y"], pl.Categorical(), ["x", "y"]),
+    "named": (["x", "y"], pl.Categorical(pl.Categories("of a folder")), ["x", "y"]),
     "text": (["1", "01"], pl.String(), ["01", "1"]),
     "integer": (["1", "-7"], None, [-7, 1]),
     "wide": (["1", str(2**64 - 1)], pl.UInt64(), [1, 2**64 - 1]),
@@ -307,7 +308,7 @@ FOLDERS: dict[str, tuple[list[str], pl.DataType | None, list]] = {
     "date": (["1969-12-31", "2026-01-01"], None, [dt.date(1969, 12, 31), dt.date(2026, 1, 1)]),
     "null": (["x", "__HIVE_DEFAULT_PARTITION__"], None, [None, "x"]),
 }
-CODED = {"enum", "category", "text", "integer", "wide", "boolean", "date", "null"}
+CODED = {"enum", "category", "named", "text", "integer", "wide", "boolean", "date", "null"}
 
 
 @pytest.mark.parametrize("kind", FOLDERS)
@@ -325,6 +326,43 @@ def test_folders_are_keys_of_their_own_dtype(tmp_path, kind):
     assert found["key"].to_list() == values
     assert found["n"].to_list() == [2] * len(values)
     assert dtype is None or found["key"].dtype == dtype
+
+
+@pytest.mark.parametrize("kind", ["enum", "category", "named", "text"])
+def test_folders_are_labels_too(tmp_path, kind):
+    names, dtype, _ = FOLDERS[kind]
+    for name in names:
+        (tmp_path / f"gold={name}").mkdir()
+        frame = pl.DataFrame({"pred": [*names, names[0]], "key": ["k", "k", "other"]})
+        frame.write_parquet(tmp_path / f"gold={name}" / "0.parquet")
+    log = pl.scan_parquet(tmp_path, hive_partitioning=True, hive_schema={"gold": dtype})
+    query = log.mcc.by("key", metrics="accuracy")
+    assert is_coded(query)
+    assert query.collect().select("key", "n", "accuracy").rows() == [
+        ("k", 4, 0.5),
+        ("other", 2, 0.5),
+    ]
+
+
+def test_a_file_that_is_not_there_yet_is_no_error_before_it_is_read(tmp_path):
+    frame = pl.DataFrame({"gold": ["a", "b"], "pred": ["a", "a"], "key": ["x", "y"]})
+    frame.write_parquet(tmp_path / "0.parquet")
+    query = pl.scan_parquet([tmp_path / "0.parquet", tmp_path / "1.parquet"]).mcc.by("key")
+    with pytest.raises(FileNotFoundError, match=r"1\.parquet"):
+        query.collect()
+    frame.write_parquet(tmp_path / "1.parquet")
+    assert query.collect()["n"].to_list() == [2, 2]
+
+
+@pytest.mark.parametrize("limit", ["_PER_ROW", "_ALL"])
+def test_tables_much_larger_than_the_log_are_left_to_polars(log, monkeypatch, reads, limit):
+    expected = log.mcc(portable=True).by(cube("key", "number"), ci=0.9).collect()
+    monkeypatch.setattr(codes, limit, 0)
+    monkeypatch.setattr(codes, "_SPARE", 0)
+    query = log.mcc.by(cube("key", "number"), ci=0.9)
+    assert is_coded(query)
+    assert_frame_equal(query.collect(), expected)
+    assert len(reads) < len(GROUPS)
 
 
 NO_CONDITIONS: list = []

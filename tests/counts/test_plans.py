@@ -21,7 +21,13 @@ from polars_mcc._counts import coded
 __all__ = ["small_files_are_worth_it"]  # the fixture, for each test of this file
 
 TEXTS = ["", "a", "b", "A", "ä", "b ", "null", None]
-LABELS = {"text": pl.String(), "enum": pl.Enum(TEXTS[:-1]), "category": pl.Categorical()}
+NAMED = pl.Categorical(pl.Categories("of the tests of plans"))
+LABELS = {
+    "text": pl.String(),
+    "enum": pl.Enum(TEXTS[:-1]),
+    "category": pl.Categorical(),
+    "named categories": NAMED,
+}
 KEYS: dict[str, tuple[pl.DataType, list]] = {
     **{kind: (dtype, TEXTS) for kind, dtype in LABELS.items()},
     "integer": (pl.Int64(), [-1, 0, 7, 2**40, None]),
@@ -36,6 +42,7 @@ CITIES: list[tuple[list[str], pl.DataType | None]] = [
     (["x", "ä y", "null"], None),
     (["x", "y", "x y"], pl.Enum(["y", "x", "x y"])),
     (["x", "y", "x y"], pl.Categorical()),
+    (["a", "b", "A"], NAMED),
     (["0.1", "0.5", "0.9"], None),
     (["0.1", "0.5", "0.9"], pl.Float32()),
     (["0.1", "0.5", "1.5"], pl.Decimal(6, 2)),
@@ -73,6 +80,7 @@ HARMLESS = {
     "selected": lambda log: log.select(cs.all()),
     "columns beside": lambda log: log.with_columns(z=pl.col("x").cum_sum(), w=pl.lit(1)),
     "dropped": lambda log: log.drop("x"),
+    "labels of folders": lambda log: log.with_columns(gold=pl.col("city")),
 }
 OTHERS = {
     "true": lambda log: log.filter(pl.lit(value=True)),
