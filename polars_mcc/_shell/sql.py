@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -17,7 +16,8 @@ from polars_mcc._log.messages import as_sql
 from polars_mcc._log.missing_column import no_column
 from polars_mcc._log.plan_errors import reason
 
-Query: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
+Query: TypeAlias = Callable[[pl.LazyFrame, str], pl.LazyFrame]
+"""The rows of a log, with or by an SQL expression."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _ALIAS = re.compile(r"""^(.*)\s+AS\s+(?:"([^"]+)"|([^\W\d]\w*))\s*$""", re.IGNORECASE | re.DOTALL)
@@ -63,7 +63,7 @@ class Typed:
         is_several = "(" not in text and "," in text
         hint = f"repeat {option} for several columns: {option} a {option} b" if is_several else ""
         what = f"{option} {text!r} is neither a column nor SQL"
-        _check(partial(_beside, computed=[text]), schema, text, what, hint)
+        _check(lambda rows, sql: _beside(rows, [sql]), schema, text, what, hint)
         self.read.update(columns_in(text, schema))
         self.computed.add(text)
         return text
@@ -178,8 +178,7 @@ def _one(sql: str) -> str:
 
 def check_where(condition: str, schema: pl.Schema) -> None:
     """Raise an error unless rows of a schema can be filtered by a condition."""
-    query = partial(where, condition=condition)
-    _check(query, schema, condition, f"filter {condition!r} is not SQL")
+    _check(where, schema, condition, f"filter {condition!r} is not SQL")
 
 
 def _check(query: Query, schema: pl.Schema, sql: str, what: str, hint: str = "") -> None:
@@ -187,20 +186,50 @@ def _check(query: Query, schema: pl.Schema, sql: str, what: str, hint: str = "")
     # To run it on thousands of columns takes half a second. A name may be a pattern to Polars.
     patterns = [name for name in schema if name.startswith(("^", "*"))]
     read = {name: schema[name] for name in (*columns_in(sql, schema), *patterns)}
-    if read and _failure(query, read) is None:
-        return
-    if (error := _failure(query, schema)) is not None:
+    if not read or _failure(query, read, sql) is not None:
+        read = dict(schema)
+    error = _failure(query, read, sql) or _of_text(query, read, sql)
+    if error is not None:
         why = hint or _why(error, query, schema, sql)
         raise type(error)(f"{what} that Polars accepts: {why}")  # noqa: EM102, TRY003 - of any class
 
 
-def _failure(query: Query, schema: Mapping[str, pl.DataType]) -> pl.exceptions.PolarsError | None:
-    """The error of a query on one row of nulls: of its SQL, or of the dtypes. No data are read."""
+def _failure(
+    query: Query, schema: Mapping[str, pl.DataType], sql: str
+) -> pl.exceptions.PolarsError | None:
+    """The error of SQL on one row of nulls: of the SQL, or of the dtypes. No data are read."""
     try:
-        query(pl.LazyFrame({name: [None] for name in schema}, schema=schema)).collect()
+        query(pl.LazyFrame({name: [None] for name in schema}, schema=schema), sql).collect()
     except pl.exceptions.PolarsError as error:
         return error
     return None
+
+
+_LIST = re.compile(r"\bIN\s*\([^()]*\)", re.IGNORECASE)
+_ITEM = re.compile(r"(?<=[(,])(\s*[-+]?\d+\s*)(?=[,)])")
+_DECIMAL = re.compile(rf"{_QUOTED.pattern}|(?<![\w.])(\d+\.\d*|\.\d+|\d{{19,}})(?![\w.])")
+
+
+def _with_floats(sql: str) -> str:
+    """SQL with floats for its decimal numbers, and for the integers of IN."""
+    sql = _LIST.sub(lambda found: _ITEM.sub(r"\1.0", found[0]), sql)
+    return _DECIMAL.sub(lambda found: f"{found[1]}e0" if found[1] else found[0], sql)
+
+
+def _of_text(
+    query: Query, schema: Mapping[str, pl.DataType], sql: str
+) -> pl.exceptions.PolarsError | None:
+    """The error of SQL that compares text with a number.
+
+    Polars refuses to compare text with floats. With decimals, such as 0.5, and in IN, it compares
+    texts: "3e-05" >= "0.5" is true. So all numbers are floats here.
+    """
+    floats = {
+        name: pl.Float64() if dtype == pl.Decimal else dtype for name, dtype in schema.items()
+    }
+    error = _failure(query, floats, _with_floats(sql))
+    is_of_text = error is not None and re.search(r"\bstring\b", str(error), re.IGNORECASE)
+    return error if is_of_text else None
 
 
 _READ = re.compile(r'(?:column |col\()"([^"]*)"')
@@ -208,15 +237,21 @@ _OF_NAMES = (pl.exceptions.ColumnNotFoundError, pl.exceptions.SQLInterfaceError)
 
 
 def _why(error: pl.exceptions.PolarsError, query: Query, schema: pl.Schema, sql: str) -> str:
-    """Why Polars refuses SQL, with the way out: the nearest column, or text as times."""
+    """Why Polars refuses SQL, with the way out: the nearest column, or another dtype of text."""
     told = str(error)
     missing = [name for name in _READ.findall(told) if name not in schema]
     if missing and isinstance(error, _OF_NAMES):
         return no_column(missing[0], schema)
-    if ".dt." in told or "date/datetime" in told:
-        for name in columns_in(sql, schema):
-            as_time = {**schema, name: pl.Datetime()}
-            if schema[name] == pl.String and _failure(query, as_time) is None:
-                way_out = f"convert it, as in {as_sql(name)}::TIMESTAMP"
-                return f"'{name}' is text, not a time; {way_out}"
+    is_time = ".dt." in told or "date/datetime" in told
+    dtype = pl.Datetime() if is_time else pl.Float64()
+    for name in columns_in(sql, schema):
+        as_other = {**schema, name: dtype}
+        if schema[name] != pl.String or _failure(query, as_other, _with_floats(sql)) is not None:
+            continue
+        if is_time:
+            return f"'{name}' is text, not a time; convert it, as in {as_sql(name)}::TIMESTAMP"
+        return (
+            f"'{name}' is text, not a number; convert it, as in {as_sql(name)}::DOUBLE, or add "
+            "--null NA if it is text in a CSV file because NA stands for no value"
+        )
     return reason(error)

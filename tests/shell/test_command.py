@@ -1483,7 +1483,9 @@ class TestTextsAndNames:
         assert answered("by", "log.parquet", "--by", 'year("my ts"::TIMESTAMP)').height == 1
 
     def test_other_functions_of_text_are_refused_before_rows_are_read(self):
-        assert self.told("--by", "abs(ts)").endswith("not supported for dtype `str`\n")
+        assert "'ts' is text, not a number; convert it, as in ts::DOUBLE" in self.told(
+            "--by", "abs(ts)"
+        )
         assert "filter 'abs(ts) > 1' is not SQL" in self.told("--filter", "abs(ts) > 1")
 
     def test_windows_of_text(self):
@@ -1515,3 +1517,79 @@ class TestTextsAndNames:
         assert done.exit_code == 2
         assert "did you mean 'country'?" in done.stderr
         assert not pathlib.Path("store").exists()
+
+
+class TestTextAgainstNumbers:
+    """Polars would compare text with decimals as texts: "3e-05" >= "0.5" is true."""
+
+    SCORES = ("0.1", "3e-05", "6e-04", "0.95", "NA", None)
+    """As numbers, one of them is 0.5 or more."""
+
+    @pytest.fixture(autouse=True, params=["csv", "parquet", "ndjson"])
+    def log(self, request, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        log = pl.DataFrame({"p": self.SCORES, "gold": 1, "pred": 1, "price": 0.5})
+        log = log.with_columns(id="id" + pl.col("p"))
+        if request.param == "parquet":
+            log = log.with_columns(pl.col("price").cast(pl.Decimal(5, 2)))
+        getattr(log, f"write_{request.param}")(f"log.{request.param}")
+        return f"log.{request.param}"
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "p >= 0.5",
+            "p >= .5",
+            "p < -1.",
+            "0.5 <= p",
+            "NOT p < 0.5",
+            "p >= 5e-1",
+            "p >= 1",
+            "p = 99999999999999999999999",
+            "p BETWEEN 0.5 AND 1.0",
+            "p IN (1, 2)",
+            "p IN (0.5)",
+            "p NOT IN (-1)",
+            "p >= price",
+            "CASE p WHEN 0.5 THEN 1 END = 1",
+            "NULLIF(p, 0.5) IS NULL",
+            "COALESCE(p, 0.5) > 0.5",
+            "id = 'idNA' AND p >= 0.5",
+        ],
+    )
+    def test_it_is_refused(self, sql, log):
+        for command, option in (("by", "filter"), ("by", "by"), ("check", "pred"), ("by", "gold")):
+            limit = ["--min", "0"] if command == "check" else []
+            done = invoke(command, log, f"--{option}", sql, *limit)
+            assert (done.exit_code, done.stdout) == (2, ""), option
+            assert "'p' is text, not a number; convert it, as in p::DOUBLE, or " in done.stderr
+
+    def test_computed_text_is_refused(self, log):
+        done = invoke("by", log, "--filter", "LOWER(p) >= 0.5")
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "cannot compare string with numeric type" in done.stderr
+
+    @pytest.mark.parametrize(
+        ("sql", "kept"),
+        [
+            ("p = '0.1'", 1),
+            ("p IN ('0.1', '0.95', '3')", 2),
+            ("p <> 'x = 0.5' AND price >= 0.5", 5),
+            ("TRY_CAST(p AS DOUBLE) >= 0.5", 1),
+            ("price = 0.50", 6),
+            ("price IN (0.5, 1)", 6),
+            ("gold IN (1, 2) AND SUBSTR(p, 1, 2) = '0.'", 2),
+            ("LENGTH(p) > 2.5", 4),
+            ("p || 0.5 = '0.10.5'", 1),
+        ],
+    )
+    def test_other_comparisons_are_as_they_were(self, sql, kept, log):
+        assert answered("by", log, "--filter", sql)["n"].to_list() == [kept]
+
+    def test_a_word_for_nothing(self):
+        pathlib.Path("g.csv").write_text("gold,p\n1,3e-05\n1,0.6\n0,0.2\n0,NA\n1,0.1\n1,0.2\n")
+        asked = ["check", "g.csv", "--gold", "gold = 1", "--pred", "p >= 0.5", "--min", "tpr=0.5"]
+        assert invoke(*asked).exit_code == 2
+        failed = invoke(*asked, "--null", "NA")
+        assert failed.exit_code == 1
+        assert " 0.25 " in failed.stdout
