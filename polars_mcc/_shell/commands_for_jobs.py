@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any, get_args
 
@@ -50,7 +51,7 @@ def check(
     """Raise an error if a slice misses a threshold or is worse than a baseline: a release gate.
 
     The exit code is 0 if all slices pass, 1 if a slice fails or none can be judged, and 2 after an
-    error.
+    error. The answer has every slice with its verdict, also if a slice fails.
 
     For example:
 
@@ -76,23 +77,39 @@ def check(
             rows. The level holds for each slice; there is no correction for the number of slices.
     """
     log = TypedLog(inputs.find(logs), of_log, keys)
-    try:
-        answer(
-            PredictionLog.check,
-            log,
-            output,
-            as_text=_passed if output.format == "table" else table,
-            min=bars("--min", min),
-            max=bars("--max", max),
-            metric=metric,
-            no_worse_than=no_worse_than and _baseline(no_worse_than, of_log),
-            min_n=min_n,
-            ci=ci,
-        )
-    except CheckError as error:
-        show(visible_lines(str(error)))
-        say_spellings(log)
-        raise SystemExit(1) from None
+    failed: list[CheckError] = []
+
+    @wraps(PredictionLog.check)
+    def judged(*of_log: Any, **options: Any) -> pl.DataFrame:  # noqa: ANN401 - those of check
+        try:
+            return PredictionLog.check(*of_log, **options)
+        except CheckError as error:
+            failed.append(error)
+            return error.judged
+
+    def drawn(found: pl.DataFrame) -> str:
+        if failed:
+            return visible_lines(str(failed[0]))
+        return _passed(found) if output.format == "table" else table(found)
+
+    answer(
+        judged,
+        log,
+        output,
+        as_text=drawn,
+        min=bars("--min", min),
+        max=bars("--max", max),
+        metric=metric,
+        no_worse_than=no_worse_than and _baseline(no_worse_than, of_log),
+        min_n=min_n,
+        ci=ci,
+    )
+    if failed:
+        if output.out is not None:
+            show(drawn(failed[0].judged))
+        elif output.format not in outputs.IN_TERMINAL:
+            say(str(failed[0]).split("\n", 1)[0])
+        raise SystemExit(1)
 
 
 def _baseline(path: str, of_log: LogOptions) -> pl.LazyFrame:

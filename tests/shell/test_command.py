@@ -503,6 +503,34 @@ class TestCheck:
         log = planted.mcc(positive=planted["gold"][0])
         assert_frame_equal(judged, log.check("k", min={"mcc": 0.1}, max={"fnr": 0.9}))
 
+    @pytest.mark.parametrize("form", ["csv", "json", "ndjson", "md", "parquet"])
+    def test_a_failure_is_written_like_a_pass(self, planted, form):
+        """The file of an earlier run would say that all slices pass."""
+        asked = ["check", "log.parquet", "--by", "k", "--out", f"judged.{form}", "--min"]
+        for bar, code in (("-0.9", 0), ("0.6", 1)):
+            done = invoke(*asked, bar)
+            assert done.exit_code == code
+            assert "4 rows written to judged." in done.stderr
+            if code:
+                assert done.stdout.startswith("1 of 4 slices fails: mcc below 0.6\n")
+            if form == "parquet":
+                judged = pl.read_parquet("judged.parquet")
+                assert judged["k"].to_list() == planted["k"].unique().sort().to_list()
+                assert judged["verdict"].to_list().count("fails") == code
+            else:
+                assert pathlib.Path(f"judged.{form}").read_text().count("fails") == code
+
+    @pytest.mark.usefixtures("planted")
+    def test_a_failure_in_a_pipe_is_data(self):
+        asked = ["check", "log.parquet", "--by", "k", "--min", "0.6"]
+        done = invoke(*asked, "--format", "json")
+        assert done.exit_code == 1
+        assert (
+            sorted(row["verdict"] for row in json.loads(done.stdout)) == ["fails"] + ["passes"] * 3
+        )
+        assert done.stderr == "polars-mcc: 1 of 4 slices fails: mcc below 0.6\n"
+        assert invoke(*asked, "--format", "wide").stdout == invoke(*asked).stdout
+
     @pytest.mark.parametrize("flag", ["--min", "--max"])
     @pytest.mark.parametrize(
         ("typed", "why"),
@@ -1558,9 +1586,9 @@ class TestTextAgainstNumbers:
         ],
     )
     def test_it_is_refused(self, sql, log):
-        for command, option in (("by", "filter"), ("by", "by"), ("check", "pred"), ("by", "gold")):
-            limit = ["--min", "0"] if command == "check" else []
-            done = invoke(command, log, f"--{option}", sql, *limit)
+        for verb, option in (("by", "filter"), ("by", "by"), ("check", "pred"), ("by", "gold")):
+            limit = ["--min", "0"] if verb == "check" else []
+            done = invoke(verb, log, f"--{option}", sql, *limit)
             assert (done.exit_code, done.stdout) == (2, ""), option
             assert "'p' is text, not a number; convert it, as in p::DOUBLE, or " in done.stderr
 
