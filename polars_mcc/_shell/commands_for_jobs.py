@@ -13,6 +13,8 @@ import polars as pl
 from cyclopts import Parameter
 
 from polars_mcc._log import choices, defaults
+from polars_mcc._log.columns import as_expr
+from polars_mcc._log.labels import is_text
 from polars_mcc._report.written import written
 from polars_mcc._scores import registry
 from polars_mcc._shell import inputs, outputs
@@ -100,7 +102,7 @@ def check(
         min=bars("--min", min),
         max=bars("--max", max),
         metric=metric,
-        no_worse_than=no_worse_than and _baseline(no_worse_than, of_log),
+        no_worse_than=no_worse_than and _baseline(no_worse_than, log),
         min_n=min_n,
         ci=ci,
     )
@@ -112,11 +114,21 @@ def check(
         raise SystemExit(1)
 
 
-def _baseline(path: str, of_log: LogOptions) -> pl.LazyFrame:
-    """The counts of another log. A CSV file of counts has columns of its own, and commas."""
+def _baseline(path: str, log: TypedLog) -> pl.LazyFrame:
+    """The counts of another log. A CSV file is read with the dtypes of the counts of this log."""
     found = inputs.find([path])
-    is_csv = found.kind.name == CSV
-    return inputs.scan(found.read_as(of_log.text or (), of_log.null or ()) if is_csv else found)
+    if found.kind.name != CSV:
+        return inputs.scan(found)
+    dtypes = log.log.counts(*log.keys).collect_schema()
+    times = {
+        name: dtype
+        for name, dtype in dtypes.items()
+        if isinstance(dtype, (pl.Date, pl.Datetime, pl.Time))
+    }
+    text = [*times, *(name for name, dtype in dtypes.items() if is_text(dtype))]
+    rows = inputs.scan(found.read_as(text, log.options.null or ()))
+    there = [name for name in rows.collect_schema() if name in times]
+    return rows.with_columns(as_expr(name).str.strptime(times[name]) for name in there)
 
 
 def _passed(judged: pl.DataFrame) -> str:

@@ -21,8 +21,8 @@ from polars_mcc._log.choices import check_at_least, check_level
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import OtherFrame
 from polars_mcc._log.keys import IntoKey, check_plain
-from polars_mcc._log.labels import as_compared, common_dtype
-from polars_mcc._log.messages import Words, option, said
+from polars_mcc._log.labels import as_compared, common_dtype, is_text
+from polars_mcc._log.messages import Words, cast, column, option, said
 from polars_mcc._log.missing_column import MissingColumn
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import FACT, Metric, defined, fact
@@ -110,6 +110,8 @@ def check(
         ValueError: Neither thresholds nor a baseline, or both; `min` for a metric where less is
             better; a positive label that no row has; a baseline for windows, clusters or sample
             weights.
+        polars.exceptions.SchemaError: A key of the baseline is not of the kind of the log's key:
+            text beside numbers, for example.
 
     The errors of `by` are raised too.
 
@@ -338,8 +340,17 @@ def _compared(
     except MissingColumn as error:
         msg = f"no_worse_than is not the counts of these slices: {error.problem}"
         raise pl.exceptions.ColumnNotFoundError(msg) from error
-    for column, what in ((SET, "sets of keys"), ("model", "models")):
-        if column in counts.meaning.schema and column not in (*sliced.keys, *model):
+    for name, dtype in sliced.key_dtypes.items():
+        other = before.key_dtypes[name]
+        if _kind(dtype) != _kind(other) and pl.Null not in (dtype, other):
+            msg = said(
+                f"key '{name}' is {dtype} in the log but {other} in no_worse_than; ",
+                "cast one, as in ",
+                cast(column(name), repr(other)),
+            )
+            raise pl.exceptions.SchemaError(msg)
+    for extra, what in ((SET, "sets of keys"), ("model", "models")):
+        if extra in counts.meaning.schema and extra not in (*sliced.keys, *model):
             call = f"counts({', '.join(map(repr, sliced.keys))})"
             msg = said(
                 f"no_worse_than has counts of several {what}, so it counts each row several times: "
@@ -359,6 +370,11 @@ def _compared(
     found = changes(sliced, apart, cells, asked)
     of_marks = (f"{mark.name}_{period}" for mark in marks for period in PERIODS.categories)
     return sliced.answer(tested.answer_of(sliced, found, names | {name: name for name in of_marks}))
+
+
+def _kind(dtype: pl.DataType) -> object:
+    """Equal for dtypes whose values can be compared: those of all numbers, or of all text."""
+    return "text" if is_text(dtype) else dtype.is_numeric() or dtype.base_type()
 
 
 def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.LazyFrame]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import io
 import subprocess
@@ -258,6 +259,43 @@ class TestNull:
         assert done.exit_code == 0, done.stderr
         done = invoke("check", "log.csv", *typed, "--no-worse-than", "counts.csv", "--min-n", "1")
         assert (done.exit_code, done.stdout) == (0, "1 slice passes: diff 0.000\n")
+
+
+KEYS = {
+    "text": pl.Series(["1.1", "1.10", "01234", "1234"]),
+    "enum": pl.Series(["1", "01", "001", None], dtype=pl.Enum(["1", "01", "001"])),
+    "day": pl.Series([dt.date(2026, 1, day) for day in (1, 2, 3)] + [None]),
+    "time": pl.Series([dt.time(day) for day in (1, 2, 3, 4)]),
+    "moment": pl.Series([dt.datetime(2026, 1, 1, hour) for hour in (1, 2, 3, 4)]),
+    "number": pl.Series([1.0, 2.5, -3.0, 1e300]),
+    "is": pl.Series([True, False, None, True]),
+}
+KEYS["zoned"] = KEYS["moment"].dt.cast_time_unit("ms").dt.replace_time_zone("Europe/Berlin")
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_baseline_has_the_keys_of_the_log(name):
+    """Polars would guess other dtypes: 1.1 and 1.10 would be one slice."""
+    labels = {"gold": ["1", "0", "01", "0"] * 4, "pred": ["1", "0", "01", "1"] * 4}
+    log = pl.DataFrame({"key": KEYS[name], "i": 0}).join(pl.DataFrame(labels), how="cross")
+    log.write_parquet("log.parquet")
+    asked = ["log.parquet", "--by", "key"]
+    assert invoke("counts", *asked, "--out", "counts.csv").exit_code == 0
+    done = invoke("check", *asked, "--no-worse-than", "counts.csv", "--format", "ndjson")
+    assert (done.exit_code, done.stderr) == (0, "")
+    judged = pl.read_ndjson(done.stdout_bytes)
+    assert judged.height == KEYS[name].n_unique()
+    assert judged["n_before"].to_list() == judged["n_after"].to_list()
+    assert judged["n_before"].sum() == log.height
+
+
+def test_a_baseline_of_another_kind_is_refused():
+    write("log.csv", "key,gold,pred\n01,u,u\n01,v,v\n1,v,u\n")
+    asked = ["log.csv", "--by", "key"]
+    assert invoke("counts", *asked, "--text", "key", "--out", "counts.parquet").exit_code == 0
+    done = invoke("check", *asked, "--no-worse-than", "counts.parquet")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "key 'key' is Int64 in the log but String in no_worse_than; cast one" in done.stderr
 
 
 def test_a_store_keeps_how_files_are_read():

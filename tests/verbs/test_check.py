@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import pickle
 import re
@@ -129,6 +130,36 @@ def test_a_baseline_is_what_counts_gives():
         log.mcc(pred="a").check("key", no_worse_than=text.drop("n"))
     other = text.with_columns(pl.col("week").cast(pl.Int64))
     assert log.mcc(pred=["a", "b"]).check(week, "key", no_worse_than=other)["diff"].sum() == 0
+
+
+KEYS = {
+    "String": ["1", "2"],
+    "Float64": [1.0, 2.0],
+    "Int64": [1, 2],
+    "Boolean": [True, False],
+    "Date": [dt.date(2026, 1, 1), dt.date(2026, 1, 2)],
+    "Datetime(time_unit='us', time_zone=None)": [dt.datetime(2026, 1, day) for day in (1, 2)],
+    "Binary": [b"1", b"2"],
+}
+
+
+@pytest.mark.parametrize("own", KEYS)
+@pytest.mark.parametrize("other", KEYS)
+def test_keys_of_a_baseline_are_of_the_kind_of_the_keys_of_the_log(own, other):
+    """As text and as a number, 1.1 and 1.10 are other slices."""
+    log, baseline = (
+        pl.DataFrame(
+            {"key": KEYS[one] * 20, "gold": [1, 0] * 10 + [0, 1] * 10, "pred": [1, 0] * 20}
+        )
+        for one in (own, other)
+    )
+    if own == other or {own, other} == {"Float64", "Int64"}:
+        judged = log.mcc.check("key", no_worse_than=baseline.mcc.counts("key"), min_n=1)
+        assert judged["verdict"].to_list() == ["passes"] * 2
+        return
+    told = f"key 'key' is {own} in the log but {other} in no_worse_than; cast one, as in pl.col('k"
+    with pytest.raises(pl.exceptions.SchemaError, match=f"^{re.escape(told)}"):
+        log.mcc.check(polars_mcc.each("key", total=True), no_worse_than=baseline.mcc.counts("key"))
 
 
 @pytest.mark.parametrize(
