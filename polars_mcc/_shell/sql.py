@@ -148,11 +148,13 @@ def where(rows: pl.LazyFrame, condition: str | None) -> pl.LazyFrame:
     return rows.sql(f"SELECT * FROM self WHERE {_one(condition)}")  # noqa: S608 - see `_one`
 
 
-# A query begins with one of these words, so a subquery does after its parenthesis. `$` begins a
-# parameter or a string.
+# A query begins with one of these words, so a subquery does after its parenthesis. Before an
+# operator the word is a column: no table is called so. `$` begins a parameter or a string.
 _NO_PART = re.compile(
-    r"""(?:^|\()\s*(?:(?:select|with)\b|(?:from|table|values?)\b(?=\s*[\w"'`(]))|--|/\*|\$""",
-    re.IGNORECASE,
+    r"""(?:^|\()\s*(?:(?:select|with)\b|values?\s*(?:row\s*)?\(|
+    (?:from|table)\b(?=\s*[\w"'`(])(?!\s*(?:in|between|is|not|i?like|and|or)\b))|
+    --|/\*|(?<!\w)\$""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 

@@ -228,6 +228,9 @@ SUBQUERIES = [
     "x IN ((\u017felect x from read_parquet('s3://none/none')))",
     "x IN (VALUES (1))",
     "x IN (VALUE (1))",
+    "x IN (values ROW (1))",
+    "x IN (FROM in (FROM read_csv('none.csv')))",
+    "x IN (FROM\nself)",
     "EXISTS (WITH t AS (SELECT 1) SELECT * FROM t)",
     "date_trunc('week', ts) > (SELECT max(x) FROM read_ndjson('none'))",
     "sum(x) OVER (PARTITION BY (SELECT 1 FROM read_ipc('none')))",
@@ -258,6 +261,9 @@ def test_sql_is_one_expression_of_the_log(sql, tmp_path, monkeypatch):
 
 
 WORDS = ["select", "with", "from", "table", "values", "value", "order", "limit", "selected"]
+UNQUOTED = [word for word in (*WORDS, "price$") if word not in {"select", "with"}]
+OPERATORS = ["= 7", "IN (7, 8)", "NOT IN (1)", "BETWEEN 7 AND 8", "IS NOT NULL", "IS NULL = false"]
+OPERATORS += ["> 1 AND (x = 7)", "::VARCHAR LIKE '7'"]
 
 
 @pytest.mark.parametrize(
@@ -270,12 +276,13 @@ WORDS = ["select", "with", "from", "table", "values", "value", "order", "limit",
         ("extract(year FROM ts) = 2026", 1),
         ("ts >= '2026-01-01'", 1),
         *((f'"{word}" = 7 AND ("{word}" > 1)', 1) for word in WORDS),
-        *((f"{word} = 7", 1) for word in WORDS if word not in {"select", "with"}),
+        *((f"{word} {operator}", 1) for word in UNQUOTED for operator in OPERATORS),
+        *((f"({word} {operator})", 1) for word in UNQUOTED for operator in OPERATORS),
     ],
 )
 def test_words_of_queries_in_texts_and_names_are_no_query(sql, kept, tmp_path):
     file = tmp_path / "log.parquet"
-    named = [pl.lit(7).alias(word) for word in WORDS]
+    named = [pl.lit(7).alias(word) for word in (*WORDS, *UNQUOTED[-1:], "x")]
     log = pl.DataFrame({"key": ["a"], "ts": [dt.datetime(2026, 1, 1)], "gold": [1], "pred": [1]})
     log.with_columns(named).write_parquet(file)
     done = run_by(file, "--filter", sql, "--format", "ndjson")
