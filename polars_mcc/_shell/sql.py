@@ -20,6 +20,7 @@ Query: TypeAlias = Callable[[pl.LazyFrame, str], pl.LazyFrame]
 """The rows of a log, with or by an SQL expression."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
+_QUOTED = re.compile(r"""'(?:[^']|'')*'|"[^"]*\"""")
 _ALIAS = re.compile(r"""^(.*)\s+AS\s+(?:"([^"]+)"|([^\W\d]\w*))\s*$""", re.IGNORECASE | re.DOTALL)
 
 
@@ -117,7 +118,8 @@ def _literal(node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
 
 
 def columns_in(sql: str, schema: pl.Schema) -> list[str]:
-    """The columns of a schema whose names occur in the SQL, so the SQL may read them."""
+    """The columns of a schema whose names occur in the SQL outside texts, so it may read them."""
+    sql = _QUOTED.sub(lambda found: "''" if found[0].startswith("'") else found[0], sql)
     named = (name for name in schema if name in sql)
     return [name for name in named if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql)]
 
@@ -127,7 +129,6 @@ _OF_SEVERAL_ROWS = re.compile(
     r"quantile\w*|row_number|stddev\w*|stdev\w*|sum|var\w*)\s*\(",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"""'(?:[^']|'')*'|"[^"]*\"""")
 
 
 def check_row_by_row(sql: str) -> None:

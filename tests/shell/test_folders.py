@@ -277,3 +277,12 @@ class TestStore:
     def test_a_store_is_not_inside_a_folder_that_a_link_leads_to(self):
         with pytest.raises(ValueError, match="the store 'elsewhere/store' is inside the log 'logs"):
             polars_mcc.keep_counts("logs", "elsewhere/store")
+
+
+def test_a_text_that_is_like_a_name_is_no_column():
+    write("logs/b.parquet")
+    ROWS.with_columns(cat=1, dog=2).write_parquet("logs/a.parquet")
+    for sql in ("gold <> 'cat'", "gold <> 'it''s cat' AND pred <> ' dog'"):
+        assert invoke("by", "logs", "--filter", sql).exit_code == 0
+    for sql in ("cat = 1", '"cat" = 1', "gold <> '\"' AND cat = 1 AND gold <> '\"'"):
+        assert "column 'cat' is in " in invoke("by", "logs", "--filter", sql).stderr
