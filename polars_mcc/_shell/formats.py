@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -175,8 +176,11 @@ def scan_csv(
     )
 
 
+_TYPED_BY = 10_000  # rows that tell the dtypes of CSV and NDJSON
+
+_scan_ndjson = partial(pl.scan_ndjson, infer_schema_length=_TYPED_BY)
+
 _SEPARATORS = ",;\t|"  # the likeliest first
-_TYPED_BY = 10_000  # rows that tell the dtypes of CSV
 
 
 def _separator(source: str | BytesIO, options: dict[str, str] | None) -> str:
@@ -203,11 +207,12 @@ def _compressed(*suffixes: str) -> tuple[str, ...]:
 
 STORE = "store of counts"  # the name of its format
 CSV = "CSV"
+NDJSON = "NDJSON"
 PARQUET = Kind("Parquet", pl.scan_parquet, (".parquet",), b"PAR1")
 KINDS = (
     PARQUET,
     Kind("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1"),
-    Kind("NDJSON", pl.scan_ndjson, _compressed(".ndjson", ".jsonl"), b"{"),
+    Kind(NDJSON, _scan_ndjson, _compressed(".ndjson", ".jsonl"), b"{"),
     Kind(CSV, scan_csv, _compressed(".csv", ".tsv")),
     Kind(STORE, _scan_store, is_folder=_is_store, version=version_of_delta),
     Kind("Delta", scan_delta, is_folder=is_delta, version=version_of_delta, parts=parts_of_delta),

@@ -20,7 +20,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._shell.folders import Search, absolute, canonical, each_resolved, naming, refused
-from polars_mcc._shell.formats import CSV, KINDS, PARQUET, STORE, Kind, by_suffix, kind_of
+from polars_mcc._shell.formats import CSV, KINDS, NDJSON, PARQUET, STORE, Kind, by_suffix, kind_of
 from polars_mcc._shell.object_storage import (
     before_pattern,
     listing,
@@ -310,14 +310,17 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
         having = {file: read[column] for file, read in logs.schemas.items() if column in read}
         if column in logs.partitions or not having:
             continue  # Missing everywhere: the query raises, with the nearest name.
-        first, dtype = next(iter(having.items()))
+        first, dtype = min(having.items(), key=lambda one: one[1] == pl.Null)
         for file in logs.schemas:
             if file not in having:
                 msg = f"column '{column}' is in '{first}' but not in '{file}'; score them apart"
                 raise pl.exceptions.SchemaError(msg)
-            if having[file] != dtype:
+            if having[file] != dtype and not _is_widened(logs, having[file], dtype):
                 as_text = f"read it as text with --text {shlex.quote(column)}"
-                way_out = as_text if logs.kind.name == CSV else "write it with one dtype"
+                nothing = "add --null NA if a word such as NA stands for no value, "
+                way_out = (
+                    f"{nothing}{as_text}" if logs.kind.name == CSV else "write it with one dtype"
+                )
                 for empty in (file, first):  # A CSV with a header alone is all text.
                     if logs.scan_one(empty).head(1).collect().is_empty():
                         msg = f"'{empty}' has no rows, so its dtypes are not known; leave it out"
@@ -327,6 +330,12 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
                     f"{way_out}, or score them apart"
                 )
                 raise pl.exceptions.SchemaError(msg)
+
+
+def _is_widened(logs: Logs, own: pl.DataType, other: pl.DataType) -> bool:
+    """Whether Polars guessed dtypes from values, and both are numbers, or one has no value."""
+    is_guessed = logs.kind.name in {CSV, NDJSON}
+    return is_guessed and (own == pl.Null or (own.is_numeric() and other.is_numeric()))
 
 
 def rows_of_files(
@@ -439,7 +448,7 @@ def _reading(file: str, kind: str) -> Iterator[None]:
         if found := _NOT_PARSED.match(first):
             null, column = map(shlex.quote, found.groups())
             way_out = f"add --null {null} if that is no value, or --text {column} to read text"
-        if kind == "NDJSON" and re.search(r"\('[NI]'\)", first):
+        if kind == NDJSON and re.search(r"\('[NI]'\)", first):
             first = "JSON has no NaN, Infinity or None: write null"
         msg = f"'{file}' cannot be read as {kind} ({first}); {way_out}"
         raise pl.exceptions.ComputeError(msg) from error

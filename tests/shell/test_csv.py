@@ -184,7 +184,8 @@ class TestText:
     def test_files_in_which_a_column_is_text_or_a_number(self):
         write("other.csv", "version,zip,gold,pred\nv2,1,u,u\n")
         refused = invoke("by", "log.csv", "other.csv", "--by", "version")
-        assert "; read it as text with --text version, or score them apart" in refused.stderr
+        told = "; add --null NA if a word such as NA stands for no value, read it as text with "
+        assert f"{told}--text version, or score them apart" in refused.stderr
         found, _ = done_by("log.csv", "other.csv", "--by", "version", "--text", "version")
         assert found["version", "n"].rows()[-1] == ("v2", 1)
 
@@ -259,6 +260,34 @@ class TestNull:
         assert done.exit_code == 0, done.stderr
         done = invoke("check", "log.csv", *typed, "--no-worse-than", "counts.csv", "--min-n", "1")
         assert (done.exit_code, done.stdout) == (0, "1 slice passes: diff 0.000\n")
+
+
+@pytest.mark.parametrize("ending", ["csv", "ndjson"])
+def test_numbers_may_be_whole_in_one_file(ending):
+    """Polars guesses Int64 and Float64. The area under the curve is counted by hand: 4.5 of 8."""
+    for name, scores in {"a": [0.5, 1.0, 1.0], "b": [1, 0, 0]}.items():
+        log = pl.DataFrame({"gold": [1, 0, 1], "p": scores, "w": scores, "pred": [1, 0, 1]})
+        getattr(log, f"write_{ending}")(f"{name}.{ending}")
+    asked = ["by", ".", "--score", "p", "--positive", "1", "--metric", "roc_auc", "--format", "csv"]
+    assert pl.read_csv(invoke(*asked).stdout_bytes).row(0) == (6, 4.5 / 8, 0)
+    found, _ = done_by(".", "--filter", "p >= 0.5", "--weight", "w")
+    assert found["n"].to_list() == [3.5]
+    assert done_by(".", "--by", "p")[0]["p", "n"].rows() == [(0.0, 2), (0.5, 1), (1.0, 3)]
+
+
+@pytest.mark.parametrize("rows", [150, 9_000])
+def test_dtypes_of_json_lines_may_show_late(rows):
+    first = pl.DataFrame({"gold": pl.Series([None] * rows, dtype=pl.String), "pred": 1, "p": 1})
+    later = pl.DataFrame({"gold": ["1"] * 10, "pred": 1, "p": 0.75, "key": "late"})
+    Path("log.ndjson").write_text(first.write_ndjson() + later.write_ndjson())
+    Path("nulls.ndjson").write_text(first.head(5).write_ndjson())
+    for logs, missing in ((["log.ndjson"], rows), (["log.ndjson", "nulls.ndjson"], rows + 5)):
+        found, _ = done_by(*logs, "--pred", "pred::VARCHAR", "--by", "p")
+        assert found["p", "n", "n_null"].rows() == [(0.75, 10, 0), (1.0, 0, missing)]
+    assert done_by("log.ndjson", "--pred", "gold", "--by", "key")[0]["key"].to_list() == [
+        None,
+        "late",
+    ]
 
 
 KEYS = {
