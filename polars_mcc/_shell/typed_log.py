@@ -17,10 +17,11 @@ from polars_mcc._log.choices import Nulls
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.key_sets import KeySets
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.labels import LabelsDiffer, from_text
-from polars_mcc._log.messages import Words, in_shell
+from polars_mcc._log.labels import LabelsDiffer, from_text, is_text
+from polars_mcc._log.messages import Words, in_shell, of_error, option, said
 from polars_mcc._log.missing_column import missing_column
 from polars_mcc._shell import inputs
+from polars_mcc._shell.formats import CSV
 from polars_mcc._shell.sql import Typed, check_where, columns_in, where
 from polars_mcc._shell.terminal import say
 from polars_mcc._show.progress import ProgressBar, collect, collect_lazy
@@ -66,7 +67,8 @@ class LogOptions:
         text: A column of a CSV file to read as text, so that 1.1 and 1.10, or 01 and 1, are two
             values. Repeat --text for several.
         null: A text that is null in all columns of a CSV file, such as NA. Without it: only empty
-            fields are null, and NA is a label like others. Repeat --null for several.
+            fields without quotes are null, and NA is a label like others. Repeat --null for
+            several.
         separator: The character between the columns of a CSV file, such as ";" or tab. Without it:
             a tab for .tsv, else the one of , ; | and tab that the first line has most of.
     """
@@ -166,10 +168,17 @@ class TypedLog:
                 zero_division=or_none(self.options.zero_division),
                 portable=self.options.portable,
             )
-        except LabelsDiffer as error:
-            if error.name in self._typed.computed:  # It is called by its SQL.
-                error.code = Words(error.code, f"({error.name})")
-            raise
+        except pl.exceptions.SchemaError as error:
+            is_csv = self.found.kind.name == CSV
+            if isinstance(error, LabelsDiffer):
+                if error.name in self._typed.computed:  # It is called by its SQL.
+                    error.code = Words(error.code, f"({error.name})")
+                elif is_csv and is_text(error.other):  # A number has lost its text: 01 is 1.
+                    error.engine = lambda one: option("text", one.name)
+            if not is_csv or "String" not in str(error):
+                raise
+            hint = "; if it is text because a word such as NA stands for no value, add --null NA"
+            raise pl.exceptions.SchemaError(said(of_error(error), Words("", hint))) from error
         positive = self.options.positive
         return log if positive is None else log(positive=as_label(log, "--positive", positive))
 
