@@ -213,7 +213,7 @@ def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | No
         done = keep(log, store, forget=forget, history=history, is_shown=True)
     say_what_is_not_read(log.found)
     new = done.filter(pl.col("status").is_in(["counted", "replaced"]))["input"].to_list()
-    if new and log.found.kind.name == CSV:
+    if new:
         say_spellings(replace(log, found=replace(log.found, files=new)))
     for status, what in (
         ("gone", "gone, but still counted (use --forget to drop their counts)"),

@@ -1,4 +1,4 @@
-"""Remarks on a CSV log: numbers that the file spells in other ways, and labels such as NA."""
+"""Remarks on labels and keys that are spelled otherwise in a CSV file, or in names of folders."""
 
 from __future__ import annotations
 
@@ -12,20 +12,27 @@ from polars_mcc._log.columns import IntoColumn, as_expr
 from polars_mcc._log.messages import in_shell, option, quoted
 from polars_mcc._search.words import rows_in_words
 from polars_mcc._shell import inputs
+from polars_mcc._shell.folders import absolute
 from polars_mcc._shell.formats import CSV
 from polars_mcc._shell.typed_log import TypedLog
+from polars_mcc._store.paths import partitions
 
 _TEXT = "polars_mcc:text of "
-_NOTHING = ("na", "n/a", "#n/a", "<na>", "nan", "none", "null")  # in any case
+_NOTHING = ("", "na", "n/a", "#n/a", "<na>", "nan", "none", "null")  # in any case
 
 
 def spellings(log: TypedLog) -> Iterator[str]:
     """Sentences on labels and keys that a CSV file spells otherwise. The file is read again."""
+    if log.found.partitions:
+        yield from _of_folders(log)
     if log.found.kind.name != CSV:
         return
     schema = inputs.scan(log.found).collect_schema()
     labels, *others = ([*_names(group, schema)] for group in log.told_apart)
-    numbers = [[name for name in group if schema[name].is_numeric()] for group in (labels, *others)]
+    of_values = [labels, *others]
+    if any(schema[name] == pl.Boolean for name in labels):
+        of_values = others  # Beside Booleans, 01 is 1, and text is refused.
+    numbers = [[name for name in group if schema[name].is_numeric()] for group in of_values]
     numbers = [group for group in numbers if group]
     texts = [name for name in labels if schema[name] == pl.String]
     rows = _with_texts(log, schema, {*itertools.chain(*numbers)})
@@ -48,18 +55,50 @@ def spellings(log: TypedLog) -> Iterator[str]:
             )
 
 
+def _of_folders(log: TypedLog) -> Iterator[str]:
+    """Sentences on folders `name=value` whose values are one number of several spellings."""
+    schema = inputs.scan(log.found).collect_schema()
+    names = itertools.chain(*(_names(group, schema) for group in log.told_apart))
+    parts = {part for file in log.found.files for part in partitions(absolute(file))}
+    for name in dict.fromkeys(names):
+        if name in log.found.partitions and schema[name].is_numeric():
+            texts = sorted(part.partition("=")[2] for part in parts if part.startswith(f"{name}="))
+            number = pl.Series(texts, dtype=pl.String).cast(schema[name], strict=False)
+            read = pl.DataFrame({"text": texts, "number": number}).drop_nulls()
+            of_number = read.group_by("number", maintain_order=True).agg("text")
+            for first, *others in of_number["text"]:
+                if others:
+                    same = quoted(f"{name}={text}" for text in (first, *others))
+                    yield (
+                        f"the folders {same} have one value, as a number; if these are several "
+                        f"values, rename the folders, as in '{name}=v{first}'"
+                    )
+
+
 def _options(name: str, values: Iterable[str]) -> str:
     return in_shell(option(name, [*values]))
 
 
 def _names(columns: list[IntoColumn], schema: pl.Schema) -> Iterator[str]:
-    """The columns of the file that are used as they are, perhaps under another name."""
+    """The columns of the file that are used as they are, perhaps as text or with another name."""
     for column in columns:
         plain = column if isinstance(column, str) else column.meta.undo_aliases()
         if isinstance(plain, pl.Expr):
             plain = plain.meta.output_name() if plain.meta.is_column() else ""
+        plain = plain if plain in schema else _read_by(plain)
         if plain in schema:
             yield plain
+
+
+def _read_by(sql: str) -> str:
+    """The column that SQL takes as it is, or casts to text; "" if it computes something else."""
+    try:
+        column = pl.sql_expr(sql)
+    except pl.exceptions.PolarsError:
+        return ""
+    own = [pl.col(name) for name in column.meta.root_names()]
+    found = (one for one in own for text in (one, one.cast(pl.String)) if text.meta.eq(column))
+    return next((one.meta.output_name() for one in found), "")
 
 
 def _with_texts(log: TypedLog, schema: pl.Schema, numbers: set[str]) -> pl.LazyFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import io
+import shlex
 import subprocess
 import sys
 from fractions import Fraction
@@ -159,6 +160,41 @@ class TestText:
         assert found["accuracy"].item() == float(Fraction(2, 3))
         assert said == []
 
+    @pytest.mark.parametrize("typed", ['"{}"', "({})", "{}::VARCHAR AS k", "CAST({} AS VARCHAR)"])
+    def test_columns_that_sql_reads(self, typed):
+        for key, others in {"version": "'1.1', '1.10' as 1.1", "zip": "'01' as 1"}.items():
+            _, [said] = done_by("log.csv", "--by", typed.format(key))
+            assert said.startswith(f"'{key}': read as ")
+            assert f"{others}; to keep the text, add --text {key}" in said
+        assert done_by("log.csv", "--by", "zip + 1 AS zip", "--by", "UPPER(gold)")[1] == []
+        write("na.csv", NOTHING.format("NA"))
+        assert (
+            "'gold' has the label 'NA'" in done_by("na.csv", "--gold", typed.format("gold"))[1][0]
+        )
+
+    def test_beside_booleans_there_is_no_spelling_to_keep(self):
+        write("is.csv", "gold,pred\ntrue,01\nfalse,00\n")
+        found, said = done_by("is.csv", "--metric", "accuracy")
+        assert (found["accuracy"].to_list(), said) == ([1.0], [])
+
+    def test_the_advice_for_text_beside_numbers_keeps_the_text(self):
+        write("na.csv", "gold,pred,p,is\n01,01,n/a,true\n02,02,0.5,false\nNA,01,0.7,NA\n")
+        hint = "; if it is text because a word such as NA stands for no value, add --null NA\n"
+        refused = invoke("by", "na.csv")
+        assert refused.exit_code == 2
+        assert refused.stderr.endswith(f"as in --text pred{hint}")
+        accuracy = ["na.csv", "--metric", "accuracy"]
+        assert done_by(*accuracy, "--text", "pred")[0]["n", "accuracy"].row(0) == (3, 2 / 3)
+        assert done_by(*accuracy, "--null", "NA")[0]["n", "accuracy"].row(0) == (2, 1.0)
+        for options in (
+            ["--score", "p", "--positive", "01", "--metric", "roc_auc"],
+            ["--weight", "p", "--text", "pred"],
+            ["--pred", "pred = 1", "--gold", "is"],
+        ):
+            assert invoke("by", "na.csv", *options).stderr.endswith(hint), options
+        pl.read_csv("na.csv").write_parquet("na.parquet")
+        assert "--null" not in invoke("by", "na.parquet").stderr
+
     def test_clusters_and_columns_within(self):
         _, [said] = done_by("log.csv", "--ci", "0.9", "--cluster", "zip")
         assert said.startswith("'zip': read as Int64")
@@ -197,16 +233,32 @@ class TestNull:
     """Labels such as NA are labels, and are said; with `--null` they are none."""
 
     @pytest.mark.parametrize(
-        "word", ["NA", "None", "NULL", "nan", "NaN", "null", "N/A", "#N/A", "<NA>", "n/a", "none"]
+        "word",
+        [
+            "NA",
+            "None",
+            "NULL",
+            "nan",
+            "NaN",
+            "null",
+            "N/A",
+            "#N/A",
+            "<NA>",
+            "n/a",
+            "none",
+            "",
+            "  ",
+        ],
     )
     def test_words_for_nothing(self, word):
-        write("log.csv", NOTHING.format(word))
+        """An empty field in quotes is a text; pandas writes nothing so, with QUOTE_ALL."""
+        write("log.csv", NOTHING.format(f'"{word}"'))
         f1 = ["log.csv", "--metric", "f1_macro"]
         found, said = done_by(*f1)
         # u: 1 hit, 1 missed, 1 wrong; v: 1 hit; the word: 1 hit, 1 missed, 1 wrong
         of_three = (Fraction(1, 2) + 1 + Fraction(1, 2)) / 3
         assert found["n", "f1_macro", "n_null"].row(0) == (5, pytest.approx(float(of_three)), 0)
-        typed = f"'{word}'" if word in {"#N/A", "<NA>"} else word
+        typed = shlex.quote(word)
         assert said == [
             f"'{name}' has the label '{word}' in 2 rows, a class like others; if it means that "
             f"there is no label, add --null {typed}"

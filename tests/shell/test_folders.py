@@ -286,3 +286,16 @@ def test_a_text_that_is_like_a_name_is_no_column():
         assert invoke("by", "logs", "--filter", sql).exit_code == 0
     for sql in ("cat = 1", '"cat" = 1', "gold <> '\"' AND cat = 1 AND gold <> '\"'"):
         assert "column 'cat' is in " in invoke("by", "logs", "--filter", sql).stderr
+
+
+@pytest.mark.parametrize("as_key", ["{}", '"{}"', "each({})", "{}::VARCHAR AS k"])
+def test_folders_that_are_one_number(as_key):
+    write("logs/v=1.1/day=01/a.parquet", "logs/v=1.10/day=1/a.parquet", "logs/v=2/day=02/a.parquet")
+    for name, one, other in (("v", "1.1", "1.10"), ("day", "01", "1")):
+        told = f"the folders '{name}={one}', '{name}={other}' have one value, as a number; if these"
+        by = ["by", "logs", "--by", as_key.format(name)]
+        assert told in invoke(*by).stderr
+        assert invoke("by", "logs/v=1.1", "logs/v=2", *by[2:]).stderr == ""
+    assert invoke("by", "logs").stderr == ""
+    told = invoke("counts", "logs", "--by", "v", "--out", "store").stderr
+    assert "'v=1.1', 'v=1.10'" in told
