@@ -92,7 +92,7 @@ def encoded(answer: pl.DataFrame, form: Format) -> bytes:
         file = io.BytesIO()
         answer.write_parquet(file)
         return file.getvalue()
-    answer = _without_bytes(answer, nested=form in {"csv", "markdown"})
+    answer = _without_bytes(answer, plain=form in {"csv", "markdown"})
     if form == "csv":
         text = answer.write_csv()
     elif form == "markdown":
@@ -109,12 +109,15 @@ def _json(rows: list[dict[str, Any]], *, of_lines: bool) -> str:
     return "".join(f"{dumped(row)}\n" for row in rows) if of_lines else dumped(rows)
 
 
-def _without_bytes(answer: pl.DataFrame, *, nested: bool) -> pl.DataFrame:
-    """Replace Binary values by hex text (Polars panics), and nested values by text."""
+def _without_bytes(answer: pl.DataFrame, *, plain: bool) -> pl.DataFrame:
+    """Replace Binary values by hex text (Polars panics); if `plain`, nested values and durations.
+
+    CSV has neither.
+    """
     return answer.with_columns(
         as_text(as_expr(name), dtype).alias(name)
         for name, dtype in answer.schema.items()
-        if _has_binary(dtype) or (nested and dtype.is_nested())
+        if _has_binary(dtype) or (plain and (dtype.is_nested() or dtype == pl.Duration))
     )
 
 

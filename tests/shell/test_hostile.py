@@ -121,6 +121,16 @@ def test_files_hold_the_labels_as_they_are(hostile, tmp_path, suffix):
     assert warned == (suffix == ".csv")
 
 
+@pytest.mark.parametrize("form", ["csv", "markdown", "json", "ndjson", "parquet", "table"])
+def test_durations(form, tmp_path):
+    log = pl.DataFrame({"took": [dt.timedelta(hours=30), None], "gold": [1, 1], "pred": [1, 1]})
+    log.write_parquet(tmp_path / "log.parquet")
+    done = run_by(tmp_path / "log.parquet", "--by", "took", "--format", form)
+    assert done.exit_code == 0, done.stderr
+    if form == "csv":
+        assert "\n1d 6h,1," in done.stdout
+
+
 MARKS = [
     "![x](http://example.com/x.png)",
     "[a](http://example.com)",
