@@ -185,6 +185,11 @@ _SEPARATORS = ",;\t|"  # the likeliest first
 
 def _separator(source: str | BytesIO, options: dict[str, str] | None) -> str:
     """The separator that the first line has most of, outside quotes."""
+    return max(_SEPARATORS, key=re.sub('"[^"]*"', "", first_line(source, options)).count)
+
+
+def first_line(source: str | BytesIO, options: dict[str, str] | None = None) -> str:
+    """The first line of a text, perhaps compressed."""
     line = pl.scan_csv(  # as one column: Polars also decompresses it
         source,
         has_header=False,
@@ -196,8 +201,7 @@ def _separator(source: str | BytesIO, options: dict[str, str] | None) -> str:
         raise_if_empty=False,
         storage_options=options,
     )
-    header = "".join(text or "" for (text,) in line.collect().iter_rows())
-    return max(_SEPARATORS, key=re.sub('"[^"]*"', "", header).count)
+    return "".join(text or "" for (text,) in line.collect().iter_rows())
 
 
 def _compressed(*suffixes: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import io
 import os
@@ -20,7 +21,17 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._shell.folders import Search, absolute, canonical, each_resolved, naming, refused
-from polars_mcc._shell.formats import CSV, KINDS, NDJSON, PARQUET, STORE, Kind, by_suffix, kind_of
+from polars_mcc._shell.formats import (
+    CSV,
+    KINDS,
+    NDJSON,
+    PARQUET,
+    STORE,
+    Kind,
+    by_suffix,
+    first_line,
+    kind_of,
+)
 from polars_mcc._shell.object_storage import (
     before_pattern,
     listing,
@@ -422,8 +433,13 @@ def _each_once(files: Collection[str]) -> dict[str, str]:
 
 def _piped() -> Kind:
     """The format of a log from a pipe. The log is read once; its first bytes tell its format."""
-    data = sys.stdin.buffer.read()
-    kind = next(kind for kind in KINDS if data.lstrip().startswith(kind.begins))
+    data = sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8)
+    if data.startswith(b"\xff\xff\xff\xff"):
+        msg = "the standard input is an Arrow stream; write an Arrow file (IPC) or Parquet instead"
+        raise ValueError(msg)
+    is_packed = data.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))  # gzip or Zstandard
+    begin = first_line(io.BytesIO(data)).encode() if is_packed else data
+    kind = next(kind for kind in KINDS if begin.lstrip().startswith(kind.begins))
 
     @cache
     def scan(_: str, **options: Any) -> pl.LazyFrame:  # noqa: ANN401 - those of the format

@@ -82,6 +82,30 @@ def test_the_standard_input(separator, pack):
     assert done.stderr == b""
 
 
+def zstd(data: bytes) -> bytes:
+    pl.read_csv(data, has_header=False, separator="\x1f", quote_char=None).lazy().sink_csv(
+        file := io.BytesIO(), include_header=False, compression="zstd", quote_style="never"
+    )
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd, lambda data: b"\xef\xbb\xbf" + data])
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+def test_the_standard_input_is_known_by_its_first_bytes(form, pack, monkeypatch):
+    log = pl.read_csv(ROWS.encode())
+    data = pack(ROWS.encode() if form == "csv" else log.write_ndjson().encode())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert accuracy_of("-") == HITS
+
+
+def test_an_arrow_stream_is_refused(monkeypatch):
+    pl.read_csv(ROWS.encode()).write_ipc_stream(file := io.BytesIO())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(file.getvalue())))
+    refused = invoke("by", "-")
+    assert refused.exit_code == 2
+    assert "the standard input is an Arrow stream; write an Arrow file" in refused.stderr
+
+
 def test_a_header_that_misleads_is_an_error_and_the_separator_can_be_said():
     write("log.csv", '"key";gold;pred,(a,b,c)\nx;1;1\n')
     refused = invoke("by", "log.csv")
