@@ -132,7 +132,8 @@ def _ranks(rows: pl.DataFrame, log: SlicedLog) -> bool:
     """Whether a float between 0 and 1 sorts two gold classes as well as the model does."""
     known = rows.drop_nulls(["gold", "key"])
     key, labels = known["key"], known["gold"].unique().sort()
-    if not key.dtype.is_float() or len(labels) != 2 or log.weight_name is not None:
+    is_weighted = log.weight_name is not None
+    if not key.dtype.is_float() or len(labels) != 2 or is_weighted or not log.models:
         return False
     if not key.is_between(0, 1).all():
         return False

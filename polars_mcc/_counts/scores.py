@@ -79,8 +79,11 @@ def of_classes(
     score = f"{PRED}score"
     if of_row is not None:
         is_positive, one = of_row([*zip(are_gold, map(pl.col, names), strict=True)])
-        return frame.with_columns(one.alias(score), gold=is_positive).drop(names)
-    each = frame.unpivot(names, index=~cs.by_name(names), variable_name=CLASS, value_name=score)
+        others = [name for name in names if name != score]
+        return frame.with_columns(one.alias(score), gold=is_positive).drop(others)
+    # The column of a class may be called `score` too.
+    each = frame.unpivot(names, index=~cs.by_name(names), variable_name=CLASS)
+    each = each.rename({"value": score})
     is_positive = pl.any_horizontal(
         (pl.col(CLASS) == name) & is_gold for name, is_gold in zip(names, are_gold, strict=True)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias, get_args
 
 from polars_mcc._log import defaults
@@ -29,14 +30,14 @@ def check_choice(name: str, value: object, choices: Any, *others: str) -> None: 
 
 def check_number(name: str, value: float | None) -> None:
     """Raise a TypeError unless a value is a number or None."""
-    if isinstance(value, bool) or not (value is None or isinstance(value, (int, float))):
+    if isinstance(value, bool) or not (value is None or isinstance(value, Real)):
         msg = f"{name} must be a number or None, got {value!r}"
         raise TypeError(msg)
 
 
 def check_level(ci: float) -> None:
     """Raise a ValueError unless a confidence level is between 0 and 1."""
-    if not (isinstance(ci, (int, float)) and 0 < ci < 1):
+    if not (isinstance(ci, Real) and 0 < ci < 1):
         msg = f"ci must be a confidence level between 0 and 1, such as 0.95, got {ci!r}"
         raise ValueError(msg)
 
@@ -53,6 +54,6 @@ def check_interval(ci: float | None, method: object) -> None:
 
 def check_at_least(name: str, value: object, least: int) -> None:
     """Raise a ValueError unless a value is an integer of at least `least`."""
-    if not (isinstance(value, int) and value >= least):
+    if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= least):
         msg = f"{name} must be an integer of at least {least}, got {value!r}"
         raise ValueError(msg)

@@ -292,17 +292,16 @@ def defined(metric: Metric) -> Metric:
     """The fact whether a metric is defined: 1, or 0 where it is 0/0.
 
     A mean or minimum over classes is 0/0 if the score of each of these classes is. The fact is null
-    where the gold rows that the metric needs are missing: no model could change that.
+    where the gold rows that the metric needs are missing: no model could change that. A metric of a
+    user does not say what it needs: it is 0/0 where it is NaN, and not judged where it is null.
     """
 
     def value(terms: Terms) -> pl.Expr:
         filled, raw = terms.of(metric, 0.0), terms.of(metric, None)
         raw.sums = {**raw.sums, **raw.sums_of(found)}
-        has_value, is_defined = (
-            metric.value(one).cast(pl.Float64).is_finite().fill_null(value=False)
-            for one in (filled, raw)
-        )
-        has_gold = has_value if metric.has_gold is None else metric.has_gold(terms)
+        filled_value, raw_value = (metric.value(one).cast(pl.Float64) for one in (filled, raw))
+        has_gold = metric.has_gold(terms) if metric.has_gold else ~filled_value.is_infinite()
+        is_defined = raw_value.is_finite().fill_null(value=False)
         return pl.when(has_gold).then(is_defined.cast(pl.Float64))
 
     found = replace(

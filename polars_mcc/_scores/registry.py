@@ -105,8 +105,8 @@ def register_metric(
             `informedness`, `markedness`, `n` (all Float64; `n` is the rows of the slice) and
             `label`. With `gold` or `pred`, the columns are of the pairs of a slice: `gold`,
             `pred`, `n`, how often the pair occurs, and `share`, n as a share of the slice (both
-            Float64). Labels that are integers are Int128, so nothing wraps, and the result is
-            Int64; labels that are floats or decimals are Float64.
+            Float64). Labels that are integers are Int128, so nothing below 2^127 wraps, and the
+            result is Int64; labels that are floats or decimals are Float64.
 
             An interval without `Bootstrap` needs the derivative of the function. It may use
             `+ - * /`, `abs`, `pow`, `sqrt`, `exp`, `log`, `clip`, `fill_null`, `filter`, `sum`,

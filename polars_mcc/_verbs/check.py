@@ -73,7 +73,8 @@ def check(
     Unlike the other verbs, `check` runs the query of a LazyFrame at once.
 
     0/0 is never a pass: a slice fails if its score is 0/0 although it has the gold labels that the
-    metric needs. In a mean over classes, a class at 0/0 counts as 0, whatever `zero_division` is.
+    metric needs, unless the slice of `no_worse_than` is 0/0 too. In a mean over classes, a class at
+    0/0 counts as 0, whatever `zero_division` is.
 
     Args:
         *keys: The keys to group by, as in `by`.

@@ -292,3 +292,11 @@ def test_a_score_of_a_class_must_be_a_probability(animals, metric):
 def test_a_label_of_another_dtype_is_an_error(animals):
     with pytest.raises(pl.exceptions.SchemaError, match="does not have the dtype"):
         animals.mcc(score={1: "p_cat", 2: "p_dog"})
+
+
+@pytest.mark.parametrize("metric", [*METRICS, "ece"])
+def test_the_scores_of_a_class_may_have_any_name(animals, metric):
+    names = dict(zip(LABELS, ["score", "class", "weight"], strict=True))
+    renamed = animals.rename({SCORES[label]: name for label, name in names.items()})
+    for ask in (lambda log: log.by("key", metrics=metric), lambda log: log.score(metrics=metric)):
+        assert_frame_equal(ask(renamed.mcc(score=names)), ask(animals.mcc(score=SCORES)))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 from support import ask
@@ -513,3 +514,22 @@ def test_0_by_0_is_worse_than_any_baseline(metric, zero_division):
     blind = counts_of(key=[0, 100, 0, 100]).mcc(weight="n", zero_division=zero_division)
     with pytest.raises(polars_mcc.CheckError, match=f"{metric} below the baseline or 0/0"):
         blind.check("key", no_worse_than=poor, metric=metric)
+
+
+def test_a_metric_of_a_user_that_is_nan_is_no_pass():
+    """Nobody is predicted to be negative: the negative predictive value is 0 / 0."""
+    log = labelled(fine=FINE, blind=[("a", "b"), ("b", "b")]).mcc
+    hits = pl.col("hits") / pl.col("predicted")
+    own = hits.filter(pl.col("label") == "a").sum().alias("own")
+    with pytest.raises(polars_mcc.CheckError, match="1 of 2 slices fails: own below 0 or 0/0"):
+        log.check("key", metric=own, min=0)
+
+
+@pytest.mark.parametrize("number", [np.float32, np.float64, np.float16, float])
+def test_numbers_of_numpy_are_numbers(number):
+    log = labelled(fine=FINE).mcc
+    judged = log.check(min=number(0.5), min_n=np.int64(3), ci=number(0.9375))
+    assert judged.equals(log.check(min=0.5, min_n=3, ci=0.9375))
+    assert log.check(max={"mcc": number(1), "accuracy": np.int8(1)}).height == 1
+    with pytest.raises(ValueError, match="min_n must be an integer of at least 1, got True"):
+        log.check(min=0, min_n=True)

@@ -887,3 +887,12 @@ def test_a_slice_that_cannot_be_tested_has_the_score_of_by(metric, zero_division
     for row in nearest.iter_rows(named=True):
         want = scored(LACKING.filter(k=0, j=row["j"]))
         assert row[metric] == pytest.approx(want, abs=1e-12)
+
+
+def test_a_key_that_looks_like_a_score_is_searched_without_predictions():
+    """There is no model whose predictions the key could sort better than."""
+    gold = [True, False] * 60
+    key = [0.3 if is_true else 0.1 for is_true in gold]
+    log = pl.DataFrame({"gold": gold, "key": key, "s": [0.2, 0.4, 0.9] * 40})
+    found = log.mcc(score="s").worst("key", metric="brier", verdicts=True)
+    assert {*found["slice"]} <= {"key = 0.1", "key = 0.3"}
