@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,12 +18,13 @@ from polars_mcc._counts.remarks import (
     labels_of,
     remarks,
 )
-from polars_mcc._log.messages import in_shell, of_error, said
+from polars_mcc._log.messages import in_shell, of_error, option, said
 from polars_mcc._log.missing_column import MissingColumn
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._scores.registry import NoPositiveError, needs_two_classes
 from polars_mcc._search.words import rows_in_words
 from polars_mcc._shell import outputs
+from polars_mcc._shell.formats import SEPARATORS
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.options import Output
 from polars_mcc._shell.spellings import spellings
@@ -140,6 +142,8 @@ def refusing(
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         what = in_shell(reason(error))
+        if isinstance(error, MissingColumn):
+            what += _of_separator(logs, error.schema)
         # A column may be called as a log is.
         typed = () if isinstance(error, MissingColumn) else filter(None, (*logs, out))
         paths = [str(one).rstrip("/") for one in typed]
@@ -154,3 +158,11 @@ def refusing(
     except KeyboardInterrupt:
         say(f"interrupted; {interrupted}")
         raise SystemExit(130) from None
+
+
+def _of_separator(logs: Sequence[str], names: Iterable[str]) -> str:
+    """A hint if columns of CSV have names with a character that may separate columns."""
+    found = next((one for one in SEPARATORS for name in names if one in name), None)
+    if found is None or not any(re.search(r"\.[ct]sv\b", log, re.IGNORECASE) for log in logs):
+        return ""
+    return f" If {found!r} separates the columns, add {in_shell(option('separator', found))}"

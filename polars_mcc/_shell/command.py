@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import cyclopts
@@ -26,7 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(arguments, print_error=False, exit_on_error=False)
     except cyclopts.CycloptsError as error:
-        say(str(error))
+        told = str(error)
+        if told.endswith("requires an argument.") and (flag := re.search(r"--[\w-]+", told)):
+            told += f" If its value begins with -, write {flag[0]}=VALUE."
+        say(told)
         raise SystemExit(2) from None
 
 

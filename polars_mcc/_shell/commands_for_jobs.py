@@ -278,7 +278,7 @@ def report(
         out: Write the report to a file: a page (.html), or its text (.md, .json). An old file is
             replaced only when the new one is complete.
     """
-    form = out.suffix.removeprefix(".")
+    form = out.suffix.removeprefix(".").lower()
     if form not in get_args(choices.ReportFormat):
         endings = ", ".join(f".{one}" for one in get_args(choices.ReportFormat))
         msg = f"cannot write '{out}': the name of a report must end in one of {endings}"

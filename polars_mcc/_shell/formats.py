@@ -180,12 +180,12 @@ _TYPED_BY = 10_000  # rows that tell the dtypes of CSV and NDJSON
 
 _scan_ndjson = partial(pl.scan_ndjson, infer_schema_length=_TYPED_BY)
 
-_SEPARATORS = ",;\t|"  # the likeliest first
+SEPARATORS = ",;\t|"  # the likeliest first
 
 
 def _separator(source: str | BytesIO, options: dict[str, str] | None) -> str:
     """The separator that the first line has most of, outside quotes."""
-    return max(_SEPARATORS, key=re.sub('"[^"]*"', "", first_line(source, options)).count)
+    return max(SEPARATORS, key=re.sub('"[^"]*"', "", first_line(source, options)).count)
 
 
 def first_line(source: str | BytesIO, options: dict[str, str] | None = None) -> str:

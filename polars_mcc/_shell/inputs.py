@@ -463,7 +463,13 @@ def _reading(file: str, kind: str) -> Iterator[None]:
         way_out = "leave it out, or write it again"
         if found := _NOT_PARSED.match(first):
             null, column = map(shlex.quote, found.groups())
-            way_out = f"add --null {null} if that is no value, or --text {column} to read text"
+            is_number = re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", found[1], re.IGNORECASE)
+            way_out = f"add --null {null} if that is no value"
+            way_out = "write all numbers with a decimal point" if is_number else way_out
+            way_out += f", or --text {column} to read text"
+        elif file != STDIN and kind == PARQUET.name and by_suffix(file) is None:
+            endings = [end for one in KINDS for end in one.suffixes if end.count(".") == 1]
+            way_out = f"the end of its name must tell its format: {', '.join(endings)}"
         if kind == NDJSON and re.search(r"\('[NI]'\)", first):
             first = "JSON has no NaN, Infinity or None: write null"
         msg = f"'{file}' cannot be read as {kind} ({first}); {way_out}"

@@ -28,6 +28,7 @@ _SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
     ".json": "json",
     ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
     ".md": "markdown",
 }
 
@@ -36,10 +37,10 @@ def form_of(out: Path, form: Format) -> Format:
     """The format of a file: `form`, or the format of the suffix if `form` is for a terminal."""
     if form not in IN_TERMINAL:
         return form
-    if out.suffix not in _SUFFIXES:
+    if out.suffix.lower() not in _SUFFIXES:
         msg = f"cannot write '{out}': its name must end in one of {', '.join(_SUFFIXES)}"
         raise ValueError(msg)
-    return _SUFFIXES[out.suffix]
+    return _SUFFIXES[out.suffix.lower()]
 
 
 def check_place(out: Path, logs: Collection[str]) -> None:

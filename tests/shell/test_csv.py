@@ -67,6 +67,32 @@ def test_endings_of_other_formats(ending):
     assert accuracy_of(f"log.{ending}") == accuracy_of(".") == HITS
 
 
+@pytest.mark.parametrize("name", ["log.txt", "log.json", "log.csv.bz2", "log"])
+def test_endings_that_tell_no_format(name):
+    write(name, ROWS)
+    refused = invoke("by", name)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "; the end of its name must tell its format: .parquet, .arrow, .ipc" in refused.stderr
+
+
+@pytest.mark.parametrize("ending", ["CSV", "Csv", "jsonl", "NDJSON", "Parquet"])
+def test_endings_of_answers(ending):
+    write("log.csv", ROWS)
+    assert invoke("by", "log.csv", "--by", "key", "--out", f"out.{ending}").exit_code == 0
+    read = {"c": pl.read_csv, "p": pl.read_parquet}.get(ending[0].lower(), pl.read_ndjson)
+    assert read(f"out.{ending}")["key", "n"].rows() == [("DE", 2), ("FR", 3)]
+
+
+@pytest.mark.parametrize(("option", "value"), [("--filter", "-n < 0"), ("--positive", "-a")])
+def test_values_that_begin_like_an_option(option, value):
+    write("log.csv", "gold,pred,n\n-a,-a,1\nb,b,1\nb,-a,0\n")
+    refused = invoke("by", "log.csv", option, value)
+    assert refused.exit_code == 2
+    told = f"requires an argument. If its value begins with -, write {option}=VALUE.\n"
+    assert refused.stderr.endswith(told)
+    assert invoke("by", "log.csv", f"{option}={value}").exit_code == 0
+
+
 def test_zstd():
     pl.read_csv(ROWS.encode()).lazy().sink_csv("log.csv.zst", compression="zstd")
     assert accuracy_of("log.csv.zst") == accuracy_of(".") == HITS
@@ -111,6 +137,7 @@ def test_a_header_that_misleads_is_an_error_and_the_separator_can_be_said():
     refused = invoke("by", "log.csv")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "no column 'gold'" in refused.stderr
+    assert refused.stderr.endswith(" If ';' separates the columns, add --separator ';'\n")
     found, _ = done_by("log.csv", "--separator", ";", "--pred", "pred,(a,b,c)", "--by", "key")
     assert found["key", "n"].rows() == [("x", 1)]
     write("tabs.csv", ROWS.replace(",", "\t"))
@@ -321,6 +348,13 @@ class TestNull:
         assert (refused.exit_code, refused.stdout) == (2, "")
         assert "add --null NA if that is no value, or --text gold to read text" in refused.stderr
         assert done_by("log.csv", "--null", "NA")[0]["n", "n_null"].row(0) == (12_000, 1)
+
+    def test_a_fraction_among_whole_numbers(self):
+        write("log.csv", "gold,pred\n" + "1,1\n0,0\n" * 6000 + "0.5,0\n")
+        refused = invoke("by", "log.csv").stderr
+        assert refused.endswith(
+            "; write all numbers with a decimal point, or --text gold to read text\n"
+        )
 
     def test_a_gate_says_it_whether_it_passes_or_not(self):
         write("log.csv", NOTHING.format("NA"))
