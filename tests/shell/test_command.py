@@ -874,7 +874,7 @@ def test_kinds_that_do_not_go_together(tmp_path, monkeypatch):
     numbers = ROWS.with_columns(gold=pl.int_range(pl.len()))
     numbers.write_csv("d.csv")
     told = refusal_of("a.csv", "d.csv")
-    assert "column 'gold' is String in 'a.csv' but Int64 in 'd.csv'; read it as text with -" in told
+    assert "column 'gold' is String in 'a.csv' but Int64 in 'd.csv'; add --null NA if a" in told
 
 
 def test_columns_that_are_not_used_may_differ(logs):
@@ -959,7 +959,7 @@ class TestRefusals:
         assert "expression" not in told
 
     def test_a_bad_out(self):
-        assert "must end in one of .parquet, .csv, .json, .ndjson, .md" in refusal_of(
+        assert "must end in one of .parquet, .csv, .json, .ndjson, .jsonl, .md" in refusal_of(
             "logs", out="a.xlsx"
         )
         assert "there is no folder 'nope'" in refusal_of("logs", out="nope/a.csv")
