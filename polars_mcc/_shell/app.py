@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 from cyclopts import App, Parameter
 
-from polars_mcc._shell import inputs
 from polars_mcc._shell.answer import refusing
+from polars_mcc._shell.reading import STDIN
 from polars_mcc._shell.terminal import say
 from polars_mcc._version import __version__
 
@@ -33,7 +33,7 @@ def command(run: Callable[..., None]) -> Callable[..., None]:
     @wraps(run)
     def refusing_errors(*logs: str, **options: Any) -> None:  # noqa: ANN401 - of any command
         for log in logs:
-            if log.startswith("-") and log != inputs.STDIN:
+            if log.startswith("-") and log != STDIN:
                 known = [
                     flag for one in app[name].assemble_argument_collection() for flag in one.names
                 ]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
 import glob
-import io
 import os
 import re
 import shlex
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import chain, filterfalse
 from pathlib import Path
 from typing import Any
@@ -20,16 +17,14 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._shell.folders import Search, absolute, canonical, each_resolved, naming, refused
+from polars_mcc._shell.folders import Search, absolute, canonical, each_resolved, naming
 from polars_mcc._shell.formats import (
     CSV,
-    KINDS,
     NDJSON,
     PARQUET,
     STORE,
     Kind,
     by_suffix,
-    first_line,
     kind_of,
 )
 from polars_mcc._shell.object_storage import (
@@ -37,12 +32,11 @@ from polars_mcc._shell.object_storage import (
     listing,
     looked_up,
 )
+from polars_mcc._shell.reading import STDIN, piped, reading
 from polars_mcc._shell.sql import where
 from polars_mcc._store.paths import Options, as_dict, is_url, partition_columns, partitions
 from polars_mcc._store.rows import as_described
 from polars_mcc._store.table import Input, opened
-
-STDIN = "-"  # the path of the standard input; it is read into memory
 
 
 @dataclass(frozen=True)
@@ -72,7 +66,7 @@ class Logs:
         return {file: self._schema(file) for file in self.files if not is_url(file)}
 
     def _schema(self, file: str) -> pl.Schema:
-        with _reading(file, self.kind.name):
+        with reading(file, self.kind.name):
             if self.kind is not PARQUET:
                 return self.scan_one(file).collect_schema()
             options = as_dict(self.options)
@@ -195,7 +189,7 @@ def find(
         if list(paths) != [STDIN]:
             msg = "the standard input (-) cannot be combined with other logs; pass it alone"
             raise ValueError(msg)
-        return Logs(paths, _each_once(paths), [STDIN], _piped())
+        return Logs(paths, _each_once(paths), [STDIN], piped())
     local, kinds = Search(), dict[str, Kind]()
     others, listed = list[str](), dict[str, Input]()
     paths = [path.removeprefix("file://") for path in paths]
@@ -372,7 +366,7 @@ def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
     except (pl.exceptions.ComputeError, pl.exceptions.PanicException):
         for file in logs.files:
             rows = scan(replace(logs, files=[file]))
-            with _reading(file, logs.kind.name):
+            with reading(file, logs.kind.name):
                 rows.select(cs.by_name(columns, require_all=False).is_null().sum()).collect()
         raise
 
@@ -429,48 +423,3 @@ def _each_once(files: Collection[str]) -> dict[str, str]:
         if same not in found or is_real:
             found[same] = file
     return {file: paths[file] for file in found.values()}
-
-
-def _piped() -> Kind:
-    """The format of a log from a pipe. The log is read once; its first bytes tell its format."""
-    data = sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8)
-    if data.startswith(b"\xff\xff\xff\xff"):
-        msg = "the standard input is an Arrow stream; write an Arrow file (IPC) or Parquet instead"
-        raise ValueError(msg)
-    is_packed = data.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))  # gzip or Zstandard
-    begin = first_line(io.BytesIO(data)).encode() if is_packed else data
-    kind = next(kind for kind in KINDS if begin.lstrip().startswith(kind.begins))
-
-    @cache
-    def scan(_: str, **options: Any) -> pl.LazyFrame:  # noqa: ANN401 - those of the format
-        return kind.scan(io.BytesIO(data), **options).collect().lazy()
-
-    return replace(kind, scan=scan)
-
-
-_NOT_PARSED = re.compile(r"could not parse `(.*)` as dtype `\w+` at column '(.*)'")
-
-
-@contextmanager
-def _reading(file: str, kind: str) -> Iterator[None]:
-    """Turn errors of the system and of Polars into errors that name the file."""
-    try:
-        yield
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        if isinstance(error, OSError) and file != STDIN:
-            raise refused(file, error) from error
-        first = str(error).split("\n", 1)[0]
-        way_out = "leave it out, or write it again"
-        if found := _NOT_PARSED.match(first):
-            null, column = map(shlex.quote, found.groups())
-            is_number = re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", found[1], re.IGNORECASE)
-            way_out = f"add --null {null} if that is no value"
-            way_out = "write all numbers with a decimal point" if is_number else way_out
-            way_out += f", or --text {column} to read text"
-        elif file != STDIN and kind == PARQUET.name and by_suffix(file) is None:
-            endings = [end for one in KINDS for end in one.suffixes if end.count(".") == 1]
-            way_out = f"the end of its name must tell its format: {', '.join(endings)}"
-        if kind == NDJSON and re.search(r"\('[NI]'\)", first):
-            first = "JSON has no NaN, Infinity or None: write null"
-        msg = f"'{file}' cannot be read as {kind} ({first}); {way_out}"
-        raise pl.exceptions.ComputeError(msg) from error

@@ -20,9 +20,10 @@ import polars as pl
 from polars_mcc._log import defaults
 from polars_mcc._log.messages import option, said
 from polars_mcc._log.plan_errors import reason
-from polars_mcc._shell.inputs import STDIN, Logs
+from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.look import FILE, Files, is_below
 from polars_mcc._shell.object_storage import before_pattern
+from polars_mcc._shell.reading import STDIN
 from polars_mcc._shell.sql import check_row_by_row
 from polars_mcc._shell.terminal import say
 from polars_mcc._shell.typed_log import LogOptions, TypedLog, progress_bar
