@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from polars_mcc._counts import identity
-from polars_mcc._counts.parquet import FAILURES, TEXTS, Scan, need, scan_of
+from polars_mcc._counts.parquet import FAILURES, Scan, need, scan_of
 from polars_mcc._counts.sliced import KEY, MODEL, PRED, SET, SlicedLog
 from polars_mcc._log.keys import name_of
+from polars_mcc._log.labels import is_text
 
 if TYPE_CHECKING:
     from polars_mcc._counts.codes import Job
@@ -47,9 +48,8 @@ def scan_with_codes(log: SlicedLog) -> Scan | None:
     scan = scan_worth_reading(log, [*columns, *log.extras])
     if scan is None:
         return None
-    kinds = [*scan.dtypes.values()]
-    n_text, n_boolean = (sum(isinstance(kind, of) for kind in kinds) for of in (TEXTS, pl.Boolean))
-    return scan if n_text > n_boolean else None
+    kinds = scan.dtypes.dtypes()
+    return scan if sum(map(is_text, kinds)) > kinds.count(pl.Boolean()) else None
 
 
 def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
@@ -124,7 +124,7 @@ def _counted(
     """The counts of each job, with values in place of codes."""
     from polars_mcc._counts.codes import Values, counted  # noqa: PLC0415 - NumPy
 
-    are_hashed = isinstance(scan.dtypes["gold"], TEXTS) and log.label_dtype == pl.UInt64
+    are_hashed = is_text(scan.dtypes["gold"]) and log.label_dtype == pl.UInt64
     sides = ("gold", "baseline", "label", *(PRED + name for name in log.models))
     dtypes = {**scan.dtypes, **dict.fromkeys(sides, pl.String() if are_hashed else log.label_dtype)}
     labels = Values()
@@ -158,7 +158,7 @@ def rows_of(log: SlicedLog) -> int:
 
 
 def _check(counts: Iterable[pl.DataFrame], of_files: pl.DataFrame) -> None:
-    """Raise unless the rows counted are those of the files, for each value of their folders."""
+    """Raise unless counts and files have the same number of rows, for each value of a folder."""
     folders = [name for name in of_files.columns if name != "n"]
     n = pl.sum_horizontal(pl.col("^(n|gold_n|null_n)$"))
     parts = [frame.select(*folders, n=n) for frame in counts]

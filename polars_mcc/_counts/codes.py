@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.parquet import TEXTS, Codes, Found, RowGroup, Scan, Unsuited
+from polars_mcc._counts.parquet import Codes, Found, RowGroup, Scan, Unsuited
+from polars_mcc._log.labels import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,7 @@ class Values:
 
     def series(self, dtype: pl.DataType) -> pl.Series:
         """The values, in the order of their codes."""
-        if isinstance(dtype, TEXTS):
+        if is_text(dtype):
             return pl.Series([*self._codes], dtype=pl.String).cast(dtype)
         values = pl.Series([*self._codes], dtype=pl.Int128, strict=False)
         return values.cast(pl.Series(dtype=dtype).to_physical().dtype).cast(dtype)

@@ -14,11 +14,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import polars as pl
+
+from polars_mcc._log.labels import is_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +34,6 @@ _ROWS = 2**12  # least rows of a row group, on average
 _SPAN = 2**12  # most values of a column of integers in a row group
 _SHARE = 16  # a dictionary has at most one value for so many rows: else names cost more than rows
 _BYTES = 1 / 4  # most bytes of a compressed dictionary per row: as `_SHARE`, with values of 4 bytes
-TEXTS = (pl.String, pl.Categorical, pl.Enum)
 _SOURCE = re.compile(r"^\s*(\w+ SCAN .*)$", re.MULTILINE)
 _PLAIN_OPTIONS: Mapping[str, object] = {
     "row_index": None,
@@ -79,13 +80,13 @@ class Scan:
     advance: Callable[[int], None] = lambda _: None
     """Called with the number of rows that were counted."""
 
-    @property
+    @cached_property
     def in_files(self) -> dict[str, pl.DataType]:
         """The columns that are read from the files, with their dtypes in Polars."""
         columns = {self.columns[name]: dtype for name, dtype in self.dtypes.items()}
         return {name: dtype for name, dtype in columns.items() if name not in self.given.columns}
 
-    @property
+    @cached_property
     def folders(self) -> pl.DataFrame:
         """A row per file: the columns of the plan that come from folders or paths."""
         columns = [(name, column) for name, column in self.columns.items() if column in self.given]
@@ -95,7 +96,7 @@ class Scan:
         """The row groups of all files, not yet read."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - only if files are read
 
-        texts = [name for name, dtype in self.in_files.items() if isinstance(dtype, TEXTS)]
+        texts = [name for name, dtype in self.in_files.items() if is_text(dtype)]
         options = {"read_dictionary": texts, "memory_map": True, "pre_buffer": False}
         first: Mapping[str, pa.Field] | None = None
         for place, path in enumerate(self.paths):
@@ -125,8 +126,8 @@ class Scan:
             places = schema.get_all_field_indices(name)
             need(len(places) == 1)
             kind = str(schema.field(places[0]).type)
-            is_text = kind.startswith("dictionary<values=") and "string" in kind
-            need(is_text if isinstance(dtype, TEXTS) else kind == _ARROW.get(dtype))
+            holds_text = kind.startswith("dictionary<values=") and "string" in kind
+            need(holds_text if is_text(dtype) else kind == _ARROW.get(dtype))
 
 
 def _is_alike(one: pa.Field | None, other: pa.Field | None) -> bool:
@@ -161,14 +162,11 @@ class RowGroup(NamedTuple):
         scan = self.scan
         with self.opened() as file:
             table = file.read_row_group(self.group, columns=[*scan.in_files], use_threads=False)
-        found = {
-            name: _found(table.column(column))
-            for name, column in scan.columns.items()
-            if column in scan.in_files
-        }
+        read = {column: _found(table.column(column)) for column in scan.in_files}
+        found = {name: read[column] for name, column in scan.columns.items() if column in read}
         for one in scan.folders.slice(self.place, 1):
-            is_text = isinstance(one.dtype, TEXTS)
-            value = one.cast(pl.String) if is_text else one.to_physical().cast(pl.Int128)
+            as_text = is_text(one.dtype)
+            value = one.cast(pl.String) if as_text else one.to_physical().cast(pl.Int128)
             found[one.name] = Found(np.zeros(self.rows, np.int8), value.to_list())
         return found
 
@@ -248,7 +246,7 @@ def _scan_of(plan: Any, dtypes: pl.Schema, names: Sequence[str]) -> Scan:  # noq
         given = given.with_columns(pl.Series(of_paths, node.paths))
     need(given.height == len(node.paths))
     for name, column in columns.items():
-        need(isinstance(dtypes[name], TEXTS) or dtypes[name] in _ARROW)
+        need(is_text(dtypes[name]) or dtypes[name] in _ARROW)
         need(column not in given or given[column].dtype == dtypes[name])
     of_columns = pl.Schema({name: dtypes[name] for name in names})
     may_differ = node.file_options.extra_columns_policy == "ignore"

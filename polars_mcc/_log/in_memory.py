@@ -1,6 +1,6 @@
 """Logs of pandas and PyArrow: each column that a question needs is converted, and no other.
 
-Polars then counts the rows. So its equality of labels holds, not that of pandas.
+Polars then counts the rows, and decides which labels are equal.
 """
 
 from __future__ import annotations

@@ -293,7 +293,7 @@ def defined(metric: Metric) -> Metric:
 
     A mean or minimum over classes is 0/0 if the score of each of these classes is. The fact is null
     where the gold rows that the metric needs are missing: no model could change that. A metric of a
-    user does not say what it needs: it is 0/0 where it is NaN, and not judged where it is null.
+    user does not say which gold rows it needs: NaN counts as 0/0, and null is not judged.
     """
 
     def value(terms: Terms) -> pl.Expr:

@@ -20,9 +20,10 @@ import polars as pl
 from polars_mcc._counts.coded import rows_of, scan_worth_reading
 from polars_mcc._counts.codes import Values, codes_of_log
 from polars_mcc._counts.counted import weight_total
-from polars_mcc._counts.parquet import FAILURES, TEXTS, need
+from polars_mcc._counts.parquet import FAILURES, need
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.bins import FEW, FORMATS, Cuts, cuts_of
+from polars_mcc._log.labels import is_text
 from polars_mcc._log.text import as_text
 from polars_mcc._log.words import clause
 
@@ -164,7 +165,7 @@ def _read(log: SlicedLog, cuts: Mapping[str, Cuts], units: Mapping[str, str]) ->
     """Keys, labels, weights and clusters, in memory. Text is numbered, numbers are cut."""
     labels = dict.fromkeys(["gold", *(PRED + name for name in log.models)], _in_memory(log))
     texts = {KEY + name: dtype for name, dtype in log.key_dtypes.items()} | labels
-    texts = {name: dtype for name, dtype in texts.items() if isinstance(dtype, TEXTS)}
+    texts = {name: dtype for name, dtype in texts.items() if is_text(dtype)}
     known = _text_of_files(log, [*texts])
     weights = [] if log.weight_name is None else ["weight", *log.weight_sums]
     columns = {name: pl.col(name) for name in (*(KEY + key for key in log.keys), *weights)}
@@ -187,10 +188,10 @@ def _read(log: SlicedLog, cuts: Mapping[str, Cuts], units: Mapping[str, str]) ->
 def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, pl.Series]:
     """Columns of text, by the numbers of local Parquet files, if they are large and have these."""
     scan = scan_worth_reading(log, names) if names else None
-    labels = Values()
-    values = {name: Values() if name.startswith(KEY) else labels for name in names}
     if scan is None:
         return {}
+    labels = Values()
+    values = {name: Values() if name.startswith(KEY) else labels for name in names}
     try:
         groups = codes_of_log(scan, values)
         need(rows_of(log) == sum(len(group[names[0]]) for group in groups))

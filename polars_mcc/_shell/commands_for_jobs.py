@@ -82,7 +82,7 @@ def check(
     failed: list[CheckError] = []
 
     @wraps(PredictionLog.check)
-    def judged(*of_log: Any, **options: Any) -> pl.DataFrame:  # noqa: ANN401 - those of check
+    def judged(*of_log: Any, **options: Any) -> pl.DataFrame:  # noqa: ANN401 - as in check
         try:
             return PredictionLog.check(*of_log, **options)
         except CheckError as error:

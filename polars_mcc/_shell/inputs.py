@@ -219,8 +219,8 @@ def find(
 def _inside(folder: str, paths: Sequence[str]) -> tuple[dict[str, Kind], list[str]]:
     """The logs of a folder, all of one format; and hidden files that may be logs.
 
-    What is hidden, or known to be no log, is passed over. Any other file is an error: it may be a
-    log, and a folder is read whole or not at all.
+    Hidden files, and files that are known to be no logs, are passed over. Any other file may be a
+    log, so it is an error: a folder is read whole or not at all.
     """
     is_there = is_url(folder)
     root = (before_pattern(folder) or folder).rstrip("/") if is_there else os.path.normpath(folder)

@@ -32,7 +32,7 @@ def piped() -> Kind:
     kind = next(kind for kind in KINDS if begin.lstrip().startswith(kind.begins))
 
     @cache
-    def scan(_: str, **options: Any) -> pl.LazyFrame:  # noqa: ANN401 - those of the format
+    def scan(_: str, **options: Any) -> pl.LazyFrame:  # noqa: ANN401 - of the format
         return kind.scan(io.BytesIO(data), **options).collect().lazy()
 
     return replace(kind, scan=scan)
