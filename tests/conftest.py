@@ -169,6 +169,7 @@ def chromium():
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(executable_path=driver)
     with webdriver.Chrome(options=options, service=service) as chrome:
+        chrome.set_script_timeout(300)  # A checker of a page takes a minute on a busy machine.
         yield chrome
 
 

@@ -131,20 +131,13 @@ def _has_binary(dtype: DataType | DataTypeClass) -> bool:
 
 
 def in_lines(answer: pl.DataFrame, escaped: Callable[[str], str]) -> pl.DataFrame:
-    """Escape the texts and the column names of an answer."""
-    columns = {text.name: text for text in texts(answer).iter_columns()}
-    return pl.DataFrame(
-        [
-            pl.Series(
-                escaped(one.name),
-                [None if text is None else escaped(text) for text in columns[one.name]],
-                pl.String,
-            )
-            if one.name in columns
-            else one.alias(escaped(one.name))
-            for one in answer.iter_columns()
-        ]
-    )
+    """Escape the texts and the column names of an answer; what needs no escape keeps its dtype."""
+    columns = {one.name: one for one in answer.iter_columns()}
+    for text in texts(answer).iter_columns():
+        lines = [None if line is None else escaped(line) for line in text]
+        if lines != text.to_list():
+            columns[text.name] = pl.Series(text.name, lines, pl.String)
+    return pl.DataFrame([one.alias(escaped(name)) for name, one in columns.items()])
 
 
 def _markdown(answer: pl.DataFrame) -> str:
