@@ -248,8 +248,7 @@ def _interval(
 ) -> tuple[float | None, ...]:
     """The limits and the standard error of a score, from its replicates; None if unknown."""
     unknown = (None, None, None)
-    ends = () if metric.range is None else (metric.range.low, metric.range.high)
-    is_end = any(score == end for end in ends if not isinstance(end, pl.Expr))
+    is_end = metric.range is not None and score in metric.range.numbers
     if score is None or not math.isfinite(score) or is_end:
         return unknown  # At an end of the range, replicates do not vary.
     replicates = replicates[np.isfinite(replicates)]

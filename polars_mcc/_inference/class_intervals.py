@@ -7,124 +7,166 @@ rows give the variance, without a sum over classes.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
-from polars_mcc._counts.classes import is_scored
+from polars_mcc._counts.classes import is_scored, of_pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.gradients import MOVES, of_each_class
-from polars_mcc._inference.intervals import in_columns, limits, of_tables
-from polars_mcc._inference.options import IntervalOptions
-from polars_mcc._inference.tables import (
-    METRIC,
-    OBSERVED,
-    TABLE,
-    by_metric,
-    class_tables,
-    smoothed_tables,
+from polars_mcc._inference.arrays import (
+    GOLD,
+    NUMBER,
+    PRED,
+    Classes,
+    Draws,
+    Pairs,
+    in_floats,
+    numbered,
+    with_places,
 )
-from polars_mcc._inference.variance import exact_sums, over_draws
+from polars_mcc._inference.differences import columns
+from polars_mcc._inference.influence import (
+    Influence,
+    columns_of_classes,
+    smoothed_tables,
+    worth_of,
+)
+from polars_mcc._inference.intervals import Sampling, interval
+from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._inference.tables import OBSERVED, tables_of
 from polars_mcc._scores.class_scores import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
+from polars_mcc._scores.column import Column, Floats, Ints, added_up
 
-_GOLD, _PRED, _BOTH, _MEAN = map(pl.col, (*MOVES, "mean"))
-_SCORES = pl.Enum([*CLASS_RANGES])
+
+class _Moves(NamedTuple):
+    """How far a row moves the score of each class: (tables, classes).
+
+    By the gold label, by the prediction, by both, and by the mean of all rows.
+    """
+
+    gold: Floats
+    pred: Floats
+    both: Floats
+    mean: Floats
 
 
 def class_intervals(
-    log: SlicedLog,
-    cells: pl.LazyFrame,
-    pairs: pl.LazyFrame,
-    classes: pl.LazyFrame,
-    options: IntervalOptions,
-) -> pl.LazyFrame:
+    log: SlicedLog, cells: pl.DataFrame, pairs: pl.DataFrame, options: IntervalOptions
+) -> pl.DataFrame:
     """The standard errors and limits of the scores of each class, a row per slice and class.
 
     The cells are pairs, split by cluster if the log has clusters.
     """
-    of_class = replace(log, apart=(*log.apart, "label"))
-    each = by_metric(of_class)
-    tables = _of_each_score(log, pairs, classes).cache()
-    scored = cells.filter(is_scored(log) & (pl.col("n") > 0))
-    draws = over_draws(log, scored).cache()
-    observed = tables.filter(pl.col(TABLE) == OBSERVED)
-    if log.is_frequency and not log.has_clusters:
-        variances = observed.select(*each.slice, variance=pl.col("phi_phi") / pl.col("s"))
-    else:
-        variances = _variances(log, each, scored, observed, draws)
-    known = log.beside(each.beside(of_tables(each, tables), variances), draws)
-    found = limits(each, known.with_columns(score="value"), options.ci, options.method)
-    return in_columns(of_class, found, [*CLASS_RANGES])
-
-
-def _of_each_score(log: SlicedLog, pairs: pl.LazyFrame, classes: pl.LazyFrame) -> pl.LazyFrame:
-    """Each class at each table, a row per score: the columns of `Influences.tables`.
-
-    And how far a row moves the score: `MOVES`, less the `mean` of all rows.
-    """
-    scores = TwoByTwo.of_floats(pl.col).scores(None)
-    tables = class_tables(log, pairs, classes).with_columns(**scores).cache()
-    of_scores = [
-        tables.select(
-            *(*log.slice, "label", TABLE, "support", "predicted", "hits", "s"),
-            pl.lit(name, _SCORES).alias(METRIC),
-            value=name,
-            least=pl.lit(CLASS_RANGES[name][0]),
-            largest=pl.lit(CLASS_RANGES[name][1]),
-            is_smoothed=pl.col(TABLE).is_in(smoothed_tables(CLASS_GIVEN.get(name))),
-            **dict(zip(MOVES, moves, strict=True)),
-        )
-        for name, moves in of_each_class().items()
-    ]
-    t, p, c = (pl.col(name) / pl.col("s") for name in ("support", "predicted", "hits"))
-    return (
-        pl.concat(of_scores)
-        .with_columns(mean=t * _GOLD + p * _PRED + c * _BOTH)
-        .with_columns(
-            phi_phi=c * (_GOLD + _PRED + _BOTH - _MEAN).pow(2)
-            + (t - c) * (_GOLD - _MEAN).pow(2)
-            + (p - c) * (_PRED - _MEAN).pow(2)
-            + (1 - t - p + c) * _MEAN.pow(2)
-        )
+    found = in_floats(log, of_pairs(log, pairs.lazy())).collect()
+    slices = found.select(log.slice).unique() if log.slice else pl.DataFrame({"": [0]})
+    number = slices.height
+    classes = numbered(log, found, slices).sort(NUMBER, "label")
+    arrays = Classes.of(classes, number)
+    is_there = is_scored(log) & (pl.col("n") > 0)
+    scored = [numbered(log, one.filter(is_there), slices) for one in (pairs, cells)]
+    placed = Pairs.of(log, with_places(scored[0], classes), number)
+    of_cells = with_places(scored[1], classes) if log.has_clusters else placed.counted
+    draws = Draws.of(log, of_cells, number, order=[GOLD, PRED])
+    rows = arrays.rows
+    sampling = Sampling(
+        rows.spread(draws.effective),
+        None if draws.n_clusters is None else rows.spread(draws.n_clusters),
+        log.is_frequency,
     )
+    answers: dict[str, Floats] = {}
+    with np.errstate(all="ignore"):
+        tables = tables_of(arrays, placed, None)
+        col, _ = columns_of_classes(arrays, tables, [], None)
+        margins = [col("support"), col("predicted"), col("hits")]
+        s = rows.spread(arrays.s)
+        t, p, c = (margin.value / s for margin in margins)
+        by_class = _ByClass.of(draws, len(arrays.t))
+        for name, score in TwoByTwo.of_floats(col).scores(None).items():
+            assert isinstance(score, Column)  # noqa: S101 - it is of arrays
+            gold, pred, both = (one * s for one in score.gradient(*margins, each_row=True))
+            mean = t * gold + p * pred + c * both
+            moves = _Moves(gold, pred, both, mean)
+            phi_phi = (
+                c * (gold + pred + both - mean) ** 2
+                + (t - c) * (gold - mean) ** 2
+                + (p - c) * (pred - mean) ** 2
+                + (1 - t - p + c) * mean**2
+            )
+            smoothed = smoothed_tables(CLASS_GIVEN.get(name), is_pooled=False)
+            least, largest = (np.full(len(s), end) for end in CLASS_RANGES[name])
+            value = np.broadcast_to(score.value, phi_phi.shape)
+            worth = [worth_of(value[at], least, largest, phi_phi[at]) for at in smoothed]
+            facts = Influence(
+                value[OBSERVED],
+                least,
+                largest,
+                phi_phi[OBSERVED],
+                np.fmin.reduce(worth),
+                np.fmax.reduce(phi_phi[smoothed]),
+                np.zeros(0),
+            )
+            if log.is_frequency and not log.has_clusters:
+                variance = facts.phi_phi / s
+            else:
+                observed = _Moves(*(one[OBSERVED] for one in moves))
+                variance = by_class.squares(observed, draws, rows.of_row) / s**2
+            limits = interval(facts.value, facts, variance, sampling, options.ci, options.method)
+            answers |= {f"{name}_{part}": one for part, one in vars(limits).items()}
+    answer = classes.select(*log.slice, "label")
+    if sampling.n_clusters is not None:
+        answer = answer.with_columns(n_clusters=pl.Series(sampling.n_clusters, dtype=pl.Int64))
+    return answer.with_columns(columns(**answers))
 
 
-def _variances(
-    log: SlicedLog,
-    each: SlicedLog,
-    cells: pl.LazyFrame,
-    observed: pl.LazyFrame,
-    draws: pl.LazyFrame,
-) -> pl.LazyFrame:
-    """The `variance` of each score.
+class _ByClass(NamedTuple):
+    """The rows of a draw that have a label of a class, as gold or as predicted.
 
-    In a draw of n rows, x is the sum over the rows with the label of how far each moves the score.
-    With the mean m, the draw moves the score by x - m·n. A draw without the label has x = 0. So
-    the sum of squares over all draws is Σ x² - 2m Σ x·n + m² Σ n².
+    Each row of a cell counts for its gold class, and a miss for its predicted class too: `cell` is
+    its place in the draws, and `of_class` its class. The rows of a draw and a class follow each
+    other; `starts` has the first.
     """
-    n = pl.col("n").cast(pl.Float64)
-    of_draw = pl.col("squares") / n
-    if log.has_clusters:
-        of_draw = n.sum().over([*log.slice, "cluster"])
-    is_hit = pl.col("gold").eq_missing(pl.col("pred"))
-    cells = cells.with_columns(n=n, of_draw=of_draw, is_hit=is_hit)
-    moved_by_gold = _GOLD + pl.when("is_hit").then(_PRED + _BOTH).otherwise(0.0)
-    moves = observed.select(*each.slice, *MOVES)
-    on = [*log.slice, "label"]
-    rows = pl.concat(
-        cells.filter(is_of_side)
-        .rename({side: "label"})
-        .drop(other)
-        .join(moves, on=on, nulls_equal=True)
-        .with_columns(x=moved)
-        for side, other, is_of_side, moved in (
-            ("gold", "pred", pl.lit(value=True), moved_by_gold),
-            ("pred", "gold", ~pl.col("is_hit"), _PRED),
+
+    cell: Ints
+    of_class: Ints
+    is_of_gold: Ints
+    starts: Ints
+    number: int
+
+    @classmethod
+    def of(cls, draws: Draws, number: int) -> _ByClass:
+        """Sort the sides of the cells of draws by their class and their draw."""
+        gold, pred = (draws.cells[name].to_numpy() for name in (GOLD, PRED))
+        [misses] = np.nonzero(gold != pred)
+        cell = np.concatenate([np.arange(len(gold)), misses])
+        of_class = np.concatenate([gold, pred[misses]]).astype(np.int64)
+        is_of_gold = np.arange(len(cell)) < len(gold)
+        of_draw = draws.of_cell[cell]
+        order = np.lexsort([of_draw, of_class])
+        cell, of_class, is_of_gold = cell[order], of_class[order], is_of_gold[order]
+        is_new = np.diff(np.stack([of_class, of_draw[order]]), prepend=-1).any(axis=0)
+        return cls(cell, of_class, is_of_gold, np.flatnonzero(is_new), number)
+
+    def squares(self, moves: _Moves, draws: Draws, slices: Ints) -> Floats:
+        """The sum of squares of how far each draw moves the score of each class: (classes,).
+
+        In a draw of n rows, x is the sum over the rows with the label of how far each moves the
+        score. With the mean m, the draw moves the score by x - m·n. A draw without the label has
+        x = 0, and adds (m·n)².
+        """
+        gold, pred = (draws.cells[name].to_numpy()[self.cell] for name in (GOLD, PRED))
+        of_gold = moves.gold[gold] + np.where(
+            gold == pred, moves.pred[gold] + moves.both[gold], 0.0
         )
-    ).cache()
-    squares = over_draws(each, rows, xx=("x", "x")).select(*each.slice, "xx")
-    products = exact_sums(each, rows, [], nx=pl.col("n") * pl.col("of_draw") * pl.col("x"))
-    sums = each.beside(each.beside(observed.select(*each.slice, "mean"), squares), products)
-    n, nn = pl.col("n"), pl.col("n").pow(2) / pl.col("draws")
-    total = pl.col("xx") - 2 * _MEAN * pl.col("nx") + _MEAN.pow(2) * nn
-    return log.beside(sums, draws).select(*each.slice, variance=total / n.pow(2))
+        x, of_class = np.where(self.is_of_gold, of_gold, moves.pred[pred]), self.of_class
+        if draws.starts is None or not len(x):
+            sizes = draws.squares[self.cell]
+            squares = sizes * (x - moves.mean[of_class]) ** 2
+        else:
+            of_class = of_class[self.starts]
+            n = draws.size_of_cell[self.cell][self.starts]
+            x = np.add.reduceat(draws.n[self.cell] * x, self.starts)
+            squares, sizes = (x - moves.mean[of_class] * n) ** 2, n**2
+        with_label, of_label = (added_up(one, of_class, self.number) for one in (squares, sizes))
+        others = (draws.size**2 / draws.effective)[slices] - of_label
+        return with_label + moves.mean**2 * np.clip(others, 0, None)

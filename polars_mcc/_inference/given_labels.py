@@ -15,56 +15,54 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
-from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.exact import numbers
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.arrays import beside_pairs
+from polars_mcc._inference.differences import columns
 from polars_mcc._inference.estimate import estimate
 from polars_mcc._inference.options import IntervalOptions
-from polars_mcc._inference.tables import Pool
-from polars_mcc._inference.variance import exact_sums
+from polars_mcc._inference.pool import Pool
+from polars_mcc._scores.column import Segments, added_up
 
 
 def given_labels(
-    log: SlicedLog, pairs: pl.LazyFrame, pool: Pool, options: IntervalOptions
-) -> pl.LazyFrame:
+    log: SlicedLog, pairs: pl.DataFrame, pool: Pool, options: IntervalOptions
+) -> pl.DataFrame:
     """The `expected` score of each slice given its labels, and its `expected_se`.
 
     `expected_step` is how far the prediction of one row moves the score, at most. `pool` has the
     pairs of all rows. The first metric of `options` is scored.
     """
-    metric, rows = options.metrics[0], pl.col("rows")
-    expected = pool.expected(log, pairs).with_columns(n_null=pl.lit(0.0)).cache()
+    metric = options.metrics[0]
+    expected = pool.expected(log, pairs).with_columns(n_null=pl.lit(0.0))
     in_floats = replace(
         log, numbers=numbers(pl.Float64()), extras=(), weight_name="n", is_frequency=True
     )
-    pair, of_label = [*log.slice, "gold", "pred"], [*log.slice, "gold"]
-    at_rates = expected.select(*pair, "n", "n_null")
+    at_rates = expected.select(*log.slice, "gold", "pred", "n", "n_null")
     found = estimate(in_floats, at_rates, replace(options, pool=None))
     scores = found.scores.select(*log.slice, expected=metric.name)
     if metric.no_interval:
         none = pl.lit(None, pl.Float64)
         return scores.with_columns(expected_se=none, expected_step=none)
-    influences = found.influences[metric.name].select(*pair, "phi")
-    of_all, rate, phi = map(pl.col, ("pool_rows", "rate", "phi"))
-    not_drawn = pl.when(of_all > 1).then((of_all - rows) / (of_all - 1)).otherwise(0.0)
-    # Differences from the least φ: if all are equal, the variance is exactly 0.
-    above = phi - phi.min().over(of_label)
-    moves = expected.join(influences, on=pair, nulls_equal=True).with_columns(above=above)
-    above = pl.col("above")
-    mean = (rate * above).sum().over(of_label, order_by="pred")
-    moves = moves.with_columns(square=rows * not_drawn * rate * (above - mean).pow(2))
-    spreads = exact_sums(log, moves, [], variance=pl.col("square"))
-    spreads = log.beside(spreads, log.per_slice(moves, reach=above.max()))
-    size = pl.col("n").cast(pl.Float64).sum()
-    spreads = log.beside(spreads, log.per_slice(pairs.filter(is_scored(log)), size=size))
-    size = pl.col("size")
-    return log.beside(
-        scores,
-        spreads.select(
-            *log.slice,
-            expected_se=(pl.col("variance") / size.pow(2)).sqrt(),
-            expected_step=pl.col("reach") / size,
-        ),
+    moved = found.influences(metric.name).with_row_index("pair")
+    cells = beside_pairs(log, expected, moved).sort("pair")
+    number, slices, gold = scores.height, found.pairs.rows.of_row, found.pairs.gold
+    rows, of_all, rate, phi = (
+        cells[name].to_numpy() for name in ("rows", "pool_rows", "rate", "phi")
     )
+    # The pairs of a gold label of a slice follow each other.
+    is_new = np.diff(np.stack([slices, gold]).astype(np.int64), prepend=-1).any(axis=0)
+    labels = Segments(np.flatnonzero(is_new), len(gold))
+    with np.errstate(all="ignore"):
+        not_drawn = np.where(of_all > 1, (of_all - rows) / (of_all - 1), 0.0)
+        # Differences from the least φ: if all are equal, the variance is exactly 0.
+        above = phi - labels.spread(labels.min(phi))
+        mean = labels.spread(labels.sum(rate * above))
+        squares = added_up(rows * not_drawn * rate * (above - mean) ** 2, slices, number)
+        reach = found.pairs.rows.max(above)
+        size = added_up(found.pairs.n, slices, number)
+        se, step = np.sqrt(squares / size**2), reach / size
+    return scores.with_columns(columns(expected_se=se, expected_step=step))

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import polars as pl
 
-from polars_mcc._inference.tables import Pool
+from polars_mcc._inference.pool import Pool
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method, check_at_least
 from polars_mcc._scores.metric import Metric

@@ -4,78 +4,87 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.differences import independent, limits_of, with_difference
+from polars_mcc._inference.arrays import NUMBER, Draws, beside_pairs, numbered
+from polars_mcc._inference.differences import Side, difference
 from polars_mcc._inference.estimate import Estimate, estimate
-from polars_mcc._inference.options import IntervalOptions
-from polars_mcc._inference.tables import Pool
-from polars_mcc._inference.variance import over_draws, with_influence
+from polars_mcc._inference.options import IntervalOptions, with_limits_of
+from polars_mcc._inference.pool import Pool
+from polars_mcc._scores.column import Floats, added_up
 
 PERIODS = pl.Enum(["before", "after"])
-_LETTERS = {"before": "a", "after": "b"}
 
 
 def changes(
-    log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, options: IntervalOptions
-) -> pl.LazyFrame:
+    log: SlicedLog, apart: SlicedLog, cells: pl.DataFrame, options: IntervalOptions
+) -> pl.DataFrame:
     """The difference between the scores of both periods, per slice of a log.
 
     `apart` is the same log with a slice per slice and `period`. `cells` are its pairs. The first
     metric is compared; the others are facts, shown for each period.
     """
     metric, *facts = options.metrics
-    cells = cells.cache()
     found = estimate(apart, cells, replace(options, pool=Pool.of(log, cells)))
     sizes = ["n", "n_clusters"] if log.has_clusters else ["n"]
 
-    def of(period: str, column: str) -> pl.Expr:
-        return pl.col(column).filter(pl.col("period") == period)
+    def of(name: str, period: str) -> pl.Expr:
+        return pl.col(name).filter(pl.col("period") == period)
 
+    shown = [*with_limits_of([metric.name]), *(one.name for one in facts)]
     both = log.per_slice(
-        found.scores,
+        found.scores.lazy(),
         n_null=pl.col("n_null").sum(),
-        **{f"{size}_{period}": of(period, size).sum() for size in sizes for period in _LETTERS},
-        **{
-            f"{short}_{letter}": of(period, column).max()
-            for column, short in limits_of(metric.name).items()
-            for period, letter in _LETTERS.items()
-        },
-        **{
-            f"{one.name}_{period}": of(period, one.name).max()
-            for one in facts
-            for period in _LETTERS
-        },
-    )
+        **{f"{size}_{period}": of(size, period).sum() for size in sizes for period in _PERIODS},
+        **{f"{name}_{period}": of(name, period).max() for name in shown for period in _PERIODS},
+    ).collect()
+    before, after = (Side.of(both, metric.name, f"_{period}") for period in _PERIODS)
     if not log.has_clusters:
-        return independent(both, options.ci)
-    se_a, se_b, covariance = map(pl.col, ("se_a", "se_b", "covariance"))
-    shared = log.beside(both, _covariances(log, apart, cells, found, metric.name))
-    return with_difference(
-        shared.with_columns(
-            correlation=(covariance / (se_a * se_b)).clip(-1, 1).fill_null(0.0),
-            diff_se=(se_a.pow(2) + se_b.pow(2) - 2 * covariance).clip(0).sqrt(),
-        ),
-        options.ci,
-        pl.min_horizontal(f"n_clusters_{period}" for period in _LETTERS) - 1,
-    )
+        change = difference(before, after, options.ci)
+    else:
+        covariance = _covariance(log, apart, cells, found, both, metric.name)
+        with np.errstate(all="ignore"):
+            correlation = np.clip(covariance / (before.se * after.se), -1, 1)
+            squared = before.se**2 + after.se**2 - 2 * covariance
+            least = np.fmin(*(both[f"n_clusters_{period}"].to_numpy() for period in _PERIODS))
+            change = difference(
+                before,
+                after,
+                options.ci,
+                se=np.sqrt(np.clip(squared, 0, None)),
+                correlation=np.nan_to_num(correlation, nan=0.0),
+                df=least - 1,
+            )
+    scores = {"score_a": f"{metric.name}_before", "score_b": f"{metric.name}_after"}
+    return change.beside(both.with_columns(pl.col(one).alias(to) for to, one in scores.items()))
 
 
-def _covariances(
-    log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, found: Estimate, metric: str
-) -> pl.LazyFrame:
-    """The `covariance` of the scores of both periods, from the clusters that are in both.
+_PERIODS = tuple(PERIODS.categories)
+
+
+def _covariance(
+    log: SlicedLog,
+    apart: SlicedLog,
+    cells: pl.DataFrame,
+    found: Estimate,
+    slices: pl.DataFrame,
+    metric: str,
+) -> Floats:
+    """The covariance of the scores of both periods, from the clusters that are in both.
 
     Φ is the sum of the influences φ of the rows of a cluster. The covariance is Σ Φ_before Φ_after,
     divided by the rows before and by the rows after.
     """
-    rows = with_influence(apart, cells, found.influences[metric])
-    shares = {}
-    for period in _LETTERS:
-        is_here = pl.col("period") == period
-        n = log.within_slice(pl.col("n").filter(is_here).sum().cast(pl.Float64))
-        shares[period] = pl.when(is_here).then(pl.col("phi") / n).otherwise(0.0)
-    both = rows.with_columns(**shares)
-    products = over_draws(log, both, covariance=("before", "after"))
-    return products.select(*log.slice, "covariance")
+    order = found.pairs.frame.drop(NUMBER).with_row_index("pair")
+    beside = beside_pairs(apart, cells, order.with_columns(pl.Series("phi", found.phi[metric])))
+    draws = Draws.of(log, numbered(log, beside, slices), slices.height, order=["pair"])
+    phi = draws.cells["phi"].to_numpy()
+    moved = []
+    for period in _PERIODS:
+        is_here = (draws.cells["period"] == period).to_numpy()
+        n = added_up(draws.n * is_here, draws.slices, slices.height)
+        with np.errstate(all="ignore"):
+            moved.append(np.where(is_here, phi / n[draws.slices], 0.0))
+    return draws.products(*moved)

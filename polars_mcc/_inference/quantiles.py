@@ -1,13 +1,13 @@
-"""Quantiles of the normal and of Student's distribution, as numbers and as expressions."""
+"""Quantiles and two-sided p-values of the normal and of Student's distribution."""
 
 from __future__ import annotations
 
 import math
-from functools import cache
 
+import numpy as np
 import polars as pl
 
-from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._scores.column import Floats, Ints
 
 
 def normal_critical(ci: float) -> float:
@@ -22,57 +22,87 @@ def normal_quantile(share: float) -> float:
     return NormalDist().inv_cdf(share)
 
 
-def critical(ci: float, log: SlicedLog) -> pl.Expr:
-    """The critical value of a log: of Student's t if it has clusters, else the normal one.
+def critical(ci: float, df: Ints | None) -> Floats | float:
+    """The critical value of Student's t by its degrees of freedom; NaN below one.
 
-    Student's t has one degree of freedom less than there are clusters.
-    """
-    if not log.has_clusters:
-        return pl.lit(normal_critical(ci))
-    return student_critical(ci, pl.col("n_clusters") - 1)
-
-
-def student_critical(ci: float, df: pl.Expr) -> pl.Expr:
-    """The critical value of Student's t, by its degrees of freedom; null below one.
-
-    It is exact for few. For more it is the expansion of Fisher and Cornish (1960), which errs by
-    less than 10⁻⁵ of the value up to 99 %.
+    Without degrees of freedom, that of the normal distribution.
     """
     z = normal_critical(ci)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    expansion = z + sum(term / df.pow(power) for power, term in enumerate(terms, 1))
-    few = {number: _student_critical(ci, number) for number in range(1, _FEW + 1)}
-    return pl.when(df > 0).then(df.replace_strict(few, default=expansion, return_dtype=pl.Float64))
+    if df is None:
+        return z
+    known, of_each = np.unique(df, return_inverse=True)
+    t = np.where(known > 0, z, math.nan)
+    # By Newton's steps: log p is concave in log t, so they come from one side.
+    for _ in range(_STEPS):
+        p = student(t, known)
+        steps = (np.log(p) - math.log1p(-ci)) * p / (2 * _density(t, known) * t)
+        t = t * np.exp(steps)
+        if np.nanmax(np.abs(steps), initial=0.0) < _CLOSE:
+            break
+    return t[of_each].reshape(df.shape)
 
 
-_FEW = 12  # degrees of freedom with an exact value
-
-
-@cache
-def _student_critical(ci: float, df: int) -> float:
-    """The critical value for an integer, by bisection of the angle θ = atan(t / √df).
-
-    The share within ± t is a finite sum: Abramowitz and Stegun (1964), 26.7.3 and 26.7.4.
-    """
-    low, high = 0.0, math.pi / 2
-    while low < (angle := (low + high) / 2) < high:
-        term = math.cos(angle) if df % 2 else 1.0
-        total = 0.0
-        for number in range(1 + df % 2, df, 2):
-            total += term
-            term *= math.cos(angle) ** 2 * number / (number + 1)
-        share = math.sin(angle) * total
-        if df % 2:
-            share = (angle + share) * 2 / math.pi
-        low, high = (angle, high) if share < ci else (low, angle)
-    return math.sqrt(df) * math.tan(low)
+_STEPS = 20
+_CLOSE = 1e-12
 
 
 def two_sided(errors: pl.Expr) -> pl.Expr:
     """The two-sided p-value of a difference of so many standard errors, if it is normal."""
     return (errors.abs() / math.sqrt(2)).erfc()
+
+
+def normal(errors: Floats) -> Floats:
+    """The two-sided p-value of a difference of so many standard errors, if it is normal."""
+    column = pl.Series("errors", errors, pl.Float64)
+    return pl.select(two_sided(pl.lit(column))).to_series().to_numpy()
+
+
+def student(t: Floats, df: Ints) -> Floats:
+    """The two-sided p-value of Student's t, from its degrees of freedom; NaN below one.
+
+    It is the regularised incomplete beta function I_x(df/2, 1/2) at x = df / (df + t²): Abramowitz
+    and Stegun (1964), 26.5.27 and the continued fraction 26.5.8.
+    """
+    df = np.where(df > 0, df, math.nan)
+    x, y = df / (df + t**2), t**2 / (df + t**2)
+    a, b = df / 2, np.full_like(df, 0.5)
+    is_right = x > (a + 1) / (a + b + 2)  # There the fraction converges at 1 - x.
+    factor = np.abs(t) * _density(t, df)  # x^a (1 - x)^b / B(a, b)
+    a, b, x = np.where(is_right, b, a), np.where(is_right, a, b), np.where(is_right, y, x)
+    part = factor / a * _fraction(a, b, x)
+    return np.where(np.isinf(t), 0.0, np.where(is_right, 1 - part, part))
+
+
+def _density(t: Floats, df: Ints) -> Floats:
+    """The density of Student's t."""
+    each, of_each = np.unique(df, return_inverse=True)
+    scale = np.array([_log_ratio(one / 2) for one in each.tolist()]).reshape(each.shape)
+    logs = scale[of_each].reshape(df.shape) - np.log(math.pi * df) / 2
+    return np.exp(logs - (df + 1) / 2 * np.log1p(t**2 / df))
+
+
+def _log_ratio(a: float) -> float:
+    """Ln Γ(a + 1/2) - ln Γ(a); for large a by its expansion, which loses no digits."""
+    if not a > 50:
+        return math.lgamma(a + 0.5) - math.lgamma(a) if a > 0 else math.nan
+    return math.log(a) / 2 - 1 / (8 * a) + 1 / (192 * a**3) - 1 / (640 * a**5)
+
+
+def _fraction(a: Floats, b: Floats, x: Floats) -> Floats:
+    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    c = np.ones_like(x)
+    d = 1 / (1 - (a + b) * x / (a + 1))
+    found = d
+    for m in range(1, _TERMS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            d = 1 / (1 + term * d)
+            c = 1 + term / c
+            found = found * d * c
+        if not np.any(np.abs(d * c - 1) > _CLOSE):
+            break
+    return found
+
+
+_TERMS = 10_000

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._counts.counted import count_columns
+from polars_mcc._counts.counted import count_columns, merged
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._scores.r_k import correlation
 
@@ -79,42 +79,44 @@ def classes_of_rest(log: SlicedLog, classes: pl.LazyFrame, of_total: pl.LazyFram
 
 
 def pairs_of_rest(
-    log: SlicedLog, apart: SlicedLog, cells: pl.LazyFrame, total: pl.LazyFrame, slices: pl.LazyFrame
-) -> pl.LazyFrame:
+    log: SlicedLog,
+    apart: SlicedLog,
+    cells: pl.DataFrame,
+    total: pl.DataFrame,
+    slices: pl.DataFrame,
+) -> pl.DataFrame:
     """The pairs of the rest of each of these slices.
 
     `slices` have the columns of `apart`, which say whose rest a pair belongs to. `total` are the
     pairs of the slice and its rest together.
     """
     whole = replace(apart, apart=())
-    # One join for both: a frame that two branches of a plan use is in the plan twice, and the
-    # plan doubles with each such step.
-    signs = pl.LazyFrame({"is_slice": [True, False], "sign": [-1, 1]})
-    keys = [column for column in log.slice if column not in whole.slice]
-    wanted = slices.select(*log.slice, *apart.apart).join(signs, how="cross")
-    wanted = wanted.with_columns(pl.when("is_slice").then(pl.col(keys)))
-    both = [cells.with_columns(is_slice=True), total.with_columns(is_slice=False)]
-    signed = wanted.join(
-        pl.concat(both, how="diagonal"), on=["is_slice", *log.slice], nulls_equal=True
+    wanted = slices.lazy().select(*log.slice, *apart.apart)
+    counts = count_columns(log)
+    own = wanted.join(cells.lazy(), on=log.slice, nulls_equal=True).with_columns(
+        -pl.col(name) for name in counts
     )
-    return taken_away(apart, signed)
+    if whole.slice:
+        all_rows = wanted.join(total.lazy(), on=whole.slice, nulls_equal=True)
+    else:
+        all_rows = wanted.join(total.lazy(), how="cross")
+    columns = [*apart.slice, "gold", "pred", *counts]
+    signed = pl.concat([all_rows.select(columns), own.select(columns)])
+    return merged(apart, taken_away(apart, signed)).collect()
 
 
 def taken_away(log: SlicedLog, signed: pl.LazyFrame) -> pl.LazyFrame:
-    """Subtract the pairs with `sign` -1 from the other pairs of their slice.
+    """The pairs of a slice, where the counts of some are negative: these are taken away.
 
-    All later results are sums over pairs. So a pair with integer counts stays in two rows, and one
-    row is negative. Float counts are added up here: a pair may then be 0 except for rounding, and
-    such a pair is dropped.
+    All later results are sums over pairs. So a pair with integer counts stays in two rows. Float
+    counts are added up here: a pair may then be 0 except for rounding, and such a pair is dropped.
     """
-    pair = [*log.slice, "gold", "pred"]
-    counts = [pl.col(column) * pl.col("sign") for column in count_columns(log)]
     if not log.numbers.count.is_float():
-        return signed.select(*pair, *counts)
+        return signed
     n, most = pl.col("n"), pl.col("n").max()
     return (
-        signed.group_by(pair)
-        .agg(*(count.sum() for count in counts), least=most * _NEARLY_NOTHING)
+        signed.group_by(*log.slice, "gold", "pred")
+        .agg(pl.col(count_columns(log)).sum(), least=most * _NEARLY_NOTHING)
         .filter((n > pl.col("least")) | (pl.col("n_null") > 0))
         .with_columns(n.clip(0))
         .drop("least")

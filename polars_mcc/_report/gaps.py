@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_mcc._counts.sliced import SET
-from polars_mcc._inference.differences import adjusted
+from polars_mcc._inference.differences import with_adjusted
 from polars_mcc._inference.quantiles import two_sided
 from polars_mcc._search.evidence import Scale
 from polars_mcc._show.table import slices_in_words
@@ -46,15 +46,15 @@ def gaps(classes: pl.DataFrame, keys: Sequence[str], min_n: float, level: float)
     above, below = pl.col("rate"), pl.col("rate_to")
     rows, rows_to = (pl.col(name).cast(pl.Float64) for name in ("n", "n_to"))
     pairs = rates.join(rates, on=of_key, suffix="_to", nulls_equal=True).filter(above > below)
-    tested = pairs.lazy().with_columns(
+    tested = pairs.with_columns(
         diff=above - below,
         p_value=two_sided(_RATE.evidence(below, rows_to, above, rows)),
     )
     widest = (
-        adjusted(tested, "bh")
+        with_adjusted(tested, "bh")
         .filter(pl.col("p_adjusted") < level)
         .sort("diff", descending=True, maintain_order=True)
         .unique(of_key, keep="first", maintain_order=True)
     )
     both = [f"{name}{end}" for name in ("slice", "n", "rate") for end in ("", "_to")]
-    return widest.select(*of_key, *both, "diff", "p_adjusted").collect()
+    return widest.select(*of_key, *both, "diff", "p_adjusted")

@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_mcc._counts.exact import Numbers
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._scores.derivative import Columns
+from polars_mcc._scores.column import Col
 from polars_mcc._scores.r_k import correlation, count_of, divide, rows_of
 
 CLASS_RANGES: Mapping[str, tuple[float, float]] = {
@@ -54,7 +54,7 @@ class TwoByTwo(NamedTuple):
         return cls(c, t - c, p - c, s - t - p + c, t, p, *(one.to_float() for one in products))
 
     @classmethod
-    def of_floats(cls, column: Columns) -> TwoByTwo:
+    def of_floats(cls, column: Col) -> TwoByTwo:
         """The table of each class as floats. Products are of shares of the rows.
 
         They add up products without differences, so no digit is lost where one class has nearly

@@ -14,7 +14,7 @@ from polars_mcc._counts.exact import Product
 from polars_mcc._counts.identity import with_hashes, with_wide_labels
 from polars_mcc._counts.sliced import SlicedLog, computed
 from polars_mcc._scores.class_scores import CLASS_DTYPES, TwoByTwo, class_scores
-from polars_mcc._scores.derivative import Columns
+from polars_mcc._scores.column import Col
 from polars_mcc._scores.levels import levels_of, over_levels
 from polars_mcc._scores.metric import Metric, Terms
 from polars_mcc._scores.r_k import Sums, count_of, summed
@@ -79,7 +79,7 @@ def with_labels_for(log: SlicedLog, metrics: Sequence[Metric]) -> SlicedLog:
 def _by_column(
     metrics: Sequence[Metric],
     over: Literal["classes", "pairs", "levels", "bins"],
-    column: Columns = pl.col,
+    column: Col = pl.col,
 ) -> dict[str, pl.Expr]:
     """The sums of all metrics over classes, pairs, levels or bins, by column name."""
     found: dict[str, pl.Expr] = {}

@@ -12,13 +12,14 @@ import polars as pl
 from polars_mcc._counts.sliced import OfRow
 from polars_mcc._log.choices import Role
 from polars_mcc._scores.class_scores import TwoByTwo
-from polars_mcc._scores.derivative import Columns, Tape
+from polars_mcc._scores.column import Col, Columns, Floats
+from polars_mcc._scores.levels import Levels
 from polars_mcc._scores.r_k import correlation, divide
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Sum: TypeAlias = Callable[[Columns], pl.Expr]
+Sum: TypeAlias = Callable[[Col], pl.Expr]
 """An aggregation, as a function of columns. A function `lambda col: col("f1").min()` has a
 derivative; one that returns an expression of its own has none."""
 
@@ -26,21 +27,18 @@ PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64
 """The columns of pairs that a metric may aggregate, besides `gold` and `pred`."""
 
 
-Aggregate: TypeAlias = Callable[[pl.Expr], pl.Expr]
-"""Makes a sum, or a cumulative sum, over the levels of a slice a column of the levels."""
-
-
 class Moves(NamedTuple):
-    """How far a row moves a metric of scores: expressions over the levels of a slice."""
+    """How far a row moves a metric of scores, by its level: see `Levels`."""
 
-    positive: pl.Expr
-    """By one positive row at the level: n times the derivative of the metric by its count."""
-    negative: pl.Expr
-    value: pl.Expr
-    """The metric, the same on each level of a slice."""
-    worth: pl.Expr
+    positive: Floats
+    """By one positive row at the level, n times the derivative of the metric by its count:
+    (levels,)."""
+    negative: Floats
+    value: Floats
+    """The metric: (slices,)."""
+    worth: Floats
     """How many rows of a proportion with the same variance a row is worth, where no rate of 0 or 1
-    is known exactly. It is the same on each level of a slice."""
+    is known exactly: (slices,)."""
 
 
 Needed: TypeAlias = Literal["any", "two gold", "all gold", "all"]
@@ -50,11 +48,17 @@ and as predicted."""
 
 @dataclass(frozen=True)
 class Range:
-    """The least and the largest value of a metric: numbers, or expressions over `Terms`."""
+    """The least and the largest value of a metric: numbers, or functions of `Terms`."""
 
-    low: float | pl.Expr
-    high: float | pl.Expr
+    low: float | Callable[[Terms], pl.Expr]
+    high: float | Callable[[Terms], pl.Expr]
     text: str = ""
+
+    @property
+    def numbers(self) -> tuple[float | None, float | None]:
+        """Both ends; None for an end that depends on the slice."""
+        low, high = (None if callable(end) else end for end in (self.low, self.high))
+        return low, high
 
     def __str__(self) -> str:
         """The text that `metrics()` shows."""
@@ -112,10 +116,10 @@ class Terms:
 
 
 class OverPairs(Terms):
-    """Terms that have derivatives: sums over the pairs of a slice."""
+    """Terms that have derivatives: sums over the pairs of slices, as arrays."""
 
-    def __init__(self, column: Tape) -> None:
-        """Take the columns of pairs from a tape."""
+    def __init__(self, column: Columns) -> None:
+        """Take the columns of pairs."""
         self._column = column
 
     def sums_of(self, metric: Metric) -> Mapping[str, pl.Expr]:
@@ -125,21 +129,20 @@ class OverPairs(Terms):
 
 
 class OverClasses(OverPairs):
-    """Terms that have derivatives: float sums over the classes of a slice.
+    """Terms that have derivatives: float sums over the classes of slices, as arrays.
 
-    A tape has the columns of `CLASS_DTYPES`. It has `fn`, `fp` and `tn` of each class against the
-    rest, and `s` and `k` of the slice. `is_positive` is true for the positive class.
-    Products are of shares of the rows. Terms that only metrics without an interval need are not
-    here.
+    The columns are those of `CLASS_DTYPES`; `fn`, `fp` and `tn` of each class against the rest; `s`
+    and `k` of the slice; and `is_positive`, true for the positive class. Products are of shares of
+    the rows. Terms that only metrics without an interval need are not here.
     """
 
-    def __init__(self, column: Tape) -> None:
-        """Take the columns of classes from a tape."""
+    def __init__(self, column: Columns) -> None:
+        """Take the columns of classes."""
         super().__init__(column)
         each = TwoByTwo.of_floats(column)
-        self.s = self.t = self.p = column("s")
-        self.c, self.n, self.k = column("hits").sum(), self.s, column("k")
-        self.rows_squared = self.gold_times_pred = column.number(1.0)
+        self.s = self.t = self.p = self.n = column("s")
+        self.c, self.k = column("hits").sum(), column("k")
+        self.rows_squared = self.gold_times_pred = column.number(1.0, is_total=True)
         self.hits_times_rows = (column("hits") / self.s).sum()
         self.covariance = each.covariance.sum()
         self.var_gold, self.var_pred = each.var_gold.sum(), each.var_pred.sum()
@@ -205,7 +208,7 @@ class Metric:
     """Aggregations over the columns of the score levels of a slice, by name."""
     bins: Mapping[str, Sum] = field(default_factory=dict)
     """Aggregations over the columns of bins of scores of a slice, by name."""
-    moves: Callable[[Aggregate], Moves] | None = None
+    moves: Callable[[Levels], Moves] | None = None
     """How far a row at each level of scores moves the metric."""
     of_row: OfRow | None = None
     """With a score per class: makes one score of the scores of a row."""
@@ -267,7 +270,7 @@ class Metric:
         named = {name for sum_ in sums for name in sum_(pl.col).meta.root_names()}
         return not named.isdisjoint({"label", "gold", "pred"})
 
-    def by_column(self, sums: Mapping[str, Sum], column: Columns = pl.col) -> dict[str, pl.Expr]:
+    def by_column(self, sums: Mapping[str, Sum], column: Col = pl.col) -> dict[str, pl.Expr]:
         """Some sums of the metric as expressions, by column name."""
         return {sum_name(self.name, name): sum_(column) for name, sum_ in sums.items()}
 

@@ -243,7 +243,7 @@ _OF_TWO_CLASSES = [
         "the MCC of the sum of the one-vs-rest 2 × 2 tables; with one label a row, "
         "(Kc - s) / (K - 1)s",
         _TAMURA,
-        Range(-1 / (Terms.k.cast(pl.Float64) - 1), 1, "[-1/(K - 1), 1]"),
+        Range(lambda terms: -1 / (terms.k.cast(pl.Float64) - 1), 1, "[-1/(K - 1), 1]"),
         "only one class occurs",
         ("PyCM: S",),
         multilabel=True,
@@ -296,7 +296,7 @@ _OF_TWO_CLASSES = [
         lambda terms: terms.ratio(terms.covariance, terms.most),
         "R_K / mcc_max: (cs - t·p) / (s Σmin(t, p) - t·p)",
         f"{DAVENPORT}, for two classes",
-        Range(pl.lit(-1.0), 1, "up to 1"),  # no number, as some marginals allow less
+        Range(lambda _: pl.lit(-1.0), 1, "up to 1"),  # no number, as some marginals allow less
         f"{_ONE_CLASS}, or no class is both gold and predicted",
         multilabel=True,
         no_interval=KINK.format("the side that limits a class"),
@@ -309,7 +309,7 @@ _OF_PAIRS = [
         lambda terms: _phi_squared(terms) * terms.n,
         "Σ (n_ij - t_i p_j / s)² / (t_i p_j / s)",
         "Pearson 1900, Philosophical Magazine 50",
-        Range(0, (_FEWER_CLASSES - 1) * Terms.n, "[0, (K - 1)s]"),
+        Range(0, lambda terms: (_FEWER_CLASSES - 1) * terms.n, "[0, (K - 1)s]"),
         peers=("SciPy: chi2_contingency", "PyCM: Chi_Squared"),
         pairs=_CHI2,
         no_interval=_NEAR_0,
@@ -331,7 +331,7 @@ _OF_PAIRS = [
         lambda terms: terms["total"].clip(0),
         "Σ n_ij/s · ln(s n_ij / t_i p_j), in nats",
         "Shannon 1948, Bell System Technical Journal 27",
-        Range(0, _FEWER_CLASSES.log(), "[0, ln K]"),
+        Range(0, lambda _: _FEWER_CLASSES.log(), "[0, ln K]"),
         "",
         ("scikit-learn: mutual_info_score",),
         pairs={"total": lambda col: (col("share") * (col("share") / col("expected")).log()).sum()},

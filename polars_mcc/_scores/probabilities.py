@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+import numpy as np
 import polars as pl
 
 from polars_mcc._counts.sliced import PRED, OfRow
 from polars_mcc._log.plan_errors import Failure, told, unless
-from polars_mcc._scores.derivative import Columns
-from polars_mcc._scores.levels import outside
-from polars_mcc._scores.metric import Aggregate, Metric, Moves, Range, Sum, Terms, has_both
+from polars_mcc._scores.column import Col, Column, Columns, Floats
+from polars_mcc._scores.levels import Levels, outside
+from polars_mcc._scores.metric import Metric, Moves, Range, Sum, Terms, has_both
 from polars_mcc._scores.rates import RATIO
 
 _DELONG = "DeLong et al. 1988, Biometrics 44"
@@ -27,10 +28,6 @@ _BAMBER = "Bamber 1975, Journal of Mathematical Psychology 12"
 _MURPHY = "Murphy 1973, Journal of Applied Meteorology 12"
 _BIASED = "it is biased, and the bias depends on the rows per score or bin"
 
-_P, _N, _POSITIVE, _NEGATIVE, _TP, _FP, _SCORE = map(
-    pl.col, ("all_positive", "all_negative", "positive", "negative", "tp", "fp", "score")
-)
-_ALL, _PER_WEIGHT = _P + _N, pl.col("rows_per_weight")
 Loss: TypeAlias = Callable[[pl.Expr], tuple[pl.Expr, pl.Expr]]
 """From a probability, the loss of a positive row, and of a negative row."""
 _ROUNDED, _OFF = 0.005, 0.05
@@ -49,119 +46,119 @@ def _auc(terms: Terms) -> pl.Expr:
     return pl.when(has_both(terms)).then(terms.concordant / 2 / terms.positive.var_gold)
 
 
-def _auc_moves(column: Aggregate) -> Moves:
+def _auc_moves(x: Levels) -> Moves:
     """A row moves the area by its placement: the share of the other class that it is beyond.
 
     DeLong's variance gives the worth. It may be 0, so the worth has a limit: the larger worth of
     two variances that are never 0. One is the variance of Hanley and McNeil (1982), for the worse
     of two shapes. The other is DeLong's variance with half a row more at each end of each class.
     """
-    above = (2 * (_N - _FP) + _NEGATIVE) / (2 * _N)  # the share of negatives below a positive
-    below = (2 * _TP - _POSITIVE) / (2 * _P)  # the share of positives above a negative
-    area = column((_POSITIVE * above).sum()) / _P
-    by_positive = (above - area) * _ALL / _P * _unbiased(_P)
-    by_negative = (below - area) * _ALL / _N * _unbiased(_N)
-    p, n = _P * _PER_WEIGHT, _N * _PER_WEIGHT
-    other_p, other_n = (p - 1).clip(0), (n - 1).clip(0)
+    all_p, all_n, both = x.all_positive, x.all_negative, x.all_positive + x.all_negative
+    above = (2 * (all_n - x.fp) + x.negative) / (2 * all_n)  # negatives below a positive: a share
+    below = (2 * x.tp - x.positive) / (2 * all_p)  # positives above a negative: a share
+    area = x.total(x.positive * above) / all_p
+    by_positive = (above - area) * both / all_p * _unbiased(x, all_p)
+    by_negative = (below - area) * both / all_n * _unbiased(x, all_n)
+    p, n = all_p * x.per_weight, all_n * x.per_weight
+    other_p, other_n = (np.clip(rows - 1, 0, None) for rows in (p, n))
     up, down = (1 - area) / (2 - area), area / (1 + area)
-    shapes = pl.max_horizontal(other_p * up + other_n * down, other_n * up + other_p * down)
-    ends = [
-        _smoothed(column((count * place).sum()), column((count * place.pow(2)).sum()), size)
-        for count, place, size in ((_POSITIVE, above, _P), (_NEGATIVE, below, _N))
-    ]
-    (mean_p, square_p), (mean_n, square_n) = ends
+    shapes = np.fmax(other_p * up + other_n * down, other_n * up + other_p * down)
+    (mean_p, square_p), (mean_n, square_n) = (
+        _smoothed(x, x.total(count * place), x.total(count * place**2), size)
+        for count, place, size in ((x.positive, above, all_p), (x.negative, below, all_n))
+    )
     mean = (mean_p + mean_n) / 2
-    spread = (square_p - mean_p.pow(2)) / p + (square_n - mean_n.pow(2)) / n
-    most = pl.max_horizontal(p * n / (1 + shapes), mean * (1 - mean) / spread) / (p + n)
-    observed = area * (1 - area) / _mean_square(column, by_positive, by_negative)
-    worth = pl.when(observed.is_finite()).then(pl.min_horizontal(observed, most)).otherwise(most)
-    return Moves(by_positive, by_negative, area, worth)
+    spread = (square_p - mean_p**2) / p + (square_n - mean_n**2) / n
+    most = np.fmax(p * n / (1 + shapes), mean * (1 - mean) / spread) / (p + n)
+    squares = x.positive * by_positive**2 + x.negative * by_negative**2
+    observed = area * (1 - area) / (x.total(squares) / both)
+    worth = np.where(np.isfinite(observed), np.fmin(observed, most), most)
+    return Moves(by_positive, by_negative, x.rows.first(area), x.rows.first(worth))
 
 
 def _smoothed(
-    total: pl.Expr,
-    squares: pl.Expr,
-    weight: pl.Expr,
+    x: Levels,
+    total: Floats,
+    squares: Floats,
+    weight: Floats,
     *,
     more: float = 0.5,
-    largest: pl.Expr | float = 1.0,
-) -> tuple[pl.Expr, pl.Expr]:
+    largest: Floats | float = 1.0,
+) -> tuple[Floats, Floats]:
     """The mean and the mean square of values with so many rows more of 0, and of the largest."""
-    size = weight * _PER_WEIGHT + 2 * more
-    mean = (total * _PER_WEIGHT + more * largest) / size
-    return mean, (squares * _PER_WEIGHT + more * largest * largest) / size
+    size = weight * x.per_weight + 2 * more
+    mean = (total * x.per_weight + more * largest) / size
+    return mean, (squares * x.per_weight + more * largest * largest) / size
 
 
-def _unbiased(size: pl.Expr) -> pl.Expr:
+def _unbiased(x: Levels, size: Floats) -> Floats:
     """DeLong's variance of a mean divides by its rows minus 1."""
-    rows = size * _PER_WEIGHT
-    return pl.when(rows > 1).then(rows / (rows - 1)).otherwise(1.0).sqrt()
+    rows = size * x.per_weight
+    return np.sqrt(np.where(rows > 1, rows / (rows - 1), 1.0))
 
 
-def _mean_square(column: Aggregate, by_positive: pl.Expr, by_negative: pl.Expr) -> pl.Expr:
-    squares = _POSITIVE * by_positive.pow(2) + _NEGATIVE * by_negative.pow(2)
-    return column(squares.sum()) / _ALL
-
-
-def _ap_moves(column: Aggregate) -> Moves:
+def _ap_moves(x: Levels) -> Moves:
     """A positive row adds its own precision. Each row moves the precision at and below its level.
 
     The worth comes from a log with two half rows more, a positive and a negative one, above all
     other rows.
     """
-    moved, mean = _ap_with(column, 0.0)
-    (up, down), smoothed = _ap_with(column, 0.5)
-    p, n, squares = _P * _PER_WEIGHT, _N * _PER_WEIGHT, (up.pow(2), down.pow(2))
+    moved, mean = _ap_with(x, 0.0)
+    (up, down), smoothed = _ap_with(x, 0.5)
+    p, n = x.all_positive * x.per_weight, x.all_negative * x.per_weight
     of_p, of_n = (
-        column((count * square).sum()) * _PER_WEIGHT
-        for count, square in zip((_POSITIVE, _NEGATIVE), squares, strict=True)
+        x.total(count * square) * x.per_weight
+        for count, square in ((x.positive, up**2), (x.negative, down**2))
     )
     # The row more has the precision 1/2, and adds a quarter to what is at or below it.
-    more, less = (column(count.sum()) + 0.25 for count in _ap_shares(0.5))
-    top = (0.5 + more - smoothed).pow(2), less.pow(2)
+    more, less = (x.total(count) + 0.25 for count in _ap_shares(x, 0.5))
+    top = (0.5 + more - smoothed) ** 2, less**2
     variance = (of_p + top[0] / 2) * (p + 0.5) / p + (of_n + top[1] / 2) * (n + 0.5) / n
-    variance = pl.when(n > 0).then(variance / (p + 0.5).pow(2))
+    variance = np.where(n > 0, variance / (p + 0.5) ** 2, np.nan)
     worth = smoothed * (1 - smoothed) / variance / (p + n)
-    by_positive, by_negative = (move * _ALL / _P for move in moved)
-    return Moves(by_positive, by_negative, mean, worth)
+    both = (x.all_positive + x.all_negative) / x.all_positive
+    by_positive, by_negative = (move * both for move in moved)
+    return Moves(by_positive, by_negative, x.rows.first(mean), x.rows.first(worth))
 
 
-def _ap_shares(more: float) -> tuple[pl.Expr, pl.Expr]:
+def _ap_shares(x: Levels, more: float) -> tuple[Floats, Floats]:
     """How the precision of the positive rows of a level changes by a row at or above it."""
-    p, fp, tp = (count * _PER_WEIGHT for count in (_POSITIVE, _FP, _TP))
-    above = (tp + fp + 2 * more).pow(2)
+    p, fp, tp = (count * x.per_weight for count in (x.positive, x.fp, x.tp))
+    above = (tp + fp + 2 * more) ** 2
     return p * (fp + more) / above, p * (tp + more) / above
 
 
-def _ap_with(column: Aggregate, more: float) -> tuple[tuple[pl.Expr, pl.Expr], pl.Expr]:
+def _ap_with(x: Levels, more: float) -> tuple[tuple[Floats, Floats], Floats]:
     """How far rows move the precision of all positive rows, times P; and its mean.
 
     `more` is how many positive, and negative, rows are above all others.
     """
-    up, down = (column(share.sum()) - column(share.cum_sum()) + share for share in _ap_shares(more))
-    p, tp, fp = (count * _PER_WEIGHT for count in (_P, _TP, _FP))
+    up, down = (x.total(share) - x.rows.cumulated(share) + share for share in _ap_shares(x, more))
+    p, tp, fp = (count * x.per_weight for count in (x.all_positive, x.tp, x.fp))
     precision = (tp + more) / (tp + fp + 2 * more)
-    total = column((_POSITIVE * precision).sum()) * _PER_WEIGHT
+    total = x.total(x.positive * precision) * x.per_weight
     mean = (total + more / 2) / (p + more)
     return (precision + up - mean, -down), mean
 
 
-def _mean_moves(loss: Loss, *, largest: float) -> Callable[[Aggregate], Moves]:
+def _mean_moves(loss: Loss, *, largest: float) -> Callable[[Levels], Moves]:
     """A row moves a mean by its own value.
 
     The worth is that of a log with a row more without a loss, and a row more with the largest loss
     that a score of the slice allows.
     """
 
-    def moves(column: Aggregate) -> Moves:
-        positive, negative = loss(_SCORE)
-        total = column((_POSITIVE * positive + _NEGATIVE * negative).sum())
-        squares = column((_POSITIVE * positive.pow(2) + _NEGATIVE * negative.pow(2)).sum())
-        allowed = column(pl.max_horizontal(positive, negative).max())
-        mean, square = _smoothed(total, squares, _ALL, more=1.0, largest=allowed)
-        worth = mean * (largest - mean) / (square - mean.pow(2))
-        observed = total / _ALL
-        return Moves(positive - observed, negative - observed, observed, worth)
+    def moves(x: Levels) -> Moves:
+        score = Column(Columns(x.rows, {}), x.score)
+        positive, negative = (one.value for one in loss(score))  # type: ignore[arg-type, attr-defined]
+        total = x.total(x.positive * positive + x.negative * negative)
+        squares = x.total(x.positive * positive**2 + x.negative * negative**2)
+        allowed = x.rows.spread(x.rows.max(np.fmax(positive, negative)))
+        rows = x.all_positive + x.all_negative
+        mean, square = _smoothed(x, total, squares, rows, more=1.0, largest=allowed)
+        worth = x.rows.first(mean * (largest - mean) / (square - mean**2))
+        observed = total / rows
+        return Moves(positive - observed, negative - observed, x.rows.first(observed), worth)
 
     return moves
 
@@ -222,7 +219,7 @@ def _mean_loss(
 ) -> Metric:
     """The mean of a loss of each row."""
 
-    def total(col: Columns) -> pl.Expr:
+    def total(col: Col) -> pl.Expr:
         positive, negative = loss(col("score"))
         return (col("positive") * positive + col("negative") * negative).sum()
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_mcc._counts.exact import Numbers, Product, count_where
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._scores.derivative import except_where
+from polars_mcc._scores.column import except_where
 
 
 class Sums(NamedTuple):

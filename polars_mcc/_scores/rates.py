@@ -16,7 +16,7 @@ Value: TypeAlias = Callable[[Terms], pl.Expr]
 
 RATIO = Range(0, 1)
 SIGNED = Range(-1, 1)
-_COUNT = Range(0, Terms.n, "[0, s]")
+_COUNT = Range(0, lambda terms: terms.n, "[0, s]")
 KINK = "{} changes at random between samples, so its error is not normal"
 DAVENPORT = "Davenport and El-Sanhury 1991, Educational and Psychological Measurement 51"
 _ALTMAN = "Altman and Bland 1994, BMJ 308 and 309"

@@ -13,14 +13,14 @@ from polars_mcc._log.choices import Role
 from polars_mcc._log.messages import option, said
 from polars_mcc._log.missing_column import did_you_mean
 from polars_mcc._scores.class_scores import CLASS_DTYPES, CLASS_RANGES
-from polars_mcc._scores.derivative import Columns
+from polars_mcc._scores.column import Col
 from polars_mcc._scores.metric import PAIR_DTYPES, Metric, Range
 from polars_mcc._scores.metrics import METRICS
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-Definition: TypeAlias = pl.Expr | Callable[[Columns], pl.Expr]
+Definition: TypeAlias = pl.Expr | Callable[[Col], pl.Expr]
 """An expression over columns of classes or of pairs, or a function `col` → expression."""
 IntoMetric: TypeAlias = str | Definition
 """The name of a metric, or its definition."""
@@ -34,7 +34,7 @@ _RESERVED = {
     *("n", "n_null", "n_clusters", "diff", "period"),
     *("model", "keys", "slice", "complete"),
 }
-"""Columns that an answer may have besides its metrics."""
+"""Col that an answer may have besides its metrics."""
 
 
 def metrics() -> pl.DataFrame:

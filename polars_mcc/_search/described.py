@@ -14,8 +14,8 @@ from polars_mcc._counts.counted import merged
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.periods import PERIODS, changes
+from polars_mcc._inference.pool import Pool
 from polars_mcc._inference.quantiles import normal_critical
-from polars_mcc._inference.tables import Pool
 from polars_mcc._search.codes import Coded
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.overlaps import Overlaps
@@ -45,7 +45,7 @@ def described(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:
     # With clusters, cells are many: compare one slice at a time, to save memory.
     parts = cells.partition_by(SLICE) if log.has_clusters else [cells]
     compared = [
-        changes(log, apart, sought.with_labels(part.lazy()), asked).select(SLICE, *SCORES).collect()
+        changes(log, apart, sought.with_labels(part.lazy()).collect(), asked).select(SLICE, *SCORES)
         for part in parts
     ]
     confusions = _confusions(sought.coded, cells)
@@ -68,9 +68,9 @@ def _schema(sought: Sought) -> dict[str, pl.DataType]:
 def _expected(sought: Sought, cells: pl.DataFrame, asked: IntervalOptions) -> pl.DataFrame:
     """The score of each slice given its labels."""
     log = replace(sought.whole, apart=(SLICE,))
-    pairs = sought.with_labels(merged(log, cells.lazy())).collect().lazy()
-    here = merged(log, sought.with_labels(cells.filter(pl.col("period") == "after").lazy()))
-    return given_labels(log, here, Pool(log, pairs), asked).collect()
+    pairs = sought.with_labels(cells.lazy()).collect()
+    here = merged(log, pairs.lazy().filter(pl.col("period") == "after")).collect()
+    return given_labels(log, here, Pool.of(log, pairs), asked)
 
 
 def _cells(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:

@@ -37,11 +37,9 @@ class Scale:
     @classmethod
     def of(cls, metric: Metric) -> Scale:
         """The scale of a metric: the range of its interval."""
-        ends: tuple[object, object] = (None, None)
-        if metric.range is not None:
-            ends = metric.range.low, metric.range.high
+        ends = (None, None) if metric.range is None else metric.range.numbers
         turn = -1 if metric.less_is_better else 1
-        numbers = [turn * end for end in ends if isinstance(end, (int, float))]
+        numbers = [turn * end for end in ends if end is not None]
         if len(numbers) < 2 or not all(map(math.isfinite, numbers)):
             return cls(turn, None, None)
         most = math.inf if metric.is_of_scores else MOST

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_mcc._counts.sliced import SAID, SET, SlicedLog
-from polars_mcc._inference.differences import adjusted
+from polars_mcc._inference.differences import with_adjusted
 from polars_mcc._inference.quantiles import two_sided
 from polars_mcc._log.words import crossed
 from polars_mcc._search.codes import Coded, coded, is_ordered
@@ -104,12 +104,11 @@ def _of_model(sought: Sought) -> pl.DataFrame:
 
 def _listed(sought: Sought, chosen: pl.DataFrame, looked: Looked, cutoff: Cutoff) -> pl.DataFrame:
     """The listed slices, with their exact scores."""
-    tests = pl.lit(cutoff.tests, pl.Int64)
     is_most = pl.col("n") > sought.max_share * looked.n
-    decisive = chosen.lazy().with_columns(own=two_sided(pl.col("evidence")))
+    decisive = chosen.with_columns(own=two_sided(pl.col("evidence")))
     apart = [decisive.filter(is_most == pl.lit(one)) for one in (False, True)]
-    lists = (adjusted(one, sought.correction, tests) for one in apart)
-    sure = pl.concat(lists).with_columns(p_value="own").collect()
+    lists = (with_adjusted(one, sought.correction, cutoff.tests) for one in apart)
+    sure = pl.concat(lists).with_columns(p_value="own")
     scores = described(sought, chosen)
     rows = sure.drop("score").join(scores, on=SLICE, maintain_order="left")
     scale, end = sought.scale, "diff_low" if sought.scale.turn < 0 else "diff_high"

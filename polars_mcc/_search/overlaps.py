@@ -21,8 +21,7 @@ from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.counted import count_columns, counted
 from polars_mcc._counts.sliced import KEY
 from polars_mcc._inference.estimate import estimate
-from polars_mcc._inference.tables import Pool
-from polars_mcc._inference.variance import over_draws
+from polars_mcc._inference.pool import Pool
 from polars_mcc._search.codes import Coded
 from polars_mcc._search.counting import SLICE
 from polars_mcc._search.slices import Sought
@@ -71,7 +70,10 @@ class Overlaps:
         rows = coded.log.frame.select(~cs.starts_with(KEY))
         rows = rows.with_columns(pl.Series(*one) for one in zip(columns, of_rows, strict=True))
         log = replace(coded.log, frame=rows, keys=names, has_models=False)
-        cells = counted(log).filter(is_scored(log)).collect()
+        cluster = ["cluster"] if log.has_clusters else []
+        # Sums of floats are then the same in each run.
+        order = [*columns, "gold", "pred", *cluster]
+        cells = counted(log).filter(is_scored(log)).sort(order).collect()
         kinds = cells.select(columns).unique(maintain_order=True).with_row_index("kind")
         pairs = cells.select("gold", "pred").unique(maintain_order=True).with_row_index("pair")
         if log.has_clusters:
@@ -111,15 +113,14 @@ class Overlaps:
         sought, masks = self.sought, self._masks(asked)
         log = replace(sought.whole, apart=(SLICE, IS_IN))
         here = replace(log, apart=(SLICE,))
-        pairs = self._pairs(masks).lazy()
+        pairs = self._pairs(masks)
         pool = Pool.of(here, pairs)
         if sought.to == "expected":
             of_slices = pairs.filter(IS_IN).drop(IS_IN)
             below = sought.below_expected(here, of_slices, pool).select(SLICE, "evidence")
-            return _in_order(below.collect(), len(asked))
+            return _in_order(below, len(asked))
         found = estimate(log, pairs, replace(sought.asked, pool=pool))
-        influences = found.influences.values() if sought.coded.log.has_clusters else ()
-        sure, *moved = pl.collect_all([sought.limits(found), *influences])
+        sure = sought.limits(found)
         both = sure.filter(IS_IN).join(sure.filter(~pl.col(IS_IN)), on=SLICE, suffix="_out")
         evidence = sought.scale.evidence(
             pl.col("proportion"),
@@ -128,7 +129,9 @@ class Overlaps:
             pl.col("rows_down_out"),
         )
         known = _in_order(both.select(SLICE, evidence.fill_nan(None).clip(0)), len(asked))
-        return [*self._clustered(masks, moved[0], known)] if moved else known
+        if not sought.coded.log.has_clusters:
+            return known
+        return [*self._clustered(masks, found.influences(sought.metric.name), known)]
 
     def _pairs(self, masks: Mask) -> pl.DataFrame:
         """The pairs of both sides of each comparison."""
@@ -164,8 +167,6 @@ class Overlaps:
         (1959) 1121-1123.
         """
         of_pair = moved.join(self.pairs, on=["gold", "pred"], nulls_equal=True)
-        by_row = self.sought.whole
-        by_cluster = replace(by_row, extras=("cluster",))
         kind, n = self.cells["kind"].to_numpy(), pl.col("n").cast(pl.Float64)
         for slice_, both_masks in enumerate(masks.reshape(-1, 2, masks.shape[1])):
             cells = []
@@ -173,14 +174,14 @@ class Overlaps:
                 known = of_pair.filter(pl.col(SLICE) == slice_, pl.col(IS_IN) == is_in)
                 rows = self.cells.filter(mask[kind]).filter(n > 0)
                 sign = 1 if is_in else -1
-                moves = rows.join(known.select("pair", "phi"), on="pair")
+                moves = rows.join(known.select("pair", "phi"), on="pair", maintain_order="left")
                 cells.append(moves.with_columns(phi=sign * pl.col("phi") / n.sum()))
-            both = pl.concat(cells).lazy()
-            of_rows, of_clusters = pl.collect_all(
-                over_draws(log, both, variance=("phi", "phi")).select("variance")
-                for log in (by_row, by_cluster)
-            )
-            rows_vary, clusters_vary = of_rows.item() or 0.0, of_clusters.item() or 0.0
+            both = pl.concat(cells)
+            squares = both["n" if self.sought.whole.is_frequency else "squares"].to_numpy()
+            weight, phi = both["n"].cast(pl.Float64).to_numpy(), both["phi"].to_numpy()
+            clusters = np.unique(both["cluster"].fill_null(0).to_numpy(), return_inverse=True)[1]
+            rows_vary = (squares * phi**2).sum()
+            clusters_vary = (np.bincount(clusters, weight * phi) ** 2).sum()
             effect = clusters_vary / rows_vary if rows_vary > 0 else 0.0
             fewest = min(rows["cluster"].n_unique() for rows in cells)
             if fewest > 1 and effect > _NOTHING:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import polars as pl
 
 from polars_mcc._counts.classes import of_pairs
+from polars_mcc._counts.counted import count_columns
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.identity import wide_of
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.arrays import beside
 from polars_mcc._inference.estimate import Estimate, estimate, has_classes
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.options import IntervalOptions, columns_of
+from polars_mcc._inference.pool import Pool
 from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest, taken_away
-from polars_mcc._inference.tables import Pool
 from polars_mcc._log.choices import Correction, Rank, Reference
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
@@ -106,7 +109,7 @@ class Sought(Search):
         score = self.scale.turned(score.fill_nan(None))
         return scores.select(*log.slice, "n", score=score)
 
-    def limits(self, found: Estimate) -> pl.LazyFrame:
+    def limits(self, found: Estimate) -> pl.DataFrame:
         """The `score` of each slice, its sign such that more is better, and its precision.
 
         `proportion` is the score as a proportion. `rows_up` and `rows_down` are the rows m of the
@@ -128,22 +131,23 @@ class Sought(Search):
             spread=high_end - score,
         )
 
-    def below_expected(self, log: SlicedLog, pairs: pl.LazyFrame, pool: Pool) -> pl.LazyFrame:
+    def below_expected(self, log: SlicedLog, pairs: pl.DataFrame, pool: Pool) -> pl.DataFrame:
         """The score of each slice given its labels, as `reference`, and the `evidence` below it.
 
         `spread` is twice the standard error. `pairs` and `pool` have labels, if the metric does.
         """
         scale, here, n = self.scale, pl.col("score"), pl.col("n").cast(pl.Float64)
-        scores = self.scored(log, of_pairs(log, pairs), pairs)
+        counted = pairs.lazy()
+        scores = self.scored(log, of_pairs(log, counted), counted).collect()
         expected = given_labels(log, pairs, pool, self.asked)
         there, se = scale.turned(pl.col("expected").fill_nan(None)), pl.col("expected_se")
         apart = pl.when(here < there).then(scale.apart(here, n)).otherwise(0.0)
         evidence = pl.when(se > 0).then(apart.fill_nan(None))
-        return log.beside(scores, expected).select(
+        return beside(log, scores, expected).select(
             *log.slice, reference=there, spread=2 * se, evidence=evidence
         )
 
-    def sure(self, log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
+    def sure(self, log: SlicedLog, pairs: pl.DataFrame) -> pl.DataFrame:
         """The `limits` of the slices of these pairs."""
         return self.limits(estimate(log, pairs, self.asked))
 
@@ -221,8 +225,8 @@ class _AllRows:
         log = sought.whole
         classes = of_pairs(log, pairs.lazy()).collect().lazy()
         score = sought.scored(log, classes, pairs.lazy())
-        sure = sought.sure(log, pairs.lazy()).select(pl.col("rows_down").fill_nan(None))
-        (n, overall), (rows,) = (frame.row(0) for frame in pl.collect_all([score, sure]))
+        (n, overall), rows = score.collect().row(0), sought.sure(log, pairs)["rows_down"].item()
+        rows = None if rows is None or math.isnan(rows) else rows
         n_classes = classes.select(count_where(pl.col("gold_n", "pred_n") > 0)).collect().row(0)
         return cls(sought, pairs, classes, n, overall, rows, n_classes)
 
@@ -289,9 +293,9 @@ class _AllRows:
     def _beside_expected(self, batch: Batch, scored: pl.DataFrame) -> pl.DataFrame:
         """The evidence against the score given the labels."""
         sought, log = self.sought, self.sought.numbered
-        pairs = sought.with_labels(batch.pairs(batch.slices[SLICE]).lazy())
-        below = sought.below_expected(log, pairs, Pool(sought.whole, self.pairs.lazy()))
-        return log.beside(scored.lazy(), below).collect()
+        pairs = sought.with_labels(batch.pairs(batch.slices[SLICE]).lazy()).collect()
+        pool = Pool.of(sought.whole, self.pairs)
+        return beside(log, scored, sought.below_expected(log, pairs, pool))
 
     def _beside_rest(self, batch: Batch, scored: pl.DataFrame, needed: float) -> pl.DataFrame:
         """The evidence against the rest of the log, of slices that may reach the needed evidence.
@@ -305,8 +309,8 @@ class _AllRows:
         is_behind = (pl.col("score") < pl.col("rest")) & (at_most >= needed)
         marked = scored.with_columns(is_behind=is_behind, reference="rest")
         behind = marked.filter(pl.col("is_comparable") & pl.col("is_behind"))[SLICE]
-        limits = sought.sure(sought.numbered, sought.with_labels(batch.pairs(behind).lazy()))
-        sure = (limits.clear() if behind.is_empty() else limits).collect()
+        pairs = sought.with_labels(batch.pairs(behind).lazy()).collect()
+        sure = sought.sure(sought.numbered, pairs)
         evidence = scale.evidence(pl.col("proportion"), pl.col("rows_up"), *rest).fill_nan(None)
         return marked.join(sure.drop("score"), on=SLICE, how="left").with_columns(
             evidence=pl.when("is_behind").then(evidence).when(~pl.col("is_behind")).then(0.0)
@@ -329,8 +333,9 @@ class _AllRows:
         few = max(1, _PAIRS // max(1, self.pairs.height))
         found = []
         for part in slices.iter_slices(few):
-            every = part.lazy().join(self.pairs.lazy(), how="cross").with_columns(sign=1)
-            own = pairs.join(part.lazy(), on=SLICE, how="semi").with_columns(sign=-1)
+            every = part.lazy().join(self.pairs.lazy(), how="cross")
+            own = pairs.join(part.lazy(), on=SLICE, how="semi")
+            own = own.with_columns(-pl.col(name) for name in count_columns(log))
             rest = taken_away(log, pl.concat([every, own], how="diagonal_relaxed"))
             scores = self.sought.scored(log, of_pairs(log, rest), rest)
             found.append(scores.select(SLICE, rest="score").collect())

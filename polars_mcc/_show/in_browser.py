@@ -23,8 +23,8 @@ from altair.expr.core import (
     GetAttrExpression,
 )
 
+from polars_mcc._inference.influence import NOTHING
 from polars_mcc._inference.quantiles import normal_critical
-from polars_mcc._inference.variance import NOTHING
 from polars_mcc._show.chart import alt
 
 Expression: TypeAlias = Any  # altair's, of the columns of a row; altair has no type with operators

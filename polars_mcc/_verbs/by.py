@@ -12,7 +12,7 @@ from polars_mcc._counts.classes import classes, of_pairs
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import CLASS, MODEL, OfRow, SlicedLog
-from polars_mcc._inference.estimate import estimate, ranges_of, within_range
+from polars_mcc._inference.deferred import with_intervals
 from polars_mcc._inference.options import (
     Bootstrap,
     IntervalOptions,
@@ -304,8 +304,8 @@ def scores(
     positive = registry.positive_class(asked, log.meaning.positive, sliced.label_dtype)
     sliced = with_labels_for(sliced, asked)
     if ci is not None:
-        found = estimate(sliced, pairs(sliced), IntervalOptions(ci, method, asked, positive))
-        return within_range(found.scores, ranges_of(asked))
+        options = IntervalOptions(ci, method, asked, positive)
+        return with_intervals(sliced, pairs(sliced), options, is_lazy=log.meaning.is_lazy)
     if not any(metric.needs_pairs for metric in asked):
         return measure(sliced, classes(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.

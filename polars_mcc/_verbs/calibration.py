@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored, of_pairs
@@ -11,7 +13,11 @@ from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.variance import over_draws
+from polars_mcc._inference.arrays import Draws, numbered
+from polars_mcc._inference.deferred import inferred
+from polars_mcc._inference.differences import columns as of_arrays
+from polars_mcc._inference.influence import Influence
+from polars_mcc._inference.intervals import Sampling, interval
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level
 from polars_mcc._log.described import Described
@@ -97,44 +103,46 @@ def calibration(
     columns = ["bin", "score_min", "score_max", *numbers]
     columns += ["score_mean", "rate", "rate_low", "rate_high", "n_null"]
     sliced = cut(log, keys, taken=columns, role="score", cluster=True)
-    cells = pairs(sliced).cache()
-    scored = without_clusters(sliced, cells)
-    slices = measure(sliced, of_pairs(sliced, scored), [], positive=pl.col("label"))
-    table = sliced.beside(slices.drop("n"), _of_bins(sliced, scored, cells, bins, ci))
-    answer = table.with_columns(
-        pl.col(numbers).fill_null(0),  # A slice without scored rows has no bin.
-        bin=sliced.within_slice(pl.col("bin").rank("dense")).cast(pl.Int64),
-    ).with_columns(n=sliced.numbers.as_count(pl.col("n")))
-    return log.in_kind(sliced.answer(answer.select(*sliced.slice, *columns), "bin"))
+
+    def infer(cells: pl.DataFrame) -> pl.DataFrame:
+        scored = without_clusters(sliced, cells.lazy())
+        slices = measure(sliced, of_pairs(sliced, scored), [], positive=pl.col("label"))
+        table = sliced.beside(slices.drop("n"), _of_bins(sliced, scored, cells, bins, ci).lazy())
+        answer = table.with_columns(
+            pl.col(numbers).fill_null(0),  # A slice without scored rows has no bin.
+            bin=sliced.within_slice(pl.col("bin").rank("dense")).cast(pl.Int64),
+        ).with_columns(n=sliced.numbers.as_count(pl.col("n")))
+        return answer.select(*sliced.slice, *columns).collect()
+
+    answer = inferred(sliced, pairs(sliced), infer, is_lazy=log.meaning.is_lazy)
+    return log.in_kind(sliced.answer(answer, "bin"))
 
 
 def _of_bins(
-    log: SlicedLog, pairs: pl.LazyFrame, cells: pl.LazyFrame, bins: int, ci: float
-) -> pl.LazyFrame:
+    log: SlicedLog, pairs: pl.LazyFrame, cells: pl.DataFrame, bins: int, ci: float
+) -> pl.DataFrame:
     """The bins of each slice, with the interval of their rate. `cells` are split by cluster."""
-    from polars_mcc._inference.intervals import limits  # noqa: PLC0415 - as in `estimate`
-
-    rate, n, variance = map(pl.col, ("rate", "rows", "variance"))
-    found = levels_of(log, pairs, bins=bins).cache()
-    rates = of_bins(log, probabilities(log, in_floats(log, found))).cache()
+    found = levels_of(log, pairs, bins=bins).collect()
+    rates = of_bins(log, probabilities(log, in_floats(log, found.lazy()))).collect()
     each = replace(log, apart=(*log.apart, "bin"))
-    if log.has_clusters or not log.is_frequency:
-        places = found.select(*log.slice, "pred", "bin")
-        rows = cells.filter(is_scored(log)).join(places, on=[*log.slice, "pred"], nulls_equal=True)
-        moved = each.beside(rows, rates.select(*each.slice, "rate"))
-        moved = moved.with_columns(phi=pl.col("gold").cast(pl.Float64) - rate)
-        draws = over_draws(each, moved, variance=("phi", "phi")).drop("n")
-        rates = each.beside(rates, draws)
-    else:
-        rates = rates.with_columns(variance=n * rate * (1 - rate), draws=n)
-    rates = rates.with_columns(
-        pl.lit(None, pl.Float64).alias("most"),  # only for a score without a range
-        variance=variance / n / n,
-        phi_phi=rate * (1 - rate),
-        score=rate,
-        value=rate,
-        least=0.0,
-        largest=1.0,
-        worth=1.0,  # The rate is a proportion of the rows.
-    )
-    return limits(each, rates, ci, "score").rename({"low": "rate_low", "high": "rate_high"})
+    places = found.lazy().select(*log.slice, "pred", "bin")
+    rows = cells.lazy().filter(is_scored(log))
+    rows = rows.join(places, on=[*log.slice, "pred"], nulls_equal=True).collect()
+    order = ["pred", "gold"]
+    draws = Draws.of(each, numbered(each, rows, rates), rates.height, order=order)
+    rate, n = rates["rate"].to_numpy(), rates["rows"].to_numpy()
+    spread = rate * (1 - rate)
+    with np.errstate(all="ignore"):
+        if log.has_clusters or not log.is_frequency:
+            phi = draws.cells["gold"].cast(pl.Float64).to_numpy() - rate[draws.slices]
+            variance = draws.products(phi, phi) / n / n
+        else:
+            variance = spread / n
+        ends, nothing = np.zeros(len(n)), np.full(len(n), math.nan)
+        # The rate is a proportion of the rows.
+        facts = Influence(rate, ends, ends + 1, spread, ends + 1, nothing, nothing)
+        sampling = Sampling.of(draws, is_frequency=log.is_frequency)
+        limits = interval(rate, facts, variance, sampling, ci, "score")
+    if sampling.n_clusters is not None:
+        rates = rates.with_columns(n_clusters=pl.Series(sampling.n_clusters, dtype=pl.Int64))
+    return rates.with_columns(of_arrays(rate_low=limits.low, rate_high=limits.high))

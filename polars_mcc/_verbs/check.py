@@ -14,6 +14,7 @@ from polars_mcc._counts.identity import with_wide_labels
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.remarks import Sides, key_is_gold, never_met, no_positive, one_class
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
+from polars_mcc._inference.deferred import inferred
 from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._inference.periods import PERIODS, changes
 from polars_mcc._log import defaults
@@ -368,9 +369,13 @@ def _compared(
     positive = registry.positive_class([metric], log.meaning.positive, apart.label_dtype)
     marks = _marks([metric])
     asked = IntervalOptions(ci, metrics=[metric, *marks], positive=positive)
-    found = changes(sliced, apart, cells, asked)
     of_marks = (f"{mark.name}_{period}" for mark in marks for period in PERIODS.categories)
-    return sliced.answer(tested.answer_of(sliced, found, names | {name: name for name in of_marks}))
+    shown = names | {name: name for name in of_marks}
+
+    def infer(cells: pl.DataFrame) -> pl.DataFrame:
+        return tested.answer_of(sliced, changes(sliced, apart, cells, asked), shown)
+
+    return sliced.answer(inferred(sliced, cells, infer, is_lazy=log.meaning.is_lazy))
 
 
 def _kind(dtype: pl.DataType) -> object:

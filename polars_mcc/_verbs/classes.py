@@ -10,6 +10,7 @@ from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.deferred import inferred
 from polars_mcc._inference.estimate import within_range
 from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._log import defaults
@@ -95,23 +96,25 @@ def classes(
         return log.in_kind(sliced.answer(scores, "label"))
     limits = columns_of(CLASS_RANGES)
     sliced = cut(log, keys, taken=[*COLUMNS, "n_clusters", *limits], cluster=True)
-    # The plan uses the pairs twice. Without the cache, Polars reads the log twice.
-    cells = pairs(sliced).cache()
-    counted = without_clusters(sliced, cells)
-    reduced = of_pairs(sliced, counted).cache()
-    scores = _scored(sliced, reduced)
-    from polars_mcc._inference.class_intervals import class_intervals  # noqa: PLC0415 - rare
-
-    found = class_intervals(sliced, cells, counted, reduced, IntervalOptions(ci, method))
-    both = scores.join(found, on=[*sliced.slice, "label"], how="left", nulls_equal=True)
     n_clusters = ["n_clusters"] if sliced.has_clusters else []
     columns = [
         column
         for name in COLUMNS[:-2]
         for column in (name, *(columns_of([name]) if name in CLASS_RANGES else []))
     ]
-    shown = both.select(*sliced.slice, *columns, *n_clusters, *COLUMNS[-2:])
-    return log.in_kind(sliced.answer(within_range(shown, CLASS_RANGES), "label"))
+    columns += [*n_clusters, *COLUMNS[-2:]]
+
+    def infer(cells: pl.DataFrame) -> pl.DataFrame:
+        from polars_mcc._inference.class_intervals import class_intervals  # noqa: PLC0415 - rare
+
+        counted = without_clusters(sliced, cells.lazy()).collect()
+        scores = _scored(sliced, of_pairs(sliced, counted.lazy())).collect()
+        found = class_intervals(sliced, cells, counted, IntervalOptions(ci, method))
+        both = scores.join(found, on=[*sliced.slice, "label"], how="left", nulls_equal=True)
+        return within_range(both.select(*sliced.slice, *columns), CLASS_RANGES)
+
+    answer = inferred(sliced, pairs(sliced), infer, is_lazy=log.meaning.is_lazy)
+    return log.in_kind(sliced.answer(answer, "label"))
 
 
 def _scored(log: SlicedLog, classes: pl.LazyFrame) -> pl.LazyFrame:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.cut import model_named
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.differences import COLUMNS_A, adjusted, with_difference, with_letter
+from polars_mcc._inference.arrays import NUMBER, Draws, beside_pairs, numbered
+from polars_mcc._inference.deferred import inferred
+from polars_mcc._inference.differences import Side, difference, with_adjusted
 from polars_mcc._inference.estimate import estimate
+from polars_mcc._inference.influence import NOTHING
 from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._inference.pool import Pool
 from polars_mcc._inference.quantiles import normal_critical
-from polars_mcc._inference.tables import Pool
-from polars_mcc._inference.variance import NOTHING, over_draws, with_influence
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method
 from polars_mcc._log.columns import Columns, IntoColumn
@@ -24,6 +27,7 @@ from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.messages import option, said
 from polars_mcc._scores import registry
+from polars_mcc._scores.column import Floats
 from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._verbs import tested
 
@@ -128,38 +132,49 @@ def compare(
         raise ValueError(msg)
     model = _baseline_of(models, baseline, chosen.role)
     sliced, asked = tested.cut_log(log, keys, asked, names.values(), cluster=True, baseline=model)
-    found = adjusted(_differences(sliced, asked), correction)
     if not sliced.has_clusters:
         del names["n_clusters"]
-    return log.in_kind(sliced.answer(tested.answer_of(sliced, found, names)))
+
+    def infer(cells: pl.DataFrame) -> pl.DataFrame:
+        found = with_adjusted(_differences(sliced, cells, asked), correction)
+        return tested.answer_of(sliced, found, names)
+
+    answer = inferred(sliced, pairs(sliced), infer, is_lazy=log.meaning.is_lazy)
+    return log.in_kind(sliced.answer(answer))
 
 
-def _differences(log: SlicedLog, asked: IntervalOptions) -> pl.LazyFrame:
+def _differences(log: SlicedLog, cells: pl.DataFrame, asked: IntervalOptions) -> pl.DataFrame:
     """Both scores of each slice, and their difference: b minus a."""
     [metric] = asked.metrics
-    cells = pairs(log).cache()
     if log.nulls == "drop":  # A row without a label of one model is scored for neither.
         is_scored = pl.all_horizontal(pl.col("gold", "baseline", "pred").is_not_null())
         cells = cells.with_columns(gold=pl.when(is_scored).then("gold"))
     cluster = {"cluster": pl.col("cluster")} if log.has_clusters else {}
     of_models = [
-        added_up(log, cells, gold=pl.col("gold"), pred=pl.col(pred), **cluster).cache()
+        added_up(log, cells.lazy(), gold=pl.col("gold"), pred=pl.col(pred), **cluster).collect()
         for pred in ("baseline", "pred")
     ]
-    asked = replace(asked, pool=Pool.of(log, pl.concat(of_models)))
-    a, b = (estimate(log, of_model, asked) for of_model in of_models)
+    asked = replace(asked, pool=Pool.of(log, *of_models))
+    estimates = [estimate(log, of_model, asked) for of_model in of_models]
+    scores_a, scores_b = (one.in_order for one in estimates)
+    a, b = (Side.of(scores, metric.name) for scores in (scores_a, scores_b))
     rows = cells
-    for estimated, pred, name in ((a, "baseline", "phi_a"), (b, "pred", "phi_b")):
-        influences = estimated.influences[metric.name]
-        rows = with_influence(log, rows, influences, pred=pred, name=name)
-    rows = rows.with_columns(diff=pl.col("phi_b") - pl.col("phi_a"))
-    moved = over_draws(log, rows, variance=("diff", "diff")).select(
-        *log.slice, "draws", moved=pl.col("variance") / pl.col("n") / pl.col("n")
+    for one, pred, name in zip(estimates, ("baseline", "pred"), ("a", "b"), strict=True):
+        moved = one.influences(metric.name, f"phi_{name}").with_row_index(f"pair_{name}")
+        rows = beside_pairs(log, rows, moved.drop(NUMBER), pred)
+    rows = numbered(log, rows, scores_b)
+    draws = Draws.of(log, rows, scores_b.height, order=["pair_a", "pair_b"])
+    phi = draws.cells["phi_b"].to_numpy() - draws.cells["phi_a"].to_numpy()
+    with np.errstate(all="ignore"):
+        moved = draws.products(phi, phi) / draws.size / draws.size
+        correlation = _correlation(a, b, moved, draws.effective, asked)
+        se = np.where(moved * draws.effective > NOTHING, np.sqrt(moved), np.nan)
+    df = None if draws.n_clusters is None else draws.n_clusters - 1
+    found = difference(a, b, asked.ci, se=se, correlation=correlation, df=df)
+    scores = scores_b.with_columns(
+        pl.Series("score_a", scores_a[metric.name]), pl.col(metric.name).alias("score_b")
     )
-    scores_a = with_letter(a, metric.name, "a").select(*log.slice, *COLUMNS_A)
-    both = log.beside(log.beside(with_letter(b, metric.name, "b"), scores_a), moved)
-    df = pl.col("n_clusters") - 1 if log.has_clusters else None
-    return with_difference(_correlated(both, asked.ci, asked.method), asked.ci, df)
+    return found.beside(scores)
 
 
 def _baseline_of(
@@ -180,18 +195,13 @@ def _baseline_of(
     return first if baseline is None else baseline
 
 
-def _correlated(slices: pl.LazyFrame, ci: float, method: Method) -> pl.LazyFrame:
-    """Add the standard error of the difference, and the correlation of both scores.
+def _correlation(a: Side, b: Side, moved: Floats, draws: Floats, asked: IntervalOptions) -> Floats:
+    """The correlation of both scores: that of the influences of each row on both.
 
-    The correlation is that of the influences of each row on both scores. For the "score" interval
-    it is multiplied by n / (n + z²): two models that agree on 5 rows need not agree on the next.
+    For the "score" interval it is multiplied by n / (n + z²): two models that agree on 5 rows need
+    not agree on the next.
     """
-    z = normal_critical(ci)
-    se_a, se_b = pl.col("se_a"), pl.col("se_b")
-    moved, draws = pl.col("moved"), pl.col("draws")
-    shared = (se_a.pow(2) + se_b.pow(2) - moved) / (2 * se_a * se_b)
-    known = draws / (draws + z**2) if method == "score" else pl.lit(1.0)
-    return slices.with_columns(
-        diff_se=pl.when(moved * draws > NOTHING).then(moved.sqrt()),
-        correlation=(shared.clip(-1, 1) * known).fill_null(0.0),
-    )
+    z = normal_critical(asked.ci)
+    shared = (a.se**2 + b.se**2 - moved) / (2 * a.se * b.se)
+    known = draws / (draws + z**2) if asked.method == "score" else 1.0
+    return np.nan_to_num(np.clip(shared, -1, 1) * known, nan=0.0)

@@ -8,7 +8,8 @@ import polars as pl
 
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.pairs import pairs
-from polars_mcc._inference.differences import adjusted
+from polars_mcc._inference.deferred import inferred
+from polars_mcc._inference.differences import with_adjusted
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.periods import PERIODS, changes
 from polars_mcc._log import defaults
@@ -102,15 +103,17 @@ def drift(
     asked = IntervalOptions(ci, method, [chosen])
     periods = {"before": before, "after": after}
     sliced, asked = tested.cut_log(log, keys, asked, names.values(), cluster=True, periods=periods)
-    counted = pairs(sliced).cache()
     of_slices = replace(sliced, extras=("cluster",) if has_clusters else ())
     apart = replace(of_slices, apart=("period",), has_total=False)
-    cells = merged(apart, counted.with_columns(period=_period()))
-    found = adjusted(changes(of_slices, apart, cells, asked), correction)
-    # On the left of the join, so that a missing period is an error even if there are no slices.
-    checked = _both_periods(counted).join(found, on=pl.lit(0), how="left")
-    there = checked.filter(pl.col("n_null").is_not_null())
-    return log.in_kind(of_slices.answer(tested.answer_of(of_slices, there, names)))
+
+    def infer(counted: pl.DataFrame) -> pl.DataFrame:
+        cells = merged(apart, counted.lazy().with_columns(period=_period())).collect()
+        found = with_adjusted(changes(of_slices, apart, cells, asked), correction)
+        return tested.answer_of(of_slices, found, names)
+
+    counted = pairs(sliced)
+    answer = inferred(of_slices, counted, infer, _check_periods, is_lazy=log.meaning.is_lazy)
+    return log.in_kind(of_slices.answer(answer))
 
 
 def _period() -> pl.Expr:
@@ -124,15 +127,9 @@ def _period() -> pl.Expr:
     return unless(period, both).cast(PERIODS)
 
 
-def _both_periods(counted: pl.LazyFrame) -> pl.LazyFrame:
-    """One row, or an error if a period has no rows."""
-    periods = PERIODS.categories.to_list()
-    failures = [
-        Failure(
-            ~pl.col(name),
-            pl.lit(f"no row of the log is {name}: its condition must be true for some rows"),
-        )
-        for name in periods
-    ]
-    has_rows = counted.select(pl.col(periods).fill_null(value=False).any())
-    return has_rows.select(has_both=unless(pl.lit(value=True), *failures))
+def _check_periods(counted: pl.DataFrame) -> None:
+    """Raise an error if a period has no rows."""
+    for name in PERIODS.categories:
+        if not counted[name].any():
+            msg = f"no row of the log is {name}: its condition must be true for some rows"
+            raise pl.exceptions.InvalidOperationError(msg)

@@ -68,6 +68,6 @@ def cut_log(
     return with_labels_for(sliced, [metric]), replace(asked, positive=positive)
 
 
-def answer_of(log: SlicedLog, slices: pl.LazyFrame, names: Mapping[str, str]) -> pl.LazyFrame:
+def answer_of(log: SlicedLog, slices: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
     """The slices with their columns in the answer."""
     return slices.select(*log.slice, *(pl.col(one).alias(name) for one, name in names.items()))

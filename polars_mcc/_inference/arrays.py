@@ -1,0 +1,244 @@
+"""Counted pairs → arrays: the classes and the pairs of each slice, and independent draws.
+
+A slice is a number: the place of its row in the frame of scores. A class is a place in `Classes`,
+so a pair is two such places. Rows are sorted by slice and label, so sums of floats are equal in
+each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from polars._typing import JoinStrategy
+
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._scores.column import Floats, Ints, Segments, added_up
+
+NUMBER, GOLD, PRED = "of slice", "of gold", "of pred"
+"""The columns with the number of a slice, and with the places of its classes."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The labels that occur in each slice. An array has a number per class: floats (classes,).
+
+    `t` counts the gold rows of a class, `p` the predicted rows, `c` the hits; `fn`, `fp` and `tn`
+    are exact differences of these, rounded once. `s` is the weight of the rows of each slice, and
+    `k` how many classes it has: (slices,).
+    """
+
+    rows: Segments
+    labels: pl.DataFrame
+    t: Floats
+    p: Floats
+    c: Floats
+    fn: Floats
+    fp: Floats
+    tn: Floats
+    is_positive: Floats
+
+    @cached_property
+    def s(self) -> Floats:
+        """The weight of the rows of each slice."""
+        return self.rows.sum(self.t)
+
+    @cached_property
+    def k(self) -> Floats:
+        """How many classes each slice has."""
+        return self.rows.lengths.astype(float)
+
+    @cached_property
+    def others(self) -> Floats:
+        """How many other classes the slice of each class has."""
+        return self.rows.spread(self.k) - 1
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, number: int) -> Classes:
+        """The classes of so many slices, from `in_floats`, sorted by slice and label."""
+        rows = Segments.of(frame[NUMBER].to_numpy(), number)
+        names = ("t", "p", "c", "fn", "fp", "tn", "is_positive")
+        return cls(rows, frame.select("label"), *(frame[name].to_numpy() for name in names))
+
+
+def in_floats(
+    log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None = None
+) -> pl.LazyFrame:
+    """The classes that occur, as floats, with the names of `Classes`."""
+    t, p, c = (pl.col(f"{side}_n") for side in ("gold", "pred", "hit"))
+    s = log.within_slice(t.sum())
+    counts = {"t": t, "p": p, "c": c, "fn": t - c, "fp": p - c, "tn": s - t - p + c}
+    is_positive = pl.lit(value=False) if positive is None else positive
+    return classes.filter(t + p > 0).select(
+        *log.slice,
+        "label",
+        **{
+            name: log.numbers.from_units(units, pl.col("unit")).cast(pl.Float64)
+            for name, units in counts.items()
+        },
+        is_positive=is_positive.cast(pl.Float64).fill_null(0.0),
+    )
+
+
+def numbered(log: SlicedLog, rows: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
+    """Add the number of the slice of each row, its place in `slices`."""
+    if not log.slice:
+        return rows.with_columns(pl.lit(0, pl.UInt32).alias(NUMBER))
+    numbers = slices.select(log.slice).with_row_index(NUMBER)
+    return rows.join(numbers, on=log.slice, nulls_equal=True)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The scored pairs of each slice, sorted by slice, gold and pred.
+
+    `gold` and `pred` are the places of their classes; of a log of scores, `gold` is 1 for positive
+    rows, and `pred` the place of the level. `n` is the weight of the rows of a pair, and `squares`
+    the sum of their squared sample weights; without such weights, n: arrays (pairs,).
+    """
+
+    rows: Segments
+    gold: Ints
+    pred: Ints
+    n: Floats
+    squares: Floats
+    frame: pl.DataFrame
+    """The columns of the slice, its number, `gold` and `pred`: a row per pair."""
+
+    @classmethod
+    def of(cls, log: SlicedLog, pairs: pl.DataFrame, number: int) -> Pairs:
+        """The pairs of a frame with the number of their slice and the places of their labels."""
+        pairs = pairs.sort(NUMBER, GOLD, PRED)
+        n = pairs["n"].cast(pl.Float64).to_numpy()
+        return cls(
+            Segments.of(pairs[NUMBER].to_numpy(), number),
+            pairs[GOLD].to_numpy(),
+            pairs[PRED].to_numpy(),
+            n,
+            n if log.is_frequency else pairs["squares"].to_numpy(),
+            pairs.select(*log.slice, "gold", "pred", NUMBER),
+        )
+
+    @property
+    def per_weight(self) -> Floats:
+        """How many rows a weight of 1 stands for, in each slice."""
+        return self.rows.sum(self.n) / self.rows.sum(self.squares)
+
+    @property
+    def counted(self) -> pl.DataFrame:
+        """The pairs with their places and counts."""
+        counts = {GOLD: self.gold, PRED: self.pred, "n": self.n, "squares": self.squares}
+        return self.frame.with_columns(pl.Series(name, one) for name, one in counts.items())
+
+    def with_influence(self, phi: Floats, name: str = "phi") -> pl.DataFrame:
+        """The pairs with their influence, to join to cells."""
+        return self.frame.with_columns(pl.Series(name, phi, pl.Float64))
+
+
+def beside(log: SlicedLog, rows: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
+    """Join columns of slices to the rows of each slice, in the order of the rows."""
+    on = log.slice or pl.lit(0)
+    return rows.join(slices, on=on, how="left", nulls_equal=True, maintain_order="left")
+
+
+def beside_pairs(
+    log: SlicedLog, cells: pl.DataFrame, pairs: pl.DataFrame, pred: str = "pred"
+) -> pl.DataFrame:
+    """Join columns of pairs to cells, which may have another prediction too."""
+    of_pair = pairs.rename({"pred": pred})
+    return cells.join(of_pair, on=[*log.slice, "gold", pred], nulls_equal=True)
+
+
+def with_places(
+    pairs: pl.DataFrame, classes: pl.DataFrame, how: JoinStrategy = "inner"
+) -> pl.DataFrame:
+    """Add the places of both labels of a pair in the sorted classes of its slice."""
+    places = classes.select(NUMBER, "label").with_row_index("at")
+    for side, name in (("gold", GOLD), ("pred", PRED)):
+        of_side = places.rename({"label": side, "at": name})
+        pairs = pairs.join(of_side, on=[NUMBER, side], how=how, nulls_equal=True)
+    return pairs
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The independent draws of slices: rows, or clusters. A cell has equal rows of one cluster.
+
+    `slices` has the number of the slice of each cell, `n` its weight, and `squares` that of its
+    rows, squared: arrays (cells,). With clusters, `starts` has the first cell of each cluster.
+    """
+
+    number: int
+    cells: pl.DataFrame
+    slices: Ints
+    n: Floats
+    squares: Floats
+    starts: Ints | None
+
+    @classmethod
+    def of(cls, log: SlicedLog, cells: pl.DataFrame, number: int, *, order: Sequence[str]) -> Draws:
+        """The draws of cells with the number of their slice. `order` is that within a draw."""
+        clusters = ["cluster"] if log.has_clusters else []
+        cells = cells.sort(NUMBER, *clusters, *order)
+        starts = None
+        if clusters:
+            last = pl.col(NUMBER, "cluster").shift()
+            is_new = pl.any_horizontal(pl.col(NUMBER, "cluster").ne_missing(last))
+            is_new = is_new | (pl.int_range(pl.len()) == 0)
+            starts = cells.select(is_new.arg_true()).to_series().to_numpy()
+        n = cells["n"].cast(pl.Float64).to_numpy()
+        is_row = not clusters and not log.is_frequency
+        squares = cells["squares"].to_numpy() if is_row else n
+        return cls(number, cells, cells[NUMBER].to_numpy(), n, squares, starts)
+
+    @cached_property
+    def of_cell(self) -> Ints:
+        """The number of the draw of each cell."""
+        if self.starts is None:
+            return np.arange(len(self.n))
+        return Segments(self.starts, len(self.n)).of_row
+
+    @property
+    def size_of_cell(self) -> Floats:
+        """The weight of the rows of the draw of each cell."""
+        return added_up(self.n, self.of_cell, len(self.n))[self.of_cell]
+
+    @cached_property
+    def n_clusters(self) -> Ints | None:
+        """How many clusters each slice has."""
+        if self.starts is None:
+            return None
+        return np.bincount(self.slices[self.starts], minlength=self.number)
+
+    @cached_property
+    def size(self) -> Floats:
+        """The weight of the rows of each slice."""
+        return added_up(self.n, self.slices, self.number)
+
+    @cached_property
+    def effective(self) -> Floats:
+        """How many draws of equal size would be as good, if all rows of a draw were alike."""
+        one = np.ones(len(self.n))
+        with np.errstate(all="ignore"):
+            return self.size / self.products(one, one) * self.size
+
+    def products(self, a: Floats, b: Floats) -> Floats:
+        """Sum products of two numbers of cells over the draws of each slice: (slices,).
+
+        The product is Σ (Σ n·a)·(Σ n·b), where the inner sums are over the cells of a draw. So the
+        variance of a mean with the influence a is the sum of a·a, divided by `size`². The sum is
+        NaN if it is infinite.
+        """
+        if self.starts is None:
+            slices, addends = self.slices, self.squares * a * b
+        elif not len(self.starts):
+            return np.zeros(self.number)
+        else:
+            slices = self.slices[self.starts]
+            x = np.add.reduceat(self.n * a, self.starts)
+            addends = x * (x if b is a else np.add.reduceat(self.n * b, self.starts))
+        found = added_up(addends, slices, self.number)
+        return np.where(np.isfinite(found), found, np.nan)

@@ -1,0 +1,55 @@
+"""A query that counts, and the inference of arrays after it: one deferred step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.estimate import estimate, ranges_of, within_range
+from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._log.messages import option, said
+
+
+def inferred(
+    log: SlicedLog,
+    counts: pl.LazyFrame,
+    infer: Callable[[pl.DataFrame], pl.DataFrame],
+    check: Callable[[pl.DataFrame], None] = lambda _: None,
+    *,
+    is_lazy: bool,
+) -> pl.LazyFrame:
+    """What `infer` makes of counts. The counts of a lazy log are collected when the answer is.
+
+    `check` raises the errors of counts. The columns of the answer are those that it has without
+    any row.
+    """
+
+    def answer(counted: pl.DataFrame) -> pl.DataFrame:
+        check(counted)
+        return infer(counted)
+
+    if not is_lazy:
+        return answer(counts.collect()).lazy()
+    if log.is_portable:
+        msg = said(
+            "an interval or a test is not computed by another engine, but where the counts arrive: "
+            "with ",
+            option("portable", value=True),
+            ", ask for counts(...), and ask the counts for it, with weight='n'",
+        )
+        raise ValueError(msg)
+    schema = infer(pl.DataFrame(schema=counts.collect_schema())).schema
+    return pl.defer(lambda: answer(counts.collect(engine="streaming")), schema=schema)
+
+
+def with_intervals(
+    log: SlicedLog, counts: pl.LazyFrame, options: IntervalOptions, *, is_lazy: bool
+) -> pl.LazyFrame:
+    """The scores of each slice with their intervals, within the range of each metric."""
+
+    def infer(cells: pl.DataFrame) -> pl.DataFrame:
+        return within_range(estimate(log, cells, options).scores, ranges_of(options.metrics))
+
+    return inferred(log, counts, infer, is_lazy=is_lazy)

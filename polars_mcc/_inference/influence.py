@@ -1,0 +1,271 @@
+"""Metrics → how far one row moves each metric, at each table of its slice.
+
+T_k, P_k and C_k are the shares of rows with class k as gold label, as prediction, and as both. A
+score is a function g of these shares. A row of the pair (i, j) moves the score by
+
+    φ_ij = ∂g/∂T_i + ∂g/∂P_j + [i = j]·∂g/∂C_i - Σ_k (T_k·∂g/∂T_k + P_k·∂g/∂P_k + C_k·∂g/∂C_k).
+
+So three numbers per class give the influence of every row. They are derivatives of the function
+that defines the metric. A score of pairs has one derivative per pair, by the share of the pair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._inference.arrays import Classes, Pairs
+from polars_mcc._inference.tables import BY_GOLD, BY_PRED, OBSERVED, POOLED, Cells, Table
+from polars_mcc._scores.class_scores import TwoByTwo
+from polars_mcc._scores.column import (
+    Column,
+    Columns,
+    Floats,
+    NoDerivativeError,
+    OfLabels,
+    Segments,
+    added_up,
+)
+from polars_mcc._scores.levels import Levels
+from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Range, Terms
+
+
+class Influence(NamedTuple):
+    """How far rows move one metric: arrays (slices,), and of pairs."""
+
+    value: Floats
+    """The metric at the observed table, in floats; NaN if it is undefined."""
+    least: Floats
+    """The ends of its range; NaN without one."""
+    largest: Floats
+    phi_phi: Floats
+    """The mean of φ²."""
+    worth: Floats
+    """The least number of rows of a proportion with the variance of the score, per row of the
+    slice, at the smoothed tables; NaN if they do not tell."""
+    most: Floats
+    """The largest mean of φ² at the smoothed tables."""
+    phi: Floats
+    """The influence of one row of each pair, at the observed table: (pairs,)."""
+
+
+def of_classes(
+    classes: Classes,
+    tables: Sequence[tuple[Table, Cells]],
+    metrics: Sequence[Metric],
+    zero_division: float | None,
+) -> dict[str, Influence]:
+    """The influences of rows on metrics of classes."""
+    col, terms = columns_of_classes(classes, tables, metrics, zero_division)
+    margins = [col("support"), col("predicted"), col("hits")]
+    rows, s = classes.rows, classes.rows.spread(classes.s)
+    shares = [margin.value / s for margin in margins]
+    found = {}
+    for metric in metrics:
+        score = differentiated(metric, terms)
+        # Derivatives by counts → by shares of the rows.
+        moves = [one * classes.rows.spread(classes.s) for one in score.gradient(*margins)]
+        # Each row has one gold label, so each row loses the mean once.
+        mean = classes.rows.sum(
+            sum(share * move for share, move in zip(shares, moves, strict=True))
+        )
+        by_gold, by_pred, by_both = moves[0] - classes.rows.spread(mean), *moves[1:]
+        phi_phi, phi = [], np.zeros(0)
+        for place, (table, cells) in enumerate(tables):
+            by = by_gold[place], by_pred[place], by_both[place]
+            moved = _moved(cells, *by)
+            squares = added_up(cells.n * moved**2, cells.slices, len(classes.s))
+            if place == OBSERVED:
+                phi = moved
+            else:
+                squares += _squares_more(rows, table, *by, is_by_pred=place == BY_PRED)
+            phi_phi.append(squares / classes.s)
+        smoothed = smoothed_tables(metric.given, is_pooled=len(tables) > POOLED)
+        found[metric.name] = _influence(metric, terms, score, np.stack(phi_phi), smoothed, phi)
+    return found
+
+
+def smoothed_tables(given: str | None, *, is_pooled: bool) -> list[int]:
+    """The tables that give m. A rate of a class needs the side that it is given alone."""
+    if given == "pred":
+        return [BY_PRED]
+    own = [BY_GOLD] if given == "gold" else [BY_GOLD, BY_PRED]
+    return [*own, POOLED] if is_pooled else own
+
+
+def columns_of_classes(
+    classes: Classes,
+    tables: Sequence[tuple[Table, Cells]],
+    metrics: Sequence[Metric],
+    zero_division: float | None,
+) -> tuple[Columns, OverClasses]:
+    """The columns of classes at all tables, (tables, classes), and the terms over them."""
+    if zero_division is not None and math.isnan(zero_division):
+        zero_division = None  # A score that is NaN has no interval.
+    arrays: dict[str, Column | Floats] = {"is_positive": classes.is_positive}
+    col = Columns(classes.rows, arrays, classes.labels)
+    stacked = Table(*map(np.stack, zip(*(table for table, _ in tables), strict=True)))
+    t, p, c = (Column(col, one, is_variable=True) for one in stacked[:3])
+    for name, one in (("s", classes.s), ("n", classes.s), ("k", classes.k)):
+        arrays[name] = Column(col, one, is_total=True)
+    arrays |= {"support": t, "predicted": p, "hits": c}
+    # They are differences, but exact.
+    parts = {"fn": ((t, 1), (c, -1)), "fp": ((p, 1), (c, -1)), "tn": ((t, -1), (p, -1), (c, 1))}
+    for name, value in zip(parts, stacked[3:6], strict=True):
+        arrays[name] = Column(col, value, [(one, _times(sign)) for one, sign in parts[name]])
+    if any(metric.classes for metric in metrics):
+        arrays |= TwoByTwo.of_floats(col).scores(zero_division)  # type: ignore[arg-type]
+    return col, OverClasses(col)
+
+
+def _times(sign: int) -> Any:  # noqa: ANN401
+    return lambda a: sign * a
+
+
+def _moved(cells: Cells, by_gold: Floats, by_pred: Floats, by_both: Floats) -> Floats:
+    """The influence of one row of each cell."""
+    _, gold, pred, _ = cells
+    # In the pool, a prediction may be a label that the slice does not have.
+    of_pred = np.where(pred >= 0, by_pred[pred], 0.0) if len(by_pred) else np.zeros(len(pred))
+    return by_gold[gold] + of_pred + np.where(gold == pred, by_both[gold], 0.0)
+
+
+def _squares_more(
+    rows: Segments,
+    table: Table,
+    gold: Floats,
+    pred: Floats,
+    both: Floats,
+    *,
+    is_by_pred: bool,
+) -> Floats:
+    """The sum of φ² over the rows more of a table: (slices,).
+
+    A class has a hit and a miss more, and the miss is spread over the other classes. With m other
+    classes and weights w that is
+
+        Σ_i w_i (gold_i + pred_i + both_i)² + Σ_i w_i/m Σ_{j≠i} (gold_i + pred_j)².
+
+    In the table by prediction, gold and pred change places.
+    """
+    own, other = (pred, gold) if is_by_pred else (gold, pred)
+    margin = table.p if is_by_pred else table.t
+    others, squares = (rows.spread(rows.sum(one)) - one for one in (other, other**2))
+    spread = (2 * own * others + squares) / table.others
+    miss = own**2 + np.where(table.others > 0, spread, 0.0)
+    return rows.sum(table.more * margin / 2 * ((gold + pred + both) ** 2 + miss))
+
+
+def of_pairs(pairs: Pairs, labels: pl.DataFrame, metrics: Sequence[Metric]) -> dict[str, Influence]:
+    """The influences of rows on metrics of pairs, at the observed table alone."""
+    col, terms = columns_of_pairs(pairs, labels)
+    found = {}
+    for metric in metrics:
+        score = differentiated(metric, terms)
+        s = pairs.rows.sum(pairs.n)
+        [moves] = score.gradient(col("n"))
+        moves = moves * pairs.rows.spread(s)
+        mean = pairs.rows.sum(pairs.n / pairs.rows.spread(s) * moves)
+        phi = moves - pairs.rows.spread(mean)
+        phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
+        found[metric.name] = _influence(metric, terms, score, phi_phi[None], [OBSERVED], phi)
+    return found
+
+
+def of_scores(levels: Levels, pairs: Pairs, metrics: Sequence[Metric]) -> dict[str, Influence]:
+    """The influences of rows on metrics of scores, at the observed table and a smoothed one.
+
+    The smoothed table is that of a proportion of one half that is worth as many rows.
+    """
+    s, found = pairs.rows.sum(pairs.n), {}
+    for metric in metrics:
+        assert metric.moves is not None and isinstance(metric.range, Range)  # noqa: S101, PT018
+        least, largest = (np.full(len(s), end, float) for end in metric.range.numbers)
+        by_positive, by_negative, value, worth = metric.moves(levels)
+        phi = np.where(pairs.gold == 1, by_positive[pairs.pred], by_negative[pairs.pred])
+        phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
+        most = (largest - least) ** 2 / 4 / worth
+        worth = worth_of((least + largest) / 2, least, largest, most)
+        found[metric.name] = Influence(value, least, largest, phi_phi, worth, most, phi)
+    return found
+
+
+def columns_of_pairs(pairs: Pairs, labels: pl.DataFrame) -> tuple[Columns, OverPairs]:
+    """The columns of pairs, and the terms over them."""
+    arrays: dict[str, Column | Floats] = {}
+    col = Columns(pairs.rows, arrays, labels)
+    n = Column(col, pairs.n, is_variable=True)
+    s = Column(col, pairs.rows.sum(pairs.n), is_total=True)
+    arrays |= {"n": n, "share": n / s}
+    return col, OverPairs(col)
+
+
+def _influence(
+    metric: Metric,
+    terms: Terms,
+    score: Column,
+    phi_phi: Floats,
+    smoothed: Sequence[int],
+    phi: Floats,
+) -> Influence:
+    """Put together what the tables of a metric tell: `phi_phi` is (tables, slices)."""
+    value = np.atleast_2d(score.first().value)
+    number = value.shape[-1]
+    least, largest = (np.broadcast_to(one, (number,)) for one in ends_of(metric, terms))
+    worth = [worth_of(value[at], least, largest, phi_phi[at]) for at in smoothed]
+    return Influence(
+        value[OBSERVED],
+        least,
+        largest,
+        phi_phi[OBSERVED],
+        np.fmin.reduce(worth),
+        np.fmax.reduce(phi_phi[smoothed]),
+        phi,
+    )
+
+
+def ends_of(metric: Metric, terms: Terms) -> tuple[Floats | float, ...]:
+    """The least and the largest value of a metric in each slice; NaN without a range."""
+    if metric.range is None:
+        return math.nan, math.nan
+    ends = (end(terms) if callable(end) else end for end in (metric.range.low, metric.range.high))
+    return tuple(end.value if isinstance(end, Column) else end for end in ends)
+
+
+NOTHING = 1e-20  # a mean square of influences up to this is 0, except for rounding
+_MOST = 1e12  # rows of a proportion per row of the slice; more than any share of a class allows
+
+
+def worth_of(value: Floats, least: Floats, largest: Floats, phi_phi: Floats) -> Floats:
+    """The rows m of a proportion with the variance of the score, per row of the slice."""
+    proportion = (value - least) / (largest - least)
+    squared = phi_phi / (largest - least) ** 2
+    rows = proportion * (1 - proportion) / squared
+    # Kappa of one gold class is moved by no row. Then φ is only a rounding error.
+    is_real = (proportion > 0) & (proportion < 1) & (squared > NOTHING) & (rows < _MOST)
+    # A rate of a class that the slice does not have is a proportion of all rows.
+    is_alone = ((proportion == 0) | (proportion == 1)) & (squared <= NOTHING)
+    return np.where(is_real, rows, np.where(is_alone, 1.0, math.nan))
+
+
+def differentiated(metric: Metric, terms: Terms) -> Column:
+    """A metric as a column that has derivatives, or an error that says why it has none."""
+    try:
+        value: object = metric.value(terms.of(metric, None))
+        if isinstance(value, OfLabels):
+            value = value.columns.number(value, is_total=False)
+        why = f"{value} has no derivative"
+    except (NoDerivativeError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        value, why = None, str(error)
+    if isinstance(value, Column):
+        return value
+    msg = (
+        f"metric '{metric.name}' has no standard error by a formula, because {why}; write it as a "
+        "function, as in lambda col: col('recall').mean(), with the methods that register_metric "
+        "lists, or use by(..., method=Bootstrap(...)) on a DataFrame to resample it"
+    )
+    raise ValueError(msg)

@@ -1,0 +1,547 @@
+"""Numbers of classes, pairs or slices as arrays that know their derivatives.
+
+A score is written once, as a function of columns. Of `pl.col` it is an expression, which scores
+slices exactly. Of a `Columns` it is a `Column`: the same score as an array, and how far each row
+moves it. The methods of a `Column` are named as those of a Polars expression.
+
+An array has a number per row, and NaN where Polars has null. It may have a first axis more, for
+several tables of the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[Any]
+"""Integers of any width: places of rows, or counts."""
+
+Col: TypeAlias = Callable[[str], pl.Expr]
+"""Gives a column by its name: `pl.col`, or `Columns` of arrays."""
+_Move: TypeAlias = Callable[[Floats], Floats]
+"""From how far a column moves a score, how far it does so through one of its parts."""
+
+
+class NoDerivativeError(ValueError):
+    """A part of a score has no derivative."""
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Which rows belong to which slice: the rows of a slice follow each other.
+
+    `starts` has the place of the first row of each slice; `size` is the number of rows.
+    """
+
+    starts: Ints
+    size: int
+
+    @classmethod
+    def of(cls, slices: Ints, number: int) -> Segments:
+        """The segments of rows that are sorted by the number of their slice."""
+        return cls(np.searchsorted(slices, np.arange(number)), len(slices))
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """How many rows each slice has."""
+        return np.diff(self.starts, append=self.size)
+
+    @cached_property
+    def of_row(self) -> Ints:
+        """The number of the slice of each row."""
+        return np.repeat(np.arange(len(self.starts)), self.lengths)
+
+    def sum(self, values: Floats) -> Floats:
+        """Add up the rows of each slice, along the last axis."""
+        return self._reduced(np.add, values, 0.0)
+
+    def max(self, values: Floats) -> Floats:
+        """The largest number of each slice; NaN without any."""
+        return self._reduced(np.fmax, values, math.nan)
+
+    def min(self, values: Floats) -> Floats:
+        """The least number of each slice; NaN without any."""
+        return self._reduced(np.fmin, values, math.nan)
+
+    def first(self, values: Floats) -> Floats:
+        """The number of the first row of each slice; NaN without any."""
+        found = np.full((*values.shape[:-1], len(self.starts)), math.nan)
+        found[..., self._filled] = values[..., self.starts[self._filled]]
+        return found
+
+    def spread(self, values: Floats) -> Floats:
+        """Repeat the number of each slice on its rows."""
+        return values[..., self.of_row]
+
+    def cumulated(self, values: Floats) -> Floats:
+        """Add up the rows of each slice up to and with each row."""
+        found = np.empty_like(values)
+        for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
+            np.cumsum(values[start : start + length], out=found[start : start + length])
+        return found
+
+    @cached_property
+    def _filled(self) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.lengths > 0)
+
+    def _reduced(self, how: np.ufunc, values: Floats, nothing: float) -> Floats:
+        starts = self.starts[self._filled]
+        found = np.full((*values.shape[:-1], len(self.starts)), nothing)
+        if len(starts):
+            found[..., self._filled] = how.reduceat(values, starts, axis=-1)
+        return found
+
+
+def added_up(values: Floats, places: Ints, number: int) -> Floats:
+    """Add up the numbers that have the same place, from 0 to `number`."""
+    found: Floats = np.bincount(places, values, number).astype(np.float64)
+    return found
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Gives the columns of classes or of pairs by name, as `pl.col` does."""
+
+    rows: Segments
+    arrays: Mapping[str, Column | Floats]
+    """The columns that have numbers; those that are a `Column` have derivatives."""
+    labels: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """The columns that have no derivative: labels. Expressions may use them."""
+
+    def __call__(self, name: str) -> Any:  # noqa: ANN401 - a Column, or OfLabels
+        """A column."""
+        if name in self.labels.columns:
+            return OfLabels(self, pl.col(name))
+        found = self.arrays[name]
+        return found if isinstance(found, Column) else Column(self, found)
+
+    def number(self, part: object, *, is_total: bool) -> Column:
+        """A number, or an expression of labels, as a column without derivatives."""
+        if isinstance(part, Column):
+            return part
+        if isinstance(part, (OfLabels, pl.Expr)):
+            return self._of_labels(_expression(part))
+        if part is None:
+            part = math.nan
+        return Column(self, np.full(1, float(part)), is_total=is_total)  # type: ignore[arg-type]
+
+    def _of_labels(self, part: pl.Expr) -> Column:
+        """The column of an expression that has no derivative, because it is of labels alone."""
+        if others := {*part.meta.root_names()} - {*self.labels.columns}:
+            msg = f"{part} is an expression of {', '.join(map(repr, sorted(others)))}"
+            raise NoDerivativeError(msg)
+        slices = pl.Series("polars_mcc:slice", self.rows.of_row, pl.UInt32)
+        [found] = self.labels.select(part.over(slices).cast(pl.Float64))
+        return Column(self, np.broadcast_to(found.to_numpy(), (self.rows.size,)))
+
+
+class Column:
+    """A number per row, or per slice (`is_total`), and how it follows from other columns."""
+
+    __array_ufunc__ = None  # An array times a Column is a Column.
+
+    def __init__(
+        self,
+        columns: Columns,
+        value: Floats,
+        parts: Sequence[tuple[Column, _Move]] = (),
+        *,
+        only: Floats | None = None,
+        is_total: bool = False,
+        is_variable: bool = False,
+    ) -> None:
+        """Remember the parts, each with the rule for its derivative, and the rows of a filter.
+
+        A score has derivatives by what `is_variable`.
+        """
+        self.columns, self.value = columns, value
+        self.parts = [(part, rule) for part, rule in parts if part.varies]
+        self.only, self.is_total = only, is_total
+        self.varies = is_variable or bool(self.parts)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        """Raise an error for a method that has no derivative."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        msg = f"'{name}' has no derivative; there are {', '.join(METHODS)}"
+        raise NoDerivativeError(msg)
+
+    def __add__(self, other: object) -> Column:
+        """Add."""
+        x, y = self._with(other)
+        return _made(x.value + y.value, (x, _same), (y, _same))
+
+    def __sub__(self, other: object) -> Column:
+        """Subtract."""
+        x, y = self._with(other)
+        return _made(x.value - y.value, (x, _same), (y, operator.neg))
+
+    def __mul__(self, other: object) -> Column:
+        """Multiply."""
+        x, y = self._with(other)
+        return _made(x.value * y.value, (x, _times(y.value)), (y, _times(x.value)))
+
+    def __truediv__(self, other: object) -> Column:
+        """Divide."""
+        x, y = self._with(other)
+        ratio = x.value / y.value
+        return _made(ratio, (x, _times(1 / y.value)), (y, _times(-ratio / y.value)))
+
+    def pow(self, exponent: object) -> Column:
+        """Raise to a power."""
+        x, n = self._with(exponent)
+        power = x.value**n.value
+        slope = n.value * x.value ** (n.value - 1)
+        by_n = (n, lambda a: a * power * np.log(x.value))
+        return _made(power, (x, _times(slope)), by_n)
+
+    def __neg__(self) -> Column:
+        """Change the sign."""
+        return _made(-self.value, (self, operator.neg))
+
+    def __radd__(self, other: object) -> Column:
+        """Add to a number."""
+        return self + other
+
+    def __rsub__(self, other: object) -> Column:
+        """Subtract from a number."""
+        return self._number(other) - self
+
+    def __rmul__(self, other: object) -> Column:
+        """Multiply a number."""
+        return self * other
+
+    def __rtruediv__(self, other: object) -> Column:
+        """Divide a number."""
+        return self._number(other) / self
+
+    def __pow__(self, exponent: object) -> Column:
+        """Raise to a power."""
+        return self.pow(exponent)
+
+    def __rpow__(self, base: object) -> Column:
+        """Raise a number to a power."""
+        return self._number(base).pow(self)
+
+    def __gt__(self, other: object) -> Column:
+        """Whether it is above: 1, 0, or NaN where either is."""
+        return self._compared(operator.gt, other)
+
+    def __lt__(self, other: object) -> Column:
+        """Whether it is below."""
+        return self._compared(operator.lt, other)
+
+    def __ge__(self, other: object) -> Column:
+        """Whether it is at least as large."""
+        return self._compared(operator.ge, other)
+
+    def __le__(self, other: object) -> Column:
+        """Whether it is at most as large."""
+        return self._compared(operator.le, other)
+
+    def __eq__(self, other: object) -> Column:  # type: ignore[override]
+        """Whether it is equal."""
+        return self._compared(operator.eq, other)
+
+    def __ne__(self, other: object) -> Column:  # type: ignore[override]
+        """Whether it differs."""
+        return self._compared(operator.ne, other)
+
+    __hash__ = object.__hash__
+
+    def __and__(self, other: object) -> Column:
+        """Whether two conditions hold."""
+        x, y = self._with(other)
+        is_false = (x.value == 0) | (y.value == 0)
+        return x.plain(np.where(is_false, 0.0, x.value * y.value))
+
+    def __or__(self, other: object) -> Column:
+        """Whether one of two conditions holds."""
+        return ~(~self & ~self._number(other))
+
+    def __invert__(self) -> Column:
+        """Whether a condition does not hold."""
+        return self.plain(1 - self.value)
+
+    def is_null(self) -> Column:
+        """Whether there is no number."""
+        return self.plain(np.isnan(self.value) * 1.0)
+
+    def is_not_null(self) -> Column:
+        """Whether there is a number."""
+        return ~self.is_null()
+
+    def abs(self) -> Column:
+        """The absolute value."""
+        return _made(np.abs(self.value), (self, _times(np.sign(self.value))))
+
+    def sqrt(self) -> Column:
+        """The square root."""
+        root = np.sqrt(self.value)
+        return _made(root, (self, _times(0.5 / root)))
+
+    def exp(self) -> Column:
+        """The exponential."""
+        value = np.exp(self.value)
+        return _made(value, (self, _times(value)))
+
+    def log(self, base: float = math.e) -> Column:
+        """The logarithm to a base."""
+        scale = math.log(base)
+        return _made(np.log(self.value) / scale, (self, _times(1 / self.value / scale)))
+
+    def clip(self, lower_bound: float | None = None, upper_bound: float | None = None) -> Column:
+        """Cut at numbers."""
+        low, high = (None if end is None else float(end) for end in (lower_bound, upper_bound))
+        cut = np.clip(self.value, -np.inf if low is None else low, np.inf if high is None else high)
+        return self.where(cut == self.value, cut)
+
+    def where(self, holds: npt.NDArray[np.bool_], instead: Floats | float) -> Column:
+        """The number where a condition holds, and a number without derivative elsewhere."""
+        return _made(np.where(holds, self.value, instead), (self, _where(holds)))
+
+    def fill_null(self, value: object) -> Column:
+        """Put a number where there is none."""
+        x, fill = self._with(value)
+        known = ~np.isnan(x.value)
+        filled = np.where(known, x.value, fill.value)
+        return _made(filled, (x, _where(known)), (fill, _where(~known)))
+
+    def drop_nulls(self) -> Column:
+        """The same: aggregations ignore nulls anyway."""
+        return self
+
+    def cast(self, dtype: object, **_: object) -> Column:
+        """Cast to a float. Other casts are step functions, without a derivative."""
+        if dtype not in {pl.Float64, pl.Float32}:
+            msg = f"a cast to {dtype} has no derivative"
+            raise NoDerivativeError(msg)
+        return self
+
+    def alias(self, _: str) -> Column:
+        """The same: the name is read from the expression."""
+        return self
+
+    def filter(self, *predicates: object, **constraints: object) -> Column:
+        """Leave out rows from aggregations."""
+        holds = [self._number(one) for one in predicates]
+        holds += [self._number(self.columns(one) == value) for one, value in constraints.items()]
+        only = 1.0 if self.only is None else self.only
+        for one in holds:
+            value = one.columns.rows.spread(one.value) if one.is_total else one.value
+            only = only * (value == 1)
+        moves = [(self, _same)]
+        only = np.asarray(only)
+        return Column(self.columns, self.value, moves, only=only, is_total=self.is_total)
+
+    def count(self) -> Column:
+        """Count the numbers."""
+        return Column(self.columns, self._total(self._used * 1.0), is_total=True)
+
+    def sum(self) -> Column:
+        """Add up the rows."""
+        if self.is_total:
+            return self
+        used, rows = self._used, self.columns.rows
+        total = self._total(np.where(used, self.value, 0.0))
+        moves = [(self, lambda a: np.where(used, rows.spread(a), 0.0))]
+        return Column(self.columns, total, moves, is_total=True)
+
+    def mean(self) -> Column:
+        """The mean of the rows; NaN without any."""
+        if self.is_total:
+            return self
+        number = self.count()
+        return self.sum() / number.where(number.value > 0, math.nan)
+
+    def min(self) -> Column:
+        """The least number. Rows that have it share the derivative."""
+        return self._end(Segments.min)
+
+    def max(self) -> Column:
+        """The largest number. Rows that have it share the derivative."""
+        return self._end(Segments.max)
+
+    def first(self) -> Column:
+        """The number of the first row."""
+        if self.is_total:
+            return self
+        rows = self.columns.rows
+
+        value = np.broadcast_to(self.value, (*self.value.shape[:-1], rows.size))
+        # All rows of a slice have the same number, so each has a part of what moves it.
+        moves = [(self, lambda a: rows.spread(a / np.maximum(rows.lengths, 1)))]
+        return Column(self.columns, rows.first(value), moves, is_total=True)
+
+    def at(self, columns: Columns, places: Ints) -> Column:
+        """The number at a place, for each row of other columns."""
+        size = self.columns.rows.size
+
+        def back(a: Floats) -> Floats:
+            return added_up(a, places, size)
+
+        return Column(columns, self.value[..., places], [(self, back)])
+
+    def plain(self, value: Floats) -> Column:
+        """Other numbers of the same rows, without derivatives."""
+        return Column(self.columns, value, is_total=self.is_total)
+
+    def gradient(self, *of: Column, each_row: bool = False) -> list[Floats]:
+        """How far each row of other columns moves this number: of its slice, or of `each_row`."""
+        score = self if each_row else self.first()
+        order: list[Column] = []
+        seen: set[int] = set()
+
+        def visit(one: Column) -> None:
+            if id(one) not in seen:
+                seen.add(id(one))
+                for part, _ in one.parts:
+                    visit(part)
+                order.append(one)
+
+        visit(score)
+        moves: dict[int, Any] = {id(score): np.ones_like(score.value)}
+        for one in reversed(order):
+            move = moves[id(one)]
+            for part, rule in one.parts:
+                moves[id(part)] = moves.get(id(part), 0.0) + rule(move)
+        shape = (*score.value.shape[:-1], self.columns.rows.size)
+        return [
+            np.broadcast_to(moves.get(id(one), 0.0), (*shape[:-1], one.columns.rows.size))
+            for one in of
+        ]
+
+    def _number(self, other: object) -> Column:
+        return self.columns.number(other, is_total=self.is_total)
+
+    def _with(self, other: object) -> tuple[Column, Column]:
+        """Both columns with a number per row, if one of them has; else per slice."""
+        other = self._number(other)
+        filters = [one.only for one in (self, other) if one.only is not None]
+        if len(filters) > 1 and not np.array_equal(*filters):
+            msg = "it computes with two columns that are filtered differently"
+            raise NoDerivativeError(msg)
+        if self.is_total == other.is_total:
+            return self, other
+        return self.per_row(), other.per_row()
+
+    def per_row(self) -> Column:
+        """The same numbers, one per row."""
+        if not self.is_total:
+            return self
+        rows = self.columns.rows
+        if self.value.shape[-1] != len(rows.starts):  # one number for all
+            return Column(self.columns, self.value, self.parts)
+        return Column(self.columns, rows.spread(self.value), [(self, rows.sum)])
+
+    def _compared(self, how: Callable[[Any, Any], Any], other: object) -> Column:
+        x, y = self._with(other)
+        is_known = ~(np.isnan(x.value) | np.isnan(y.value))
+        return x.plain(np.where(is_known, how(x.value, y.value), math.nan))
+
+    @property
+    def _used(self) -> npt.NDArray[np.bool_]:
+        """Whether an aggregation uses the row."""
+        known = ~np.isnan(self.value)
+        return known if self.only is None else known & (self.only == 1)
+
+    def _total(self, values: Floats) -> Floats:
+        rows = self.columns.rows
+        return rows.sum(np.broadcast_to(values, (*values.shape[:-1], rows.size)))
+
+    def _end(self, end_of: Callable[[Segments, Floats], Floats]) -> Column:
+        if self.is_total:
+            return self
+        rows = self.columns.rows
+        end = end_of(rows, np.where(self._used, self.value, math.nan))
+        are_ends = self.filter(self.plain((self.value == rows.spread(end)) * 1.0))
+        return Column(self.columns, end, [(are_ends.mean(), _same)], is_total=True)
+
+
+class OfLabels:
+    """An expression of labels. Polars computes it; with a `Column` it is one."""
+
+    def __init__(self, columns: Columns, of: Any) -> None:  # noqa: ANN401
+        """Remember the expression, or a namespace of its methods."""
+        self.columns, self.of = columns, of
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        """A method of the expression; of a column, if an argument is one."""
+        found = getattr(self.of, name)
+        if not callable(found):
+            return OfLabels(self.columns, found)
+
+        def method(*values: object, **options: object) -> object:
+            if any(isinstance(one, Column) for one in (*values, *options.values())):
+                return getattr(self.columns.number(self, is_total=False), name)(*values, **options)
+            return OfLabels(self.columns, found(*map(_expression, values), **options))
+
+        return method
+
+    __hash__ = object.__hash__
+
+
+def _operation(name: str) -> Callable[..., object]:
+    def operation(self: OfLabels, *other: object) -> object:
+        if any(isinstance(one, Column) for one in other):
+            return getattr(self.columns.number(self, is_total=False), name)(*other)
+        return OfLabels(self.columns, getattr(self.of, name)(*map(_expression, other)))
+
+    return operation
+
+
+for _name in ("add", "sub", "mul", "truediv", "pow", "floordiv", "mod", "and", "or"):
+    setattr(OfLabels, f"__{_name}__", _operation(f"__{_name}__"))
+    setattr(OfLabels, f"__r{_name}__", _operation(f"__r{_name}__"))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "invert"):
+    setattr(OfLabels, f"__{_name}__", _operation(f"__{_name}__"))
+
+
+def _expression(part: object) -> Any:  # noqa: ANN401
+    return part.of if isinstance(part, OfLabels) else part
+
+
+METHODS = (
+    *("+ - * / **", "comparisons", "& | ~", "abs", "alias", "cast", "clip", "count", "drop_nulls"),
+    *("exp", "fill_null", "filter", "is_not_null", "is_null", "log", "max", "mean", "min", "pow"),
+    *("sqrt", "sum"),
+)
+"""What a `Column` can do."""
+
+
+def except_where(undefined: Any, number: Any, instead: float | None) -> Any:  # noqa: ANN401
+    """A number, but `instead` where it is undefined: expressions, or columns of arrays."""
+    if isinstance(number, Column):
+        is_undefined = undefined.per_row() if not number.is_total else undefined
+        return number.where(is_undefined.value != 1, math.nan if instead is None else instead)
+    return pl.when(undefined).then(pl.lit(instead, pl.Float64)).otherwise(number)
+
+
+def _made(value: Floats, *parts: tuple[Column, _Move]) -> Column:
+    """A function of parts that have as many numbers, each with the rule for its derivative."""
+    [(first, _), *_] = parts
+    filters = (part.only for part, _ in parts if part.only is not None)
+    return Column(first.columns, value, parts, only=next(filters, None), is_total=first.is_total)
+
+
+def _same(a: Floats) -> Floats:
+    return a
+
+
+def _times(slope: Floats) -> _Move:
+    """Times a slope; 0 also times infinity."""
+    return lambda a: np.where(a == 0, 0.0, a * slope)
+
+
+def _where(holds: npt.NDArray[np.bool_]) -> _Move:
+    """The same where a condition holds, else 0."""
+    return lambda a: np.where(holds, a, 0.0)
