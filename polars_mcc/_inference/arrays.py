@@ -7,14 +7,15 @@ each run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import polars as pl
-from polars._typing import JoinStrategy
 
+from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._scores.column import Floats, Ints, Segments, added_up
 
@@ -24,15 +25,16 @@ NUMBER, GOLD, PRED = "of slice", "of gold", "of pred"
 
 @dataclass(frozen=True)
 class Classes:
-    """The labels that occur in each slice. An array has a number per class: floats (classes,).
+    """The labels that occur in each slice, sorted. An array has a number per class: (classes,).
 
-    `t` counts the gold rows of a class, `p` the predicted rows, `c` the hits; `fn`, `fp` and `tn`
-    are exact differences of these, rounded once. `s` is the weight of the rows of each slice, and
-    `k` how many classes it has: (slices,).
+    `codes` are places in `every`, all labels of the log, sorted. `t` counts the gold rows of a
+    class, `p` the predicted rows, `c` the hits; `fn`, `fp` and `tn` are exact differences of these,
+    rounded once. `is_positive` is 1 for the positive class.
     """
 
+    every: pl.Series
     rows: Segments
-    labels: pl.DataFrame
+    codes: Ints
     t: Floats
     p: Floats
     c: Floats
@@ -51,44 +53,27 @@ class Classes:
         """How many classes each slice has."""
         return self.rows.lengths.astype(float)
 
-    @cached_property
+    @property
     def others(self) -> Floats:
-        """How many other classes the slice of each class has."""
+        """How many other classes the slice of each class has: (classes,)."""
         return self.rows.spread(self.k) - 1
 
-    @classmethod
-    def of(cls, frame: pl.DataFrame, number: int) -> Classes:
-        """The classes of so many slices, from `in_floats`, sorted by slice and label."""
-        rows = Segments.of(frame[NUMBER].to_numpy(), number)
-        names = ("t", "p", "c", "fn", "fp", "tn", "is_positive")
-        return cls(rows, frame.select("label"), *(frame[name].to_numpy() for name in names))
+    @property
+    def labels(self) -> pl.DataFrame:
+        """The label of each class."""
+        return self.every.gather(self.codes).alias("label").to_frame()
 
+    @cached_property
+    def _ids(self) -> Ints:
+        return self.rows.of_row * len(self.every) + self.codes
 
-def in_floats(
-    log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None = None
-) -> pl.LazyFrame:
-    """The classes that occur, as floats, with the names of `Classes`."""
-    t, p, c = (pl.col(f"{side}_n") for side in ("gold", "pred", "hit"))
-    s = log.within_slice(t.sum())
-    counts = {"t": t, "p": p, "c": c, "fn": t - c, "fp": p - c, "tn": s - t - p + c}
-    is_positive = pl.lit(value=False) if positive is None else positive
-    return classes.filter(t + p > 0).select(
-        *log.slice,
-        "label",
-        **{
-            name: log.numbers.from_units(units, pl.col("unit")).cast(pl.Float64)
-            for name, units in counts.items()
-        },
-        is_positive=is_positive.cast(pl.Float64).fill_null(0.0),
-    )
-
-
-def numbered(log: SlicedLog, rows: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
-    """Add the number of the slice of each row, its place in `slices`."""
-    if not log.slice:
-        return rows.with_columns(pl.lit(0, pl.UInt32).alias(NUMBER))
-    numbers = slices.select(log.slice).with_row_index(NUMBER)
-    return rows.join(numbers, on=log.slice, nulls_equal=True)
+    def places(self, slices: Ints, codes: Ints) -> Ints:
+        """The places of labels in the classes of slices; -1 where a slice has no such class."""
+        wanted = slices.astype(np.int64) * len(self.every) + codes
+        found = np.minimum(np.searchsorted(self._ids, wanted), max(len(self._ids) - 1, 0))
+        if not len(self._ids):
+            return np.full(len(wanted), -1)
+        return np.where(self._ids[found] == wanted, found, -1)
 
 
 @dataclass(frozen=True)
@@ -109,14 +94,13 @@ class Pairs:
     """The columns of the slice, its number, `gold` and `pred`: a row per pair."""
 
     @classmethod
-    def of(cls, log: SlicedLog, pairs: pl.DataFrame, number: int) -> Pairs:
-        """The pairs of a frame with the number of their slice and the places of their labels."""
-        pairs = pairs.sort(NUMBER, GOLD, PRED)
+    def of(cls, log: SlicedLog, pairs: pl.DataFrame, gold: Ints, pred: Ints, number: int) -> Pairs:
+        """The pairs of a sorted frame with the number of their slice."""
         n = pairs["n"].cast(pl.Float64).to_numpy()
         return cls(
             Segments.of(pairs[NUMBER].to_numpy(), number),
-            pairs[GOLD].to_numpy(),
-            pairs[PRED].to_numpy(),
+            gold,
+            pred,
             n,
             n if log.is_frequency else pairs["squares"].to_numpy(),
             pairs.select(*log.slice, "gold", "pred", NUMBER),
@@ -138,6 +122,69 @@ class Pairs:
         return self.frame.with_columns(pl.Series(name, phi, pl.Float64))
 
 
+def coded(
+    log: SlicedLog,
+    slices: pl.DataFrame,
+    classes: pl.DataFrame,
+    pairs: pl.LazyFrame,
+    *,
+    positive: pl.Expr | None = None,
+    more: Sequence[pl.Series] = (),
+) -> tuple[Classes, Pairs]:
+    """The classes and the scored pairs of slices, with numbers in place of slices and labels."""
+    every = pl.concat([classes["label"], *more]).unique().sort()
+    codes = every.to_frame("label").with_row_index(GOLD).lazy()
+    of_classes = numbered(log, _in_floats(log, classes.lazy(), positive), slices)
+    of_classes = of_classes.join(codes, on="label", nulls_equal=True).sort(NUMBER, GOLD)
+    of_pairs = with_codes(numbered(log, pairs.filter(is_scored(log)), slices), every)
+    found, counted = pl.collect_all([of_classes, of_pairs.sort(NUMBER, GOLD, PRED)])
+    number = slices.height
+    rows = Segments.of(found[NUMBER].to_numpy(), number)
+    names = ("t", "p", "c", "fn", "fp", "tn", "is_positive")
+    arrays = Classes(every, rows, *(found[name].to_numpy() for name in (GOLD, *names)))
+    of_slice = counted[NUMBER].to_numpy()
+    gold, pred = (arrays.places(of_slice, counted[name].to_numpy()) for name in (GOLD, PRED))
+    is_there = (gold >= 0) & (pred >= 0)  # A label without weight is no class.
+    if not is_there.all():
+        counted, gold, pred = counted.filter(is_there), gold[is_there], pred[is_there]
+    return arrays, Pairs.of(log, counted, gold, pred, number)
+
+
+def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) -> pl.LazyFrame:
+    """The classes that occur, as floats, with the names of `Classes`."""
+    t, p, c = (pl.col(f"{side}_n") for side in ("gold", "pred", "hit"))
+    s = log.within_slice(t.sum())
+    counts = {"t": t, "p": p, "c": c, "fn": t - c, "fp": p - c, "tn": s - t - p + c}
+    is_positive = pl.lit(value=False) if positive is None else positive
+    return classes.filter(t + p > 0).select(
+        *log.slice,
+        "label",
+        **{
+            name: log.numbers.from_units(units, pl.col("unit")).cast(pl.Float64)
+            for name, units in counts.items()
+        },
+        is_positive=is_positive.cast(pl.Float64).fill_null(0.0),
+    )
+
+
+def with_codes(pairs: pl.LazyFrame, labels: pl.Series) -> pl.LazyFrame:
+    """Add the places of both labels of pairs among all labels."""
+    codes = labels.to_frame("gold").lazy()
+    of_gold = codes.with_row_index(GOLD)
+    of_pred = codes.rename({"gold": "pred"}).with_row_index(PRED)
+    return pairs.join(of_gold, on="gold", nulls_equal=True).join(
+        of_pred, on="pred", nulls_equal=True
+    )
+
+
+def numbered(log: SlicedLog, rows: pl.LazyFrame, slices: pl.DataFrame) -> pl.LazyFrame:
+    """Add the number of the slice of each row, its place in `slices`."""
+    if not log.slice:
+        return rows.with_columns(pl.lit(0, pl.UInt32).alias(NUMBER))
+    numbers = slices.lazy().select(log.slice).with_row_index(NUMBER)
+    return rows.join(numbers, on=log.slice, nulls_equal=True)
+
+
 def beside(log: SlicedLog, rows: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
     """Join columns of slices to the rows of each slice, in the order of the rows."""
     on = log.slice or pl.lit(0)
@@ -150,17 +197,6 @@ def beside_pairs(
     """Join columns of pairs to cells, which may have another prediction too."""
     of_pair = pairs.rename({"pred": pred})
     return cells.join(of_pair, on=[*log.slice, "gold", pred], nulls_equal=True)
-
-
-def with_places(
-    pairs: pl.DataFrame, classes: pl.DataFrame, how: JoinStrategy = "inner"
-) -> pl.DataFrame:
-    """Add the places of both labels of a pair in the sorted classes of its slice."""
-    places = classes.select(NUMBER, "label").with_row_index("at")
-    for side, name in (("gold", GOLD), ("pred", PRED)):
-        of_side = places.rename({"label": side, "at": name})
-        pairs = pairs.join(of_side, on=[NUMBER, side], how=how, nulls_equal=True)
-    return pairs
 
 
 @dataclass(frozen=True)
@@ -242,3 +278,13 @@ class Draws:
             addends = x * (x if b is a else np.add.reduceat(self.n * b, self.starts))
         found = added_up(addends, slices, self.number)
         return np.where(np.isfinite(found), found, np.nan)
+
+
+def floats(column: pl.Series) -> Floats:
+    """A column as floats, with NaN for null."""
+    return column.cast(pl.Float64).fill_null(math.nan).to_numpy()
+
+
+def of_arrays(**arrays: Floats) -> Iterable[pl.Series]:
+    """Columns from arrays: NaN becomes null."""
+    return (pl.Series(name, one, pl.Float64).fill_nan(None) for name, one in arrays.items())

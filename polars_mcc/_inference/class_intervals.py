@@ -12,25 +12,13 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.classes import is_scored, of_pairs
+from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import (
-    GOLD,
-    NUMBER,
-    PRED,
-    Classes,
-    Draws,
-    Pairs,
-    in_floats,
-    numbered,
-    with_places,
-)
-from polars_mcc._inference.differences import columns
+from polars_mcc._inference.arrays import GOLD, PRED, Draws, beside_pairs, coded
 from polars_mcc._inference.influence import (
     Influence,
     columns_of_classes,
     smoothed_tables,
-    worth_of,
 )
 from polars_mcc._inference.intervals import Sampling, interval
 from polars_mcc._inference.options import IntervalOptions
@@ -58,29 +46,27 @@ def class_intervals(
 
     The cells are pairs, split by cluster if the log has clusters.
     """
-    found = in_floats(log, of_pairs(log, pairs.lazy())).collect()
-    slices = found.select(log.slice).unique() if log.slice else pl.DataFrame({"": [0]})
-    number = slices.height
-    classes = numbered(log, found, slices).sort(NUMBER, "label")
-    arrays = Classes.of(classes, number)
-    is_there = is_scored(log) & (pl.col("n") > 0)
-    scored = [numbered(log, one.filter(is_there), slices) for one in (pairs, cells)]
-    placed = Pairs.of(log, with_places(scored[0], classes), number)
-    of_cells = with_places(scored[1], classes) if log.has_clusters else placed.counted
-    draws = Draws.of(log, of_cells, number, order=[GOLD, PRED])
+    counted = of_pairs(log, pairs.lazy()).collect()
+    slices = counted.select(log.slice).unique() if log.slice else pl.DataFrame({"": [0]})
+    arrays, placed = coded(log, slices, counted, pairs.lazy().filter(pl.col("n") > 0))
+    of_cells = placed.counted.with_row_index("pair")
+    if log.has_clusters:
+        of_cells = beside_pairs(log, cells.filter(pl.col("n") > 0), of_cells.drop("n", "squares"))
+    draws = Draws.of(log, of_cells, slices.height, order=["pair"])
     rows = arrays.rows
     sampling = Sampling(
         rows.spread(draws.effective),
         None if draws.n_clusters is None else rows.spread(draws.n_clusters),
         log.is_frequency,
     )
-    answers: dict[str, Floats] = {}
+    answers: list[pl.Series] = []
     with np.errstate(all="ignore"):
         tables = tables_of(arrays, placed, None)
         col, _ = columns_of_classes(arrays, tables, [], None)
         margins = [col("support"), col("predicted"), col("hits")]
         s = rows.spread(arrays.s)
-        t, p, c = (margin.value / s for margin in margins)
+        names = ("support", "predicted", "hits", "fn", "fp", "tn")
+        t, p, c, fn, fp, tn = (col(name).value / s for name in names)
         by_class = _ByClass.of(draws, len(arrays.t))
         for name, score in TwoByTwo.of_floats(col).scores(None).items():
             assert isinstance(score, Column)  # noqa: S101 - it is of arrays
@@ -89,34 +75,24 @@ def class_intervals(
             moves = _Moves(gold, pred, both, mean)
             phi_phi = (
                 c * (gold + pred + both - mean) ** 2
-                + (t - c) * (gold - mean) ** 2
-                + (p - c) * (pred - mean) ** 2
-                + (1 - t - p + c) * mean**2
+                + fn * (gold - mean) ** 2
+                + fp * (pred - mean) ** 2
+                + tn * mean**2
             )
             smoothed = smoothed_tables(CLASS_GIVEN.get(name), is_pooled=False)
-            least, largest = (np.full(len(s), end) for end in CLASS_RANGES[name])
-            value = np.broadcast_to(score.value, phi_phi.shape)
-            worth = [worth_of(value[at], least, largest, phi_phi[at]) for at in smoothed]
-            facts = Influence(
-                value[OBSERVED],
-                least,
-                largest,
-                phi_phi[OBSERVED],
-                np.fmin.reduce(worth),
-                np.fmax.reduce(phi_phi[smoothed]),
-                np.zeros(0),
-            )
+            facts = Influence.of(score.value, CLASS_RANGES[name], phi_phi, smoothed)
             if log.is_frequency and not log.has_clusters:
                 variance = facts.phi_phi / s
             else:
                 observed = _Moves(*(one[OBSERVED] for one in moves))
                 variance = by_class.squares(observed, draws, rows.of_row) / s**2
-            limits = interval(facts.value, facts, variance, sampling, options.ci, options.method)
-            answers |= {f"{name}_{part}": one for part, one in vars(limits).items()}
-    answer = classes.select(*log.slice, "label")
+            limits = interval(facts.value, facts, variance, sampling, options)
+            answers += limits.columns(name)
+    keys = slices[rows.of_row].select(log.slice) if log.slice else pl.DataFrame()
+    answer = pl.concat([keys, arrays.labels], how="horizontal")
     if sampling.n_clusters is not None:
         answer = answer.with_columns(n_clusters=pl.Series(sampling.n_clusters, dtype=pl.Int64))
-    return answer.with_columns(columns(**answers))
+    return answer.with_columns(answers)
 
 
 class _ByClass(NamedTuple):

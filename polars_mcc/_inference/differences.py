@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.arrays import floats, of_arrays
 from polars_mcc._inference.estimate import Estimate
 from polars_mcc._inference.options import columns_of
 from polars_mcc._inference.quantiles import critical, normal, student
@@ -43,20 +43,8 @@ class Difference(NamedTuple):
     def beside(self, both: pl.DataFrame, b: str = "score_b", a: str = "score_a") -> pl.DataFrame:
         """Add the difference to both scores: to the digit, and NaN where a score is."""
         limits = {"diff_low": self.low, "diff_high": self.high, "diff_se": self.se}
-        found = columns(**limits, p_value=self.p_value)
+        found = of_arrays(**limits, p_value=self.p_value)
         return both.with_columns(found, diff=pl.col(b) - pl.col(a))
-
-
-def floats(column: pl.Series) -> Floats:
-    """A column as floats, with NaN for null."""
-    return column.cast(pl.Float64).fill_null(math.nan).to_numpy()
-
-
-def columns(**arrays: Floats | None) -> Iterable[pl.Series]:
-    """Columns of an answer from arrays: NaN becomes null."""
-    for name, array in arrays.items():
-        if array is not None:
-            yield pl.Series(name, array, pl.Float64).fill_nan(None)
 
 
 def difference(
@@ -80,7 +68,7 @@ def difference(
         down, up = reaches(a, b, correlation)
         if se is None:
             se = np.sqrt(a.se**2 + b.se**2)
-    return with_limits(b.score - a.score, down, up, se, ci, df)
+    return with_limits(b.score - a.score, down, up, se, ci=ci, df=df)
 
 
 def reaches(a: Side, b: Side, correlation: Floats | float = 0.0) -> tuple[Floats, Floats]:
@@ -119,11 +107,11 @@ def covariances(slices: Estimate, whole: SlicedLog, total: Estimate, metric: str
         products = ((own, own), (own, centred), (centred, centred))
         found = [draws.products(*both) / draws.size / draws.size for both in products]
     keys = slices.scores.select(log.slice)
-    return keys.with_columns(columns(**dict(zip(COVARIANCES, found, strict=True))))
+    return keys.with_columns(of_arrays(**dict(zip(COVARIANCES, found, strict=True))))
 
 
 def with_limits(
-    diff: Floats, down: Floats, up: Floats, se: Floats, ci: float, df: Ints | None = None
+    diff: Floats, down: Floats, up: Floats, se: Floats, *, ci: float, df: Ints | None = None
 ) -> Difference:
     """The limits and the p-value of a difference whose interval reaches `down` and `up`."""
     with np.errstate(all="ignore"):
@@ -163,4 +151,4 @@ def with_adjusted(
 ) -> pl.DataFrame:
     """Add `p_adjusted`, the column `p_value` after correction."""
     found = adjusted(floats(slices["p_value"]), correction, tests)
-    return slices.with_columns(columns(p_adjusted=found))
+    return slices.with_columns(of_arrays(p_adjusted=found))

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored, of_pairs
 from polars_mcc._counts.counted import without_clusters
-from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference import influence
 from polars_mcc._inference.arrays import (
-    GOLD,
     NUMBER,
     PRED,
-    Classes,
     Draws,
     Pairs,
     beside_pairs,
-    in_floats,
+    coded,
+    floats,
     numbered,
-    with_places,
 )
 from polars_mcc._inference.influence import Influence
 from polars_mcc._inference.intervals import Interval, Sampling, interval
 from polars_mcc._inference.options import IntervalOptions, columns_of, with_limits_of
-from polars_mcc._inference.pool import Pool
 from polars_mcc._inference.tables import tables_of
 from polars_mcc._scores.column import Floats, Segments
 from polars_mcc._scores.levels import Levels, levels_of, probabilities
 from polars_mcc._scores.levels import in_floats as levels_in_floats
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric, Needed
+
+_Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -65,32 +65,26 @@ def estimate(log: SlicedLog, cells: pl.DataFrame, options: IntervalOptions) -> E
 
     If the log has clusters, `cells` are pairs split by cluster.
     """
-    metrics, positive, pool = options.metrics, options.positive, options.pool
     counted = without_clusters(log, cells.lazy())
     if log.has_clusters:
         counted = counted.collect().lazy()
-    of_labels = of_pairs(log, counted)
-    levels = levels_of(log, counted) if log.is_of_scores else None
-    scored = counted.filter(is_scored(log))
-    measured, classes, pairs, *others = pl.collect_all(
-        [
-            measure(
-                log, of_labels, metrics, pairs=counted, levels=levels, positive=options.positive
-            ),
-            in_floats(log, of_labels, options.positive),
-            scored,
-            *([] if levels is None else [levels]),
-        ]
-    )
-    number = measured.height
-    classes, pairs = (numbered(log, frame, measured) for frame in (classes, pairs))
-    classes = classes.sort(NUMBER, "label")
+    classes = of_pairs(log, counted).collect()
+    levels = levels_of(log, counted).collect().lazy() if log.is_of_scores else None
+    measured = measure(
+        log,
+        classes.lazy(),
+        options.metrics,
+        pairs=counted,
+        levels=levels,
+        positive=options.positive,
+    ).collect()
     with np.errstate(all="ignore"):
-        if others:
-            found, placed = _of_scores(log, others[0], pairs, measured, options)
+        if levels is not None:
+            found, pairs = _of_scores(log, levels, counted, measured, options)
+            is_known: dict[str, _Flags] = {}
         else:
-            found, placed = _of_labels(log, classes, pairs, measured, options)
-        draws = _draws(log, cells, placed, number)
+            found, pairs, is_known = _of_labels(log, classes, counted, measured, options)
+        draws = _draws(log, cells, pairs, measured.height)
         sampling = Sampling.of(draws, is_frequency=log.is_frequency)
         pair = draws.cells["pair"].to_numpy()
         limits: dict[str, Interval] = {}
@@ -98,61 +92,60 @@ def estimate(log: SlicedLog, cells: pl.DataFrame, options: IntervalOptions) -> E
             one = found[metric.name]
             phi = one.phi[pair]
             variance = draws.products(phi, phi) / draws.size / draws.size
-            score = measured[metric.name].cast(pl.Float64).fill_null(np.nan).to_numpy()
-            limits[metric.name] = interval(
-                score, one, variance, sampling, options.ci, options.method
-            )
-    scores = _with_limits(log, measured, limits, sampling, metrics)
-    if pool is not None:
-        scores = _comparable(log, scores, classes, metrics, pool)
-    return Estimate(log, scores, placed, draws, {name: one.phi for name, one in found.items()})
+            score = floats(measured[metric.name])
+            known = interval(score, one, variance, sampling, options)
+            limits[metric.name] = known.where(is_known.get(metric.name))
+    scores = _with_limits(log, measured, limits, sampling, options.metrics)
+    return Estimate(log, scores, pairs, draws, {name: one.phi for name, one in found.items()})
 
 
 def _of_labels(
     log: SlicedLog,
     classes: pl.DataFrame,
-    pairs: pl.DataFrame,
-    measured: pl.DataFrame,
+    counted: pl.LazyFrame,
+    slices: pl.DataFrame,
     options: IntervalOptions,
-) -> tuple[dict[str, Influence], Pairs]:
-    """The influences of rows on metrics of labels, and the pairs."""
-    number, pool = measured.height, options.pool
-    placed = Pairs.of(log, with_places(pairs, classes), number)
-    arrays = Classes.of(classes, number)
+) -> tuple[dict[str, Influence], Pairs, dict[str, _Flags]]:
+    """The influences of rows on metrics of labels, the pairs, and which slices can be compared."""
+    pool, is_known = options.pool, {}
+    more = [] if pool is None else [pool.labels]
+    arrays, pairs = coded(log, slices, classes, counted, positive=options.positive, more=more)
+    expected = None
+    if pool is not None:
+        expected = pool.tabulated(arrays, slices)
+        here = [arrays.rows.sum((one > 0).astype(float)) for one in (arrays.t, arrays.p)]
+        for metric in options.sure:
+            is_known[metric.name] = has_classes(metric.classes_needed, *here, *expected.n_classes)
     found: dict[str, Influence] = {}
     if metrics := [one for one in options.sure if not one.pairs]:
-        expected = None
-        if pool is not None:
-            expected = pool.tabulated(log, pairs, classes, measured)
-        tables = tables_of(arrays, placed, expected)
+        tables = tables_of(arrays, pairs, expected)
         found |= influence.of_classes(arrays, tables, metrics, log.zero_division)
     if metrics := [one for one in options.sure if one.pairs]:
-        found |= influence.of_pairs(placed, placed.frame.select("gold", "pred"), metrics)
-    return found, placed
+        found |= influence.of_pairs(pairs, pairs.frame.select("gold", "pred"), metrics)
+    return found, pairs, is_known
 
 
 def _of_scores(
     log: SlicedLog,
-    levels: pl.DataFrame,
-    pairs: pl.DataFrame,
-    measured: pl.DataFrame,
+    levels: pl.LazyFrame,
+    counted: pl.LazyFrame,
+    slices: pl.DataFrame,
     options: IntervalOptions,
 ) -> tuple[dict[str, Influence], Pairs]:
     """The influences of rows on metrics of scores, and the pairs of a gold label and a level."""
-    floats = levels_in_floats(log, levels.lazy())
+    in_floats = levels_in_floats(log, levels)
     if any(metric.are_probabilities for metric in options.metrics):
-        floats = probabilities(log, floats)
-    ordered = numbered(log, floats.collect(), measured).sort(
-        NUMBER, "pred", descending=[False, True], nulls_last=True
-    )
-    places = ordered.select(NUMBER, "pred").with_row_index(PRED)
-    beside = pairs.join(places, on=[NUMBER, "pred"]).with_columns(
-        pl.col("gold").cast(pl.UInt32).alias(GOLD)
-    )
-    placed = Pairs.of(log, beside, measured.height)
-    rows = Segments.of(ordered[NUMBER].to_numpy(), measured.height)
-    arrays = Levels.of(ordered, rows, placed.per_weight)
-    return influence.of_scores(arrays, placed, options.sure), placed
+        in_floats = probabilities(log, in_floats)
+    of_slices = numbered(log, in_floats, slices)
+    ordered = of_slices.sort(NUMBER, "pred", descending=[False, True]).collect()
+    places = ordered.lazy().select(NUMBER, "pred").with_row_index(PRED)
+    scored = numbered(log, counted.filter(is_scored(log)), slices)
+    beside = scored.join(places, on=[NUMBER, "pred"]).sort(NUMBER, "gold", PRED).collect()
+    is_gold = beside["gold"].cast(pl.UInt32).to_numpy()
+    pairs = Pairs.of(log, beside, is_gold, beside[PRED].to_numpy(), slices.height)
+    rows = Segments.of(ordered[NUMBER].to_numpy(), slices.height)
+    arrays = Levels.of(ordered, rows, pairs.per_weight)
+    return influence.of_scores(arrays, pairs, options.sure), pairs
 
 
 def _draws(log: SlicedLog, cells: pl.DataFrame, pairs: Pairs, number: int) -> Draws:
@@ -178,45 +171,23 @@ def _with_limits(
         columns.append("n_clusters")
     ends = dict.fromkeys(columns_of(metric.name for metric in metrics), pl.lit(None, pl.Float64))
     found = measured.with_columns(**ends).with_columns(
-        pl.Series(f"{name}_{part}", getattr(one, part)).fill_nan(None)
-        for name, one in limits.items()
-        for part in ("low", "high", "se")
+        column for name, one in limits.items() for column in one.columns(name)
     )
     return found.select(*columns, *with_limits_of(metric.name for metric in metrics), "n_null")
 
 
-def _comparable(
-    log: SlicedLog,
-    scores: pl.DataFrame,
-    classes: pl.DataFrame,
-    metrics: Sequence[Metric],
-    pool: Pool,
-) -> pl.DataFrame:
-    """Drop the limits of slices that lack the classes that a comparison needs."""
-    whole = pool.log
-    sides = ("gold", "pred")
-    here = {side: count_where(pl.col(name) > 0) for side, name in zip(sides, "tp", strict=True)}
-    there = {f"all_{side}": count_where(pl.col(f"{side}_n") > 0) for side in sides}
-    of_slices = log.per_slice(classes.lazy(), **here)
-    of_pools = whole.per_slice(of_pairs(whole, pool.pairs.lazy()), **there)
-    limits = {
-        column: pl.when(has_classes(metric.classes_needed)).then(column)
-        for metric in metrics
-        for column in columns_of([metric.name])
-    }
-    beside = whole.beside(log.beside(scores.with_row_index(NUMBER).lazy(), of_slices), of_pools)
-    return beside.with_columns(**limits).sort(NUMBER).select(scores.columns).collect()
+def has_classes(needed: Needed, gold: Any, pred: Any, *of_all: Any) -> Any:  # noqa: ANN401
+    """Whether a slice has the classes, by the number of gold and pred classes, and of all.
 
-
-def has_classes(needed: Needed) -> pl.Expr:
-    """Whether a slice has the classes, by the number of `gold` and `pred` classes, and of all."""
-    has_all_gold = (pl.col("gold") >= 2) & (pl.col("gold") == pl.col("all_gold"))
-    return {
-        "any": pl.lit(value=True),
-        "two gold": pl.col("gold") >= 2,
-        "all gold": has_all_gold,
-        "all": has_all_gold & (pl.col("pred") == pl.col("all_pred")),
-    }[needed]
+    The numbers are arrays or expressions.
+    """
+    if needed == "any":
+        return gold == gold  # noqa: PLR0124
+    if needed == "two gold":
+        return gold >= 2
+    all_gold, all_pred = of_all
+    has_all_gold = (gold >= 2) & (gold == all_gold)
+    return has_all_gold if needed == "all gold" else has_all_gold & (pred == all_pred)
 
 
 def ranges_of(metrics: Sequence[Metric]) -> dict[str, tuple[float | None, float | None]]:

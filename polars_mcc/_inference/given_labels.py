@@ -20,8 +20,7 @@ import polars as pl
 
 from polars_mcc._counts.exact import numbers
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import beside_pairs
-from polars_mcc._inference.differences import columns
+from polars_mcc._inference.arrays import beside_pairs, of_arrays
 from polars_mcc._inference.estimate import estimate
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.pool import Pool
@@ -65,4 +64,4 @@ def given_labels(
         reach = found.pairs.rows.max(above)
         size = added_up(found.pairs.n, slices, number)
         se, step = np.sqrt(squares / size**2), reach / size
-    return scores.with_columns(columns(expected_se=se, expected_step=step))
+    return scores.with_columns(of_arrays(expected_se=se, expected_step=step))

@@ -12,7 +12,7 @@ that defines the metric. A score of pairs has one derivative per pair, by the sh
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,8 @@ from polars_mcc._scores.column import (
 from polars_mcc._scores.levels import Levels
 from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Range, Terms
 
+_NONE = np.zeros(0)
+
 
 class Influence(NamedTuple):
     """How far rows move one metric: arrays (slices,), and of pairs."""
@@ -51,6 +53,23 @@ class Influence(NamedTuple):
     """The largest mean of φ² at the smoothed tables."""
     phi: Floats
     """The influence of one row of each pair, at the observed table: (pairs,)."""
+
+    @classmethod
+    def of(
+        cls,
+        value: Floats,
+        ends: Iterable[Floats | float],
+        phi_phi: Floats,
+        smoothed: Sequence[int],
+        phi: Floats = _NONE,
+    ) -> Influence:
+        """Put together what the tables of a metric tell: the arrays are (tables, slices)."""
+        value = np.broadcast_to(value, phi_phi.shape)
+        least, largest = (np.broadcast_to(one, value.shape[-1:]) for one in ends)
+        worth = [worth_of(value[at], least, largest, phi_phi[at]) for at in smoothed]
+        most = np.fmax.reduce(phi_phi[smoothed])
+        observed = value[OBSERVED], least, largest, phi_phi[OBSERVED]
+        return cls(*observed, np.fmin.reduce(worth), most, phi)
 
 
 def of_classes(
@@ -85,7 +104,8 @@ def of_classes(
                 squares += _squares_more(rows, table, *by, is_by_pred=place == BY_PRED)
             phi_phi.append(squares / classes.s)
         smoothed = smoothed_tables(metric.given, is_pooled=len(tables) > POOLED)
-        found[metric.name] = _influence(metric, terms, score, np.stack(phi_phi), smoothed, phi)
+        ends, value = ends_of(metric, terms), score.first().value
+        found[metric.name] = Influence.of(value, ends, np.stack(phi_phi), smoothed, phi)
     return found
 
 
@@ -172,7 +192,8 @@ def of_pairs(pairs: Pairs, labels: pl.DataFrame, metrics: Sequence[Metric]) -> d
         mean = pairs.rows.sum(pairs.n / pairs.rows.spread(s) * moves)
         phi = moves - pairs.rows.spread(mean)
         phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
-        found[metric.name] = _influence(metric, terms, score, phi_phi[None], [OBSERVED], phi)
+        ends, value = ends_of(metric, terms), score.first().value
+        found[metric.name] = Influence.of(value, ends, phi_phi[None], [OBSERVED], phi)
     return found
 
 
@@ -204,36 +225,13 @@ def columns_of_pairs(pairs: Pairs, labels: pl.DataFrame) -> tuple[Columns, OverP
     return col, OverPairs(col)
 
 
-def _influence(
-    metric: Metric,
-    terms: Terms,
-    score: Column,
-    phi_phi: Floats,
-    smoothed: Sequence[int],
-    phi: Floats,
-) -> Influence:
-    """Put together what the tables of a metric tell: `phi_phi` is (tables, slices)."""
-    value = np.atleast_2d(score.first().value)
-    number = value.shape[-1]
-    least, largest = (np.broadcast_to(one, (number,)) for one in ends_of(metric, terms))
-    worth = [worth_of(value[at], least, largest, phi_phi[at]) for at in smoothed]
-    return Influence(
-        value[OBSERVED],
-        least,
-        largest,
-        phi_phi[OBSERVED],
-        np.fmin.reduce(worth),
-        np.fmax.reduce(phi_phi[smoothed]),
-        phi,
-    )
-
-
 def ends_of(metric: Metric, terms: Terms) -> tuple[Floats | float, ...]:
     """The least and the largest value of a metric in each slice; NaN without a range."""
     if metric.range is None:
         return math.nan, math.nan
-    ends = (end(terms) if callable(end) else end for end in (metric.range.low, metric.range.high))
-    return tuple(end.value if isinstance(end, Column) else end for end in ends)
+    ends: list[Any] = [metric.range.low, metric.range.high]
+    found = [end(terms) if callable(end) else end for end in ends]
+    return tuple(end.value if isinstance(end, Column) else end for end in found)
 
 
 NOTHING = 1e-20  # a mean square of influences up to this is 0, except for rounding

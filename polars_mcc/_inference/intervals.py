@@ -12,18 +12,22 @@ as known exactly. Each table smooths the rates on one side. So m is the smallest
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
-from polars_mcc._inference.arrays import Draws
+from polars_mcc._inference.arrays import Draws, of_arrays
 from polars_mcc._inference.influence import NOTHING, Influence
+from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.quantiles import critical
 from polars_mcc._log.choices import Method
-from polars_mcc._scores.column import Floats
+from polars_mcc._scores.column import Floats, Ints
 
 _Flags = npt.NDArray[np.bool_]
+PARTS = ("low", "high", "se")
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,22 @@ class Interval:
     low: Floats
     high: Floats
     se: Floats
+
+    def where(self, is_known: _Flags | None) -> Interval:
+        """The same where a slice can be compared with others; elsewhere none."""
+        if is_known is None:
+            return self
+        return Interval(*(np.where(is_known, one, math.nan) for one in self._parts))
+
+    def columns(self, name: str) -> Iterable[pl.Series]:
+        """The columns of an answer."""
+        return of_arrays(
+            **{f"{name}_{part}": one for part, one in zip(PARTS, self._parts, strict=True)}
+        )
+
+    @property
+    def _parts(self) -> tuple[Floats, ...]:
+        return self.low, self.high, self.se
 
 
 @dataclass(frozen=True)
@@ -44,7 +64,7 @@ class Sampling:
     """
 
     effective: Floats
-    n_clusters: npt.NDArray[np.int64] | None
+    n_clusters: Ints | None
     is_frequency: bool
 
     @classmethod
@@ -72,11 +92,10 @@ def interval(
     found: Influence,
     variance: Floats,
     sampling: Sampling,
-    ci: float,
-    method: Method,
+    options: IntervalOptions,
 ) -> Interval:
     """The interval of each exact `score`, from its `variance` and what its tables tell."""
-    z = sampling.critical(ci)
+    z, method = sampling.critical(options.ci), options.method
     least, largest, phi_phi = found.least, found.largest, found.phi_phi
     span = largest - least
     span = np.where(np.isnan(span), np.abs(score), span)
@@ -94,7 +113,8 @@ def interval(
     low = np.where(has_proportion, least + span * low, score - z * error)
     high = np.where(has_proportion, least + span * high, score + z * error)
     is_known = np.isfinite(low) & np.isfinite(high) & has_score
-    return Interval(*(np.where(is_known, end, math.nan) for end in (low, high)), se)
+    low, high = (np.where(is_known, end, math.nan) for end in (low, high))
+    return Interval(low, high, se)
 
 
 def _varies(
@@ -106,8 +126,7 @@ def _varies(
     # At an end, each row could only move the score away from it, and their mean moves it nowhere.
     # So every φ is 0, but the φ of a square root, as of Cramér's V, may be infinite.
     is_end = (score == found.least) | (score == found.largest)
-    found_: _Flags = is_moved & is_known & ~is_end
-    return found_
+    return np.asarray(is_moved & is_known & ~is_end)
 
 
 def _ends(

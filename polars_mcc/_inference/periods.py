@@ -44,7 +44,7 @@ def changes(
     if not log.has_clusters:
         change = difference(before, after, options.ci)
     else:
-        covariance = _covariance(log, apart, cells, found, both, metric.name)
+        covariance = _covariance(log, cells, found, both, metric.name)
         with np.errstate(all="ignore"):
             correlation = np.clip(covariance / (before.se * after.se), -1, 1)
             squared = before.se**2 + after.se**2 - 2 * covariance
@@ -65,21 +65,17 @@ _PERIODS = tuple(PERIODS.categories)
 
 
 def _covariance(
-    log: SlicedLog,
-    apart: SlicedLog,
-    cells: pl.DataFrame,
-    found: Estimate,
-    slices: pl.DataFrame,
-    metric: str,
+    log: SlicedLog, cells: pl.DataFrame, found: Estimate, slices: pl.DataFrame, metric: str
 ) -> Floats:
     """The covariance of the scores of both periods, from the clusters that are in both.
 
     Φ is the sum of the influences φ of the rows of a cluster. The covariance is Σ Φ_before Φ_after,
     divided by the rows before and by the rows after.
     """
-    order = found.pairs.frame.drop(NUMBER).with_row_index("pair")
-    beside = beside_pairs(apart, cells, order.with_columns(pl.Series("phi", found.phi[metric])))
-    draws = Draws.of(log, numbered(log, beside, slices), slices.height, order=["pair"])
+    of_pairs = found.influences(metric).drop(NUMBER).with_row_index("pair")
+    beside = beside_pairs(found.log, cells, of_pairs)
+    rows = numbered(log, beside.lazy(), slices).collect()
+    draws = Draws.of(log, rows, slices.height, order=["pair"])
     phi = draws.cells["phi"].to_numpy()
     moved = []
     for period in _PERIODS:

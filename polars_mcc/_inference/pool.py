@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
-from polars_mcc._counts.classes import is_scored, of_pairs
+from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import GOLD, NUMBER, PRED, in_floats, numbered, with_places
-from polars_mcc._scores.column import Floats, Ints
+from polars_mcc._inference.arrays import GOLD, NUMBER, PRED, Classes, numbered, with_codes
+from polars_mcc._scores.column import Floats, Ints, Segments, added_up
 
 
 class Expected(NamedTuple):
@@ -28,6 +30,8 @@ class Expected(NamedTuple):
     """The gold rows of each class in the pool: (classes,)."""
     others: Floats
     """How many other classes the pool of each class has: (classes,)."""
+    n_classes: tuple[Ints, Ints]
+    """How many gold classes, and predicted classes, the pool of each slice has: (slices,)."""
 
 
 @dataclass(frozen=True)
@@ -66,31 +70,47 @@ class Pool:
         found = rows.join(rates, on=[*whole, "gold"], nulls_equal=True)
         return found.with_columns(n=pl.col("rows") * pl.col("rate")).collect()
 
-    def tabulated(
-        self, log: SlicedLog, pairs: pl.DataFrame, classes: pl.DataFrame, slices: pl.DataFrame
-    ) -> Expected:
-        """The expected pairs of slices with these numbered and sorted classes."""
-        expected = numbered(log, self.expected(log, pairs), slices)
-        placed = with_places(expected, classes, "left").drop_nulls(GOLD)
-        placed = placed.sort(NUMBER, GOLD, "pred")
-        whole, n = self.log, pl.col("n").cast(pl.Float64)
-        rows = pl.lit(1.0) if whole.is_frequency else n.sum() / pl.col("squares").sum()
-        of_pool = in_floats(whole, of_pairs(whole, self.pairs.lazy())).select(
-            *whole.slice, "label", pool_rows="t", others=whole.within_slice(pl.len())
-        )
-        per_weight = whole.per_slice(self.pairs.lazy().filter(is_scored(whole)), per_weight=rows)
-        sizes = whole.beside(of_pool, per_weight).with_columns(
-            pl.col("pool_rows") * pl.col("per_weight")
-        )
-        on = [*whole.slice, "label"]
-        beside = classes.join(
-            sizes.collect(), on=on, how="left", nulls_equal=True, maintain_order="left"
-        )
+    @cached_property
+    def labels(self) -> pl.Series:
+        """All labels of the pools."""
+        return pl.concat([self.pairs["gold"], self.pairs["pred"].alias("gold")]).unique()
+
+    def tabulated(self, classes: Classes, slices: pl.DataFrame) -> Expected:
+        """The expected pairs of slices with these classes."""
+        whole, k = self.log, len(classes.every)
+        pools = slices.select(whole.slice).unique() if whole.slice else slices[:1]
+        scored = self.pairs.lazy().filter(is_scored(whole) & (pl.col("n") > 0))
+        counted = with_codes(numbered(whole, scored, pools), classes.every)
+        of_slices = numbered(whole, slices.lazy().with_row_index("place"), pools).sort("place")
+        pairs, pool_of = pl.collect_all([counted.sort(NUMBER, GOLD, PRED), of_slices])
+        pool, gold, pred = (pairs[name].cast(pl.Int64).to_numpy() for name in (NUMBER, GOLD, PRED))
+        n = pairs["n"].cast(pl.Float64).to_numpy()
+        per_weight = np.ones(pools.height)
+        if not whole.is_frequency:
+            squares = added_up(pairs["squares"].to_numpy(), pool, pools.height)
+            per_weight = added_up(n, pool, pools.height) / squares
+        # The pairs of a gold label of a pool follow each other.
+        keys, starts = np.unique(pool * k + gold, return_index=True)
+        labels = Segments(starts, len(n))
+        rows, each_pred = labels.sum(n), np.unique(pool * k + pred)
+        each = [np.bincount(one // k, minlength=pools.height) for one in (keys, each_pred)]
+        either = np.bincount(np.union1d(keys, each_pred) // k, minlength=pools.height)
+        here = pool_of[NUMBER].to_numpy()
+        of_class = here[classes.rows.of_row].astype(np.int64)
+        wanted = of_class * k + classes.codes
+        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        is_gold = keys[place] == wanted if len(keys) else np.zeros(len(wanted), bool)
+        lengths = np.where(is_gold & (classes.t > 0), labels.lengths[place], 0)
+        cells = np.repeat(np.arange(len(lengths)), lengths)
+        at = np.arange(len(cells)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        at += labels.starts[place[cells]]
+        of_slice = classes.rows.of_row[cells]
         return Expected(
-            placed[NUMBER].to_numpy(),
-            placed[GOLD].to_numpy(),
-            placed[PRED].cast(pl.Int64).fill_null(-1).to_numpy(),
-            placed["n"].to_numpy(),
-            beside["pool_rows"].fill_null(0.0).to_numpy(),
-            beside["others"].cast(pl.Float64).to_numpy() - 1,
+            of_slice,
+            cells,
+            classes.places(of_slice, pred[at]),
+            classes.t[cells] * (n[at] / rows[place[cells]]),
+            np.where(is_gold, rows[place] * per_weight[of_class], 0.0),
+            either[of_class].astype(float) - 1,
+            (each[0][here], each[1][here]),
         )

@@ -164,9 +164,9 @@ class Column:
         A score has derivatives by what `is_variable`.
         """
         self.columns, self.value = columns, value
-        self.parts = [(part, rule) for part, rule in parts if part.varies]
+        self.parts: list[tuple[Column, _Move]] = [one for one in parts if one[0].varies]
         self.only, self.is_total = only, is_total
-        self.varies = is_variable or bool(self.parts)
+        self.varies: bool = is_variable or bool(self.parts)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         """Raise an error for a method that has no derivative."""
@@ -345,7 +345,7 @@ class Column:
 
     def count(self) -> Column:
         """Count the numbers."""
-        return Column(self.columns, self._total(self._used * 1.0), is_total=True)
+        return Column(self.columns, self._total(self._used.astype(float)), is_total=True)
 
     def sum(self) -> Column:
         """Add up the rows."""
@@ -427,7 +427,7 @@ class Column:
         """Both columns with a number per row, if one of them has; else per slice."""
         other = self._number(other)
         filters = [one.only for one in (self, other) if one.only is not None]
-        if len(filters) > 1 and not np.array_equal(*filters):
+        if len(filters) > 1 and not np.array_equal(filters[0], filters[1]):
             msg = "it computes with two columns that are filtered differently"
             raise NoDerivativeError(msg)
         if self.is_total == other.is_total:
@@ -518,12 +518,13 @@ METHODS = (
 """What a `Column` can do."""
 
 
-def except_where(undefined: Any, number: Any, instead: float | None) -> Any:  # noqa: ANN401
+def except_where(undefined: Any, number: Any, instead: float | None) -> pl.Expr:  # noqa: ANN401
     """A number, but `instead` where it is undefined: expressions, or columns of arrays."""
-    if isinstance(number, Column):
-        is_undefined = undefined.per_row() if not number.is_total else undefined
-        return number.where(is_undefined.value != 1, math.nan if instead is None else instead)
-    return pl.when(undefined).then(pl.lit(instead, pl.Float64)).otherwise(number)
+    if not isinstance(number, Column):
+        return pl.when(undefined).then(pl.lit(instead, pl.Float64)).otherwise(number)
+    holds = undefined if number.is_total else undefined.per_row()
+    found: Any = number.where(holds.value != 1, math.nan if instead is None else instead)
+    return found  # type: ignore[no-any-return]
 
 
 def _made(value: Floats, *parts: tuple[Column, _Move]) -> Column:

@@ -44,8 +44,8 @@ class Levels:
     def of(cls, levels: pl.DataFrame, rows: Segments, per_weight: Floats) -> Levels:
         """The arrays of sorted levels `in_floats`. `per_weight` is of slices."""
         names = ("score", *BOTH, "tp", "fp", "all_positive", "all_negative")
-        columns = (levels[name].to_numpy() for name in names)
-        return cls(rows, *columns, rows.spread(per_weight))
+        columns = {name: levels[name].to_numpy() for name in names}
+        return cls(rows, **columns, per_weight=rows.spread(per_weight))
 
     def total(self, values: Floats) -> Floats:
         """Add up the numbers of the levels of a slice, on each of its levels."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -142,7 +142,8 @@ class OverClasses(OverPairs):
         each = TwoByTwo.of_floats(column)
         self.s = self.t = self.p = self.n = column("s")
         self.c, self.k = column("hits").sum(), column("k")
-        self.rows_squared = self.gold_times_pred = column.number(1.0, is_total=True)
+        one: Any = column.number(1.0, is_total=True)
+        self.rows_squared = self.gold_times_pred = one
         self.hits_times_rows = (column("hits") / self.s).sum()
         self.covariance = each.covariance.sum()
         self.var_gold, self.var_pred = each.var_gold.sum(), each.var_pred.sum()
@@ -152,7 +153,7 @@ class OverClasses(OverPairs):
         def of_positive(name: str) -> pl.Expr:
             if name == "s":
                 return self.s
-            total = column(name).filter(is_positive).sum()
+            total: pl.Expr = column(name).filter(is_positive).sum()
             # Without the positive class, all rows are negative.
             return total + self.s * (1 - is_positive.sum()) if name == "tn" else total
 

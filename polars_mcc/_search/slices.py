@@ -269,7 +269,8 @@ class _AllRows:
         of_slices = log.per_slice(classes, **n_classes).with_columns(
             all_gold=pl.lit(self.n_classes[0]), all_pred=pl.lit(self.n_classes[1])
         )
-        is_comparable = has_classes(sought.metric.classes_needed)
+        numbers = map(pl.col, ("gold", "pred", "all_gold", "all_pred"))
+        is_comparable = has_classes(sought.metric.classes_needed, *numbers)
         known = of_slices.select(SLICE, is_comparable=is_comparable)
         return log.beside(log.beside(here, rest), known).collect()
 

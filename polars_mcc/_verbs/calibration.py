@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +12,11 @@ from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import Draws, numbered
+from polars_mcc._inference.arrays import Draws, numbered, of_arrays
 from polars_mcc._inference.deferred import inferred
-from polars_mcc._inference.differences import columns as of_arrays
 from polars_mcc._inference.influence import Influence
 from polars_mcc._inference.intervals import Sampling, interval
+from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level
 from polars_mcc._log.described import Described
@@ -126,10 +125,10 @@ def _of_bins(
     rates = of_bins(log, probabilities(log, in_floats(log, found.lazy()))).collect()
     each = replace(log, apart=(*log.apart, "bin"))
     places = found.lazy().select(*log.slice, "pred", "bin")
-    rows = cells.lazy().filter(is_scored(log))
-    rows = rows.join(places, on=[*log.slice, "pred"], nulls_equal=True).collect()
-    order = ["pred", "gold"]
-    draws = Draws.of(each, numbered(each, rows, rates), rates.height, order=order)
+    scored = cells.lazy().filter(is_scored(log))
+    beside = scored.join(places, on=[*log.slice, "pred"], nulls_equal=True)
+    rows = numbered(each, beside, rates).collect()
+    draws = Draws.of(each, rows, rates.height, order=["pred", "gold"])
     rate, n = rates["rate"].to_numpy(), rates["rows"].to_numpy()
     spread = rate * (1 - rate)
     with np.errstate(all="ignore"):
@@ -138,11 +137,11 @@ def _of_bins(
             variance = draws.products(phi, phi) / n / n
         else:
             variance = spread / n
-        ends, nothing = np.zeros(len(n)), np.full(len(n), math.nan)
         # The rate is a proportion of the rows.
-        facts = Influence(rate, ends, ends + 1, spread, ends + 1, nothing, nothing)
+        zero = np.zeros(len(n))
+        facts = Influence(rate, zero, zero + 1, spread, zero + 1, spread, spread)
         sampling = Sampling.of(draws, is_frequency=log.is_frequency)
-        limits = interval(rate, facts, variance, sampling, ci, "score")
+        limits = interval(rate, facts, variance, sampling, IntervalOptions(ci))
     if sampling.n_clusters is not None:
         rates = rates.with_columns(n_clusters=pl.Series(sampling.n_clusters, dtype=pl.Int64))
     return rates.with_columns(of_arrays(rate_low=limits.low, rate_high=limits.high))

@@ -160,9 +160,9 @@ def _differences(log: SlicedLog, cells: pl.DataFrame, asked: IntervalOptions) ->
     a, b = (Side.of(scores, metric.name) for scores in (scores_a, scores_b))
     rows = cells
     for one, pred, name in zip(estimates, ("baseline", "pred"), ("a", "b"), strict=True):
-        moved = one.influences(metric.name, f"phi_{name}").with_row_index(f"pair_{name}")
-        rows = beside_pairs(log, rows, moved.drop(NUMBER), pred)
-    rows = numbered(log, rows, scores_b)
+        of_pair = one.influences(metric.name, f"phi_{name}").with_row_index(f"pair_{name}")
+        rows = beside_pairs(log, rows, of_pair.drop(NUMBER), pred)
+    rows = numbered(log, rows.lazy(), scores_b).collect()
     draws = Draws.of(log, rows, scores_b.height, order=["pair_a", "pair_b"])
     phi = draws.cells["phi_b"].to_numpy() - draws.cells["phi_a"].to_numpy()
     with np.errstate(all="ignore"):

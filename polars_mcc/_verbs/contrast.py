@@ -15,7 +15,7 @@ import polars.selectors as cs
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import KEY, SlicedLog
-from polars_mcc._inference.arrays import beside
+from polars_mcc._inference.arrays import beside, floats, of_arrays
 from polars_mcc._inference.deferred import inferred
 from polars_mcc._inference.differences import (
     COVARIANCES,
@@ -23,12 +23,10 @@ from polars_mcc._inference.differences import (
     Side,
     covariances,
     difference,
-    floats,
     reaches,
     with_adjusted,
     with_limits,
 )
-from polars_mcc._inference.differences import columns as of_arrays
 from polars_mcc._inference.estimate import Estimate, estimate
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.influence import NOTHING
@@ -355,7 +353,7 @@ class _Sides:
                 for one in reaches(_side(both, "a"), _side(both, "b"))
             )
             se = np.where(np.isfinite(variance) & (variance > NOTHING), np.sqrt(variance), math.nan)
-        change = with_limits(score - of_total, down, up, se, ci)
+        change = with_limits(score - of_total, down, up, se, ci=ci)
         sized = both.with_columns(
             pl.col("n_total").alias(f"n{_TO}"), own_b="score_b", own_a="total"
         )

@@ -149,7 +149,7 @@ def test_a_period_is_a_boolean():
 def test_only_the_rows_of_the_periods_are_read():
     predicates = []
 
-    def rows(with_columns, predicate, n_rows, batch_size):
+    def rows(with_columns, predicate, *_):
         predicates.append(predicate)
         yield LOG.filter(predicate).select(with_columns)
 
@@ -157,7 +157,8 @@ def test_only_the_rows_of_the_periods_are_read():
     query = log.mcc(pred="a").drift("key", before=BEFORE, after=AFTER)
     assert not predicates
     assert_frame_equal(query.collect(), LOG.mcc(pred="a").drift("key", before=BEFORE, after=AFTER))
-    assert predicates and all("week" in one.meta.root_names() for one in predicates)
+    assert predicates
+    assert all("week" in one.meta.root_names() for one in predicates)
 
 
 def test_how_often_a_change_is_found_where_there_is_none():
