@@ -1,4 +1,7 @@
-"""The query plan: one lazy scan, native nodes only, and ready to run elsewhere."""
+"""The query plan: one lazy scan of native nodes, ready to run elsewhere.
+
+Intervals and tests are computed from counts in one deferred step. The counts have such a plan.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def of_scores(lf: pl.LazyFrame):
     return lf.mcc(score=[pl.col("ms") / 2, (pl.col("w") / 3).alias("s")], positive="ant")
 
 
-VERBS = {
+NATIVE = {
     "by": lambda lf: lf.mcc.by("key"),
     "models": lambda lf: lf.mcc(pred=["pred", "other"]).by("key"),
     "weight": lambda lf: lf.mcc(weight="w").by("key"),
@@ -39,45 +42,49 @@ VERBS = {
     "cells": lambda lf: lf.mcc.confusion("key", long=True, normalize="pred"),
     "confusions": lambda lf: lf.mcc.confusion("key", top=2),
     "metrics": lambda lf: lf.mcc(positive="ant").by("key", metrics=METRICS),
-    "metrics of all": lambda lf: lf.mcc(positive="ant").score(metrics=METRICS, ci=0.95),
     "of scores": lambda lf: lf.mcc(score=PROBABILITY, positive="ant").by("key", metrics=OF_SCORES),
+    "averages": lambda lf: lf.mcc.by("key", metrics=["f1_macro", "kappa"]),
+    "cost": lambda lf: lf.mcc.by("key", metrics=(pl.col("gold") != pl.col("pred")).mean()),
+    "own": lambda lf: lf.mcc.by("key", metrics=pl.col("label").max().alias("last")),
+    "each": lambda lf: lf.mcc.by(each("key", "w", "ms", total=True)),
+    "cube": lambda lf: lf.mcc.by(cube("key", "w"), long=True),
+    "windows": lambda lf: lf.mcc.by("key", trailing("day", "7d", every="1d")),
+    "curve": lambda lf: lf.mcc(score="ms", positive="ant").curve("key"),
+    "grid": lambda lf: lf.mcc(score="ms", positive="ant").curve("key", thresholds=3),
+    "best": lambda lf: lf.mcc(score=["ms", "w"], positive="ant").best_threshold("key"),
+}
+"""Questions that are one native plan."""
+
+DEFERRED = {
+    "metrics of all": lambda lf: lf.mcc(positive="ant").score(metrics=METRICS, ci=0.95),
     "sure of scores": lambda lf: lf.mcc(score=PROBABILITY, positive="ant").by(
         "key", metrics=OF_SCORES, ci=0.95
     ),
     "compare scores": lambda lf: lf.mcc(score=[PROBABILITY, "w"], positive="ant").compare(
         "key", metric="roc_auc"
     ),
-    "averages": lambda lf: lf.mcc.by("key", metrics=["f1_macro", "kappa"]),
-    "cost": lambda lf: lf.mcc.by("key", metrics=(pl.col("gold") != pl.col("pred")).mean()),
-    "own": lambda lf: lf.mcc.by("key", metrics=pl.col("label").max().alias("last")),
     "interval": lambda lf: lf.mcc.by("key", ci=0.95),
     "fisher": lambda lf: lf.mcc(sample_weight="w").by("key", ci=0.95, method="fisher"),
     "clusters": lambda lf: lf.mcc(cluster="ms").by("key", ci=0.95),
+    "sure classes": lambda lf: lf.mcc.classes("key", ci=0.95),
     "compare": lambda lf: lf.mcc(pred="other").compare("key", baseline="pred"),
     "compare models": lambda lf: lf.mcc(pred=["other", "gold"]).compare("key", baseline="pred"),
-    "each": lambda lf: lf.mcc.by(each("key", "w", "ms", total=True)),
-    "cube": lambda lf: lf.mcc.by(cube("key", "w"), ci=0.95, long=True),
-    "windows": lambda lf: lf.mcc.by("key", trailing("day", "7d", every="1d")),
+    "sure cube": lambda lf: lf.mcc.by(cube("key", "w"), ci=0.95, long=True),
+    "sure windows": lambda lf: lf.mcc.by(trailing("day", "7d", every="1d"), ci=0.95),
     "contrast": lambda lf: lf.mcc.contrast("key", metric="f1_macro"),
     "contrast of total": lambda lf: lf.mcc.contrast("key", to="total", within="w"),
     "drift": lambda lf: lf.mcc.drift("key", before=pl.col("ms") < 2, after=pl.col("ms") > 1),
-    "curve": lambda lf: lf.mcc(score="ms", positive="ant").curve("key"),
-    "grid": lambda lf: lf.mcc(score="ms", positive="ant").curve("key", thresholds=3),
-    "best": lambda lf: lf.mcc(score=["ms", "w"], positive="ant").best_threshold("key"),
     "calibration": lambda lf: of_scores(lf).calibration("key", bins=2),
     "calibration of clusters": lambda lf: of_scores(lf)(cluster="ms").calibration("key"),
 }
+"""Questions with an interval or a test: counts, and one deferred step."""
+
+VERBS = NATIVE | DEFERRED
 
 
-LONG = {"contrast", "contrast of total", "metrics of all", "compare models"}
-"""Verbs whose plans take most of a second to optimize."""
-EACH_VERB = pytest.mark.parametrize(
-    "verb",
-    [
-        pytest.param(verb, id=name, marks=[pytest.mark.slow] * (name in LONG))
-        for name, verb in VERBS.items()
-    ],
-)
+EACH_VERB = pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+EACH_NATIVE = pytest.mark.parametrize("verb", NATIVE.values(), ids=NATIVE)
+EACH_DEFERRED = pytest.mark.parametrize("verb", DEFERRED.values(), ids=DEFERRED)
 ENUM = pl.Enum(NAMES)
 
 
@@ -91,7 +98,7 @@ def log(tmp_path):
     return pl.scan_parquet(tmp_path / "log.parquet")
 
 
-@EACH_VERB
+@EACH_NATIVE
 def test_one_scan_of_native_nodes(log, verb):
     plan = verb(log).explain()
     assert plan.count("Parquet SCAN") == 1
@@ -151,17 +158,24 @@ STREAMING = {
     *("filter", "group-by", "multi-scan", "multiplexer", "reduce", "scalar-window", "select"),
     *("sort", "unordered-union", "with-columns"),
 }
+OF_SETS = {"ordered-union", "cross-join", "equi-join", "in-memory-source"}
+"""Of several sets of keys and of windows: their names, and the parts that windows consist of."""
+
+
+def steps_of(query: pl.LazyFrame) -> set[str]:
+    """The steps that the streaming engine takes."""
+    physical = query.show_graph(
+        engine="streaming", plan_stage="physical", raw_output=True, show=False
+    )
+    return set(re.findall(r'label="([a-z-]+)', physical))
 
 
 @pytest.mark.parametrize("verb", ["by", "models", "score", "counts", "classes"])
 def test_every_node_streams(log, verb):
-    physical = VERBS[verb](log).show_graph(
-        engine="streaming", plan_stage="physical", raw_output=True, show=False
-    )
-    assert set(re.findall(r'label="([a-z-]+)', physical)) <= STREAMING
+    assert steps_of(VERBS[verb](log)) <= STREAMING
 
 
-@EACH_VERB
+@EACH_NATIVE
 def test_a_plan_can_be_serialised(log, verb):
     query = verb(log)
     sent = query.serialize()
@@ -196,9 +210,122 @@ DISTRIBUTED = {
 }
 
 
-@EACH_VERB
+@EACH_NATIVE
 def test_every_node_can_be_distributed(log, verb):
     assert nodes_of(verb(log)) <= DISTRIBUTED | {"DataFrameScan"}  # names of models and keys
+
+
+@pytest.fixture
+def collected(monkeypatch) -> list[tuple[pl.LazyFrame, str]]:
+    """The queries of files that are collected, each with its engine."""
+    found = []
+    collect = pl.LazyFrame.collect
+
+    def noted(self, *, engine="auto", **options):
+        if "Parquet SCAN" in self.explain():
+            found.append((self, engine))
+        return collect(self, engine=engine, **options)
+
+    monkeypatch.setattr(pl.LazyFrame, "collect", noted)
+    return found
+
+
+@EACH_DEFERRED
+def test_an_interval_is_one_step_after_native_counts(log, verb, collected):
+    query = verb(log)
+    plan = query.explain()
+    assert plan.count("PYTHON SCAN") == 1
+    assert "Parquet SCAN" not in plan
+    assert collected == [], "nothing is counted before it is asked"
+    query.collect()
+    [(counts, engine)] = collected
+    assert engine == "streaming"
+    assert counts.explain().count("Parquet SCAN") == 1
+    assert nodes_of(counts) <= DISTRIBUTED | {"DataFrameScan"}
+    assert steps_of(counts) <= STREAMING | OF_SETS
+
+
+def test_the_counts_of_an_interval_read_only_what_they_need(log, collected):
+    log.filter(pl.col("ms") > 0).mcc.by("key", ci=0.95).collect()
+    [(counts, _)] = collected
+    assert "PROJECT 4/7 COLUMNS" in counts.explain(), "the filter needs one of them"
+    assert 'SELECTION: col("ms") > 0' in counts.explain()
+
+
+def test_a_filter_of_the_answer_is_not_pushed_into_a_deferred_step(log, collected):
+    query = log.mcc.by("key", ci=0.95)
+    some = query.filter(pl.col("key") == "x").collect()
+    [(counts, _)] = collected
+    assert "SELECTION" not in counts.explain()
+    assert_frame_equal(some, query.collect().filter(pl.col("key") == "x"))
+
+
+@EACH_DEFERRED
+def test_a_data_frame_is_counted_at_once(log, verb):
+    assert_frame_equal(verb(log.collect()), verb(log).collect(), rel_tol=1e-12)
+
+
+POSITIVE = {"score": PROBABILITY, "positive": "ant"}
+EARLY, LATE = pl.col("ms") < 2, pl.col("ms") > 1
+# The options of the log; the keys of the counts; and the question, which is the same of both.
+REFUSED = {
+    "by": ({}, ["key"], lambda log: log.by("key", ci=0.95)),
+    "score": ({}, [], lambda log: log.score(ci=0.95)),
+    "models": ({"pred": ["pred", "other"]}, ["key"], lambda log: log.by("key", ci=0.95)),
+    "clusters": ({"cluster": "ms"}, ["key", "ms"], lambda log: log.by("key", ci=0.95)),
+    "classes": ({}, ["key"], lambda log: log.classes("key", ci=0.95)),
+    "calibration": (POSITIVE, ["key", "ms"], lambda log: log.calibration("key")),
+    "of scores": (
+        POSITIVE,
+        ["key", "ms"],
+        lambda log: log.by("key", metrics=["roc_auc", "brier"], ci=0.95),
+    ),
+    "compare": ({}, ["key", "other"], lambda log: log.compare("key", baseline="other")),
+    "drift": ({}, ["key", "ms"], lambda log: log.drift("key", before=EARLY, after=LATE)),
+    "contrast": ({}, ["key"], lambda log: log.contrast("key")),
+    "check": (
+        {},
+        ["key"],
+        lambda log: log.check("key", metric="accuracy", min=0.0, min_n=1, ci=0.95),
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", REFUSED)
+def test_an_interval_is_asked_of_the_counts_of_a_portable_plan(log, verb):
+    options, keys, ask = REFUSED[verb]
+    theirs = log.mcc(**options, portable=True)
+    with pytest.raises(
+        ValueError, match=r"portable=True, ask for counts\(\.\.\.\), .* with weight='n'"
+    ):
+        ask(theirs)
+    models = options.get("pred", "pred")
+    sent = log.mcc(pred=models, portable=True).counts(*keys).serialize()
+    assert b"polars_mcc" not in sent
+    counts = pl.LazyFrame.deserialize(io.BytesIO(sent)).collect()
+    if "model" in counts.columns:
+        parts = counts.partition_by("model", include_key=False)
+        found = pl.concat(ask(part.mcc(weight="n")) for part in parts)
+        want = ask(log.mcc(**options)).collect().drop("model")
+        assert_frame_equal(found, want, check_row_order=False)
+        return
+    found = ask(counts.mcc(**options, weight="n"))
+    assert_frame_equal(found, ask(log.mcc(**options)).lazy().collect(), rel_tol=1e-12)
+
+
+def test_no_worse_than_is_asked_of_the_counts_of_a_portable_plan(log):
+    theirs, before = log.mcc(portable=True), log.mcc.counts("key").collect()
+    options = {"metric": "accuracy", "no_worse_than": before, "min_n": 1}
+    with pytest.raises(ValueError, match=r"portable=True, ask for counts"):
+        theirs.check("key", **options)
+    found = theirs.counts("key").collect().mcc(weight="n").check("key", **options)
+    assert_frame_equal(found, log.mcc.check("key", **options))
+
+
+def test_a_data_frame_is_never_sent(log):
+    """So its intervals are computed, also with `portable=True`."""
+    rows = log.collect()
+    assert_frame_equal(rows.mcc(portable=True).by("key", ci=0.9), rows.mcc.by("key", ci=0.9))
 
 
 def test_a_node_that_cannot_be_distributed_is_seen(log):
@@ -208,7 +335,7 @@ def test_a_node_that_cannot_be_distributed_is_seen(log):
     assert nodes_of(numbered) - DISTRIBUTED == {"MapFunction row_index"}
 
 
-@EACH_VERB
+@EACH_NATIVE
 def test_polars_takes_the_plan_for_its_cluster(log, verb):
     cloud = pytest.importorskip("polars._utils.cloud")
     if not hasattr(cloud, "prepare_cloud_plan"):
@@ -217,7 +344,7 @@ def test_polars_takes_the_plan_for_its_cluster(log, verb):
     assert b"polars_mcc" not in cloud.prepare_cloud_plan(sent)
 
 
-@EACH_VERB
+@EACH_NATIVE
 def test_a_gpu_gives_the_same_answer(log, verb):
     """Needs cudf_polars. Polars runs what it cannot: 128-bit integers, at the end."""
     pytest.importorskip("cudf_polars")
