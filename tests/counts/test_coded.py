@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+from collections.abc import Callable
 from decimal import Decimal
 from functools import reduce
 from operator import and_
@@ -64,7 +66,15 @@ def reads(monkeypatch) -> list[str]:
 
 
 def is_coded(query: pl.LazyFrame) -> bool:
+    """Whether codes are in the plan of a question without intervals."""
     return "PYTHON SCAN" in query.explain()
+
+
+def plainly(ask: Callable[[Any], pl.LazyFrame], log: pl.LazyFrame, **options: Any) -> pl.DataFrame:
+    """The answer by the plain plan. `portable=True` turns codes off too, but has no intervals."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coded, "_WORTH", math.inf)
+        return ask(PredictionLog(log, **options)).collect()
 
 
 @st.composite
@@ -136,7 +146,7 @@ def test_both_ways_give_one_answer(tmp_path_factory, verb, files, kind, limits):
         patch.setattr(codes, "MOST", limits[0])
         patch.setattr(codes, "_FEW", limits[1])
         answer = found.collect()
-        expected = verb(PredictionLog(frame, portable=True)).collect()
+        expected = plainly(verb, frame)
     # The influences of clusters are floats, which threads add in any order.
     is_exact = "n_clusters" not in answer.columns
     assert_frame_equal(answer, expected, check_exact=is_exact, rel_tol=1e-12, abs_tol=1e-12)
@@ -187,15 +197,15 @@ def test_each_row_group_is_read_once_and_on_collect(log, reads, verb, monkeypatc
     assert reads == []
     answer = query.collect()
     assert sorted(reads) == GROUPS
-    expected = ONCE[verb](log.mcc(portable=True)).collect()
+    expected = plainly(ONCE[verb], log)
     assert sorted(reads) == GROUPS, "the plain plan reads with Polars"
     assert_frame_equal(answer, expected, rel_tol=1e-12, abs_tol=1e-12)
 
 
-def test_a_query_of_an_answer_is_that_of_the_collected_answer(log):
+def test_a_query_of_an_answer_is_that_of_the_collected_answer(log, reads):
     query = log.mcc.by("key", ci=0.95)
-    assert is_coded(query)
     answer = query.collect()
+    assert sorted(reads) == GROUPS
     some = pl.col("key") > "name-20"
     assert_frame_equal(query.filter(some).collect(), answer.filter(some))
     assert_frame_equal(query.select("mcc").head(3).collect(), answer.select("mcc").head(3))
@@ -356,12 +366,14 @@ def test_a_file_that_is_not_there_yet_is_no_error_before_it_is_read(tmp_path):
 
 @pytest.mark.parametrize("limit", ["_PER_ROW", "_ALL"])
 def test_tables_much_larger_than_the_log_are_left_to_polars(log, monkeypatch, reads, limit):
-    expected = log.mcc(portable=True).by(cube("key", "number"), ci=0.9).collect()
+    def ask(log: Any) -> pl.LazyFrame:
+        return log.by(cube("key", "number"), ci=0.9)
+
+    expected = plainly(ask, log)
     monkeypatch.setattr(codes, limit, 0)
     monkeypatch.setattr(codes, "_SPARE", 0)
-    query = log.mcc.by(cube("key", "number"), ci=0.9)
-    assert is_coded(query)
-    assert_frame_equal(query.collect(), expected)
+    assert is_coded(log.mcc.by(cube("key", "number")))
+    assert_frame_equal(ask(log.mcc).collect(), expected)
     assert len(reads) < len(GROUPS)
 
 
@@ -446,11 +458,14 @@ def test_files_of_other_writers(log, tmp_path, reads, options, kind):
             table = table.set_column(place, name, table.column(name).cast(pa.string()).cast(dtype))
     (tmp_path / "other").mkdir()
     pq.write_table(table, tmp_path / "other" / "0.parquet", **{"row_group_size": 900, **options})
-    other = pl.scan_parquet(tmp_path / "other").mcc
-    answer = other.by("key", "number", ci=0.9).collect()
+    other = pl.scan_parquet(tmp_path / "other")
+
+    def ask(log: Any) -> pl.LazyFrame:
+        return log.by("key", "number", ci=0.9)
+
+    answer = ask(other.mcc).collect()
     assert reads
-    expected = other(portable=True).by("key", "number", ci=0.9).collect()
-    assert_frame_equal(answer, expected, check_exact=True)
+    assert_frame_equal(answer, plainly(ask, other), check_exact=True)
 
 
 @pytest.mark.parametrize("writer", ["duckdb", "pandas", "pandas categories"])

@@ -13,7 +13,7 @@ import polars.selectors as cs
 import pytest
 from hypothesis import settings
 from polars.testing import assert_frame_equal
-from test_coded import VERBS, small_files_are_worth_it
+from test_coded import VERBS, plainly, small_files_are_worth_it
 
 from polars_mcc import PredictionLog
 from polars_mcc._counts import coded
@@ -158,12 +158,12 @@ def a_log(draw: Random, folder: Path) -> pl.LazyFrame:
     )
 
 
-def outcome(verb: str, log: pl.LazyFrame, kinds: list[str], *, portable: bool) -> Any:
+def outcome(verb: str, log: pl.LazyFrame, kinds: list[str], *, is_plain: bool) -> Any:
     """The answer to a question, or the kind of its error."""
     try:
         for kind in kinds:
             log = (HARMLESS | OTHERS)[kind](log)
-        return VERBS[verb](PredictionLog(log, portable=portable)).collect()
+        return plainly(VERBS[verb], log) if is_plain else VERBS[verb](PredictionLog(log)).collect()
     # Whatever one way raises, the other has to.
     except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001
         return type(error).__name__
@@ -192,9 +192,9 @@ def test_codes_and_the_plain_plan_give_one_outcome(verb, tmp_path, checks):
         if draw.random() < 0.4:
             kinds.insert(draw.randint(0, 2), draw.choice([*OTHERS]))
         checks.clear()
-        answer = outcome(verb, log, kinds, portable=False)
+        answer = outcome(verb, log, kinds, is_plain=False)
         way = "coded" if checks else "plain"
-        expected = outcome(verb, log, kinds, portable=True)
+        expected = outcome(verb, log, kinds, is_plain=True)
         said = f"log {number} of {tmp_path}: {kinds}"
         if isinstance(answer, str) or isinstance(expected, str):
             assert str(answer) == str(expected), said
