@@ -1,4 +1,4 @@
-"""Pairs → intervals by resampling: the one step that is not a query.
+"""Pairs → intervals by resampling, of a DataFrame.
 
 To draw n rows of a slice with replacement is to draw the counts of its pairs from a multinomial
 distribution. So the cost of a replicate depends on the number of pairs, not on n. If the log has

@@ -113,7 +113,9 @@ class Described(Generic[FrameT]):
             portable: Whether a lazy plan must consist of Polars' own expressions, so that it can be
                 serialised, or sent to a cluster. Otherwise text in local Parquet files is counted
                 by the codes of the files, which is faster: an IO source in the plan does that. The
-                answers are the same.
+                answers are the same. An interval or a test of a lazy log is not portable, and
+                raises an error: send `counts(...)`, and ask the counts for it, as in
+                `counts.mcc(weight="n").by("country", ci=0.95)`.
 
         Raises:
             polars.exceptions.ColumnNotFoundError: A named column is missing.

@@ -108,9 +108,11 @@ def register_metric(
             Float64). Labels that are integers are Int128, so nothing below 2^127 wraps, and the
             result is Int64; labels that are floats or decimals are Float64.
 
-            An interval without `Bootstrap` needs the derivative of the function. It may use
-            `+ - * /`, `abs`, `pow`, `sqrt`, `exp`, `log`, `clip`, `fill_null`, `filter`, `sum`,
-            `mean`, `min`, `max` and `count`.
+            An interval without `Bootstrap` needs the derivative of the function. `col` then gives
+            an array that knows its derivatives, with methods named as in Polars: `+ - * / **`,
+            comparisons, `& | ~`, `abs`, `alias`, `cast` to a float, `clip`, `count`, `drop_nulls`,
+            `exp`, `fill_null`, `filter`, `is_null`, `is_not_null`, `log`, `max`, `mean`, `min`,
+            `pow`, `sqrt` and `sum`. Any other method is an error that names it.
         formula: The formula that `metrics()` shows.
         source: The source that `metrics()` shows.
         range: The least and the largest value, such as `(0, 1)`. A confidence interval stays

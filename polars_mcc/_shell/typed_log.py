@@ -62,7 +62,8 @@ class LogOptions:
             it. Rates of gold rows, such as "tpr" and "fpr", are null without them, and so is
             "roc_auc".
         portable: Count text in local Parquet files without the codes of the files, so that the
-            plan has only Polars' own expressions. The answers are the same.
+            plan has only Polars' own expressions. The answers are the same. An interval or a test
+            is then an error: ask the counts for it.
         filter: Score only the rows where this SQL condition is true, such as "country = 'DE'".
         text: A column of a CSV file to read as text, so that 1.1 and 1.10, or 01 and 1, are two
             values. Repeat --text for several.

@@ -1,1 +1,1 @@
-"""The verbs, one file each: the signature, the docstring and the query plan."""
+"""The verbs, one file each: the signature, the docstring and the query."""

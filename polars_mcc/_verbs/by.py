@@ -95,7 +95,7 @@ def by(
 
     Intervals:
         Let φ be the influence of a row on a metric: the derivative of the definition of the metric
-        (`polars_mcc/_inference/gradients.py` has the formula). The variance of the metric is
+        (`polars_mcc/_inference/influence.py` has the formula). The variance of the metric is
         Σ φ² / n², over the rows of a slice (the delta method; for R_K of two classes: Itaya et
         al., arXiv 2405.12622). With `sample_weight` w it is Σ w² φ² / (Σ w)². With clusters it is
         Σ (Σ w φ within a cluster)² / (Σ w)². Then Student's t replaces the normal distribution;
@@ -131,7 +131,12 @@ def by(
         have the same influence: "roc_auc" of constant scores, or a loss that is equal in all rows.
 
     Sets and windows:
-        Rows are counted once, and the query streams.
+        Rows are counted once, and the counting streams.
+
+    Lazy logs:
+        Without `ci`, the query is one plan of Polars. With `ci`, Polars counts on `collect`, and
+        NumPy computes the intervals from the counts, in one deferred step: a filter of the answer
+        does not reach the scan, and a plan that must be `portable` is refused.
 
     Lists of labels:
         A list counts as a set: a label is in it or not. The score is R_K of the indicator
@@ -152,7 +157,8 @@ def by(
             positive label, and the log has none; a metric of scores, and the log has no score;
             metrics of labels and of scores together, if `nulls` is "label" or there is not one
             score for each prediction; an interval of a metric without a derivative, such as a
-            median (the message shows the bootstrap).
+            median (the message shows the bootstrap); an interval of a lazy log with
+            `portable=True` (ask the counts for it).
         polars.exceptions.InvalidOperationError: On `collect`: a weight is negative, NaN
             or infinite; a score is not between 0 and 1, for metrics of probabilities such as
             "brier"; a gold label has no score, if there is a score per class; or the weights of a
