@@ -34,7 +34,7 @@ ROOMS = {
     "_counts": "counts scores/test_identities.py scores/test_scores_of_classes.py test_edges.py"
     " verbs/test_by.py verbs/test_classes.py log/test_errors.py log/test_bins.py test_unseen.py"
     " test_plan.py",
-    "_scores": "inference/test_derivative.py scores counts/test_exact.py test_edges.py"
+    "_scores": "scores/test_column.py scores counts/test_exact.py test_edges.py"
     " verbs/test_by.py verbs/test_curve.py verbs/test_classes.py inference/test_every_score.py"
     " inference/test_errors_of_scores.py",
     "_inference": "inference verbs/test_compare.py verbs/test_contrast.py verbs/test_drift.py"
