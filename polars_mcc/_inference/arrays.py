@@ -17,7 +17,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._scores.column import Floats, Ints, Segments, added_up
+from polars_mcc._scores.segments import Floats, Ints, Segments, added_up
 
 NUMBER, GOLD, PRED = "of slice", "of gold", "of pred"
 """The columns with the number of a slice, and with the places of its classes."""

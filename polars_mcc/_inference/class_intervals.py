@@ -24,7 +24,8 @@ from polars_mcc._inference.intervals import Sampling, interval
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import OBSERVED, tables_of
 from polars_mcc._scores.class_scores import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
-from polars_mcc._scores.column import Column, Floats, Ints, added_up
+from polars_mcc._scores.column import Column
+from polars_mcc._scores.segments import Floats, Ints, added_up
 
 
 class _Moves(NamedTuple):

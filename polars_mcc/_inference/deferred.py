@@ -7,8 +7,7 @@ from collections.abc import Callable
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.estimate import estimate, ranges_of, within_range
-from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._inference.options import IntervalOptions, ranges_of, within_range
 from polars_mcc._log.messages import option, said
 
 
@@ -50,6 +49,8 @@ def with_intervals(
     """The scores of each slice with their intervals, within the range of each metric."""
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
+        from polars_mcc._inference.estimate import estimate  # noqa: PLC0415 - NumPy, for it alone
+
         return within_range(estimate(log, cells, options).scores, ranges_of(options.metrics))
 
     return inferred(log, counts, infer, is_lazy=is_lazy)

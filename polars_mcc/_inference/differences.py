@@ -14,7 +14,7 @@ from polars_mcc._inference.estimate import Estimate
 from polars_mcc._inference.options import columns_of
 from polars_mcc._inference.quantiles import critical, normal, student
 from polars_mcc._log.choices import Correction
-from polars_mcc._scores.column import Floats, Ints, added_up
+from polars_mcc._scores.segments import Floats, Ints, added_up
 
 
 class Side(NamedTuple):

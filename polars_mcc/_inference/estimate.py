@@ -26,13 +26,14 @@ from polars_mcc._inference.arrays import (
 )
 from polars_mcc._inference.influence import Influence
 from polars_mcc._inference.intervals import Interval, Sampling, interval
+from polars_mcc._inference.moves_of_scores import Levels
 from polars_mcc._inference.options import IntervalOptions, columns_of, with_limits_of
 from polars_mcc._inference.tables import tables_of
-from polars_mcc._scores.column import Floats, Segments
-from polars_mcc._scores.levels import Levels, levels_of, probabilities
 from polars_mcc._scores.levels import in_floats as levels_in_floats
+from polars_mcc._scores.levels import levels_of, probabilities
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric, Needed
+from polars_mcc._scores.segments import Floats, Segments
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -188,19 +189,3 @@ def has_classes(needed: Needed, gold: Any, pred: Any, *of_all: Any) -> Any:  # n
     all_gold, all_pred = of_all
     has_all_gold = (gold >= 2) & (gold == all_gold)
     return has_all_gold if needed == "all gold" else has_all_gold & (pred == all_pred)
-
-
-def ranges_of(metrics: Sequence[Metric]) -> dict[str, tuple[float | None, float | None]]:
-    """The range of each metric; None for an end that depends on the slice."""
-    return {one.name: one.range.numbers for one in metrics if one.range is not None}
-
-
-def within_range(
-    scores: pl.DataFrame, ranges: Mapping[str, tuple[float | None, float | None]]
-) -> pl.DataFrame:
-    """Cut intervals at the ends of the range of their metric."""
-    return scores.with_columns(
-        pl.col(column).clip(*ends)
-        for name, ends in ranges.items()
-        for column in (f"{name}_low", f"{name}_high")
-    )

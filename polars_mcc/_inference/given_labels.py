@@ -24,7 +24,7 @@ from polars_mcc._inference.arrays import beside_pairs, of_arrays
 from polars_mcc._inference.estimate import estimate
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.pool import Pool
-from polars_mcc._scores.column import Segments, added_up
+from polars_mcc._scores.segments import Segments, added_up
 
 
 def given_labels(

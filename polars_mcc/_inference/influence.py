@@ -19,19 +19,12 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._inference.arrays import Classes, Pairs
+from polars_mcc._inference.moves_of_scores import MOVES, Levels
 from polars_mcc._inference.tables import BY_GOLD, BY_PRED, OBSERVED, POOLED, Cells, Table
 from polars_mcc._scores.class_scores import TwoByTwo
-from polars_mcc._scores.column import (
-    Column,
-    Columns,
-    Floats,
-    NoDerivativeError,
-    OfLabels,
-    Segments,
-    added_up,
-)
-from polars_mcc._scores.levels import Levels
-from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Range, Terms
+from polars_mcc._scores.column import Column, Columns, NoDerivativeError, OfLabels
+from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Terms
+from polars_mcc._scores.segments import Floats, Segments, added_up
 
 _NONE = np.zeros(0)
 
@@ -204,9 +197,9 @@ def of_scores(levels: Levels, pairs: Pairs, metrics: Sequence[Metric]) -> dict[s
     """
     s, found = pairs.rows.sum(pairs.n), {}
     for metric in metrics:
-        assert metric.moves is not None and isinstance(metric.range, Range)  # noqa: S101, PT018
-        least, largest = (np.full(len(s), end, float) for end in metric.range.numbers)
-        by_positive, by_negative, value, worth = metric.moves(levels)
+        ends = metric.range.numbers if metric.range else (None, None)
+        least, largest = (np.full(len(s), end, float) for end in ends)
+        by_positive, by_negative, value, worth = MOVES[metric.name](levels)
         phi = np.where(pairs.gold == 1, by_positive[pairs.pred], by_negative[pairs.pred])
         phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
         most = (largest - least) ** 2 / 4 / worth

@@ -24,7 +24,7 @@ from polars_mcc._inference.influence import NOTHING, Influence
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.quantiles import critical
 from polars_mcc._log.choices import Method
-from polars_mcc._scores.column import Floats, Ints
+from polars_mcc._scores.segments import Floats, Ints
 
 _Flags = npt.NDArray[np.bool_]
 PARTS = ("low", "high", "se")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import polars as pl
 
-from polars_mcc._inference.pool import Pool
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method, check_at_least
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.metrics import MCC
 
+if TYPE_CHECKING:
+    from polars_mcc._inference.pool import Pool
+
+TO = "_to"
+"""Ends the columns of the reference of a slice."""
+PERIODS = pl.Enum(["before", "after"])
 FrameT_co = TypeVar("FrameT_co", covariant=True)
 
 
@@ -43,6 +48,22 @@ class IntervalOptions:
     def sure(self) -> list[Metric]:
         """The metrics that have an interval."""
         return [metric for metric in self.metrics if not metric.no_interval]
+
+
+def ranges_of(metrics: Sequence[Metric]) -> dict[str, tuple[float | None, float | None]]:
+    """The range of each metric; None for an end that depends on the slice."""
+    return {one.name: one.range.numbers for one in metrics if one.range is not None}
+
+
+def within_range(
+    scores: pl.DataFrame, ranges: Mapping[str, tuple[float | None, float | None]]
+) -> pl.DataFrame:
+    """Cut intervals at the ends of the range of their metric."""
+    return scores.with_columns(
+        pl.col(column).clip(*ends)
+        for name, ends in ranges.items()
+        for column in (f"{name}_low", f"{name}_high")
+    )
 
 
 class Resampling(Generic[FrameT_co]):

@@ -11,11 +11,9 @@ from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.arrays import NUMBER, Draws, beside_pairs, numbered
 from polars_mcc._inference.differences import Side, difference
 from polars_mcc._inference.estimate import Estimate, estimate
-from polars_mcc._inference.options import IntervalOptions, with_limits_of
+from polars_mcc._inference.options import PERIODS, IntervalOptions, with_limits_of
 from polars_mcc._inference.pool import Pool
-from polars_mcc._scores.column import Floats, added_up
-
-PERIODS = pl.Enum(["before", "after"])
+from polars_mcc._scores.segments import Floats, added_up
 
 
 def changes(

@@ -13,7 +13,7 @@ from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.arrays import GOLD, NUMBER, PRED, Classes, numbered, with_codes
-from polars_mcc._scores.column import Floats, Ints, Segments, added_up
+from polars_mcc._scores.segments import Floats, Ints, Segments, added_up
 
 
 class Expected(NamedTuple):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import polars as pl
 
-from polars_mcc._scores.column import Floats, Ints
+from polars_mcc._scores.segments import Floats, Ints
 
 
 def normal_critical(ci: float) -> float:

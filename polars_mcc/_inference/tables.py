@@ -18,7 +18,7 @@ import numpy as np
 
 from polars_mcc._inference.arrays import Classes, Pairs
 from polars_mcc._inference.pool import Expected
-from polars_mcc._scores.column import Floats, Ints, added_up
+from polars_mcc._scores.segments import Floats, Ints, added_up
 
 OBSERVED, BY_GOLD, BY_PRED, POOLED = range(4)
 """The places of the tables on the first axis of arrays."""

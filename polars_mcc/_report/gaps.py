@@ -14,8 +14,8 @@ import polars as pl
 
 from polars_mcc._counts.sliced import SET
 from polars_mcc._inference.differences import with_adjusted
+from polars_mcc._inference.evidence import Scale
 from polars_mcc._inference.quantiles import two_sided
-from polars_mcc._search.evidence import Scale
 from polars_mcc._show.table import slices_in_words
 
 MOST = 50  # slices of a key, at most: each pair of them is compared

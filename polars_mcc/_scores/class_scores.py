@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
 from polars_mcc._counts.exact import Numbers
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._scores.column import Col
 from polars_mcc._scores.r_k import correlation, count_of, divide, rows_of
+
+Col: TypeAlias = Callable[[str], pl.Expr]
+"""Gives a column by its name: `pl.col`, or `Columns` of arrays."""
 
 CLASS_RANGES: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("precision", "recall", "specificity", "f1"), (0.0, 1.0)),

@@ -14,97 +14,20 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[Any]
-"""Integers of any width: places of rows, or counts."""
+from polars_mcc._scores.segments import Floats, Ints, Segments, added_up
 
-Col: TypeAlias = Callable[[str], pl.Expr]
-"""Gives a column by its name: `pl.col`, or `Columns` of arrays."""
 _Move: TypeAlias = Callable[[Floats], Floats]
 """From how far a column moves a score, how far it does so through one of its parts."""
 
 
 class NoDerivativeError(ValueError):
     """A part of a score has no derivative."""
-
-
-@dataclass(frozen=True)
-class Segments:
-    """Which rows belong to which slice: the rows of a slice follow each other.
-
-    `starts` has the place of the first row of each slice; `size` is the number of rows.
-    """
-
-    starts: Ints
-    size: int
-
-    @classmethod
-    def of(cls, slices: Ints, number: int) -> Segments:
-        """The segments of rows that are sorted by the number of their slice."""
-        return cls(np.searchsorted(slices, np.arange(number)), len(slices))
-
-    @cached_property
-    def lengths(self) -> Ints:
-        """How many rows each slice has."""
-        return np.diff(self.starts, append=self.size)
-
-    @cached_property
-    def of_row(self) -> Ints:
-        """The number of the slice of each row."""
-        return np.repeat(np.arange(len(self.starts)), self.lengths)
-
-    def sum(self, values: Floats) -> Floats:
-        """Add up the rows of each slice, along the last axis."""
-        return self._reduced(np.add, values, 0.0)
-
-    def max(self, values: Floats) -> Floats:
-        """The largest number of each slice; NaN without any."""
-        return self._reduced(np.fmax, values, math.nan)
-
-    def min(self, values: Floats) -> Floats:
-        """The least number of each slice; NaN without any."""
-        return self._reduced(np.fmin, values, math.nan)
-
-    def first(self, values: Floats) -> Floats:
-        """The number of the first row of each slice; NaN without any."""
-        found = np.full((*values.shape[:-1], len(self.starts)), math.nan)
-        found[..., self._filled] = values[..., self.starts[self._filled]]
-        return found
-
-    def spread(self, values: Floats) -> Floats:
-        """Repeat the number of each slice on its rows."""
-        return values[..., self.of_row]
-
-    def cumulated(self, values: Floats) -> Floats:
-        """Add up the rows of each slice up to and with each row."""
-        found = np.empty_like(values)
-        for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
-            np.cumsum(values[start : start + length], out=found[start : start + length])
-        return found
-
-    @cached_property
-    def _filled(self) -> npt.NDArray[np.bool_]:
-        return np.asarray(self.lengths > 0)
-
-    def _reduced(self, how: np.ufunc, values: Floats, nothing: float) -> Floats:
-        starts = self.starts[self._filled]
-        found = np.full((*values.shape[:-1], len(self.starts)), nothing)
-        if len(starts):
-            found[..., self._filled] = how.reduceat(values, starts, axis=-1)
-        return found
-
-
-def added_up(values: Floats, places: Ints, number: int) -> Floats:
-    """Add up the numbers that have the same place, from 0 to `number`."""
-    found: Floats = np.bincount(places, values, number).astype(np.float64)
-    return found
 
 
 @dataclass(frozen=True)
@@ -144,6 +67,22 @@ class Columns:
         return Column(self, np.broadcast_to(found.to_numpy(), (self.rows.size,)))
 
 
+def _reflected(name: str) -> Callable[[Column, object], Column]:
+    """An operation with a number on its left."""
+    return lambda self, other: getattr(self.as_number(other), name)(self)
+
+
+def _compared(how: Callable[[Any, Any], Any]) -> Callable[[Column, object], Column]:
+    """A comparison."""
+
+    def compared(self: Column, other: object) -> Column:
+        x, y = self.beside(other)
+        is_known = ~(np.isnan(x.value) | np.isnan(y.value))
+        return x.plain(np.where(is_known, how(x.value, y.value), math.nan))
+
+    return compared
+
+
 class Column:
     """A number per row, or per slice (`is_total`), and how it follows from other columns."""
 
@@ -177,28 +116,28 @@ class Column:
 
     def __add__(self, other: object) -> Column:
         """Add."""
-        x, y = self._with(other)
+        x, y = self.beside(other)
         return _made(x.value + y.value, (x, _same), (y, _same))
 
     def __sub__(self, other: object) -> Column:
         """Subtract."""
-        x, y = self._with(other)
+        x, y = self.beside(other)
         return _made(x.value - y.value, (x, _same), (y, operator.neg))
 
     def __mul__(self, other: object) -> Column:
         """Multiply."""
-        x, y = self._with(other)
+        x, y = self.beside(other)
         return _made(x.value * y.value, (x, _times(y.value)), (y, _times(x.value)))
 
     def __truediv__(self, other: object) -> Column:
         """Divide."""
-        x, y = self._with(other)
+        x, y = self.beside(other)
         ratio = x.value / y.value
         return _made(ratio, (x, _times(1 / y.value)), (y, _times(-ratio / y.value)))
 
     def pow(self, exponent: object) -> Column:
         """Raise to a power."""
-        x, n = self._with(exponent)
+        x, n = self.beside(exponent)
         power = x.value**n.value
         slope = n.value * x.value ** (n.value - 1)
         by_n = (n, lambda a: a * power * np.log(x.value))
@@ -208,65 +147,30 @@ class Column:
         """Change the sign."""
         return _made(-self.value, (self, operator.neg))
 
-    def __radd__(self, other: object) -> Column:
-        """Add to a number."""
-        return self + other
-
-    def __rsub__(self, other: object) -> Column:
-        """Subtract from a number."""
-        return self._number(other) - self
-
-    def __rmul__(self, other: object) -> Column:
-        """Multiply a number."""
-        return self * other
-
-    def __rtruediv__(self, other: object) -> Column:
-        """Divide a number."""
-        return self._number(other) / self
-
     def __pow__(self, exponent: object) -> Column:
         """Raise to a power."""
         return self.pow(exponent)
 
-    def __rpow__(self, base: object) -> Column:
-        """Raise a number to a power."""
-        return self._number(base).pow(self)
+    __radd__, __rsub__ = _reflected("__add__"), _reflected("__sub__")
+    __rmul__, __rtruediv__ = _reflected("__mul__"), _reflected("__truediv__")
+    __rpow__ = _reflected("pow")
 
-    def __gt__(self, other: object) -> Column:
-        """Whether it is above: 1, 0, or NaN where either is."""
-        return self._compared(operator.gt, other)
-
-    def __lt__(self, other: object) -> Column:
-        """Whether it is below."""
-        return self._compared(operator.lt, other)
-
-    def __ge__(self, other: object) -> Column:
-        """Whether it is at least as large."""
-        return self._compared(operator.ge, other)
-
-    def __le__(self, other: object) -> Column:
-        """Whether it is at most as large."""
-        return self._compared(operator.le, other)
-
-    def __eq__(self, other: object) -> Column:  # type: ignore[override]
-        """Whether it is equal."""
-        return self._compared(operator.eq, other)
-
-    def __ne__(self, other: object) -> Column:  # type: ignore[override]
-        """Whether it differs."""
-        return self._compared(operator.ne, other)
-
+    # A comparison is 1, 0, or NaN where a number is missing.
+    __gt__, __lt__ = _compared(operator.gt), _compared(operator.lt)
+    __ge__, __le__ = _compared(operator.ge), _compared(operator.le)
+    __eq__ = _compared(operator.eq)  # type: ignore[assignment]
+    __ne__ = _compared(operator.ne)  # type: ignore[assignment]
     __hash__ = object.__hash__
 
     def __and__(self, other: object) -> Column:
         """Whether two conditions hold."""
-        x, y = self._with(other)
+        x, y = self.beside(other)
         is_false = (x.value == 0) | (y.value == 0)
         return x.plain(np.where(is_false, 0.0, x.value * y.value))
 
     def __or__(self, other: object) -> Column:
         """Whether one of two conditions holds."""
-        return ~(~self & ~self._number(other))
+        return ~(~self & ~self.as_number(other))
 
     def __invert__(self) -> Column:
         """Whether a condition does not hold."""
@@ -309,9 +213,14 @@ class Column:
         """The number where a condition holds, and a number without derivative elsewhere."""
         return _made(np.where(holds, self.value, instead), (self, _where(holds)))
 
+    def except_where(self, undefined: Column, instead: float | None) -> Column:
+        """The number, but `instead` where it is undefined."""
+        holds = undefined if self.is_total else undefined.per_row()
+        return self.where(holds.value != 1, math.nan if instead is None else instead)
+
     def fill_null(self, value: object) -> Column:
         """Put a number where there is none."""
-        x, fill = self._with(value)
+        x, fill = self.beside(value)
         known = ~np.isnan(x.value)
         filled = np.where(known, x.value, fill.value)
         return _made(filled, (x, _where(known)), (fill, _where(~known)))
@@ -333,8 +242,8 @@ class Column:
 
     def filter(self, *predicates: object, **constraints: object) -> Column:
         """Leave out rows from aggregations."""
-        holds = [self._number(one) for one in predicates]
-        holds += [self._number(self.columns(one) == value) for one, value in constraints.items()]
+        holds = [self.as_number(one) for one in predicates]
+        holds += [self.as_number(self.columns(one) == value) for one, value in constraints.items()]
         only = 1.0 if self.only is None else self.only
         for one in holds:
             value = one.columns.rows.spread(one.value) if one.is_total else one.value
@@ -420,12 +329,13 @@ class Column:
             for one in of
         ]
 
-    def _number(self, other: object) -> Column:
+    def as_number(self, other: object) -> Column:
+        """A number as a column."""
         return self.columns.number(other, is_total=self.is_total)
 
-    def _with(self, other: object) -> tuple[Column, Column]:
+    def beside(self, other: object) -> tuple[Column, Column]:
         """Both columns with a number per row, if one of them has; else per slice."""
-        other = self._number(other)
+        other = self.as_number(other)
         filters = [one.only for one in (self, other) if one.only is not None]
         if len(filters) > 1 and not np.array_equal(filters[0], filters[1]):
             msg = "it computes with two columns that are filtered differently"
@@ -442,11 +352,6 @@ class Column:
         if self.value.shape[-1] != len(rows.starts):  # one number for all
             return Column(self.columns, self.value, self.parts)
         return Column(self.columns, rows.spread(self.value), [(self, rows.sum)])
-
-    def _compared(self, how: Callable[[Any, Any], Any], other: object) -> Column:
-        x, y = self._with(other)
-        is_known = ~(np.isnan(x.value) | np.isnan(y.value))
-        return x.plain(np.where(is_known, how(x.value, y.value), math.nan))
 
     @property
     def _used(self) -> npt.NDArray[np.bool_]:
@@ -516,15 +421,6 @@ METHODS = (
     *("sqrt", "sum"),
 )
 """What a `Column` can do."""
-
-
-def except_where(undefined: Any, number: Any, instead: float | None) -> pl.Expr:  # noqa: ANN401
-    """A number, but `instead` where it is undefined: expressions, or columns of arrays."""
-    if not isinstance(number, Column):
-        return pl.when(undefined).then(pl.lit(instead, pl.Float64)).otherwise(number)
-    holds = undefined if number.is_total else undefined.per_row()
-    found: Any = number.where(holds.value != 1, math.nan if instead is None else instead)
-    return found  # type: ignore[no-any-return]
 
 
 def _made(value: Floats, *parts: tuple[Column, _Move]) -> Column:

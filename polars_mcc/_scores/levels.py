@@ -6,7 +6,7 @@ A level is a threshold too: the rows at or above it are `tp` and `fp`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import polars as pl
 
@@ -14,42 +14,10 @@ from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import CLASS, MODEL, PRED, SlicedLog
 from polars_mcc._log import defaults
 from polars_mcc._log.plan_errors import Failure, told, unless
-from polars_mcc._scores.column import Floats, Segments
 
 BOTH = ("positive", "negative")
 SQUARES = ("squares_positive", "squares_negative")
 """The sums of squared sample weights, of the rows of either class."""
-
-
-@dataclass(frozen=True)
-class Levels:
-    """The levels of slices as arrays (levels,), from the largest score of a slice down.
-
-    `positive` and `negative` are the weights of the rows of a level, `tp` and `fp` of the rows at
-    or above it, `all_positive` and `all_negative` of the rows of its slice. A weight of 1 stands
-    for `per_weight` rows.
-    """
-
-    rows: Segments
-    score: Floats
-    positive: Floats
-    negative: Floats
-    tp: Floats
-    fp: Floats
-    all_positive: Floats
-    all_negative: Floats
-    per_weight: Floats
-
-    @classmethod
-    def of(cls, levels: pl.DataFrame, rows: Segments, per_weight: Floats) -> Levels:
-        """The arrays of sorted levels `in_floats`. `per_weight` is of slices."""
-        names = ("score", *BOTH, "tp", "fp", "all_positive", "all_negative")
-        columns = {name: levels[name].to_numpy() for name in names}
-        return cls(rows, **columns, per_weight=rows.spread(per_weight))
-
-    def total(self, values: Floats) -> Floats:
-        """Add up the numbers of the levels of a slice, on each of its levels."""
-        return self.rows.spread(self.rows.sum(values))
 
 
 def by_score(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:

@@ -13,8 +13,7 @@ from polars_mcc._counts.classes import is_scored, with_margins
 from polars_mcc._counts.exact import Product
 from polars_mcc._counts.identity import with_hashes, with_wide_labels
 from polars_mcc._counts.sliced import SlicedLog, computed
-from polars_mcc._scores.class_scores import CLASS_DTYPES, TwoByTwo, class_scores
-from polars_mcc._scores.column import Col
+from polars_mcc._scores.class_scores import CLASS_DTYPES, Col, TwoByTwo, class_scores
 from polars_mcc._scores.levels import levels_of, over_levels
 from polars_mcc._scores.metric import Metric, Terms
 from polars_mcc._scores.r_k import Sums, count_of, summed

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
 from polars_mcc._counts.sliced import OfRow
 from polars_mcc._log.choices import Role
-from polars_mcc._scores.class_scores import TwoByTwo
-from polars_mcc._scores.column import Col, Columns, Floats
-from polars_mcc._scores.levels import Levels
+from polars_mcc._scores.class_scores import Col, TwoByTwo
 from polars_mcc._scores.r_k import correlation, divide
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from polars_mcc._scores.column import Columns
 
 Sum: TypeAlias = Callable[[Col], pl.Expr]
 """An aggregation, as a function of columns. A function `lambda col: col("f1").min()` has a
@@ -25,20 +25,6 @@ derivative; one that returns an expression of its own has none."""
 
 PAIR_DTYPES: Mapping[str, pl.DataType] = {"n": pl.Float64(), "share": pl.Float64()}
 """The columns of pairs that a metric may aggregate, besides `gold` and `pred`."""
-
-
-class Moves(NamedTuple):
-    """How far a row moves a metric of scores, by its level: see `Levels`."""
-
-    positive: Floats
-    """By one positive row at the level, n times the derivative of the metric by its count:
-    (levels,)."""
-    negative: Floats
-    value: Floats
-    """The metric: (slices,)."""
-    worth: Floats
-    """How many rows of a proportion with the same variance a row is worth, where no rate of 0 or 1
-    is known exactly: (slices,)."""
 
 
 Needed: TypeAlias = Literal["any", "two gold", "all gold", "all"]
@@ -209,8 +195,6 @@ class Metric:
     """Aggregations over the columns of the score levels of a slice, by name."""
     bins: Mapping[str, Sum] = field(default_factory=dict)
     """Aggregations over the columns of bins of scores of a slice, by name."""
-    moves: Callable[[Levels], Moves] | None = None
-    """How far a row at each level of scores moves the metric."""
     of_row: OfRow | None = None
     """With a score per class: makes one score of the scores of a row."""
     is_of_scores: bool = False  # whether it needs scores, not predicted labels

@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-import numpy as np
 import polars as pl
 
 from polars_mcc._counts.sliced import PRED, OfRow
 from polars_mcc._log.plan_errors import Failure, told, unless
-from polars_mcc._scores.column import Col, Column, Columns, Floats
-from polars_mcc._scores.levels import Levels, outside
-from polars_mcc._scores.metric import Metric, Moves, Range, Sum, Terms, has_both
+from polars_mcc._scores.class_scores import Col
+from polars_mcc._scores.levels import outside
+from polars_mcc._scores.metric import Metric, Range, Sum, Terms, has_both
 from polars_mcc._scores.rates import RATIO
 
 _DELONG = "DeLong et al. 1988, Biometrics 44"
@@ -35,6 +34,7 @@ _ROUNDED, _OFF = 0.005, 0.05
 at most, or the zeros of many classes would pass."""
 _EPSILON = 2.0**-52
 """The least and, from 1 on, the largest probability in a log loss: as scikit-learn clips them."""
+LARGEST_LOG_LOSS = -math.log(_EPSILON)
 
 
 def _has_positive(terms: Terms) -> pl.Expr:
@@ -46,129 +46,12 @@ def _auc(terms: Terms) -> pl.Expr:
     return pl.when(has_both(terms)).then(terms.concordant / 2 / terms.positive.var_gold)
 
 
-def _auc_moves(x: Levels) -> Moves:
-    """A row moves the area by its placement: the share of the other class that it is beyond.
-
-    DeLong's variance gives the worth. It may be 0, so the worth has a limit: the larger worth of
-    two variances that are never 0. One is the variance of Hanley and McNeil (1982), for the worse
-    of two shapes. The other is DeLong's variance with half a row more at each end of each class.
-    """
-    all_p, all_n, both = x.all_positive, x.all_negative, x.all_positive + x.all_negative
-    above = (2 * (all_n - x.fp) + x.negative) / (2 * all_n)  # negatives below a positive: a share
-    below = (2 * x.tp - x.positive) / (2 * all_p)  # positives above a negative: a share
-    area = x.total(x.positive * above) / all_p
-    by_positive = (above - area) * both / all_p * _unbiased(x, all_p)
-    by_negative = (below - area) * both / all_n * _unbiased(x, all_n)
-    p, n = all_p * x.per_weight, all_n * x.per_weight
-    other_p, other_n = (np.clip(rows - 1, 0, None) for rows in (p, n))
-    up, down = (1 - area) / (2 - area), area / (1 + area)
-    shapes = np.fmax(other_p * up + other_n * down, other_n * up + other_p * down)
-    (mean_p, square_p), (mean_n, square_n) = (
-        _smoothed(x, x.total(count * place), x.total(count * place**2), size)
-        for count, place, size in ((x.positive, above, all_p), (x.negative, below, all_n))
-    )
-    mean = (mean_p + mean_n) / 2
-    spread = (square_p - mean_p**2) / p + (square_n - mean_n**2) / n
-    most = np.fmax(p * n / (1 + shapes), mean * (1 - mean) / spread) / (p + n)
-    squares = x.positive * by_positive**2 + x.negative * by_negative**2
-    observed = area * (1 - area) / (x.total(squares) / both)
-    worth = np.where(np.isfinite(observed), np.fmin(observed, most), most)
-    return Moves(by_positive, by_negative, x.rows.first(area), x.rows.first(worth))
-
-
-def _smoothed(
-    x: Levels,
-    total: Floats,
-    squares: Floats,
-    weight: Floats,
-    *,
-    more: float = 0.5,
-    largest: Floats | float = 1.0,
-) -> tuple[Floats, Floats]:
-    """The mean and the mean square of values with so many rows more of 0, and of the largest."""
-    size = weight * x.per_weight + 2 * more
-    mean = (total * x.per_weight + more * largest) / size
-    return mean, (squares * x.per_weight + more * largest * largest) / size
-
-
-def _unbiased(x: Levels, size: Floats) -> Floats:
-    """DeLong's variance of a mean divides by its rows minus 1."""
-    rows = size * x.per_weight
-    return np.sqrt(np.where(rows > 1, rows / (rows - 1), 1.0))
-
-
-def _ap_moves(x: Levels) -> Moves:
-    """A positive row adds its own precision. Each row moves the precision at and below its level.
-
-    The worth comes from a log with two half rows more, a positive and a negative one, above all
-    other rows.
-    """
-    moved, mean = _ap_with(x, 0.0)
-    (up, down), smoothed = _ap_with(x, 0.5)
-    p, n = x.all_positive * x.per_weight, x.all_negative * x.per_weight
-    of_p, of_n = (
-        x.total(count * square) * x.per_weight
-        for count, square in ((x.positive, up**2), (x.negative, down**2))
-    )
-    # The row more has the precision 1/2, and adds a quarter to what is at or below it.
-    more, less = (x.total(count) + 0.25 for count in _ap_shares(x, 0.5))
-    top = (0.5 + more - smoothed) ** 2, less**2
-    variance = (of_p + top[0] / 2) * (p + 0.5) / p + (of_n + top[1] / 2) * (n + 0.5) / n
-    variance = np.where(n > 0, variance / (p + 0.5) ** 2, np.nan)
-    worth = smoothed * (1 - smoothed) / variance / (p + n)
-    both = (x.all_positive + x.all_negative) / x.all_positive
-    by_positive, by_negative = (move * both for move in moved)
-    return Moves(by_positive, by_negative, x.rows.first(mean), x.rows.first(worth))
-
-
-def _ap_shares(x: Levels, more: float) -> tuple[Floats, Floats]:
-    """How the precision of the positive rows of a level changes by a row at or above it."""
-    p, fp, tp = (count * x.per_weight for count in (x.positive, x.fp, x.tp))
-    above = (tp + fp + 2 * more) ** 2
-    return p * (fp + more) / above, p * (tp + more) / above
-
-
-def _ap_with(x: Levels, more: float) -> tuple[tuple[Floats, Floats], Floats]:
-    """How far rows move the precision of all positive rows, times P; and its mean.
-
-    `more` is how many positive, and negative, rows are above all others.
-    """
-    up, down = (x.total(share) - x.rows.cumulated(share) + share for share in _ap_shares(x, more))
-    p, tp, fp = (count * x.per_weight for count in (x.all_positive, x.tp, x.fp))
-    precision = (tp + more) / (tp + fp + 2 * more)
-    total = x.total(x.positive * precision) * x.per_weight
-    mean = (total + more / 2) / (p + more)
-    return (precision + up - mean, -down), mean
-
-
-def _mean_moves(loss: Loss, *, largest: float) -> Callable[[Levels], Moves]:
-    """A row moves a mean by its own value.
-
-    The worth is that of a log with a row more without a loss, and a row more with the largest loss
-    that a score of the slice allows.
-    """
-
-    def moves(x: Levels) -> Moves:
-        score = Column(Columns(x.rows, {}), x.score)
-        positive, negative = (one.value for one in loss(score))  # type: ignore[arg-type, attr-defined]
-        total = x.total(x.positive * positive + x.negative * negative)
-        squares = x.total(x.positive * positive**2 + x.negative * negative**2)
-        allowed = x.rows.spread(x.rows.max(np.fmax(positive, negative)))
-        rows = x.all_positive + x.all_negative
-        mean, square = _smoothed(x, total, squares, rows, more=1.0, largest=allowed)
-        worth = x.rows.first(mean * (largest - mean) / (square - mean**2))
-        observed = total / rows
-        return Moves(positive - observed, negative - observed, x.rows.first(observed), worth)
-
-    return moves
-
-
-def _brier(score: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+def brier(score: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """The loss of a positive row, and of a negative row."""
     return (1 - score).pow(2), score.pow(2)
 
 
-def _log_loss(score: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+def log_loss(score: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     score = score.clip(_EPSILON, 1 - _EPSILON)
     return -score.log(), -(1 - score).log()
 
@@ -232,7 +115,6 @@ def _mean_loss(
         "",
         (peer,),
         levels={"total": total},
-        moves=_mean_moves(loss, largest=largest),
         of_row=of_row,
         are_probabilities=True,
         less_is_better=True,
@@ -315,7 +197,6 @@ OF_SCORES = [
         RATIO,
         "one gold class (null)",
         ("scikit-learn: roc_auc_score",),
-        moves=_auc_moves,
         has_gold=has_both,
     ),
     Metric(
@@ -330,12 +211,11 @@ OF_SCORES = [
             "total": lambda col: (col("positive") * (col("tp") / (col("tp") + col("fp")))).sum(),
             "positives": lambda col: col("positive").sum(),
         },
-        moves=_ap_moves,
         has_gold=_has_positive,
     ),
     _mean_loss(
         "brier",
-        _brier,
+        brier,
         "mean of (score - gold)²",
         _BRIER,
         peer="scikit-learn: brier_score_loss",
@@ -343,12 +223,12 @@ OF_SCORES = [
     ),
     _mean_loss(
         "log_loss",
-        _log_loss,
+        log_loss,
         "mean of -ln of the score of the gold class",
         "Good 1952, Journal of the Royal Statistical Society B 14",
         peer="scikit-learn: log_loss",
         of_row=_of_gold,
-        largest=-math.log(_EPSILON),
+        largest=LARGEST_LOG_LOSS,
     ),
     _of_bins(
         "calibration_error",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from polars_mcc._counts.exact import Numbers, Product, count_where
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._scores.column import except_where
 
 
 class Sums(NamedTuple):
@@ -98,7 +97,7 @@ def summed(
 def divide(part: pl.Expr, whole: pl.Expr, zero_division: float | None) -> pl.Expr:
     """Divide as floats; 0/0 is `zero_division`."""
     part, whole = part.cast(pl.Float64), whole.cast(pl.Float64)
-    return except_where(whole == 0, part / whole, zero_division)
+    return _except_where(whole == 0, part / whole, zero_division)
 
 
 def correlation(
@@ -110,7 +109,15 @@ def correlation(
     1. The product of two roots may round to a neighbour of 1.
     """
     score = (cov / (var_gold * var_pred).sqrt()).clip(-1, 1)
-    return except_where((var_gold <= 0) | (var_pred <= 0), score, zero_division)
+    return _except_where((var_gold <= 0) | (var_pred <= 0), score, zero_division)
+
+
+def _except_where(undefined: pl.Expr, number: Any, instead: float | None) -> pl.Expr:  # noqa: ANN401
+    """A number, but `instead` where it is undefined: expressions, or columns of arrays."""
+    if isinstance(number, pl.Expr):
+        return pl.when(undefined).then(pl.lit(instead, pl.Float64)).otherwise(number)
+    found: pl.Expr = number.except_where(undefined, instead)
+    return found
 
 
 def count_of(log: SlicedLog, units: pl.Expr) -> pl.Expr:

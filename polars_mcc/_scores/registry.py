@@ -12,8 +12,7 @@ import polars as pl
 from polars_mcc._log.choices import Role
 from polars_mcc._log.messages import option, said
 from polars_mcc._log.missing_column import did_you_mean
-from polars_mcc._scores.class_scores import CLASS_DTYPES, CLASS_RANGES
-from polars_mcc._scores.column import Col
+from polars_mcc._scores.class_scores import CLASS_DTYPES, CLASS_RANGES, Col
 from polars_mcc._scores.metric import PAIR_DTYPES, Metric, Range
 from polars_mcc._scores.metrics import METRICS
 
@@ -34,7 +33,7 @@ _RESERVED = {
     *("n", "n_null", "n_clusters", "diff", "period"),
     *("model", "keys", "slice", "complete"),
 }
-"""Col that an answer may have besides its metrics."""
+"""Columns that an answer may have besides its metrics."""
 
 
 def metrics() -> pl.DataFrame:

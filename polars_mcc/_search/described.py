@@ -12,8 +12,8 @@ import polars as pl
 
 from polars_mcc._counts.counted import merged
 from polars_mcc._inference.given_labels import given_labels
-from polars_mcc._inference.options import IntervalOptions
-from polars_mcc._inference.periods import PERIODS, changes
+from polars_mcc._inference.options import PERIODS, IntervalOptions
+from polars_mcc._inference.periods import changes
 from polars_mcc._inference.pool import Pool
 from polars_mcc._inference.quantiles import normal_critical
 from polars_mcc._search.codes import Coded

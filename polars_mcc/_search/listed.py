@@ -26,10 +26,10 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from polars_mcc._inference.evidence import evidence_of
 from polars_mcc._inference.quantiles import two_sided
 from polars_mcc._log.choices import Correction
 from polars_mcc._search.counting import SLICE
-from polars_mcc._search.evidence import evidence_of
 from polars_mcc._search.overlaps import Overlaps, Question, spans
 from polars_mcc._search.parts import Places, subsets
 from polars_mcc._search.slices import Looked, Sought

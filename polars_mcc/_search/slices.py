@@ -15,6 +15,7 @@ from polars_mcc._counts.identity import wide_of
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.arrays import beside
 from polars_mcc._inference.estimate import Estimate, estimate, has_classes
+from polars_mcc._inference.evidence import LEVEL, Scale
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._inference.pool import Pool
@@ -25,7 +26,6 @@ from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.metrics import MCC
 from polars_mcc._search.codes import Coded
 from polars_mcc._search.counting import SLICE, Batch, Counting
-from polars_mcc._search.evidence import LEVEL, Scale
 
 _SAME = 100  # most slices, on average, that have the same rows because keys determine each other
 

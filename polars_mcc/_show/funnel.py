@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._inference.estimate import ranges_of
+from polars_mcc._inference.options import ranges_of
 from polars_mcc._inference.quantiles import normal_critical
 from polars_mcc._log.choices import check_number
 from polars_mcc._scores import registry

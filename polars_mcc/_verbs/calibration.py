@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import polars as pl
 
-from polars_mcc._counts.classes import is_scored, of_pairs
+from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import Draws, numbered, of_arrays
 from polars_mcc._inference.deferred import inferred
-from polars_mcc._inference.influence import Influence
-from polars_mcc._inference.intervals import Sampling, interval
-from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._scores.levels import in_floats, levels_of, of_bins, probabilities
 from polars_mcc._scores.measure import measure
 
 
@@ -104,9 +95,13 @@ def calibration(
     sliced = cut(log, keys, taken=columns, role="score", cluster=True)
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
+        from polars_mcc._inference.rates_of_bins import rates_of_bins  # noqa: PLC0415 - NumPy
+
         scored = without_clusters(sliced, cells.lazy())
         slices = measure(sliced, of_pairs(sliced, scored), [], positive=pl.col("label"))
-        table = sliced.beside(slices.drop("n"), _of_bins(sliced, scored, cells, bins, ci).lazy())
+        table = sliced.beside(
+            slices.drop("n"), rates_of_bins(sliced, scored, cells, bins, ci).lazy()
+        )
         answer = table.with_columns(
             pl.col(numbers).fill_null(0),  # A slice without scored rows has no bin.
             bin=sliced.within_slice(pl.col("bin").rank("dense")).cast(pl.Int64),
@@ -115,33 +110,3 @@ def calibration(
 
     answer = inferred(sliced, pairs(sliced), infer, is_lazy=log.meaning.is_lazy)
     return log.in_kind(sliced.answer(answer, "bin"))
-
-
-def _of_bins(
-    log: SlicedLog, pairs: pl.LazyFrame, cells: pl.DataFrame, bins: int, ci: float
-) -> pl.DataFrame:
-    """The bins of each slice, with the interval of their rate. `cells` are split by cluster."""
-    found = levels_of(log, pairs, bins=bins).collect()
-    rates = of_bins(log, probabilities(log, in_floats(log, found.lazy()))).collect()
-    each = replace(log, apart=(*log.apart, "bin"))
-    places = found.lazy().select(*log.slice, "pred", "bin")
-    scored = cells.lazy().filter(is_scored(log))
-    beside = scored.join(places, on=[*log.slice, "pred"], nulls_equal=True)
-    rows = numbered(each, beside, rates).collect()
-    draws = Draws.of(each, rows, rates.height, order=["pred", "gold"])
-    rate, n = rates["rate"].to_numpy(), rates["rows"].to_numpy()
-    spread = rate * (1 - rate)
-    with np.errstate(all="ignore"):
-        if log.has_clusters or not log.is_frequency:
-            phi = draws.cells["gold"].cast(pl.Float64).to_numpy() - rate[draws.slices]
-            variance = draws.products(phi, phi) / n / n
-        else:
-            variance = spread / n
-        # The rate is a proportion of the rows.
-        zero = np.zeros(len(n))
-        facts = Influence(rate, zero, zero + 1, spread, zero + 1, spread, spread)
-        sampling = Sampling.of(draws, is_frequency=log.is_frequency)
-        limits = interval(rate, facts, variance, sampling, IntervalOptions(ci))
-    if sampling.n_clusters is not None:
-        rates = rates.with_columns(n_clusters=pl.Series(sampling.n_clusters, dtype=pl.Int64))
-    return rates.with_columns(of_arrays(rate_low=limits.low, rate_high=limits.high))

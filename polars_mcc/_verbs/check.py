@@ -15,8 +15,7 @@ from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.remarks import Sides, key_is_gold, never_met, no_positive, one_class
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._inference.deferred import inferred
-from polars_mcc._inference.options import IntervalOptions, columns_of
-from polars_mcc._inference.periods import PERIODS, changes
+from polars_mcc._inference.options import PERIODS, IntervalOptions, columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level
 from polars_mcc._log.described import Described
@@ -373,6 +372,8 @@ def _compared(
     shown = names | {name: name for name in of_marks}
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
+        from polars_mcc._inference.periods import changes  # noqa: PLC0415 - NumPy, for it alone
+
         return tested.answer_of(sliced, changes(sliced, apart, cells, asked), shown)
 
     return sliced.answer(inferred(sliced, cells, infer, is_lazy=log.meaning.is_lazy))

@@ -11,8 +11,7 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.deferred import inferred
-from polars_mcc._inference.estimate import within_range
-from polars_mcc._inference.options import IntervalOptions, columns_of
+from polars_mcc._inference.options import IntervalOptions, columns_of, within_range
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method, check_choice, check_interval
 from polars_mcc._log.described import Described

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import polars as pl
 
-from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.cut import model_named
 from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import NUMBER, Draws, beside_pairs, numbered
 from polars_mcc._inference.deferred import inferred
-from polars_mcc._inference.differences import Side, difference, with_adjusted
-from polars_mcc._inference.estimate import estimate
-from polars_mcc._inference.influence import NOTHING
 from polars_mcc._inference.options import IntervalOptions
-from polars_mcc._inference.pool import Pool
-from polars_mcc._inference.quantiles import normal_critical
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method
 from polars_mcc._log.columns import Columns, IntoColumn
@@ -27,7 +16,6 @@ from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.messages import option, said
 from polars_mcc._scores import registry
-from polars_mcc._scores.column import Floats
 from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._verbs import tested
 
@@ -136,45 +124,13 @@ def compare(
         del names["n_clusters"]
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        found = with_adjusted(_differences(sliced, cells, asked), correction)
+        from polars_mcc._inference.models import of_models  # noqa: PLC0415 - NumPy, for it alone
+
+        found = of_models(sliced, cells, asked, correction)
         return tested.answer_of(sliced, found, names)
 
     answer = inferred(sliced, pairs(sliced), infer, is_lazy=log.meaning.is_lazy)
     return log.in_kind(sliced.answer(answer))
-
-
-def _differences(log: SlicedLog, cells: pl.DataFrame, asked: IntervalOptions) -> pl.DataFrame:
-    """Both scores of each slice, and their difference: b minus a."""
-    [metric] = asked.metrics
-    if log.nulls == "drop":  # A row without a label of one model is scored for neither.
-        is_scored = pl.all_horizontal(pl.col("gold", "baseline", "pred").is_not_null())
-        cells = cells.with_columns(gold=pl.when(is_scored).then("gold"))
-    cluster = {"cluster": pl.col("cluster")} if log.has_clusters else {}
-    of_models = [
-        added_up(log, cells.lazy(), gold=pl.col("gold"), pred=pl.col(pred), **cluster).collect()
-        for pred in ("baseline", "pred")
-    ]
-    asked = replace(asked, pool=Pool.of(log, *of_models))
-    estimates = [estimate(log, of_model, asked) for of_model in of_models]
-    scores_a, scores_b = (one.in_order for one in estimates)
-    a, b = (Side.of(scores, metric.name) for scores in (scores_a, scores_b))
-    rows = cells
-    for one, pred, name in zip(estimates, ("baseline", "pred"), ("a", "b"), strict=True):
-        of_pair = one.influences(metric.name, f"phi_{name}").with_row_index(f"pair_{name}")
-        rows = beside_pairs(log, rows, of_pair.drop(NUMBER), pred)
-    rows = numbered(log, rows.lazy(), scores_b).collect()
-    draws = Draws.of(log, rows, scores_b.height, order=["pair_a", "pair_b"])
-    phi = draws.cells["phi_b"].to_numpy() - draws.cells["phi_a"].to_numpy()
-    with np.errstate(all="ignore"):
-        moved = draws.products(phi, phi) / draws.size / draws.size
-        correlation = _correlation(a, b, moved, draws.effective, asked)
-        se = np.where(moved * draws.effective > NOTHING, np.sqrt(moved), np.nan)
-    df = None if draws.n_clusters is None else draws.n_clusters - 1
-    found = difference(a, b, asked.ci, se=se, correlation=correlation, df=df)
-    scores = scores_b.with_columns(
-        pl.Series("score_a", scores_a[metric.name]), pl.col(metric.name).alias("score_b")
-    )
-    return found.beside(scores)
 
 
 def _baseline_of(
@@ -193,15 +149,3 @@ def _baseline_of(
         )
         raise ValueError(msg)
     return first if baseline is None else baseline
-
-
-def _correlation(a: Side, b: Side, moved: Floats, draws: Floats, asked: IntervalOptions) -> Floats:
-    """The correlation of both scores: that of the influences of each row on both.
-
-    For the "score" interval it is multiplied by n / (n + z²): two models that agree on 5 rows need
-    not agree on the next.
-    """
-    z = normal_critical(asked.ci)
-    shared = (a.se**2 + b.se**2 - moved) / (2 * a.se * b.se)
-    known = draws / (draws + z**2) if asked.method == "score" else 1.0
-    return np.nan_to_num(np.clip(shared, -1, 1) * known, nan=0.0)

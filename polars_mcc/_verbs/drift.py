@@ -9,9 +9,7 @@ import polars as pl
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._inference.deferred import inferred
-from polars_mcc._inference.differences import with_adjusted
-from polars_mcc._inference.options import IntervalOptions
-from polars_mcc._inference.periods import PERIODS, changes
+from polars_mcc._inference.options import PERIODS, IntervalOptions
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method
 from polars_mcc._log.columns import IntoColumn
@@ -108,6 +106,9 @@ def drift(
 
     def infer(counted: pl.DataFrame) -> pl.DataFrame:
         cells = merged(apart, counted.lazy().with_columns(period=_period())).collect()
+        from polars_mcc._inference.differences import with_adjusted  # noqa: PLC0415 - NumPy
+        from polars_mcc._inference.periods import changes  # noqa: PLC0415 - NumPy
+
         found = with_adjusted(changes(of_slices, apart, cells, asked), correction)
         return tested.answer_of(of_slices, found, names)
 

@@ -9,8 +9,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_mcc._inference.estimate import ranges_of
-from polars_mcc._inference.periods import PERIODS
+from polars_mcc._inference.options import PERIODS, ranges_of
 from polars_mcc._log.choices import check_number
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.messages import Words, option, said

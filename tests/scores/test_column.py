@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polars_mcc._scores.column import Column, Columns, NoDerivativeError, Segments
+from polars_mcc._scores.column import Column, Columns, NoDerivativeError
+from polars_mcc._scores.segments import Segments
 
 STEP = 1e-6
 

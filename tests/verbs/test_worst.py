@@ -307,9 +307,9 @@ def test_what_rounding_leaves_of_floats_is_nothing(parts):
     counts = pl.DataFrame({"key": "x", "gold": 1, "pred": 1, "n": [0.3]})
     log = cut(counts.mcc(weight="n"), ["key"], taken=())
     pair = {"key:key": "x", "gold": 1, "pred": 1, "n_null": 0.0}
-    taken = [{**pair, "n": sum(parts), "sign": -1}]
-    kept = {**pair, "pred": 2, "n": 1e-9, "sign": 1}
-    signed = pl.LazyFrame([{**pair, "n": 0.3, "sign": 1}, *taken, kept])
+    taken = {**pair, "n": -sum(parts)}
+    kept = {**pair, "pred": 2, "n": 1e-9}
+    signed = pl.LazyFrame([{**pair, "n": 0.3}, taken, kept])
     left = taken_away(log, signed).collect()
     assert left.select("pred", "n").rows() == [(2, 1e-9)]
 

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from scipy.stats import binom, chi2_contingency, entropy
 
+from polars_mcc._inference.evidence import Scale
 from polars_mcc._inference.quantiles import two_sided
 from polars_mcc._scores import registry
-from polars_mcc._search.evidence import Scale
 
 
 def accuracy_log(sides: dict[str, tuple[int, int]]) -> pl.DataFrame:

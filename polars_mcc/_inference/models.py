@@ -1,0 +1,68 @@
+"""Pairs of two models on the same rows → the difference of their scores: b minus a."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._counts.counted import added_up
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.arrays import NUMBER, Draws, beside_pairs, numbered
+from polars_mcc._inference.differences import Side, difference, with_adjusted
+from polars_mcc._inference.estimate import estimate
+from polars_mcc._inference.influence import NOTHING
+from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._inference.pool import Pool
+from polars_mcc._inference.quantiles import normal_critical
+from polars_mcc._log.choices import Correction
+from polars_mcc._scores.segments import Floats
+
+
+def of_models(
+    log: SlicedLog, cells: pl.DataFrame, asked: IntervalOptions, correction: Correction
+) -> pl.DataFrame:
+    """Both scores of each slice, and their difference: b minus a."""
+    [metric] = asked.metrics
+    if log.nulls == "drop":  # A row without a label of one model is scored for neither.
+        is_scored = pl.all_horizontal(pl.col("gold", "baseline", "pred").is_not_null())
+        cells = cells.with_columns(gold=pl.when(is_scored).then("gold"))
+    cluster = {"cluster": pl.col("cluster")} if log.has_clusters else {}
+    counted = [
+        added_up(log, cells.lazy(), gold=pl.col("gold"), pred=pl.col(pred), **cluster).collect()
+        for pred in ("baseline", "pred")
+    ]
+    asked = replace(asked, pool=Pool.of(log, *counted))
+    estimates = [estimate(log, of_model, asked) for of_model in counted]
+    scores_a, scores_b = (one.in_order for one in estimates)
+    a, b = (Side.of(scores, metric.name) for scores in (scores_a, scores_b))
+    rows = cells
+    for one, pred, name in zip(estimates, ("baseline", "pred"), ("a", "b"), strict=True):
+        of_pair = one.influences(metric.name, f"phi_{name}").with_row_index(f"pair_{name}")
+        rows = beside_pairs(log, rows, of_pair.drop(NUMBER), pred)
+    rows = numbered(log, rows.lazy(), scores_b).collect()
+    draws = Draws.of(log, rows, scores_b.height, order=["pair_a", "pair_b"])
+    phi = draws.cells["phi_b"].to_numpy() - draws.cells["phi_a"].to_numpy()
+    with np.errstate(all="ignore"):
+        moved = draws.products(phi, phi) / draws.size / draws.size
+        correlation = _correlation(a, b, moved, draws.effective, asked)
+        se = np.where(moved * draws.effective > NOTHING, np.sqrt(moved), np.nan)
+    df = None if draws.n_clusters is None else draws.n_clusters - 1
+    found = difference(a, b, asked.ci, se=se, correlation=correlation, df=df)
+    scores = scores_b.with_columns(
+        pl.Series("score_a", scores_a[metric.name]), pl.col(metric.name).alias("score_b")
+    )
+    return with_adjusted(found.beside(scores), correction)
+
+
+def _correlation(a: Side, b: Side, moved: Floats, draws: Floats, asked: IntervalOptions) -> Floats:
+    """The correlation of both scores: that of the influences of each row on both.
+
+    For the "score" interval it is multiplied by n / (n + z²): two models that agree on 5 rows need
+    not agree on the next.
+    """
+    z = normal_critical(asked.ci)
+    shared = (a.se**2 + b.se**2 - moved) / (2 * a.se * b.se)
+    known = draws / (draws + z**2) if asked.method == "score" else 1.0
+    return np.nan_to_num(np.clip(shared, -1, 1) * known, nan=0.0)

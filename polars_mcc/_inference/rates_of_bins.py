@@ -1,0 +1,46 @@
+"""Pairs of a score and a gold label → the rate of positive rows of each bin, with its interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._counts.classes import is_scored
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.arrays import Draws, numbered, of_arrays
+from polars_mcc._inference.influence import Influence
+from polars_mcc._inference.intervals import Sampling, interval
+from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._scores.levels import in_floats, levels_of, of_bins, probabilities
+
+
+def rates_of_bins(
+    log: SlicedLog, pairs: pl.LazyFrame, cells: pl.DataFrame, bins: int, ci: float
+) -> pl.DataFrame:
+    """The bins of each slice, with the interval of their rate. `cells` are split by cluster."""
+    found = levels_of(log, pairs, bins=bins).collect()
+    rates = of_bins(log, probabilities(log, in_floats(log, found.lazy()))).collect()
+    each = replace(log, apart=(*log.apart, "bin"))
+    places = found.lazy().select(*log.slice, "pred", "bin")
+    scored = cells.lazy().filter(is_scored(log))
+    beside = scored.join(places, on=[*log.slice, "pred"], nulls_equal=True)
+    rows = numbered(each, beside, rates).collect()
+    draws = Draws.of(each, rows, rates.height, order=["pred", "gold"])
+    rate, n = rates["rate"].to_numpy(), rates["rows"].to_numpy()
+    spread = rate * (1 - rate)
+    with np.errstate(all="ignore"):
+        if log.has_clusters or not log.is_frequency:
+            phi = draws.cells["gold"].cast(pl.Float64).to_numpy() - rate[draws.slices]
+            variance = draws.products(phi, phi) / n / n
+        else:
+            variance = spread / n
+        # The rate is a proportion of the rows.
+        zero = np.zeros(len(n))
+        facts = Influence(rate, zero, zero + 1, spread, zero + 1, spread, spread)
+        sampling = Sampling.of(draws, is_frequency=log.is_frequency)
+        limits = interval(rate, facts, variance, sampling, IntervalOptions(ci))
+    if sampling.n_clusters is not None:
+        rates = rates.with_columns(n_clusters=pl.Series(sampling.n_clusters, dtype=pl.Int64))
+    return rates.with_columns(of_arrays(rate_low=limits.low, rate_high=limits.high))

@@ -1,0 +1,87 @@
+"""Rows that belong to slices, and sums over them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[Any]
+"""Integers of any width: places of rows, or counts."""
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Which rows belong to which slice: the rows of a slice follow each other.
+
+    `starts` has the place of the first row of each slice; `size` is the number of rows.
+    """
+
+    starts: Ints
+    size: int
+
+    @classmethod
+    def of(cls, slices: Ints, number: int) -> Segments:
+        """The segments of rows that are sorted by the number of their slice."""
+        return cls(np.searchsorted(slices, np.arange(number)), len(slices))
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """How many rows each slice has."""
+        return np.diff(self.starts, append=self.size)
+
+    @cached_property
+    def of_row(self) -> Ints:
+        """The number of the slice of each row."""
+        return np.repeat(np.arange(len(self.starts)), self.lengths)
+
+    def sum(self, values: Floats) -> Floats:
+        """Add up the rows of each slice, along the last axis."""
+        return self._reduced(np.add, values, 0.0)
+
+    def max(self, values: Floats) -> Floats:
+        """The largest number of each slice; NaN without any."""
+        return self._reduced(np.fmax, values, math.nan)
+
+    def min(self, values: Floats) -> Floats:
+        """The least number of each slice; NaN without any."""
+        return self._reduced(np.fmin, values, math.nan)
+
+    def first(self, values: Floats) -> Floats:
+        """The number of the first row of each slice; NaN without any."""
+        found = np.full((*values.shape[:-1], len(self.starts)), math.nan)
+        found[..., self._filled] = values[..., self.starts[self._filled]]
+        return found
+
+    def spread(self, values: Floats) -> Floats:
+        """Repeat the number of each slice on its rows."""
+        return values[..., self.of_row]
+
+    def cumulated(self, values: Floats) -> Floats:
+        """Add up the rows of each slice up to and with each row."""
+        found = np.empty_like(values)
+        for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
+            np.cumsum(values[start : start + length], out=found[start : start + length])
+        return found
+
+    @cached_property
+    def _filled(self) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.lengths > 0)
+
+    def _reduced(self, how: np.ufunc, values: Floats, nothing: float) -> Floats:
+        starts = self.starts[self._filled]
+        found = np.full((*values.shape[:-1], len(self.starts)), nothing)
+        if len(starts):
+            found[..., self._filled] = how.reduceat(values, starts, axis=-1)
+        return found
+
+
+def added_up(values: Floats, places: Ints, number: int) -> Floats:
+    """Add up the numbers that have the same place, from 0 to `number`."""
+    found: Floats = np.bincount(places, values, number).astype(np.float64)
+    return found
