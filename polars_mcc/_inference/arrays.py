@@ -7,7 +7,6 @@ each run.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -230,6 +229,12 @@ class Draws:
         squares = cells["squares"].to_numpy() if is_row else n
         return cls(number, cells, cells[NUMBER].to_numpy(), n, squares, starts)
 
+    @classmethod
+    def of_pairs(cls, pairs: Pairs) -> Draws:
+        """The draws of pairs: each row is one."""
+        number = len(pairs.rows.starts)
+        return cls(number, pairs.frame, pairs.rows.of_row, pairs.n, pairs.squares, None)
+
     @cached_property
     def of_cell(self) -> Ints:
         """The number of the draw of each cell."""
@@ -282,9 +287,9 @@ class Draws:
 
 def floats(column: pl.Series) -> Floats:
     """A column as floats, with NaN for null."""
-    return column.cast(pl.Float64).fill_null(math.nan).to_numpy()
+    return column.cast(pl.Float64).to_numpy()
 
 
 def of_arrays(**arrays: Floats) -> Iterable[pl.Series]:
     """Columns from arrays: NaN becomes null."""
-    return (pl.Series(name, one, pl.Float64).fill_nan(None) for name, one in arrays.items())
+    return (pl.Series(name, one, pl.Float64, nan_to_null=True) for name, one in arrays.items())

@@ -85,11 +85,14 @@ def estimate(log: SlicedLog, cells: pl.DataFrame, options: IntervalOptions) -> E
             is_known: dict[str, _Flags] = {}
         else:
             found, pairs, is_known = _of_labels(log, classes, counted, measured, options)
-        draws = _draws(log, cells, pairs, measured.height)
+        draws, pair = Draws.of_pairs(pairs), np.arange(len(pairs.n))
+        if log.has_clusters:
+            of_cells = beside_pairs(log, cells, pairs.frame.with_row_index("pair"))
+            draws = Draws.of(log, of_cells, measured.height, order=["pair"])
+            pair = draws.cells["pair"].to_numpy()
         sampling = Sampling.of(draws, is_frequency=log.is_frequency)
-        pair = draws.cells["pair"].to_numpy()
         limits: dict[str, Interval] = {}
-        for metric in options.sure:
+        for metric in options.sure if options.is_smoothed else ():
             one = found[metric.name]
             phi = one.phi[pair]
             variance = draws.products(phi, phi) / draws.size / draws.size
@@ -119,7 +122,7 @@ def _of_labels(
             is_known[metric.name] = has_classes(metric.classes_needed, *here, *expected.n_classes)
     found: dict[str, Influence] = {}
     if metrics := [one for one in options.sure if not one.pairs]:
-        tables = tables_of(arrays, pairs, expected)
+        tables = tables_of(arrays, pairs, expected, is_smoothed=options.is_smoothed)
         found |= influence.of_classes(arrays, tables, metrics, log.zero_division)
     if metrics := [one for one in options.sure if one.pairs]:
         found |= influence.of_pairs(pairs, pairs.frame.select("gold", "pred"), metrics)
@@ -147,15 +150,6 @@ def _of_scores(
     rows = Segments.of(ordered[NUMBER].to_numpy(), slices.height)
     arrays = Levels.of(ordered, rows, pairs.per_weight)
     return influence.of_scores(arrays, pairs, options.sure), pairs
-
-
-def _draws(log: SlicedLog, cells: pl.DataFrame, pairs: Pairs, number: int) -> Draws:
-    """The independent draws of the slices. The column `pair` of its cells is a place in `pairs`."""
-    if log.has_clusters:
-        frame = pairs.frame.with_row_index("pair")
-        counted = beside_pairs(log, cells, frame).select(NUMBER, "cluster", "pair", "n")
-        return Draws.of(log, counted, number, order=["pair"])
-    return Draws.of(log, pairs.counted.with_row_index("pair"), number, order=["pair"])
 
 
 def _with_limits(

@@ -41,7 +41,7 @@ def given_labels(
         log, numbers=numbers(pl.Float64()), extras=(), weight_name="n", is_frequency=True
     )
     at_rates = expected.select(*log.slice, "gold", "pred", "n", "n_null")
-    found = estimate(in_floats, at_rates, replace(options, pool=None))
+    found = estimate(in_floats, at_rates, replace(options, pool=None, is_smoothed=False))
     scores = found.scores.select(*log.slice, expected=metric.name)
     if metric.no_interval:
         none = pl.lit(None, pl.Float64)

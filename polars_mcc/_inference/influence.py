@@ -96,7 +96,9 @@ def of_classes(
             else:
                 squares += _squares_more(rows, table, *by, is_by_pred=place == BY_PRED)
             phi_phi.append(squares / classes.s)
-        smoothed = smoothed_tables(metric.given, is_pooled=len(tables) > POOLED)
+        smoothed = [OBSERVED]
+        if len(tables) > 1:
+            smoothed = smoothed_tables(metric.given, is_pooled=len(tables) > POOLED)
         ends, value = ends_of(metric, terms), score.first().value
         found[metric.name] = Influence.of(value, ends, np.stack(phi_phi), smoothed, phi)
     return found

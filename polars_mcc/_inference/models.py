@@ -19,6 +19,8 @@ from polars_mcc._inference.quantiles import normal_critical
 from polars_mcc._log.choices import Correction
 from polars_mcc._scores.segments import Floats
 
+_MODELS = ("baseline", "pred")
+
 
 def of_models(
     log: SlicedLog, cells: pl.DataFrame, asked: IntervalOptions, correction: Correction
@@ -30,30 +32,39 @@ def of_models(
         cells = cells.with_columns(gold=pl.when(is_scored).then("gold"))
     cluster = {"cluster": pl.col("cluster")} if log.has_clusters else {}
     counted = [
-        added_up(log, cells.lazy(), gold=pl.col("gold"), pred=pl.col(pred), **cluster).collect()
-        for pred in ("baseline", "pred")
+        added_up(log, cells.lazy(), gold=pl.col("gold"), pred=pl.col(pred), **cluster)
+        for pred in _MODELS
     ]
-    asked = replace(asked, pool=Pool.of(log, *counted))
-    estimates = [estimate(log, of_model, asked) for of_model in counted]
-    scores_a, scores_b = (one.in_order for one in estimates)
-    a, b = (Side.of(scores, metric.name) for scores in (scores_a, scores_b))
-    rows = cells
-    for one, pred, name in zip(estimates, ("baseline", "pred"), ("a", "b"), strict=True):
-        of_pair = one.influences(metric.name, f"phi_{name}").with_row_index(f"pair_{name}")
-        rows = beside_pairs(log, rows, of_pair.drop(NUMBER), pred)
+    both = pl.concat(
+        one.with_columns(is_b=pl.lit(pred == "pred"))
+        for one, pred in zip(counted, _MODELS, strict=True)
+    ).collect()
+    asked = replace(asked, pool=Pool.of(log, both))
+    found = estimate(replace(log, apart=("is_b",), has_total=False), both, asked)
+    moved = found.influences(metric.name).with_row_index("pair").drop(NUMBER)
+    sides, rows = [], cells
+    for pred in _MODELS:
+        is_model = pl.col("is_b") == (pred == "pred")
+        scores = found.scores.filter(is_model).drop("is_b")
+        sides.append(scores.sort(log.slice) if log.slice else scores)
+        of_pair = moved.filter(is_model).drop("is_b")
+        of_pair = of_pair.rename({name: f"{name}_{pred}" for name in ("phi", "pair")})
+        rows = beside_pairs(log, rows, of_pair, pred)
+    scores_a, scores_b = sides
+    a, b = (Side.of(scores, metric.name) for scores in sides)
     rows = numbered(log, rows.lazy(), scores_b).collect()
-    draws = Draws.of(log, rows, scores_b.height, order=["pair_a", "pair_b"])
-    phi = draws.cells["phi_b"].to_numpy() - draws.cells["phi_a"].to_numpy()
+    draws = Draws.of(log, rows, scores_b.height, order=["pair_baseline", "pair_pred"])
+    phi = draws.cells["phi_pred"].to_numpy() - draws.cells["phi_baseline"].to_numpy()
     with np.errstate(all="ignore"):
         moved = draws.products(phi, phi) / draws.size / draws.size
         correlation = _correlation(a, b, moved, draws.effective, asked)
         se = np.where(moved * draws.effective > NOTHING, np.sqrt(moved), np.nan)
     df = None if draws.n_clusters is None else draws.n_clusters - 1
-    found = difference(a, b, asked.ci, se=se, correlation=correlation, df=df)
+    change = difference(a, b, asked.ci, se=se, correlation=correlation, df=df)
     scores = scores_b.with_columns(
         pl.Series("score_a", scores_a[metric.name]), pl.col(metric.name).alias("score_b")
     )
-    return with_adjusted(found.beside(scores), correction)
+    return with_adjusted(change.beside(scores), correction)
 
 
 def _correlation(a: Side, b: Side, moved: Floats, draws: Floats, asked: IntervalOptions) -> Floats:

@@ -59,45 +59,53 @@ class Sides:
 
     def compared(self, what: str | pl.Expr, *, ratio: bool, correction: Correction) -> pl.DataFrame:
         """Join each slice with its reference, and add their difference or ratio."""
-        slices = estimate(self.log, self.cells, self.asked)
         expected = given_labels(self.log, self.cells, self.pool, self.asked)
-        if isinstance(what, pl.Expr) or what in {"best", "each"}:
-            found = _compared(self._to_slices(slices, what), self.asked.ci, ratio=ratio)
-        elif what == "expected":
+        if isinstance(what, str) and what in {"rest", "total"}:
+            found = self._to_rest(is_total=what == "total", ratio=ratio)
+            return with_adjusted(beside(self.log, found, expected), correction)
+        slices = estimate(self.log, self.cells, self.asked)
+        if isinstance(what, str) and what == "expected":
             return with_adjusted(self._to_expected(slices, expected), correction)
-        elif what == "total":
-            found = self._to_total(slices, *self._rest(slices), ratio=ratio)
-        else:
-            found = _compared(self._rest(slices)[0], self.asked.ci, ratio=ratio)
+        found = _compared(self._to_slices(slices, what), self.asked.ci, ratio=ratio)
         return with_adjusted(beside(self.log, found, expected), correction)
 
-    def _b(self, slices: Estimate) -> pl.DataFrame:
-        return _with_letter(slices.scores, self._metric.name, "b")
+    def _b(self, scores: pl.DataFrame) -> pl.DataFrame:
+        return _with_letter(scores, self._metric.name, "b")
 
-    def _a(self, estimate: Estimate) -> pl.DataFrame:
-        scores = _with_letter(estimate.scores, self._metric.name, "a").drop("n_null")
+    def _a(self, scores: pl.DataFrame) -> pl.DataFrame:
+        scores = _with_letter(scores, self._metric.name, "a").drop("n_null")
         return scores.rename({"n": f"n{TO}"})
-
-    def _rest(self, slices: Estimate) -> tuple[pl.DataFrame, Estimate]:
-        """Each slice beside the rest, and the estimate of the rests."""
-        whose = {name: pl.col(key) for name, key in self._of.items()}
-        scores = self._b(slices).with_columns(**whose)
-        apart = replace(self.pool.log, apart=tuple(whose))
-        left = pairs_of_rest(self.log, apart, self.cells, self.pool.pairs, scores)
-        found = estimate(apart, left, self.asked)
-        return beside(apart, scores, self._a(found)), found
 
     @property
     def _of(self) -> dict[str, str]:
         """The columns that say whose rest a row is of, with the key of each."""
         return {f"of {name}": name for name in self.log.slice if name not in self.pool.log.slice}
 
+    def _to_rest(self, *, is_total: bool, ratio: bool) -> pl.DataFrame:
+        """The difference to the rest, or to the total. Slices and rests are scored together."""
+        whole = self.pool.log
+        whose = {name: pl.col(key) for name, key in self._of.items()}
+        apart = replace(whole, apart=tuple(whose))
+        own = self.cells.with_columns(**whose)
+        left = pairs_of_rest(apart, own, self.pool.pairs)
+        own = own.select(left.columns)
+        both = pl.concat([own.with_columns(is_rest=False), left.with_columns(is_rest=True)])
+        found = estimate(replace(apart, apart=(*whose, "is_rest")), both, self.asked)
+        slices, rests = (
+            part(found.scores.filter(pl.col("is_rest") == is_rest).drop("is_rest"))
+            for part, is_rest in ((self._b, False), (self._a, True))
+        )
+        rest = beside(apart, slices, rests).rename(self._of)
+        if not is_total:
+            return _compared(rest, self.asked.ci, ratio=ratio)
+        return self._to_total(rest, found, ratio=ratio)
+
     def _to_expected(self, slices: Estimate, expected: pl.DataFrame) -> pl.DataFrame:
         """The difference to the score given the labels."""
         whole = self.pool.log
         n = pl.col("n").filter(is_scored(whole)).sum()
         of_all = whole.per_slice(self.pool.pairs.lazy(), **{f"n{TO}": n}).collect()
-        both = beside(whole, beside(self.log, self._b(slices), expected), of_all)
+        both = beside(whole, beside(self.log, self._b(slices.scores), expected), of_all)
         score, known, se, low = (
             floats(both[name]) for name in ("score_b", "expected", "expected_se", "low_b")
         )
@@ -113,9 +121,7 @@ class Sides:
         found = Difference(diff, diff - reach, diff + reach, se, p_value)
         return found.beside(both.with_columns(own_b="score_b", own_a="expected"), "own_b", "own_a")
 
-    def _to_total(
-        self, slices: Estimate, rest: pl.DataFrame, rests: Estimate, *, ratio: bool
-    ) -> pl.DataFrame:
+    def _to_total(self, rest: pl.DataFrame, found: Estimate, *, ratio: bool) -> pl.DataFrame:
         """The difference to the total, from the tables of the slice and the rest.
 
         With a share w of the rows, it is (1 - w) times the difference to the rest, plus a remainder
@@ -124,18 +130,14 @@ class Sides:
         """
         log, whole, ci, metric = self.log, self.pool.log, self.asked.ci, self._metric.name
         total = estimate(whole, self.pool.pairs, replace(self.asked, pool=None))
-        of_slices = covariances(slices, whole, total, metric)
-        of_rests = covariances(rests, whole, total, metric).rename(self._of)
-        known = self._a(total).select(*whole.slice, total="score_a", n_total=f"n{TO}")
-        both = beside(log, beside(whole, rest, known), of_slices)
-        both = both.join(
-            of_rests,
-            on=log.slice,
-            how="left",
-            nulls_equal=True,
-            suffix=":rest",
-            maintain_order="left",
+        moved = covariances(found, whole, total, metric).rename(self._of)
+        of_slices, of_rests = (
+            moved.filter(pl.col("is_rest") == is_rest).drop("is_rest") for is_rest in (False, True)
         )
+        known = self._a(total.scores).select(*whole.slice, total="score_a", n_total=f"n{TO}")
+        both = beside(log, beside(whole, rest, known), of_slices)
+        of_rests = of_rests.rename({name: f"{name}:rest" for name in COVARIANCES})
+        both = beside(log, both, of_rests)
         n, n_total, score, of_total = (
             floats(both[name]) for name in ("n", "n_total", "score_b", "total")
         )
@@ -173,7 +175,7 @@ class Sides:
     def _to_slices(self, slices: Estimate, what: str | pl.Expr) -> pl.DataFrame:
         log, whole = self.log, self.pool.log
         keys = [name for name in log.slice if name not in whole.slice]
-        others, scores = self._a(slices), self._b(slices)
+        others, scores = self._a(slices.scores), self._b(slices.scores)
         is_each = not isinstance(what, pl.Expr) and what == "each"
         if isinstance(what, pl.Expr):
             others = others.filter(what)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import polars as pl
 
 from polars_mcc._counts.counted import count_columns, merged
@@ -78,30 +76,18 @@ def classes_of_rest(log: SlicedLog, classes: pl.LazyFrame, of_total: pl.LazyFram
     )
 
 
-def pairs_of_rest(
-    log: SlicedLog,
-    apart: SlicedLog,
-    cells: pl.DataFrame,
-    total: pl.DataFrame,
-    slices: pl.DataFrame,
-) -> pl.DataFrame:
-    """The pairs of the rest of each of these slices.
+def pairs_of_rest(apart: SlicedLog, own: pl.DataFrame, total: pl.DataFrame) -> pl.DataFrame:
+    """The pairs of the rest of each slice, whose `own` pairs have the columns of `apart`.
 
-    `slices` have the columns of `apart`, which say whose rest a pair belongs to. `total` are the
-    pairs of the slice and its rest together.
+    `total` are the pairs of a slice and its rest together.
     """
-    whole = replace(apart, apart=())
-    wanted = slices.lazy().select(*log.slice, *apart.apart)
-    counts = count_columns(log)
-    own = wanted.join(cells.lazy(), on=log.slice, nulls_equal=True).with_columns(
-        -pl.col(name) for name in counts
-    )
-    if whole.slice:
-        all_rows = wanted.join(total.lazy(), on=whole.slice, nulls_equal=True)
-    else:
-        all_rows = wanted.join(total.lazy(), how="cross")
+    on = [name for name in apart.slice if name not in apart.apart]
+    taken, counts = own.lazy(), count_columns(apart)
+    slices = taken.select(apart.slice).unique()
+    every = slices.join(total.lazy(), on=on or pl.lit(0), nulls_equal=True)
     columns = [*apart.slice, "gold", "pred", *counts]
-    signed = pl.concat([all_rows.select(columns), own.select(columns)])
+    taken = taken.with_columns(-pl.col(name) for name in counts)
+    signed = pl.concat([every.select(columns), taken.select(columns)])
     return merged(apart, taken_away(apart, signed)).collect()
 
 

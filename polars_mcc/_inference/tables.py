@@ -57,13 +57,18 @@ class Cells(NamedTuple):
 
 
 def tables_of(
-    classes: Classes, pairs: Pairs, expected: Expected | None
+    classes: Classes, pairs: Pairs, expected: Expected | None, *, is_smoothed: bool = True
 ) -> list[tuple[Table, Cells]]:
-    """The tables of all slices, each with its pairs; the last one, if there is a pool."""
+    """The tables of all slices, each with its pairs; the last one, if there is a pool.
+
+    Without smoothed tables, only the observed one.
+    """
     counts = classes.t, classes.p, classes.c, classes.fn, classes.fp, classes.tn
-    nothing, per_weight = np.zeros_like(classes.t), classes.rows.spread(pairs.per_weight)
     cells = Cells(pairs.rows.of_row, pairs.gold, pairs.pred, pairs.n)
-    found = [(Table(*counts, nothing, classes.others), cells)]
+    found = [(Table(*counts, np.zeros_like(classes.t), classes.others), cells)]
+    if not is_smoothed:
+        return found
+    per_weight = classes.rows.spread(pairs.per_weight)
     for side, margin, own in (("gold", classes.t, pairs.gold), ("pred", classes.p, pairs.pred)):
         more = share_of_more(margin * per_weight)
         table = smoothed(classes, Table(*counts, more, classes.others), cells, side)
