@@ -16,7 +16,7 @@ from polars_mcc._counts.remarks import PredictionLogWarning, Sides, key_is_gold,
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey, Key, settled
-from polars_mcc._log.messages import as_code
+from polars_mcc._log.messages import Words, as_code, said
 from polars_mcc._log.missing_column import MissingColumn, did_you_mean
 from polars_mcc._log.plan_errors import without_the_cast
 from polars_mcc._report.report import report as _report
@@ -84,6 +84,14 @@ def _answered(
     if is_now or are_settled or not log.meaning.is_lazy:
         every = settled(log, given)
         return every[: len(keys)], ask(every)
+    if log.meaning.portable:
+        cuts = Words("bins('age', [18, 65])", '--by "bins(age, [18, 65])"')
+        msg = said(
+            "where to cut a key follows from the rows, which a plan for another engine has not "
+            "read: give the cuts, as in ",
+            cuts,
+        )
+        raise ValueError(msg)
     schema = ask(settled(log, given, unread=True)).collect_schema()
 
     def answer() -> pl.DataFrame:

@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 from support import NAMES, log_of
 
 import polars_mcc
-from polars_mcc import cube, each, trailing
+from polars_mcc import bins, cube, each, trailing
 
 FAMILY = polars_mcc.metrics()
 METRICS = FAMILY.filter(pl.col("from") != "scores")["metric"].to_list()
@@ -283,6 +283,7 @@ REFUSED = {
     "compare": ({}, ["key", "other"], lambda log: log.compare("key", baseline="other")),
     "drift": ({}, ["key", "ms"], lambda log: log.drift("key", before=EARLY, after=LATE)),
     "contrast": ({}, ["key"], lambda log: log.contrast("key")),
+    "worst": ({}, ["key"], lambda log: log.worst("key", min_n=1, verdicts=True)),
     "check": (
         {},
         ["key"],
@@ -311,6 +312,13 @@ def test_an_interval_is_asked_of_the_counts_of_a_portable_plan(log, verb):
         return
     found = ask(counts.mcc(**options, weight="n"))
     assert_frame_equal(found, ask(log.mcc(**options)).lazy().collect(), rel_tol=1e-12)
+
+
+def test_a_plan_for_another_engine_has_cuts_that_are_given(log):
+    theirs = log.mcc(portable=True)
+    with pytest.raises(ValueError, match=r"give the cuts, as in bins\('age', \[18, 65\]\)"):
+        theirs.by(bins("ms", 2))
+    assert "PYTHON SCAN" not in theirs.by(bins("ms", [2])).explain()
 
 
 def test_no_worse_than_is_asked_of_the_counts_of_a_portable_plan(log):

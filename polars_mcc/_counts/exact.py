@@ -67,11 +67,6 @@ class Product:
         return (high + carry).cast(pl.Float64) + rest.cast(pl.Float64) / float(_LIMB)
 
 
-def power_of_two(number: pl.Expr) -> pl.Expr:
-    """The least power of two that is at least a positive float, or twice that power."""
-    return pl.lit(2.0).pow(number.log(2).ceil() + 1)
-
-
 class Numbers:
     """Arithmetic of integer weights, whose unit is 1."""
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.options import IntervalOptions, ranges_of, within_range
-from polars_mcc._log.messages import option, said
+from polars_mcc._log.messages import Words, option, said
 
 
 def inferred(
@@ -31,14 +31,7 @@ def inferred(
 
     if not is_lazy:
         return answer(counts.collect()).lazy()
-    if log.is_portable:
-        msg = said(
-            "an interval or a test is not computed by another engine, but where the counts arrive: "
-            "with ",
-            option("portable", value=True),
-            ", ask for counts(...), and ask the counts for it, with weight='n'",
-        )
-        raise ValueError(msg)
+    check_portable(log)
     schema = infer(pl.DataFrame(schema=counts.collect_schema())).schema
     return pl.defer(lambda: answer(counts.collect(engine="streaming")), schema=schema)
 
@@ -54,3 +47,18 @@ def with_intervals(
         return within_range(estimate(log, cells, options).scores, ranges_of(options.metrics))
 
     return inferred(log, counts, infer, is_lazy=is_lazy)
+
+
+def check_portable(log: SlicedLog) -> None:
+    """Raise a ValueError if the plan of a log is for another engine, which has no arrays."""
+    if log.is_portable:
+        msg = said(
+            "an interval or a test is not computed by another engine, but where the counts arrive: "
+            "with ",
+            option("portable", value=True),
+            ", ask for ",
+            Words("counts(...)", "polars-mcc counts"),
+            ", and ask the counts for it, with ",
+            option("weight", "n"),
+        )
+        raise ValueError(msg)

@@ -41,15 +41,20 @@ def of_models(
     ).collect()
     asked = replace(asked, pool=Pool.of(log, both))
     found = estimate(replace(log, apart=("is_b",), has_total=False), both, asked)
-    moved = found.influences(metric.name).with_row_index("pair").drop(NUMBER)
+    of_pairs = found.influences(metric.name).with_row_index("pair").drop(NUMBER)
     sides, rows = [], cells
     for pred in _MODELS:
         is_model = pl.col("is_b") == (pred == "pred")
         scores = found.scores.filter(is_model).drop("is_b")
         sides.append(scores.sort(log.slice) if log.slice else scores)
-        of_pair = moved.filter(is_model).drop("is_b")
-        of_pair = of_pair.rename({name: f"{name}_{pred}" for name in ("phi", "pair")})
+        of_pair = (
+            of_pairs.filter(is_model)
+            .drop("is_b")
+            .rename({name: f"{name}_{pred}" for name in ("phi", "pair")})
+        )
         rows = beside_pairs(log, rows, of_pair, pred)
+    if cells.is_empty():  # The total slice is there, also without rows.
+        sides = [estimate(log, both.drop("is_b"), asked).scores] * 2
     scores_a, scores_b = sides
     a, b = (Side.of(scores, metric.name) for scores in sides)
     rows = numbered(log, rows.lazy(), scores_b).collect()

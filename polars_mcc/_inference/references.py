@@ -160,11 +160,11 @@ class Sides:
             se = np.where(np.isfinite(variance) & (variance > NOTHING), np.sqrt(variance), math.nan)
         change = with_limits(score - of_total, down, up, se, ci=ci)
         sized = both.with_columns(pl.col("n_total").alias(f"n{TO}"), own_b="score_b", own_a="total")
-        found = change.beside(sized, "own_b", "own_a")
+        compared = change.beside(sized, "own_b", "own_a")
         if not ratio:
-            return found
+            return compared
         positive = pl.when((pl.col("own_a") > 0) & (pl.col("own_b") > 0)).then("own_a")
-        return found.with_columns(
+        return compared.with_columns(
             **{
                 f"ratio{end}": (1 + pl.col(f"diff{end}") / positive).clip(0)
                 for end in ("", "_low", "_high")

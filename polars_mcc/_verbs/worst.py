@@ -11,6 +11,7 @@ import polars as pl
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.remarks import PredictionLogWarning
 from polars_mcc._counts.sliced import SAID
+from polars_mcc._inference.deferred import check_portable
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import (
     Correction,
@@ -278,6 +279,7 @@ def worst(
 
     if not log.meaning.is_lazy:
         return cast("FrameT", answer())
+    check_portable(sliced)
     return cast("FrameT", pl.defer(answer, schema=found.schema_of(search, sliced)))
 
 
