@@ -137,13 +137,28 @@ class _ByClass(NamedTuple):
         )
         x, of_class = np.where(self.is_of_gold, of_gold, moves.pred[pred]), self.of_class
         if draws.starts is None or not len(x):
-            sizes = draws.squares[self.cell]
+            each, of_each, sizes = draws.squares, draws.slices, draws.squares[self.cell]
             squares = sizes * (x - moves.mean[of_class]) ** 2
         else:
-            of_class = of_class[self.starts]
-            n = draws.size_of_cell[self.cell][self.starts]
+            of_class, n = of_class[self.starts], draws.size_of_cell
+            each, of_each = n[draws.starts] ** 2, draws.slices[draws.starts]
+            n = n[self.cell][self.starts]
             x = np.add.reduceat(draws.n[self.cell] * x, self.starts)
             squares, sizes = (x - moves.mean[of_class] * n) ** 2, n**2
-        with_label, of_label = (added_up(one, of_class, self.number) for one in (squares, sizes))
-        others = (draws.size**2 / draws.effective)[slices] - of_label
+        with_label = added_up(squares, of_class, self.number)
+        # A difference of two sums, but the mean may be large where it is small. Multiples of `unit`
+        # add up exactly; the parts below `unit` are added up apart.
+        unit = np.ldexp(1.0, np.frexp(added_up(each, of_each, draws.number))[1] - 52)
+        others = np.zeros(self.number)
+        for sizes_part, each_part in zip(
+            _parted(sizes, unit[slices][of_class]), _parted(each, unit[of_each]), strict=True
+        ):
+            total = added_up(each_part, of_each, draws.number)
+            others += total[slices] - added_up(sizes_part, of_class, self.number)
         return with_label + moves.mean**2 * np.clip(others, 0, None)
+
+
+def _parted(values: Floats, unit: Floats) -> tuple[Floats, Floats]:
+    """Numbers as multiples of a unit, and what is left."""
+    multiples = np.rint(values / unit) * unit
+    return multiples, values - multiples

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import oracles
 import polars as pl
 import pytest
@@ -77,3 +80,48 @@ def test_classes_of_several_models_and_of_counts(run):
     assert both.filter(model="pred").drop("model").equals(log.mcc.classes("key"))
     counts = log.mcc.counts("key")
     assert counts.mcc(weight="n").classes("key").equals(log.mcc.classes("key"))
+
+
+@pytest.mark.parametrize(
+    ("hits", "missed", "wrong", "rest"),
+    [
+        (10**15 - 1, 1, 0, 7),
+        (10**15 - 1, 1, 1, 10**15 - 1),
+        (999, 1, 10**15, 1),
+        (1, 10**15 - 1, 10**15 - 1, 1),
+        (10**15, 31, 10**7, 10**12),
+        (123_456_789, 10**15, 5, 10**15),
+        (40, 9, 5, 46),
+    ],
+)
+def test_standard_errors_of_rates_are_those_of_proportions(hits, missed, wrong, rest):
+    """√(xy / (x + y)³) of a rate x / (x + y), also with one error in 10¹⁵ rows."""
+    pairs = {"gold": "aabb", "pred": "abab", "n": [hits, missed, wrong, rest]}
+    log = pl.DataFrame({name: [*values] for name, values in pairs.items()})
+    found = log.mcc(weight="n").classes(ci=0.95).filter(label="a").row(0, named=True)
+    rates = {"recall": (hits, missed), "precision": (hits, wrong), "specificity": (rest, wrong)}
+    for name, (x, y) in rates.items():
+        se = math.sqrt(Fraction(x * y, (x + y) ** 3))
+        # At an end of its range, a rate has no standard error.
+        assert found[f"{name}_se"] == (pytest.approx(se, rel=1e-12) if se else None), name
+
+
+@pytest.mark.parametrize("about", [{}, {"cluster": "row"}])
+@pytest.mark.parametrize("rest", [0.0, 0.001, 0.2])
+def test_standard_errors_hold_if_nearly_all_weight_is_hits(rest, about):
+    """Few rows without the label decide the score: their squares are no difference of large sums.
+
+    Markedness is a/(a + c) + d/(d + b) - 1. Both parts are proportions, of other rows.
+    """
+    a, b, c, d = ([10_000.0, 0.3], [0.1], [0.7], [rest])
+
+    def variance(x, y):  # of Σx / (Σx + Σy), of rows with these weights
+        one, other, both = sum(x), sum(y), (sum(x) + sum(y)) ** 2
+        squares = sum(w * w for w in x) * other**2 + sum(w * w for w in y) * one**2
+        return squares / both**2
+
+    rows = [("a", "a", w) for w in a] + [("a", "b", *b), ("b", "a", *c), ("b", "b", *d)]
+    log = pl.DataFrame(rows, schema=["gold", "pred", "w"], orient="row").with_row_index("row")
+    found = log.mcc(sample_weight="w", **about).classes(ci=0.95).filter(label="a")
+    expected = math.sqrt(variance(a, c) + variance(d, b))
+    assert found["markedness_se"].item() == pytest.approx(expected, rel=1e-6)
