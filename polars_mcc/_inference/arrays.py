@@ -135,7 +135,8 @@ def coded(
     codes = every.to_frame("label").with_row_index(GOLD).lazy()
     of_classes = numbered(log, _in_floats(log, classes.lazy(), positive), slices)
     of_classes = of_classes.join(codes, on="label", nulls_equal=True).sort(NUMBER, GOLD)
-    of_pairs = with_codes(numbered(log, pairs.filter(is_scored(log)), slices), every)
+    scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
+    of_pairs = with_codes(numbered(log, scored, slices), every)
     found, counted = pl.collect_all([of_classes, of_pairs.sort(NUMBER, GOLD, PRED)])
     number = slices.height
     rows = Segments.of(found[NUMBER].to_numpy(), number)
@@ -143,9 +144,6 @@ def coded(
     arrays = Classes(every, rows, *(found[name].to_numpy() for name in (GOLD, *names)))
     of_slice = counted[NUMBER].to_numpy()
     gold, pred = (arrays.places(of_slice, counted[name].to_numpy()) for name in (GOLD, PRED))
-    is_there = (gold >= 0) & (pred >= 0)  # A label without weight is no class.
-    if not is_there.all():
-        counted, gold, pred = counted.filter(is_there), gold[is_there], pred[is_there]
     return arrays, Pairs.of(log, counted, gold, pred, number)
 
 
@@ -215,9 +213,12 @@ class Draws:
 
     @classmethod
     def of(cls, log: SlicedLog, cells: pl.DataFrame, number: int, *, order: Sequence[str]) -> Draws:
-        """The draws of cells with the number of their slice. `order` is that within a draw."""
+        """The draws of cells with the number of their slice. `order` is that within a draw.
+
+        A cluster without weight is no draw.
+        """
         clusters = ["cluster"] if log.has_clusters else []
-        cells = cells.sort(NUMBER, *clusters, *order)
+        cells = cells.filter(pl.col("n") > 0).sort(NUMBER, *clusters, *order)
         starts = None
         if clusters:
             last = pl.col(NUMBER, "cluster").shift()

@@ -49,10 +49,10 @@ def class_intervals(
     """
     counted = of_pairs(log, pairs.lazy()).collect()
     slices = counted.select(log.slice).unique() if log.slice else pl.DataFrame({"": [0]})
-    arrays, placed = coded(log, slices, counted, pairs.lazy().filter(pl.col("n") > 0))
+    arrays, placed = coded(log, slices, counted, pairs.lazy())
     of_cells = placed.counted.with_row_index("pair")
     if log.has_clusters:
-        of_cells = beside_pairs(log, cells.filter(pl.col("n") > 0), of_cells.drop("n", "squares"))
+        of_cells = beside_pairs(log, cells, of_cells.drop("n", "squares"))
     draws = Draws.of(log, of_cells, slices.height, order=["pair"])
     rows = arrays.rows
     sampling = Sampling(
@@ -148,7 +148,8 @@ class _ByClass(NamedTuple):
         with_label = added_up(squares, of_class, self.number)
         # A difference of two sums, but the mean may be large where it is small. Multiples of `unit`
         # add up exactly; the parts below `unit` are added up apart.
-        unit = np.ldexp(1.0, np.frexp(added_up(each, of_each, draws.number))[1] - 52)
+        exponents = np.frexp(added_up(each, of_each, draws.number))[1]
+        unit = np.ldexp(1.0, np.maximum(exponents - 52, -1022))
         others = np.zeros(self.number)
         for sizes_part, each_part in zip(
             _parted(sizes, unit[slices][of_class]), _parted(each, unit[of_each]), strict=True

@@ -143,7 +143,7 @@ def _of_scores(
     of_slices = numbered(log, in_floats, slices)
     ordered = of_slices.sort(NUMBER, "pred", descending=[False, True]).collect()
     places = ordered.lazy().select(NUMBER, "pred").with_row_index(PRED)
-    scored = numbered(log, counted.filter(is_scored(log)), slices)
+    scored = numbered(log, counted.filter(is_scored(log) & (pl.col("n") > 0)), slices)
     beside = scored.join(places, on=[NUMBER, "pred"]).sort(NUMBER, "gold", PRED).collect()
     is_gold = beside["gold"].cast(pl.UInt32).to_numpy()
     pairs = Pairs.of(log, beside, is_gold, beside[PRED].to_numpy(), slices.height)

@@ -90,7 +90,9 @@ def _auc_moves(x: Levels) -> Moves:
     most = np.fmax(p * n / (1 + shapes), mean * (1 - mean) / spread) / (p + n)
     squares = x.positive * by_positive**2 + x.negative * by_negative**2
     observed = area * (1 - area) / (x.total(squares) / both)
-    worth = np.where(np.isfinite(observed), np.fmin(observed, most), most)
+    # A perfect area may be 1 + 2·10⁻¹⁶ in floats.
+    is_known = np.isfinite(observed) & (observed > 0)
+    worth = np.where(is_known, np.fmin(observed, most), most)
     return Moves(by_positive, by_negative, x.rows.first(area), x.rows.first(worth))
 
 

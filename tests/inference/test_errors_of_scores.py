@@ -508,3 +508,12 @@ def test_constant_scores_have_no_standard_error_but_a_score_interval(metric, clu
     low, high, error = log.score(metrics=metric, ci=0.9).select(names).row(0)
     assert error is None
     assert low < log.score(metrics=metric)[metric].item() < high
+
+
+def test_a_perfect_ranking_of_float_weights_has_an_interval():
+    """The sums of these weights give an area of 1 + 2·10⁻¹⁶ in floats."""
+    scores, weights = [0.5, 0.454, 0.25, 0.246], [0.1, 0.3, 300.1, 0.3]
+    log = pl.DataFrame({"gold": [True, True, True, False], "score": scores, "w": weights})
+    found = log.mcc(score="score", weight="w").by(metrics="roc_auc", ci=0.999)
+    assert found["roc_auc_low"].item() == pytest.approx(0.0523395882991, rel=1e-9)
+    assert found["roc_auc_high"].item() == 1

@@ -141,3 +141,20 @@ def test_counts_of_several_models_have_the_model_as_a_key(run):
 def test_one_model_in_a_list_still_has_a_name(run):
     log = pl.DataFrame({"gold": [1, 0], "a": [1, 0]})
     assert run(log, lambda f: f.mcc(pred=["a"]).score()).rows() == [("a", 2, 1.0, 0)]
+
+
+@pytest.mark.parametrize("last", ["ab", "zz", "za"])
+def test_a_cluster_without_weight_does_not_count(last):
+    labels = {"gold": ["a", "a", "b", last[0]], "pred": ["a", "b", "b", last[1]]}
+    rows = {"w": [1.0, 1.0, 1.0, 0.0], "user": [1, 2, 3, 4], "score": [0.1, 0.2, 0.9, 0.5]}
+    log = pl.DataFrame({**labels, **rows})
+    described = log.mcc(pred="pred", sample_weight="w", cluster="user", score="score", positive="a")
+    answers = [
+        described.by(ci=0.95),
+        described.by(metrics="brier", ci=0.95),
+        described.classes(ci=0.95),
+        described.calibration(bins=1),
+    ]
+    assert [one["n_clusters"][0] for one in answers] == [3, 3, 3, 3]
+    without = log.filter(pl.col("w") > 0).mcc(sample_weight="w", cluster="user")
+    assert described.by(ci=0.95).equals(without.by(ci=0.95))
