@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from benchmarks import (
     few_differences,
+    inference_cost,
     interval_coverage,
     planted_slices,
     promises,
@@ -205,6 +206,12 @@ def test_what_intervals_cost(tmp_path):
     done = run("interval_cost", str(tmp_path), *size, "--only", "three models")
     assert "| three models | compare | joint pairs |" in done
     assert "| 100000 |" in done
+
+
+def test_what_inference_costs():
+    assert "contrast, to rest " in run("inference_cost", "--rounds", "1")
+    calls = inference_cost.wide(rows=2_000)
+    assert inference_cost.least(calls, 1).keys() == calls.keys()
 
 
 def test_what_a_progress_bar_costs():

@@ -164,10 +164,9 @@ def _with_limits(
     if sampling.n_clusters is not None:
         measured = measured.with_columns(n_clusters=pl.Series(sampling.n_clusters, dtype=pl.Int64))
         columns.append("n_clusters")
-    ends = dict.fromkeys(columns_of(metric.name for metric in metrics), pl.lit(None, pl.Float64))
-    found = measured.with_columns(**ends).with_columns(
-        column for name, one in limits.items() for column in one.columns(name)
-    )
+    unsure = columns_of(metric.name for metric in metrics if metric.name not in limits)
+    sure = (column for name, one in limits.items() for column in one.columns(name))
+    found = measured.with_columns(sure, **dict.fromkeys(unsure, pl.lit(None, pl.Float64)))
     return found.select(*columns, *with_limits_of(metric.name for metric in metrics), "n_null")
 
 
