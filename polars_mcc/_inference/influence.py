@@ -12,6 +12,7 @@ that defines the metric. A score of pairs has one derivative per pair, by the sh
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -80,12 +81,9 @@ def of_classes(
     for metric in metrics:
         score = differentiated(metric, terms)
         # Derivatives by counts → by shares of the rows.
-        moves = [one * classes.rows.spread(classes.s) for one in score.gradient(*margins)]
-        # Each row has one gold label, so each row loses the mean once.
-        mean = classes.rows.sum(
-            sum(share * move for share, move in zip(shares, moves, strict=True))
-        )
-        by_gold, by_pred, by_both = moves[0] - classes.rows.spread(mean), *moves[1:]
+        by_gold, by_pred, by_both = (one * s for one in score.gradient(*margins))
+        mean = rows.sum(sum(map(operator.mul, shares, (by_gold, by_pred, by_both))))
+        by_gold = by_gold - rows.spread(mean)  # Each row has one gold label: it loses it once.
         phi_phi, phi = [], np.zeros(0)
         for place, (table, cells) in enumerate(tables):
             by = by_gold[place], by_pred[place], by_both[place]
@@ -99,7 +97,7 @@ def of_classes(
         smoothed = [OBSERVED]
         if len(tables) > 1:
             smoothed = smoothed_tables(metric.given, is_pooled=len(tables) > POOLED)
-        ends, value = ends_of(metric, terms), score.first().value
+        ends, value = ends_of(metric, terms), score.of_slices().value
         found[metric.name] = Influence.of(value, ends, np.stack(phi_phi), smoothed, phi)
     return found
 
@@ -187,7 +185,7 @@ def of_pairs(pairs: Pairs, labels: pl.DataFrame, metrics: Sequence[Metric]) -> d
         mean = pairs.rows.sum(pairs.n / pairs.rows.spread(s) * moves)
         phi = moves - pairs.rows.spread(mean)
         phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
-        ends, value = ends_of(metric, terms), score.first().value
+        ends, value = ends_of(metric, terms), score.of_slices().value
         found[metric.name] = Influence.of(value, ends, phi_phi[None], [OBSERVED], phi)
     return found
 

@@ -280,8 +280,8 @@ class Column:
         """The largest number. Rows that have it share the derivative."""
         return self._end(Segments.max)
 
-    def first(self) -> Column:
-        """The number of the first row."""
+    def of_slices(self) -> Column:
+        """The number of each slice, where all its rows have the same."""
         if self.is_total:
             return self
         rows = self.columns.rows
@@ -306,7 +306,7 @@ class Column:
 
     def gradient(self, *of: Column, each_row: bool = False) -> list[Floats]:
         """How far each row of other columns moves this number: of its slice, or of `each_row`."""
-        score = self if each_row else self.first()
+        score = self if each_row else self.of_slices()
         order: list[Column] = []
         seen: set[int] = set()
 

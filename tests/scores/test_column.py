@@ -71,7 +71,7 @@ def test_derivatives_are_those_of_differences(frame, score):
     col = columns_of(frame)
     with np.errstate(all="ignore"):
         value = score(col)
-        found = value.first().value
+        found = value.of_slices().value
         slopes = dict(zip("xy", value.gradient(col("x"), col("y")), strict=True))
 
     def values(numbers: pl.DataFrame) -> np.ndarray:
@@ -107,7 +107,7 @@ def test_a_part_that_has_no_derivative_is_named(frame, score, named):
         score(columns_of(frame))
 
 
-@pytest.mark.parametrize("method", ["median", "std", "floor", "n_unique", "len"])
+@pytest.mark.parametrize("method", ["median", "std", "floor", "first", "n_unique", "len"])
 def test_a_method_without_a_rule_is_named_with_those_there_are(frame, method):
     with pytest.raises(NoDerivativeError, match=f"'{method}' has no derivative.*clip, count"):
         getattr(columns_of(frame)("x"), method)()
