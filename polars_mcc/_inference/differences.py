@@ -68,7 +68,7 @@ def difference(
         down, up = reaches(a, b, correlation)
         if se is None:
             se = np.sqrt(a.se**2 + b.se**2)
-    return with_limits(b.score - a.score, down, up, se, ci=ci, df=df)
+        return with_limits(b.score - a.score, down, up, se, ci=ci, df=df)
 
 
 def reaches(a: Side, b: Side, correlation: Floats | float = 0.0) -> tuple[Floats, Floats]:

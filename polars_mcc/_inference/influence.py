@@ -81,7 +81,8 @@ def of_classes(
     for metric in metrics:
         score = differentiated(metric, terms)
         # Derivatives by counts → by shares of the rows.
-        by_gold, by_pred, by_both = (one * s for one in score.gradient(*margins))
+        moves = (np.broadcast_to(one, margins[0].value.shape) for one in score.gradient(*margins))
+        by_gold, by_pred, by_both = (one * s for one in moves)
         mean = rows.sum(sum(map(operator.mul, shares, (by_gold, by_pred, by_both))))
         by_gold = by_gold - rows.spread(mean)  # Each row has one gold label: it loses it once.
         phi_phi, phi = [], np.zeros(0)

@@ -60,7 +60,7 @@ class Sampling:
     """How the rows of slices were drawn: arrays (slices,).
 
     `effective` draws of equal size would be as good if all rows of a draw were alike;
-    `n_clusters`, if rows are in clusters; `are_rows`: each row is a draw of its own weight 1.
+    `n_clusters`, if rows are in clusters. `is_frequency`: a weight counts rows that are alike.
     """
 
     effective: Floats

@@ -20,6 +20,7 @@ from polars_mcc._log.choices import Correction
 from polars_mcc._scores.segments import Floats
 
 _MODELS = ("baseline", "pred")
+_IS_B = "of:pred"  # no metric has this name
 
 
 def of_models(
@@ -36,25 +37,25 @@ def of_models(
         for pred in _MODELS
     ]
     both = pl.concat(
-        one.with_columns(is_b=pl.lit(pred == "pred"))
+        one.with_columns(pl.lit(pred == "pred").alias(_IS_B))
         for one, pred in zip(counted, _MODELS, strict=True)
     ).collect()
     asked = replace(asked, pool=Pool.of(log, both))
-    found = estimate(replace(log, apart=("is_b",), has_total=False), both, asked)
+    found = estimate(replace(log, apart=(_IS_B,), has_total=False), both, asked)
     of_pairs = found.influences(metric.name).with_row_index("pair").drop(NUMBER)
     sides, rows = [], cells
     for pred in _MODELS:
-        is_model = pl.col("is_b") == (pred == "pred")
-        scores = found.scores.filter(is_model).drop("is_b")
+        is_model = pl.col(_IS_B) == (pred == "pred")
+        scores = found.scores.filter(is_model).drop(_IS_B)
         sides.append(scores.sort(log.slice) if log.slice else scores)
         of_pair = (
             of_pairs.filter(is_model)
-            .drop("is_b")
+            .drop(_IS_B)
             .rename({name: f"{name}_{pred}" for name in ("phi", "pair")})
         )
         rows = beside_pairs(log, rows, of_pair, pred)
     if cells.is_empty():  # The total slice is there, also without rows.
-        sides = [estimate(log, both.drop("is_b"), asked).scores] * 2
+        sides = [estimate(log, both.drop(_IS_B), asked).scores] * 2
     scores_a, scores_b = sides
     a, b = (Side.of(scores, metric.name) for scores in sides)
     rows = numbered(log, rows.lazy(), scores_b).collect()

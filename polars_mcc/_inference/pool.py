@@ -78,10 +78,11 @@ class Pool:
     def tabulated(self, classes: Classes, slices: pl.DataFrame) -> Expected:
         """The expected pairs of slices with these classes."""
         whole, k = self.log, len(classes.every)
-        pools = slices.select(whole.slice).unique() if whole.slice else slices[:1]
+        places = slices.select(pl.int_range(pl.len()).alias("place"), *whole.slice)
+        pools = places.select(whole.slice).unique() if whole.slice else places[:1]
         scored = self.pairs.lazy().filter(is_scored(whole) & (pl.col("n") > 0))
         counted = with_codes(numbered(whole, scored, pools), classes.every)
-        of_slices = numbered(whole, slices.lazy().with_row_index("place"), pools).sort("place")
+        of_slices = numbered(whole, places.lazy(), pools).sort("place")
         pairs, pool_of = pl.collect_all([counted.sort(NUMBER, GOLD, PRED), of_slices])
         pool, gold, pred = (pairs[name].cast(pl.Int64).to_numpy() for name in (NUMBER, GOLD, PRED))
         n = pairs["n"].cast(pl.Float64).to_numpy()

@@ -32,6 +32,7 @@ from polars_mcc._inference.rest_of_log import pairs_of_rest
 from polars_mcc._log.choices import Correction
 from polars_mcc._scores.metric import Metric
 
+_IS_REST = "of:rest"  # no metric has this name
 _ROUNDING = 1e-12  # a smaller share of a variance is 0
 
 
@@ -89,10 +90,15 @@ class Sides:
         own = self.cells.with_columns(**whose)
         left = pairs_of_rest(apart, own, self.pool.pairs)
         own = own.select(left.columns)
-        both = pl.concat([own.with_columns(is_rest=False), left.with_columns(is_rest=True)])
-        found = estimate(replace(apart, apart=(*whose, "is_rest")), both, self.asked)
+        both = pl.concat(
+            [
+                own.with_columns(pl.lit(value=False).alias(_IS_REST)),
+                left.with_columns(pl.lit(value=True).alias(_IS_REST)),
+            ]
+        )
+        found = estimate(replace(apart, apart=(*whose, _IS_REST)), both, self.asked)
         slices, rests = (
-            part(found.scores.filter(pl.col("is_rest") == is_rest).drop("is_rest"))
+            part(found.scores.filter(pl.col(_IS_REST) == is_rest).drop(_IS_REST))
             for part, is_rest in ((self._b, False), (self._a, True))
         )
         rest = beside(apart, slices, rests).rename(self._of)
@@ -132,7 +138,7 @@ class Sides:
         total = estimate(whole, self.pool.pairs, replace(self.asked, pool=None))
         moved = covariances(found, whole, total, metric).rename(self._of)
         of_slices, of_rests = (
-            moved.filter(pl.col("is_rest") == is_rest).drop("is_rest") for is_rest in (False, True)
+            moved.filter(pl.col(_IS_REST) == is_rest).drop(_IS_REST) for is_rest in (False, True)
         )
         known = self._a(total.scores).select(*whole.slice, total="score_a", n_total=f"n{TO}")
         both = beside(log, beside(whole, rest, known), of_slices)
@@ -158,7 +164,7 @@ class Sides:
                 for one in reaches(_side(both, "a"), _side(both, "b"))
             )
             se = np.where(np.isfinite(variance) & (variance > NOTHING), np.sqrt(variance), math.nan)
-        change = with_limits(score - of_total, down, up, se, ci=ci)
+            change = with_limits(score - of_total, down, up, se, ci=ci)
         sized = both.with_columns(pl.col("n_total").alias(f"n{TO}"), own_b="score_b", own_a="total")
         compared = change.beside(sized, "own_b", "own_a")
         if not ratio:

@@ -488,3 +488,43 @@ def test_standard_errors_are_near_the_jackknife(users, name):
     jackknife = math.sqrt((n - 1) / n * spread)
     found = log.mcc(positive=1).score(metrics=name, ci=0.9)[f"{name}_se"].item()
     assert found == pytest.approx(jackknife, rel=0.02)
+
+
+NAMED = ["place", "of slice", "of gold", "is_b", "is_rest", "pair", "phi", "gold", "score_b"]
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("verb", ["by", "compare", "contrast", "drift"])
+def test_a_tested_metric_may_have_any_name(users, verb, name):
+    ask = {
+        "by": lambda log, own: log.by("slice", metrics=own, ci=0.9),
+        "compare": lambda log, own: log.compare("slice", metric=own),
+        "contrast": lambda log, own: log.contrast("slice", metric=own),
+        "drift": lambda log, own: log.drift(
+            "slice", before=pl.col("user") < 20, after=pl.col("user") > 19, metric=own
+        ),
+    }[verb]
+    log = users.mcc(pred=["pred", "other"] if verb == "compare" else "pred")
+
+    def asked(name: str) -> pl.DataFrame:
+        found = ask(log, lambda col: (col("support") * col("recall")).sum().alias(name))
+        return found.rename(lambda column: column.replace(name, "own", 1))
+
+    assert_frame_equal(asked(name), asked("own"))
+
+
+@pytest.mark.parametrize(
+    "own", [lambda col: col("n").max().alias("own"), lambda col: col("label").max().alias("own")]
+)
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_what_no_row_moves_has_no_standard_error(users, own, is_lazy):
+    log = (users.lazy() if is_lazy else users).mcc
+    found = log.by("slice", metrics=own, ci=0.9).lazy().collect()
+    assert found["own"].null_count() == 0
+    assert found["own_se"].null_count() == found.height
+
+
+def test_infinite_scores_have_no_difference_and_no_warning(users):
+    log = users.mcc(pred=["pred", "other"])
+    found = log.compare("slice", metric=lambda col: (col("recall").mean() / 0).alias("own"))
+    assert found["p_value"].null_count() == found.height
