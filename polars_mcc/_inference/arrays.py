@@ -52,6 +52,13 @@ class Classes:
         """How many classes each slice has."""
         return self.rows.lengths.astype(float)
 
+    def part(self, first: int, last: int, of_class: slice) -> Classes:
+        """The same for some slices, whose classes are these."""
+        starts = self.rows.starts[first:last] - of_class.start
+        rows = Segments(starts, of_class.stop - of_class.start)
+        arrays = (self.codes, self.t, self.p, self.c, self.fn, self.fp, self.tn, self.is_positive)
+        return Classes(self.every, rows, *(one[of_class] for one in arrays))
+
     @property
     def others(self) -> Floats:
         """How many other classes the slice of each class has: (classes,)."""
@@ -60,7 +67,7 @@ class Classes:
     @property
     def labels(self) -> pl.DataFrame:
         """The label of each class."""
-        return self.every.gather(self.codes).alias("label").to_frame()
+        return self.every[self.codes].alias("label").to_frame()
 
     @cached_property
     def _ids(self) -> Ints:
@@ -89,21 +96,34 @@ class Pairs:
     pred: Ints
     n: Floats
     squares: Floats
-    frame: pl.DataFrame
-    """The columns of the slice, its number, `gold` and `pred`: a row per pair."""
+    slices: pl.DataFrame
+    """The columns of each slice."""
+    labels: tuple[pl.Series, pl.Series]
+    """What a place in `gold`, and in `pred`, stands for."""
 
     @classmethod
-    def of(cls, log: SlicedLog, pairs: pl.DataFrame, gold: Ints, pred: Ints, number: int) -> Pairs:
+    def of(
+        cls,
+        log: SlicedLog,
+        counted: pl.DataFrame,
+        places: tuple[Ints, Ints],
+        slices: pl.DataFrame,
+        labels: tuple[pl.Series, pl.Series],
+    ) -> Pairs:
         """The pairs of a sorted frame with the number of their slice."""
-        n = pairs["n"].cast(pl.Float64).to_numpy()
-        return cls(
-            Segments.of(pairs[NUMBER].to_numpy(), number),
-            gold,
-            pred,
-            n,
-            n if log.is_frequency else pairs["squares"].to_numpy(),
-            pairs.select(*log.slice, "gold", "pred", NUMBER),
-        )
+        n = counted["n"].cast(pl.Float64).to_numpy()
+        squares = n if log.is_frequency else counted["squares"].to_numpy()
+        rows = Segments.of(counted[NUMBER].to_numpy(), slices.height)
+        return cls(rows, *places, n, squares, slices.select(log.slice), labels)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The columns of the slice, its number, `gold` and `pred`: a row per pair."""
+        of_gold, of_pred = self.labels
+        number = pl.Series(NUMBER, self.rows.of_row, pl.UInt32)
+        keys = self.slices[number].get_columns() if self.slices.width else []
+        labels = of_gold[self.gold].alias("gold"), of_pred[self.pred].alias("pred")
+        return pl.DataFrame([*keys, *labels, number])
 
     @property
     def per_weight(self) -> Floats:
@@ -137,14 +157,16 @@ def coded(
     of_classes = of_classes.join(codes, on="label", nulls_equal=True).sort(NUMBER, GOLD)
     scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
     of_pairs = with_codes(numbered(log, scored, slices), every)
-    found, counted = pl.collect_all([of_classes, of_pairs.sort(NUMBER, GOLD, PRED)])
+    of_pairs = of_pairs.select(NUMBER, GOLD, PRED, "n", "^squares$").sort(NUMBER, GOLD, PRED)
+    found, counted = pl.collect_all([of_classes, of_pairs])
     number = slices.height
     rows = Segments.of(found[NUMBER].to_numpy(), number)
     names = ("t", "p", "c", "fn", "fp", "tn", "is_positive")
     arrays = Classes(every, rows, *(found[name].to_numpy() for name in (GOLD, *names)))
     of_slice = counted[NUMBER].to_numpy()
     gold, pred = (arrays.places(of_slice, counted[name].to_numpy()) for name in (GOLD, PRED))
-    return arrays, Pairs.of(log, counted, gold, pred, number)
+    of_class = every[arrays.codes]
+    return arrays, Pairs.of(log, counted, (gold, pred), slices, (of_class, of_class))
 
 
 def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) -> pl.LazyFrame:
@@ -234,7 +256,7 @@ class Draws:
     def of_pairs(cls, pairs: Pairs) -> Draws:
         """The draws of pairs: each row is one."""
         number = len(pairs.rows.starts)
-        return cls(number, pairs.frame, pairs.rows.of_row, pairs.n, pairs.squares, None)
+        return cls(number, pl.DataFrame(), pairs.rows.of_row, pairs.n, pairs.squares, None)
 
     @cached_property
     def of_cell(self) -> Ints:

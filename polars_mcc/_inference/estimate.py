@@ -146,7 +146,8 @@ def _of_scores(
     scored = numbered(log, counted.filter(is_scored(log) & (pl.col("n") > 0)), slices)
     beside = scored.join(places, on=[NUMBER, "pred"]).sort(NUMBER, "gold", PRED).collect()
     is_gold = beside["gold"].cast(pl.UInt32).to_numpy()
-    pairs = Pairs.of(log, beside, is_gold, beside[PRED].to_numpy(), slices.height)
+    labels = pl.Series([False, True]), ordered["pred"]
+    pairs = Pairs.of(log, beside, (is_gold, beside[PRED].to_numpy()), slices, labels)
     rows = Segments.of(ordered[NUMBER].to_numpy(), slices.height)
     arrays = Levels.of(ordered, rows, pairs.per_weight)
     return influence.of_scores(arrays, pairs, options.sure), pairs

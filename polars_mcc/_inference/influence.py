@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Terms
 from polars_mcc._scores.segments import Floats, Segments, added_up
 
 _NONE = np.zeros(0)
+_AT_ONCE = 2**16  # classes
 
 
 class Influence(NamedTuple):
@@ -72,7 +74,45 @@ def of_classes(
     metrics: Sequence[Metric],
     zero_division: float | None,
 ) -> dict[str, Influence]:
-    """The influences of rows on metrics of classes."""
+    """The influences of rows on metrics of classes.
+
+    A few slices at a time: a score remembers all numbers that it was computed from.
+    """
+    found = [_of_some(*part, metrics, zero_division) for part in _portions(classes, tables)]
+    of_metrics = {one.name: [part[one.name] for part in found] for one in metrics}
+    return {
+        name: Influence(*map(np.concatenate, zip(*parts, strict=True)))
+        for name, parts in of_metrics.items()
+    }
+
+
+def _portions(
+    classes: Classes, tables: Sequence[tuple[Table, Cells]]
+) -> Iterator[tuple[Classes, list[tuple[Table, Cells]]]]:
+    """Split the slices into portions of about so many classes."""
+    ends = np.searchsorted(classes.rows.starts, np.arange(_AT_ONCE, classes.rows.size, _AT_ONCE))
+    number = len(classes.rows.starts)
+    starts = np.append(classes.rows.starts, classes.rows.size)
+    bounds = np.unique([0, *ends, number]).tolist() if number else [0, 0]
+    for first, last in pairwise(bounds):
+        of_class = slice(*starts[[first, last]].tolist())
+        start = of_class.start
+        some = []
+        for table, cells in tables:
+            of_cell = slice(*np.searchsorted(cells.slices, [first, last]))
+            slices, gold, pred, n = (one[of_cell] for one in cells)
+            moved = Cells(slices - first, gold - start, np.where(pred < 0, -1, pred - start), n)
+            some.append((Table(*(one[of_class] for one in table)), moved))
+        yield classes.part(first, last, of_class), some
+
+
+def _of_some(
+    classes: Classes,
+    tables: Sequence[tuple[Table, Cells]],
+    metrics: Sequence[Metric],
+    zero_division: float | None,
+) -> dict[str, Influence]:
+    """The influences of rows on metrics of the classes of some slices."""
     col, terms = columns_of_classes(classes, tables, metrics, zero_division)
     margins = [col("support"), col("predicted"), col("hits")]
     rows, s = classes.rows, classes.rows.spread(classes.s)

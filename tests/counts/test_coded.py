@@ -282,7 +282,7 @@ def test_a_search_does_not_use_columns_of_other_lengths(log, monkeypatch):
     def wrong(group: parquet.RowGroup) -> Any:
         return {name: one._replace(codes=one.codes[1:]) for name, one in read(group).items()}
 
-    expected = log.mcc(portable=True).worst("key", "number").collect()
+    expected = log.collect().mcc.worst("key", "number")
     monkeypatch.setattr(parquet.RowGroup, "read", wrong)
     assert_frame_equal(log.mcc.worst("key", "number").collect(), expected)
 

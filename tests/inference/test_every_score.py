@@ -18,6 +18,7 @@ from support import ask, some_slow
 from tables import counts_of
 
 import polars_mcc
+from polars_mcc._inference import influence
 
 Z = NormalDist().inv_cdf(0.975)
 FAMILY = polars_mcc.metrics().filter(pl.col("from") != "scores")
@@ -528,3 +529,19 @@ def test_infinite_scores_have_no_difference_and_no_warning(users):
     log = users.mcc(pred=["pred", "other"])
     found = log.compare("slice", metric=lambda col: (col("recall").mean() / 0).alias("own"))
     assert found["p_value"].null_count() == found.height
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 7])
+def test_a_few_slices_at_a_time_give_what_all_give_at_once(users, monkeypatch, at_once):
+    def answers() -> list[pl.DataFrame]:
+        log = users.with_columns(key=pl.col("user") % 7).mcc
+        return [
+            log.by("key", metrics=["mcc", "f1_macro", "precision_macro"], ci=0.9),
+            log.contrast("key"),
+            users.clear().mcc.by("slice", ci=0.9),
+        ]
+
+    expected = answers()
+    monkeypatch.setattr(influence, "_AT_ONCE", at_once)
+    for found, want in zip(answers(), expected, strict=True):
+        assert_frame_equal(found, want, check_exact=True)

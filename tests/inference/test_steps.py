@@ -77,9 +77,9 @@ def arrays_of(matrices: list[np.ndarray], per_weight: float = 1.0) -> tuple[Clas
     every = pl.Series("label", range(LABELS))
     found = Classes(every, rows, codes.astype(int), *counts)
     in_slices = Segments.of(slices.astype(int), number)
-    labels = {"gold": found.codes[gold.astype(int)], "pred": found.codes[pred.astype(int)]}
-    frame = pl.DataFrame(labels, schema={"gold": pl.Int64, "pred": pl.Int64})
-    return found, Pairs(in_slices, gold.astype(int), pred.astype(int), n, n / per_weight, frame)
+    labels = every[found.codes], every[found.codes]
+    counts = gold.astype(int), pred.astype(int), n, n / per_weight
+    return found, Pairs(in_slices, *counts, pl.DataFrame(), labels)
 
 
 def dense_smoothed(matrix: np.ndarray, more: float, others: int | None = None) -> np.ndarray:
