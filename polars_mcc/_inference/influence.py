@@ -125,7 +125,8 @@ def _of_some(
         by_gold, by_pred, by_both = (one * s for one in moves)
         mean = rows.sum(sum(map(operator.mul, shares, (by_gold, by_pred, by_both))))
         by_gold = by_gold - rows.spread(mean)  # Each row has one gold label: it loses it once.
-        phi_phi, phi = [], np.zeros(0)
+        phi_phi: list[Floats] = []
+        phi: Floats = np.zeros(0)
         for place, (table, cells) in enumerate(tables):
             by = by_gold[place], by_pred[place], by_both[place]
             moved = _moved(cells, *by)
@@ -185,7 +186,8 @@ def _moved(cells: Cells, by_gold: Floats, by_pred: Floats, by_both: Floats) -> F
     _, gold, pred, _ = cells
     # In the pool, a prediction may be a label that the slice does not have.
     of_pred = np.where(pred >= 0, by_pred[pred], 0.0) if len(by_pred) else np.zeros(len(pred))
-    return by_gold[gold] + of_pred + np.where(gold == pred, by_both[gold], 0.0)
+    found: Floats = by_gold[gold] + of_pred + np.where(gold == pred, by_both[gold], 0.0)
+    return found
 
 
 def _squares_more(

@@ -114,7 +114,8 @@ def _smoothed(
 def _unbiased(x: Levels, size: Floats) -> Floats:
     """DeLong's variance of a mean divides by its rows minus 1."""
     rows = size * x.per_weight
-    return np.sqrt(np.where(rows > 1, rows / (rows - 1), 1.0))
+    found: Floats = np.sqrt(np.where(rows > 1, rows / (rows - 1), 1.0))
+    return found
 
 
 def _ap_moves(x: Levels) -> Moves:

@@ -86,7 +86,7 @@ class Pool:
         pairs, pool_of = pl.collect_all([counted.sort(NUMBER, GOLD, PRED), of_slices])
         pool, gold, pred = (pairs[name].cast(pl.Int64).to_numpy() for name in (NUMBER, GOLD, PRED))
         n = pairs["n"].cast(pl.Float64).to_numpy()
-        per_weight = np.ones(pools.height)
+        per_weight: Floats = np.ones(pools.height)
         if not whole.is_frequency:
             squares = added_up(pairs["squares"].to_numpy(), pool, pools.height)
             per_weight = added_up(n, pool, pools.height) / squares

@@ -78,7 +78,8 @@ def _density(t: Floats, df: Ints) -> Floats:
     each, of_each = np.unique(df, return_inverse=True)
     scale = np.array([_log_ratio(one / 2) for one in each.tolist()]).reshape(each.shape)
     logs = scale[of_each].reshape(df.shape) - np.log(math.pi * df) / 2
-    return np.exp(logs - (df + 1) / 2 * np.log1p(t**2 / df))
+    found: Floats = np.exp(logs - (df + 1) / 2 * np.log1p(t**2 / df))
+    return found
 
 
 def _log_ratio(a: float) -> float:
