@@ -16,7 +16,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._scores.segments import Floats, Ints, Segments, added_up
+from polars_mcc._scores.segments import Floats, Ints, Segments, added_up, places_in
 
 NUMBER, GOLD, PRED = "of slice", "of gold", "of pred"
 """The columns with the number of a slice, and with the places of its classes."""
@@ -75,11 +75,7 @@ class Classes:
 
     def places(self, slices: Ints, codes: Ints) -> Ints:
         """The places of labels in the classes of slices; -1 where a slice has no such class."""
-        wanted = slices.astype(np.int64) * len(self.every) + codes
-        found = np.minimum(np.searchsorted(self._ids, wanted), max(len(self._ids) - 1, 0))
-        if not len(self._ids):
-            return np.full(len(wanted), -1)
-        return np.where(self._ids[found] == wanted, found, -1)
+        return places_in(self._ids, slices.astype(np.int64) * len(self.every) + codes)
 
 
 @dataclass(frozen=True)
@@ -222,8 +218,9 @@ def beside_pairs(
 class Draws:
     """The independent draws of slices: rows, or clusters. A cell has equal rows of one cluster.
 
-    `slices` has the number of the slice of each cell, `n` its weight, and `squares` that of its
-    rows, squared: arrays (cells,). With clusters, `starts` has the first cell of each cluster.
+    The arrays are (cells,). `slices` has the number of the slice. `n` is the weight of the cell.
+    `squares` is the sum of the squared weights of its rows. With clusters, `starts` has the first
+    cell of each cluster.
     """
 
     number: int

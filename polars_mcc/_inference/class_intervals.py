@@ -91,9 +91,7 @@ def class_intervals(
             answers += limits.columns(name)
     keys = slices[rows.of_row].select(log.slice) if log.slice else pl.DataFrame()
     answer = pl.concat([keys, arrays.labels], how="horizontal")
-    if sampling.n_clusters is not None:
-        answer = answer.with_columns(n_clusters=pl.Series(sampling.n_clusters, dtype=pl.Int64))
-    return answer.with_columns(answers)
+    return answer.with_columns(*sampling.columns(), *answers)
 
 
 class _ByClass(NamedTuple):

@@ -21,8 +21,8 @@ def inferred(
 ) -> pl.LazyFrame:
     """What `infer` makes of counts. The counts of a lazy log are collected when the answer is.
 
-    `check` raises the errors of counts. The columns of the answer are those that it has without
-    any row.
+    `check` raises an error if the counts are wrong. `infer` gives the columns of the answer from
+    counts without rows.
     """
 
     def answer(counted: pl.DataFrame) -> pl.DataFrame:

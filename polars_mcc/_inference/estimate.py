@@ -51,11 +51,6 @@ class Estimate:
     phi: Mapping[str, Floats]
     """For each metric, the influence of one row of each pair: (pairs,)."""
 
-    @property
-    def in_order(self) -> pl.DataFrame:
-        """The scores, sorted by slice."""
-        return self.scores.sort(self.log.slice) if self.log.slice else self.scores
-
     def influences(self, metric: str, name: str = "phi") -> pl.DataFrame:
         """The scored pairs with the influence of a row on a metric, to join to cells."""
         return self.pairs.with_influence(self.phi[metric], name)
@@ -161,14 +156,13 @@ def _with_limits(
     metrics: Sequence[Metric],
 ) -> pl.DataFrame:
     """The scores with the columns of their intervals."""
-    columns = [*log.slice, "n"]
-    if sampling.n_clusters is not None:
-        measured = measured.with_columns(n_clusters=pl.Series(sampling.n_clusters, dtype=pl.Int64))
-        columns.append("n_clusters")
+    sizes = sampling.columns()
     unsure = columns_of(metric.name for metric in metrics if metric.name not in limits)
     sure = (column for name, one in limits.items() for column in one.columns(name))
-    found = measured.with_columns(sure, **dict.fromkeys(unsure, pl.lit(None, pl.Float64)))
-    return found.select(*columns, *with_limits_of(metric.name for metric in metrics), "n_null")
+    none = dict.fromkeys(unsure, pl.lit(None, pl.Float64))
+    found = measured.with_columns(*sizes, *sure, **none)
+    shown = with_limits_of(metric.name for metric in metrics)
+    return found.select(*log.slice, "n", *(one.name for one in sizes), *shown, "n_null")
 
 
 def has_classes(needed: Needed, gold: Any, pred: Any, *of_all: Any) -> Any:  # noqa: ANN401

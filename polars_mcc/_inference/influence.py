@@ -168,17 +168,13 @@ def columns_of_classes(
     for name, one in (("s", classes.s), ("n", classes.s), ("k", classes.k)):
         arrays[name] = Column(col, one, is_total=True)
     arrays |= {"support": t, "predicted": p, "hits": c}
-    # They are differences, but exact.
-    parts = {"fn": ((t, 1), (c, -1)), "fp": ((p, 1), (c, -1)), "tn": ((t, -1), (p, -1), (c, 1))}
-    for name, value in zip(parts, stacked[3:6], strict=True):
-        arrays[name] = Column(col, value, [(one, _times(sign)) for one, sign in parts[name]])
+    # They move as these differences do, but their numbers are exact.
+    differences = {"fn": t - c, "fp": p - c, "tn": c - t - p}
+    for (name, moved), value in zip(differences.items(), stacked[3:6], strict=True):
+        arrays[name] = Column(col, value, moved.parts)
     if any(metric.classes for metric in metrics):
         arrays |= TwoByTwo.of_floats(col).scores(zero_division)  # type: ignore[arg-type]
     return col, OverClasses(col)
-
-
-def _times(sign: int) -> Any:  # noqa: ANN401
-    return lambda a: sign * a
 
 
 def _moved(cells: Cells, by_gold: Floats, by_pred: Floats, by_both: Floats) -> Floats:
@@ -236,7 +232,7 @@ def of_pairs(pairs: Pairs, labels: pl.DataFrame, metrics: Sequence[Metric]) -> d
 def of_scores(levels: Levels, pairs: Pairs, metrics: Sequence[Metric]) -> dict[str, Influence]:
     """The influences of rows on metrics of scores, at the observed table and a smoothed one.
 
-    The smoothed table is that of a proportion of one half that is worth as many rows.
+    At the smoothed table, the score is a proportion of one half. It is worth as many rows.
     """
     s, found = pairs.rows.sum(pairs.n), {}
     for metric in metrics:

@@ -72,6 +72,12 @@ class Sampling:
         """The sampling of draws."""
         return cls(draws.effective, draws.n_clusters, is_frequency)
 
+    def columns(self) -> list[pl.Series]:
+        """The column of an answer that counts clusters, if there are any."""
+        if self.n_clusters is None:
+            return []
+        return [pl.Series("n_clusters", self.n_clusters, pl.Int64)]
+
     def critical(self, ci: float) -> Floats | float:
         """The critical value: of Student's t with clusters, else the normal one."""
         return critical(ci, None if self.n_clusters is None else self.n_clusters - 1)

@@ -74,10 +74,10 @@ def of_models(
 
 
 def _correlation(a: Side, b: Side, moved: Floats, draws: Floats, asked: IntervalOptions) -> Floats:
-    """The correlation of both scores: that of the influences of each row on both.
+    """The correlation of both scores. Each row moves both, and these influences are correlated.
 
-    For the "score" interval it is multiplied by n / (n + z²): two models that agree on 5 rows need
-    not agree on the next.
+    For the "score" interval, the correlation is multiplied by n / (n + z²): two models that agree
+    on 5 rows need not agree on the next.
     """
     z = normal_critical(asked.ci)
     shared = (a.se**2 + b.se**2 - moved) / (2 * a.se * b.se)

@@ -165,7 +165,7 @@ def _ap_with(x: Levels, more: float) -> tuple[tuple[Floats, Floats], Floats]:
 def _mean_moves(loss: Loss, largest: float) -> Callable[[Levels], Moves]:
     """A row moves a mean by its own value.
 
-    The worth is that of a log with a row more without a loss, and a row more with the largest loss
+    The worth comes from a log with two rows more. One has no loss. The other has the largest loss
     that a score of the slice allows.
     """
 

@@ -13,7 +13,7 @@ from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.arrays import GOLD, NUMBER, PRED, Classes, numbered, with_codes
-from polars_mcc._scores.segments import Floats, Ints, Segments, added_up
+from polars_mcc._scores.segments import Floats, Ints, Segments, added_up, places_in
 
 
 class Expected(NamedTuple):
@@ -42,10 +42,10 @@ class Pool:
     pairs: pl.DataFrame
 
     @classmethod
-    def of(cls, log: SlicedLog, *pairs: pl.DataFrame) -> Pool:
+    def of(cls, log: SlicedLog, pairs: pl.DataFrame) -> Pool:
         """Add up the pairs of all slices that are compared within a slice of `log`."""
         coarser = replace(log, extras=())
-        added = merged(coarser, pl.concat([one.lazy() for one in pairs], how="diagonal"))
+        added = merged(coarser, pairs.lazy())
         return cls(coarser, added.sort(*coarser.slice, "gold", "pred").collect())
 
     def expected(self, log: SlicedLog, pairs: pl.DataFrame) -> pl.DataFrame:
@@ -99,8 +99,8 @@ class Pool:
         here = pool_of[NUMBER].to_numpy()
         of_class = here[classes.rows.of_row].astype(np.int64)
         wanted = of_class * k + classes.codes
-        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-        is_gold = keys[place] == wanted if len(keys) else np.zeros(len(wanted), bool)
+        place = places_in(keys, wanted)
+        is_gold = place >= 0
         lengths = np.where(is_gold & (classes.t > 0), labels.lengths[place], 0)
         cells = np.repeat(np.arange(len(lengths)), lengths)
         at = np.arange(len(cells)) - np.repeat(np.cumsum(lengths) - lengths, lengths)

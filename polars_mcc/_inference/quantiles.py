@@ -25,7 +25,7 @@ def normal_quantile(share: float) -> float:
 def critical(ci: float, df: Ints | None) -> Floats | float:
     """The critical value of Student's t by its degrees of freedom; NaN below one.
 
-    Without degrees of freedom, that of the normal distribution.
+    If `df` is None, it is the critical value of the normal distribution.
     """
     z = normal_critical(ci)
     if df is None:

@@ -41,6 +41,5 @@ def rates_of_bins(
         facts = Influence(rate, zero, zero + 1, spread, zero + 1, spread, spread)
         sampling = Sampling.of(draws, is_frequency=log.is_frequency)
         limits = interval(rate, facts, variance, sampling, IntervalOptions(ci))
-    if sampling.n_clusters is not None:
-        rates = rates.with_columns(n_clusters=pl.Series(sampling.n_clusters, dtype=pl.Int64))
-    return rates.with_columns(of_arrays(rate_low=limits.low, rate_high=limits.high))
+    ends = of_arrays(rate_low=limits.low, rate_high=limits.high)
+    return rates.with_columns(*sampling.columns(), *ends)

@@ -61,14 +61,18 @@ class Sides:
     def compared(self, what: str | pl.Expr, *, ratio: bool, correction: Correction) -> pl.DataFrame:
         """Join each slice with its reference, and add their difference or ratio."""
         expected = given_labels(self.log, self.cells, self.pool, self.asked)
+        if isinstance(what, str) and what == "expected":
+            return with_adjusted(self._to_expected(expected), correction)
         if isinstance(what, str) and what in {"rest", "total"}:
             found = self._to_rest(is_total=what == "total", ratio=ratio)
-            return with_adjusted(beside(self.log, found, expected), correction)
-        slices = estimate(self.log, self.cells, self.asked)
-        if isinstance(what, str) and what == "expected":
-            return with_adjusted(self._to_expected(slices, expected), correction)
-        found = _compared(self._to_slices(slices, what), self.asked.ci, ratio=ratio)
+        else:
+            found = _compared(self._to_slices(what), self.asked.ci, ratio=ratio)
         return with_adjusted(beside(self.log, found, expected), correction)
+
+    @property
+    def _scores(self) -> pl.DataFrame:
+        """The scores of the slices alone, without their rests."""
+        return estimate(self.log, self.cells, self.asked).scores
 
     def _b(self, scores: pl.DataFrame) -> pl.DataFrame:
         return _with_letter(scores, self._metric.name, "b")
@@ -106,12 +110,12 @@ class Sides:
             return _compared(rest, self.asked.ci, ratio=ratio)
         return self._to_total(rest, found, ratio=ratio)
 
-    def _to_expected(self, slices: Estimate, expected: pl.DataFrame) -> pl.DataFrame:
+    def _to_expected(self, expected: pl.DataFrame) -> pl.DataFrame:
         """The difference to the score given the labels."""
         whole = self.pool.log
         n = pl.col("n").filter(is_scored(whole)).sum()
         of_all = whole.per_slice(self.pool.pairs.lazy(), **{f"n{TO}": n}).collect()
-        both = beside(whole, beside(self.log, self._b(slices.scores), expected), of_all)
+        both = beside(whole, beside(self.log, self._b(self._scores), expected), of_all)
         score, known, se, low = (
             floats(both[name]) for name in ("score_b", "expected", "expected_se", "low_b")
         )
@@ -178,10 +182,11 @@ class Sides:
             p_value=pl.when(positive.is_not_null()).then("p_value"),
         )
 
-    def _to_slices(self, slices: Estimate, what: str | pl.Expr) -> pl.DataFrame:
+    def _to_slices(self, what: str | pl.Expr) -> pl.DataFrame:
         log, whole = self.log, self.pool.log
         keys = [name for name in log.slice if name not in whole.slice]
-        others, scores = self._a(slices.scores), self._b(slices.scores)
+        slices = self._scores
+        others, scores = self._a(slices), self._b(slices)
         is_each = not isinstance(what, pl.Expr) and what == "each"
         if isinstance(what, pl.Expr):
             others = others.filter(what)

@@ -2,7 +2,7 @@
 
 A score is written once, as a function of columns. Of `pl.col` it is an expression, which scores
 slices exactly. Of a `Columns` it is a `Column`: the same score as an array, and how far each row
-moves it. The methods of a `Column` are named as those of a Polars expression.
+moves it. A method of a `Column` has the name of the method of Polars that it stands for.
 
 An array has a number per row, and NaN where Polars has null. It may have a first axis more, for
 several tables of the same rows.
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_mcc._scores.segments import Floats, Ints, Segments, added_up
+from polars_mcc._scores.segments import Floats, Segments
 
 _Move: TypeAlias = Callable[[Floats], Floats]
 """From how far a column moves a score, how far it does so through one of its parts."""
@@ -205,8 +205,8 @@ class Column:
 
     def clip(self, lower_bound: float | None = None, upper_bound: float | None = None) -> Column:
         """Cut at numbers."""
-        low, high = (None if end is None else float(end) for end in (lower_bound, upper_bound))
-        cut = np.clip(self.value, -np.inf if low is None else low, np.inf if high is None else high)
+        low = -math.inf if lower_bound is None else lower_bound
+        cut = np.clip(self.value, low, math.inf if upper_bound is None else upper_bound)
         return self.where(cut == self.value, cut)
 
     def where(self, holds: npt.NDArray[np.bool_], instead: Floats | float) -> Column:
@@ -285,20 +285,10 @@ class Column:
         if self.is_total:
             return self
         rows = self.columns.rows
-
         value = np.broadcast_to(self.value, (*self.value.shape[:-1], rows.size))
         # All rows of a slice have the same number, so each has a part of what moves it.
         moves = [(self, lambda a: rows.spread(a / np.maximum(rows.lengths, 1)))]
         return Column(self.columns, rows.first(value), moves, is_total=True)
-
-    def at(self, columns: Columns, places: Ints) -> Column:
-        """The number at a place, for each row of other columns."""
-        size = self.columns.rows.size
-
-        def back(a: Floats) -> Floats:
-            return added_up(a, places, size)
-
-        return Column(columns, self.value[..., places], [(self, back)])
 
     def plain(self, value: Floats) -> Column:
         """Other numbers of the same rows, without derivatives."""
@@ -324,10 +314,7 @@ class Column:
             for part, rule in one.parts:
                 moves[id(part)] = moves.get(id(part), 0.0) + rule(move)
         shape = (*score.value.shape[:-1], self.columns.rows.size)
-        return [
-            np.broadcast_to(moves.get(id(one), 0.0), (*shape[:-1], one.columns.rows.size))
-            for one in of
-        ]
+        return [np.broadcast_to(moves.get(id(one), 0.0), shape) for one in of]
 
     def as_number(self, other: object) -> Column:
         """A number as a column."""

@@ -81,6 +81,14 @@ class Segments:
         return found
 
 
+def places_in(ids: Ints, wanted: Ints) -> Ints:
+    """The places of numbers among sorted numbers; -1 where there is no such number."""
+    if not len(ids):
+        return np.full(len(wanted), -1)
+    found = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return np.where(ids[found] == wanted, found, -1)
+
+
 def added_up(values: Floats, places: Ints, number: int) -> Floats:
     """Add up the numbers that have the same place, from 0 to `number`."""
     found: Floats = np.bincount(places, values, number).astype(np.float64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import polars as pl
 
@@ -295,8 +296,11 @@ class _AllRows:
         """The evidence against the score given the labels."""
         sought, log = self.sought, self.sought.numbered
         pairs = sought.with_labels(batch.pairs(batch.slices[SLICE]).lazy()).collect()
-        pool = Pool.of(sought.whole, self.pairs)
-        return beside(log, scored, sought.below_expected(log, pairs, pool))
+        return beside(log, scored, sought.below_expected(log, pairs, self._pool))
+
+    @cached_property
+    def _pool(self) -> Pool:
+        return Pool.of(self.sought.whole, self.pairs)
 
     def _beside_rest(self, batch: Batch, scored: pl.DataFrame, needed: float) -> pl.DataFrame:
         """The evidence against the rest of the log, of slices that may reach the needed evidence.

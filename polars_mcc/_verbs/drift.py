@@ -105,10 +105,10 @@ def drift(
     apart = replace(of_slices, apart=("period",), has_total=False)
 
     def infer(counted: pl.DataFrame) -> pl.DataFrame:
-        cells = merged(apart, counted.lazy().with_columns(period=_period())).collect()
         from polars_mcc._inference.differences import with_adjusted  # noqa: PLC0415 - NumPy
         from polars_mcc._inference.periods import changes  # noqa: PLC0415 - NumPy
 
+        cells = merged(apart, counted.lazy().with_columns(period=_period())).collect()
         found = with_adjusted(changes(of_slices, apart, cells, asked), correction)
         return tested.answer_of(of_slices, found, names)
 
