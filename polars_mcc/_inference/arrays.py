@@ -288,8 +288,26 @@ class Draws:
             first = self.starts[np.unique(self.of_cell[is_in])]
             return np.bincount(self.slices[first], minlength=self.number).astype(np.float64)
         sums = (added_up(one * is_in, self.slices, self.number) for one in (self.n, self.squares))
-        n, squares = sums
-        return np.where(squares > 0, n**2 / squares, 0.0)
+        return _equal(*sums)
+
+    def with_gold(self, gold: Ints, classes: int) -> tuple[Floats, Floats]:
+        """How many draws have rows of each gold class, and rows of the others of its slice.
+
+        `gold` is the place of the gold class of each cell.
+        """
+        slices = np.zeros(classes, np.int64)
+        slices[gold] = self.slices
+        if self.n_clusters is None:
+            n, squares = (added_up(one, gold, classes) for one in (self.n, self.squares))
+            every = added_up(self.squares, self.slices, self.number)
+            return _equal(n, squares), _equal(self.size[slices] - n, every[slices] - squares)
+        # A draw with rows of one class has none of the others.
+        of_draw, places = np.unique(self.of_cell * classes + gold, return_index=True)
+        of_draw, of_class = of_draw // classes, gold[places]
+        is_alone = np.bincount(of_draw)[of_draw] == 1
+        own = np.bincount(of_class, minlength=classes)
+        alone = np.bincount(of_class[is_alone], minlength=classes)
+        return own.astype(np.float64), (self.n_clusters[slices] - alone).astype(np.float64)
 
     @cached_property
     def size(self) -> Floats:
@@ -320,6 +338,11 @@ class Draws:
             addends = x * (x if b is a else np.add.reduceat(self.n * b, self.starts))
         found = added_up(addends, slices, self.number)
         return np.where(np.isfinite(found), found, np.nan)
+
+
+def _equal(n: Floats, squares: Floats) -> Floats:
+    """How many rows of equal weight would be as good (Kish 1965)."""
+    return np.where(squares > 0, n**2 / squares, 0.0)
 
 
 def floats(column: pl.Series) -> Floats:

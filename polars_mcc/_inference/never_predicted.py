@@ -33,6 +33,7 @@ import numpy as np
 from polars_mcc._inference.arrays import Classes, Draws, Pairs
 from polars_mcc._inference.influence import columns_of_classes, differentiated
 from polars_mcc._inference.tables import Table
+from polars_mcc._scores.class_scores import TwoByTwo
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.segments import Flags, Floats, Ints, added_up
 
@@ -96,6 +97,37 @@ def between(
         values[:, chosen] = differentiated(metric, terms).of_slices().value
         found[metric.name] = Between(*values)
     return found
+
+
+def of_each_class(classes: Classes, draws: Draws, gold: Ints, *, ci: float) -> dict[str, Between]:
+    """The values of the scores of each class, (classes,), where it or its rest is never predicted.
+
+    The class and the rest of its slice are the two classes of the tables.
+    """
+    rows, t = classes.rows, classes.t
+    s = rows.spread(classes.s)
+    is_never, is_always = classes.p == 0, classes.p == s
+    own, rest = draws.with_gold(gold, len(t))
+    unseen, others = np.where(is_never, own, rest), np.where(is_never, rest, own)
+    chosen = (is_never | is_always) & (t > 0) & (t < s) & (unseen >= _FEW)
+    if not chosen.any():
+        return {}
+    hits, false = (_largest_rate(one, ci) for one in (unseen, others))
+    tables = []
+    for scale in (1.0, _NEARLY_NOTHING):
+        found, lost = scale * hits, scale * false
+        for p, c in (
+            (np.where(is_never, lost * (s - t), s - lost * t), np.where(is_never, 0, t - lost * t)),
+            (np.where(is_never, found * t, s - found * (s - t)), np.where(is_never, found * t, t)),
+        ):
+            counts = t, p, c, t - c, p - c, s - t - p + c
+            tables.append(Table(*counts, np.zeros_like(t), classes.others))
+    col, _ = columns_of_classes(classes, tables, [], None)
+    scores = TwoByTwo.of_floats(col).scores(None)
+    return {
+        name: Between(*np.where(chosen, score.value, math.nan))  # type: ignore[attr-defined]
+        for name, score in scores.items()
+    }
 
 
 def _largest_rate(draws: Floats, ci: float) -> Floats:
