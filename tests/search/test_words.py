@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from polars_mcc._log.words import clause, in_words
-from polars_mcc._search.words import confused, percent, rows_in_words, summed_up
+from polars_mcc._search.words import collapsed, confused, percent, rows_in_words, summed_up
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,8 @@ def test_confusions_and_shares():
     assert confused("a", None, 0.052, None).translate(plain) == (
         "5.2 % of gold a predicted null, none elsewhere"
     )
-    assert confused("a", "b", None, None) is None
+    assert collapsed("no", "yes", 1200) == "predicts only 'no': 0 of 1,200 'yes' found"
+    assert collapsed(None, 1, 2.5) == "predicts only 'null': 0 of 2.5 '1' found"
     assert [percent(one).translate(plain) for one in (0, 0.1, 0.0996, 1)] == [
         *("0 %", "10 %", "10.0 %", "100 %")
     ]
