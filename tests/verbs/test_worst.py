@@ -732,7 +732,7 @@ def test_a_slice_is_named_by_its_cause(seed):
 def test_a_slice_with_most_rows_is_told_the_other_way_round():
     log = beside(1, 0.2, share=0.7)
     assert log.mcc.worst("country", depth=1).is_empty()
-    [row, _] = log.mcc.worst("country", depth=1, verdicts=True).rows(named=True)
+    row, *_ = log.mcc.worst("country", depth=1, verdicts=True).rows(named=True)
     assert (row["slice"], row["verdict"]) == ("country = DE", "most rows")
     assert row["diff_high"] < 0
     assert row["p_adjusted"] < 0.05
@@ -801,8 +801,8 @@ def test_ties_have_one_order(options):
 
 def test_the_nearest_slice_is_described_as_a_listed_one_is():
     log = beside(2, 0.1)
-    [row, other] = log.mcc.worst("country", depth=1, verdicts=True).rows(named=True)
-    assert other["diff_low"] is None
+    row, *others = log.mcc.worst("country", depth=1, verdicts=True).rows(named=True)
+    assert [other["diff_low"] for other in others] == [None] * len(others)
     assert row["verdict"] == "not behind"
     inside = pl.col("country") == row["country"]
     [change] = log.mcc.drift(before=~inside, after=inside).rows(named=True)
