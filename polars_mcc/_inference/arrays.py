@@ -16,7 +16,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._scores.segments import Floats, Ints, Segments, added_up, places_in
+from polars_mcc._scores.segments import Flags, Floats, Ints, Segments, added_up, places_in
 
 NUMBER, GOLD, PRED = "of slice", "of gold", "of pred"
 """The columns with the number of a slice, and with the places of its classes."""
@@ -58,6 +58,14 @@ class Classes:
         rows = Segments(starts, of_class.stop - of_class.start)
         arrays = (self.codes, self.t, self.p, self.c, self.fn, self.fp, self.tn, self.is_positive)
         return Classes(self.every, rows, *(one[of_class] for one in arrays))
+
+    def where(self, chosen: Flags) -> Classes:
+        """The same for the chosen slices."""
+        is_kept = chosen[self.rows.of_row]
+        starts = np.cumsum(self.rows.lengths[chosen]) - self.rows.lengths[chosen]
+        arrays = (self.codes, self.t, self.p, self.c, self.fn, self.fp, self.tn, self.is_positive)
+        rows = Segments(starts, int(is_kept.sum()))
+        return Classes(self.every, rows, *(one[is_kept] for one in arrays))
 
     @property
     def others(self) -> Floats:
@@ -273,6 +281,15 @@ class Draws:
         if self.starts is None:
             return None
         return np.bincount(self.slices[self.starts], minlength=self.number)
+
+    def with_rows(self, is_in: Flags) -> Floats:
+        """How many draws of equal size have some of these cells: (slices,)."""
+        if self.starts is not None:
+            first = self.starts[np.unique(self.of_cell[is_in])]
+            return np.bincount(self.slices[first], minlength=self.number).astype(np.float64)
+        sums = (added_up(one * is_in, self.slices, self.number) for one in (self.n, self.squares))
+        n, squares = sums
+        return np.where(squares > 0, n**2 / squares, 0.0)
 
     @cached_property
     def size(self) -> Floats:

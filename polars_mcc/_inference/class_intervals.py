@@ -63,7 +63,7 @@ def class_intervals(
     answers: list[pl.Series] = []
     with np.errstate(all="ignore"):
         tables = tables_of(arrays, placed, None)
-        col, _ = columns_of_classes(arrays, tables, [], None)
+        col, _ = columns_of_classes(arrays, [table for table, _ in tables], [], None)
         margins = [col("support"), col("predicted"), col("hits")]
         s = rows.spread(arrays.s)
         names = ("support", "predicted", "hits", "fn", "fp", "tn")
