@@ -155,8 +155,9 @@ def worst(
           rows as a coarser slice counts as the coarser one, once;
         - `n_null`: the rows of the slice not scored.
 
-        A slice with a single gold or predicted label has no interval of MCC, so it is not listed:
-        `metric="accuracy"` finds it. For a mean over classes, such as "f1_macro", a slice without
+        A slice with a single gold label has no interval of MCC, so it is not listed:
+        `metric="accuracy"` finds it. The same holds for a slice with a single predicted label if
+        `zero_division` is None or NaN. For a mean over classes, such as "f1_macro", a slice without
         one of the gold classes is not tested: its score is the mean of other classes.
 
     For how many planted slices are found, and how many false ones, see the guide, *Find the slices

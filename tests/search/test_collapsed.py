@@ -123,3 +123,13 @@ def test_the_report_says_it_as_a_sentence():
     found = json.loads(log.mcc.report("country", metric="accuracy", format="json"))
     [told] = [one["text"] for one in found["verdict"] if one["text"].startswith("country = c0:")]
     assert told.endswith(f". P{sentence_of(log, 'c0', 1)[1:]}.")
+
+
+def test_the_default_metric_lists_it_too():
+    log = log_of(LABELS["text"]).lazy()
+    found = log.mcc.worst("country").collect()
+    said = dict(found.select("country", "confusion").rows())
+    assert {"c0", "c1"} <= said.keys()
+    assert [said[one] for one in ("c0", "c1")] == [
+        sentence_of(log.collect(), one, 1) for one in ("c0", "c1")
+    ]
