@@ -406,7 +406,7 @@ def test_a_function_is_searched_and_compared_as_its_built_in_twin(users):
     polars_mcc.register_metric("own_f1", lambda col: col("f1").mean(), range=(0, 1))
     both = users.mcc(pred=["pred", "other"])
     for ask_for in (
-        lambda metric: users.mcc.worst("user", metric=metric),
+        lambda metric: users.mcc.worst("user", metric=metric, verdicts=True),
         lambda metric: both.compare("slice", metric=metric),
         lambda metric: users.mcc.contrast("slice", metric=metric),
     ):
