@@ -129,7 +129,9 @@ def worst(
         - `p_value` (Float64): that both scores are equal, two-sided, from the likelihood ratio of
           two proportions with Yates' correction; 1 if the slice is not below the rest. With
           to="expected": that the rates given the gold labels are equal; the variance of the score
-          is that of draws without replacement (multivariate hypergeometric);
+          is that of draws without replacement (multivariate hypergeometric). If all rows of a slice
+          are predicted as one class, so that the metric is 0/0: twice the probability that no row
+          is predicted as another of its gold labels, at the rates of all rows;
         - `p_adjusted` (Float64): the least 1 - ci at which the list down to this slice holds. It
           uses the larger of `p_value` and the p-value of the remaining rows of the slice, and
           `n_tested`, which includes slices that are better than the rest. With `verdicts`, for a

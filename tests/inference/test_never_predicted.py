@@ -268,3 +268,44 @@ def test_the_evidence_of_a_collapse_is_the_probability_of_it():
         assert again["p_value"].item() == pytest.approx(2 * p, rel=1e-9)
     huge = log.with_columns(n=pl.col("n") * 10**6)
     assert huge.mcc(weight="n").worst("key", **options).filter(key="bad")["p_value"].item() == 0
+
+
+# The classes of a slice: each is a slice of two classes, itself and the rest.
+
+OF_CLASS = ["precision", "recall", "specificity", "markedness", "mcc"]
+"""Scores that have no other limits there than these, or Wilson's."""
+
+
+def drawn(seed: int) -> pl.DataFrame:
+    """Rows of three slices whose classes 2 and 3 are hardly ever predicted."""
+    rng = np.random.default_rng(seed)
+    n = 150
+    gold = rng.choice(4, n, p=[0.5, 0.3, 0.15, 0.05])
+    pred = np.where((gold < 2) & (rng.random(n) < 0.8), gold, rng.choice(2, n))
+    pred = np.where(rng.random(n) < 0.01, gold, pred)
+    columns = {"gold": gold, "pred": pred, "key": rng.integers(0, 3, n)}
+    users = {"user": rng.integers(0, 25, n), "w": rng.exponential(size=n)}
+    return pl.DataFrame({**columns, **users})
+
+
+@pytest.mark.parametrize("described", [{}, {"cluster": "user"}, {"sample_weight": "w"}])
+@pytest.mark.parametrize("method", ["score", "wald"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_class_has_the_limits_of_itself_beside_the_rest(described, method, seed):
+    log = drawn(seed)
+    found = log.mcc(**described).classes("key", ci=0.95, method=method)
+    reached = 0
+    for row in found.filter(predicted=0).to_dicts():
+        is_label = pl.col("gold", "pred") == row["label"]
+        two = log.filter(key=row["key"]).with_columns(is_label)
+        asked = ["phi" if name == "mcc" else name for name in OF_CLASS]
+        [other] = (
+            two.mcc(positive=True, **described).by(metrics=asked, ci=0.95, method=method).to_dicts()
+        )
+        for name, same in zip(OF_CLASS, asked, strict=True):
+            for end in ("_low", "_high"):
+                a, b = row[name + end], other[same + end]
+                assert (a is None) == (b is None), (name, row)
+                assert a is None or a == pytest.approx(b, abs=1e-9), (name, end, row)
+        reached += row["mcc_low"] is not None
+    assert reached >= 2
