@@ -37,6 +37,7 @@ _LABELS = 30  # with more labels, the chart shows the most frequent misses, not 
 _PAIRS = 25  # most misses that are shown
 _STEP = 20  # height of a line, in pixels
 _CELL, _CELL_LIMIT = 36, 90  # least and largest width of a cell of the matrix, in pixels
+_LEAST = 120  # height of the matrix, in pixels, at least
 _WIDTH = 400  # width of the points, without names and numbers, in pixels
 _NAMES = 200  # longest name of a slice, in pixels
 _CHOSEN = "#CC79A7"
@@ -305,13 +306,16 @@ def _matrix(labels: Sequence[str]) -> Chart:
     of_slice = alt.Chart().transform_filter(IS_SHOWN).transform_filter(PAIR.n > 0)
     has_cells = len(labels) <= _LABELS
     layers = _cells(of_slice) if has_cells else _misses(of_slice)
-    cell = alt.Step(min(max(_CELL, 8 * max(map(len, labels))), _CELL_LIMIT))
+    height = max(_STEP, _LEAST / len(labels)) if has_cells else _STEP
+    width = min(max(_CELL, height, 8 * max(map(len, labels)) + 12), _CELL_LIMIT)
     slice_ = of_slice.transform_aggregate(pairs="count()", groupby=["slice"])
     title = slice_.mark_text(align="left", baseline="bottom", fontWeight="bold", color=GREY)
     layers.append(title.encode(x=alt.XValue(0), y=alt.YValue(-8), text=alt.Text("slice:N")))
     described = "The confusion matrix of the chosen slice."
     return alt.layer(*layers).properties(
-        width=cell if has_cells else _WIDTH, height=alt.Step(_STEP), description=described
+        width=alt.Step(width) if has_cells else _WIDTH,
+        height=alt.Step(height),
+        description=described,
     )
 
 
@@ -344,4 +348,4 @@ def _cells(of_slice: Chart) -> list[Chart]:
             alt.Tooltip("share:Q", title="share of gold", format=".3f"),
         ],
     )
-    return chart.cells(base, _COUNT, legend=None)
+    return chart.cells(base, _COUNT, has_legend=False)
