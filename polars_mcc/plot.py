@@ -9,12 +9,12 @@ readers can tell apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import polars.selectors as cs
 
-from polars_mcc._log.bins import as_times
+from polars_mcc._log.bins import times_named
 from polars_mcc._log.columns import as_expr
 from polars_mcc._show import chart
 from polars_mcc._show.chart import Chart, Charts, alt
@@ -74,7 +74,7 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
     chart.check(result, "by()", "n", metric)
     has_interval = f"{metric}_low" in result.columns
     rows = chart.drawn(result, "by()", metric, interval=has_interval, marked=True)
-    notes = map(" ".join, counted(result, metric, "rows"))
+    notes = map(" ".join, counted(result.filter(~chart.is_total(result)), metric, "rows"))
     total, rows = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
     layers = _forest(rows, metric, sort=sort)
     if total["score"].count():
@@ -146,17 +146,18 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
     """
     chart.check(result, "by()", "n", metric)
     keys = keys_of(result)
-    times = {name: found for name in keys if (found := as_times(result[name])) is not None}
+    found = {
+        name: result[name] if is_time(result.schema[name]) else times_named(result[name])
+        for name in keys
+    }
+    times = {name: column for name, column in found.items() if column is not None}
     if time is None:
-        if len(times) != 1:
-            msg = (
-                f"time must be one column, but there are {[*times]}: name it, as in time='day'"
-                if times
-                else f"no key of the result is a time; the keys are {keys}: slice by a Date or "
-                "Datetime, or by bins of one, as in bins('day', '1w')"
-            )
+        # A text such as 2026 may be no time.
+        likely = [name for name in times if is_time(result.schema[name])] or [*times]
+        if len(likely) != 1:
+            msg = f"time must be one column, but there are {likely}: name it, as in time='day'"
             raise ValueError(msg)
-        [time] = times
+        [time] = likely
     if time not in times:
         msg = (
             f"time='{time}' is not a Date or Datetime key of the result, nor bins of one; such "
@@ -296,17 +297,16 @@ def confusion(result: pl.DataFrame) -> Chart:
     whole = pl.col("n").sum().over("gold")
     cells = cells.with_columns(share=pl.when(whole > 0).then(pl.col("n") / whole).otherwise(0.0))
     order = list(dict.fromkeys([*cells["gold"], *cells["pred"]]))
-    has_texts = len(order) <= _TEXTS
-    cell = max(_LEAST / len(order), _CELL) if has_texts else _SMALL_CELL
-    if has_texts:  # Room for the longest number.
-        cell = max(cell, 7 * len(f"{cells['n'].max():.2f}".removesuffix(".00")) + 6)
+    number, most = "d" if cells.schema["n"].is_integer() else ".2f", cast("float", cells["n"].max())
+    has_texts, for_number = len(order) <= _TEXTS, 7 * len(format(most, number)) + 6
+    cell = max(_LEAST / len(order), _CELL, for_number) if has_texts else _SMALL_CELL
     angle = -45 if 7 * max(map(len, order)) > cell else 0
     base = alt.Chart(cells).encode(
         x=alt.X("pred", type="nominal").scale(domain=order).axis(labelAngle=angle),
         y=alt.Y("gold", type="nominal").scale(domain=order),
         tooltip=["gold", "pred", "n", "share"],
     )
-    layers = chart.cells(base, "d" if cells.schema["n"].is_integer() else ".2f")
+    layers = chart.cells(base, number)
     if not has_texts:
         layers.pop()
     size = alt.Step(cell)

@@ -225,25 +225,27 @@ def _name_of_time(time: pl.Expr, dtype: pl.DataType, unit: str) -> pl.Expr:
     return pl.when(first < time).then(again).otherwise(hour)
 
 
-_NAME_OF_TIME = r"^(\d{4})(?:-Q([1-4])|-(\d\d)(?:-(\d\d)(?: (\d\d):00(?: [+-]\d\d:\d\d)?)?)?)?$"
+_NAME_OF_TIME = (
+    r"^(?<year>\d{4})(?:-Q(?<quarter>[1-4])|-(?<month>\d\d)"
+    r"(?:-(?<day>\d\d)(?: (?<hour>\d\d):00(?: [+-]\d\d:\d\d)?)?)?)?$"
+)
 
 
-def as_times(key: pl.Series) -> pl.Series | None:
-    """A key as times: a Date or Datetime, or the starts of the units that bins of times name.
-
-    None: the key has no times.
-    """
-    if isinstance(key.dtype, (pl.Date, pl.Datetime)):
-        return key
+def times_named(key: pl.Series) -> pl.Series | None:
+    """The first time of each unit that bins of times name; None if not all texts are such names."""
     if key.dtype != pl.String or key.null_count() == len(key):
         return None
-    year, quarter, month, day, hour = (key.str.extract(_NAME_OF_TIME, at) for at in range(1, 6))
-    of_quarter = (quarter.cast(pl.Int8) * 3 - 2).cast(pl.String)
-    first = pl.lit("1")
-    parts = [year, pl.coalesce(month, of_quarter, first), pl.coalesce(day, first)]
-    text = pl.format("{}-{}-{} {}:00", *parts, pl.coalesce(hour, pl.lit("0")))
-    times = pl.select(text.str.to_datetime("%Y-%m-%d %H:%M", strict=False).alias(key.name))
-    found = times.to_series()
+    of_quarter = (pl.col("quarter").cast(pl.Int8) * 3 - 2).cast(pl.String)
+    text = pl.format(
+        "{}-{}-{} {}:00",
+        "year",
+        pl.coalesce("month", of_quarter, pl.lit("1")),
+        pl.coalesce("day", pl.lit("1")),
+        pl.coalesce("hour", pl.lit("0")),
+    )
+    time = text.str.to_datetime("%Y-%m-%d %H:%M", strict=False)
+    parts = key.str.extract_groups(_NAME_OF_TIME).struct.unnest()
+    found = parts.select(time.alias(key.name)).to_series()
     return found if found.null_count() == key.null_count() else None
 
 

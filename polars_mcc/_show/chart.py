@@ -74,17 +74,15 @@ def drawn(
     check(result, source, *columns.values())
     keys = [name for name in keys_of(result) if name not in {"model", at}]
     windows = [name for name in windows_of(result) if name != at]
-    has_sets = SET in keys[:2] and len(keys) > 1
-    text, is_total = slices_in_words(result, keys), pl.lit(value=False)
+    text = slices_in_words(result, keys)
     if len(keys) == 1:  # Its name is said elsewhere.
         text = as_text(as_expr(keys[0]), result.schema[keys[0]]).fill_null("null")
-    if has_sets:
-        is_total = (pl.col(SET) == TOTAL) & (not windows)
+    if _has_sets(keys):
         for key in windows:  # The time of a window is a key of every set.
             text += pl.lit(f" and {key} = ") + as_text(as_expr(key), result.schema[key])
     rows = result.select(
         text.alias("slice"),
-        is_total.alias("is_total"),
+        is_total(result).alias("is_total"),
         **{name: as_expr(column) for name, column in columns.items()},
         is_undefined=undefined(result, score) if marked else pl.lit(value=False),
         zero=pl.when(collapsed(result, score) if marked else False).then(as_expr(score)),
@@ -98,6 +96,16 @@ def drawn(
         pl.when(has_score).then(column).alias(column) for column in ("score", *ends)
     ).with_columns(is_undefined=pl.col("is_undefined") & ~is_collapsed)
     return rows.filter(pl.col("is_undefined") | pl.col("score").is_not_null() | is_collapsed)
+
+
+def _has_sets(keys: Sequence[str]) -> bool:
+    return SET in keys[:2] and len(keys) > 1
+
+
+def is_total(result: pl.DataFrame) -> pl.Expr:
+    """Whether a row is the total of sets of keys. A window of all rows is a slice."""
+    has_total = _has_sets(keys_of(result)) and not windows_of(result)
+    return pl.col(SET) == TOTAL if has_total else pl.lit(value=False)
 
 
 def legible(texts: pl.Expr) -> pl.Expr:
@@ -133,8 +141,9 @@ def measured(axis: Any, column: str, title: str) -> Any:  # noqa: ANN401 - `alt.
 
 def lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
     """A colour per line of a pane, or one colour if it has only one line."""
-    column = {None: "line", "slice": "model"}.get(pane_of(rows))
-    is_one = column is None or rows[column].n_unique() == 1
+    pane = pane_of(rows)
+    column = "model" if pane == "slice" else "line"
+    is_one = pane == "line" or rows[column].n_unique() == 1
     return alt.ColorValue(COLOUR) if is_one else colour(column, rows)
 
 
