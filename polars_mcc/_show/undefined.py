@@ -39,17 +39,22 @@ def undefined(result: pl.DataFrame, metric: str) -> pl.Expr:
 def collapsed(result: pl.DataFrame, metric: str) -> pl.Expr:
     """Whether one class is predicted in a row of several gold classes.
 
-    Then MCC is 0/0, and what stands for it has an interval and no standard error. Without
-    intervals, it may also be one gold class, or a score of 0: all are meant.
+    Then MCC is 0/0, and what stands for it has an interval and no standard error. The interval of a
+    precision is its whole range. Without intervals, it may also be one gold class, or a score of 0:
+    all are meant.
     """
     score, at_0 = as_expr(metric).cast(pl.Float64), _AT_0.get(metric, 0.0)
     if not _has_intervals(result, metric):
         return undefined(result, metric) & score.is_finite().fill_null(value=False)
     known, se = _known(metric), f"{metric}_se"
-    least = None if known is None or known.range is None else known.range.numbers[0]
-    if known is None or not known.is_of_two or least is None or least >= at_0:
+    if known is None or known.range is None:
         return pl.lit(value=False)
-    is_one = (score == at_0) & as_expr(f"{metric}_low").is_not_null()
+    (least, largest), low, high = known.range.numbers, f"{metric}_low", f"{metric}_high"
+    is_one = (score == at_0) & as_expr(low).is_not_null()
+    if known.given == "pred":
+        is_one &= (as_expr(low) == least) & (as_expr(high) == largest)
+    elif not known.is_of_two or least is None or least >= at_0:
+        return pl.lit(value=False)
     if se in result.columns:
         is_one &= as_expr(se).is_null()
     return is_one.fill_null(value=False)
@@ -61,7 +66,10 @@ def counted(result: pl.DataFrame, metric: str, what: str) -> Iterator[tuple[str,
     has_none = undefined(result, metric) & ~is_collapsed
     zero = f"{metric} is {at_0}, or 0/0 (one class only),"
     if _has_intervals(result, metric):
-        zero = f"{metric} is {at_0}, as one class is predicted,"
+        known = _known(metric)
+        is_rate = known is not None and known.given == "pred"
+        why = "the class is never predicted" if is_rate else "one class is predicted"
+        zero = f"{metric} is {at_0}, as {why},"
     told = {COLLAPSED: (is_collapsed, zero)}
     told[UNSCORED] = (has_none, f"{metric} is 0/0 (one class only)")
     for mark, (is_one, how) in told.items():

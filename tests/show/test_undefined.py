@@ -34,17 +34,6 @@ def drawn(chart) -> list[dict]:
     return values
 
 
-def scores(key: str, **about) -> pl.DataFrame:
-    """The scores by a key, with an interval of the collapsed day, which has no standard error."""
-    answer = log().mcc(**about).by(key, ci=0.95)
-    is_collapsed = pl.col(key) == (COLLAPSED if key == "day" else COLLAPSED.day)
-    ends = {"mcc_low": -0.125, "mcc_high": 0.25, "mcc_se": None}
-    return answer.with_columns(
-        pl.when(is_collapsed).then(pl.lit(end)).otherwise(name).alias(name)
-        for name, end in ends.items()
-    )
-
-
 def marks(chart) -> dict[str, list[tuple[float, float]]]:
     """Where the crosses and the rings of a chart are on its picture."""
     spec = chart.to_dict()
@@ -62,11 +51,15 @@ def marks(chart) -> dict[str, list[tuple[float, float]]]:
 
 
 def test_a_collapsed_time_is_at_0_with_its_interval_and_a_cross():
-    chart = plot.over_time(scores("day"))
+    days = log().mcc.by("day", ci=0.95)
+    chart = plot.over_time(days)
     rows = {row["at"][:10]: row for row in drawn(chart)}
     collapsed, one_class = (rows[str(day)] for day in (COLLAPSED, ONE_CLASS))
     shown = ["score", "low", "high", "zero", "is_undefined"]
-    assert [collapsed[name] for name in shown] == [0.0, -0.125, 0.25, 0.0, False]
+    ends = days.filter(day=COLLAPSED).row(0, named=True)
+    assert ends["mcc_low"] < 0 < ends["mcc_high"]
+    expected = [0.0, ends["mcc_low"], ends["mcc_high"], 0.0, False]
+    assert [collapsed[name] for name in shown] == expected
     assert [one_class[name] for name in shown] == [None, None, None, None, True]
     assert all(rows[str(day)]["zero"] is None for day in DAYS if day != COLLAPSED)
     spec = chart.to_dict()
@@ -87,7 +80,7 @@ def test_a_collapsed_time_is_at_0_with_its_interval_and_a_cross():
 
 
 def test_a_slice_of_one_predicted_class_is_the_lowest_and_has_a_cross():
-    chart = plot.slices(scores("key"))
+    chart = plot.slices(log().mcc.by("key", ci=0.95))
     spec = chart.to_dict()
     layers = {layer["mark"]["type"]: layer for layer in spec["layer"]}
     assert layers["text"]["encoding"]["text"] == {"value": "○ 0/0"}
@@ -125,6 +118,17 @@ def test_a_rate_of_0_over_0_is_marked():
     assert found == [0, 0, None, 0, 1, 0]
 
 
+@pytest.mark.parametrize(("metric", "at_0"), [("precision", 0.0), ("fdr", 1.0)])
+def test_a_rate_of_what_is_never_predicted_has_a_cross(metric, at_0):
+    answer = log().mcc(positive=1).by("day", metrics=metric, ci=0.95)
+    chart = plot.over_time(answer, metric=metric)
+    rows = {row["at"][:10]: row["zero"] for row in drawn(chart)}
+    assert rows.pop(str(COLLAPSED)) == at_0
+    assert {*rows.values()} == {None}
+    told = f"× {metric} is {at_0:g}, as the class is never predicted, in 1 of 6 times"
+    assert chart.to_dict()["title"]["text"] == [told]
+
+
 def test_a_rate_of_0_is_no_collapse():
     """At an end of its range, a score has an interval and no standard error."""
     wrong = pl.DataFrame({"key": ["a"] * 6, "gold": [0, 1] * 3, "pred": [1, 0] * 3})
@@ -146,8 +150,10 @@ def test_the_report_counts_slices_without_a_score():
     report = json.loads(log().mcc.report("day", "key", format="json"))
     notes = {section["id"]: section["notes"] for section in report["sections"]}
     for key in ("day", "key"):
-        told = "mcc is 0/0 (one class only) in {} of 6 slices."
-        assert {told.format(1), told.format(2)} & {*notes[f"by:{key}"]}
+        assert {
+            "mcc is 0, as one class is predicted, in 1 of 6 slices.",
+            "mcc is 0/0 (one class only) in 1 of 6 slices.",
+        } <= {*notes[f"by:{key}"]}
 
 
 @pytest.mark.filterwarnings("ignore::polars_mcc.PredictionLogWarning")
