@@ -140,11 +140,11 @@ def measured(axis: Any, column: str, title: str) -> Any:  # noqa: ANN401 - `alt.
 
 
 def lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
-    """A colour per line of a pane, or one colour if it has only one line."""
+    """A colour per line of a pane, or one colour if it has only one line, of no named model."""
     pane = pane_of(rows)
     column = "model" if pane == "slice" else "line"
-    is_one = pane == "line" or rows[column].n_unique() == 1
-    return alt.ColorValue(COLOUR) if is_one else colour(column, rows)
+    is_one = rows[column].n_unique() == 1 and "model" not in rows.columns
+    return alt.ColorValue(COLOUR) if pane == "line" or is_one else colour(column, rows)
 
 
 def pane_of(rows: pl.DataFrame) -> str | None:
