@@ -84,7 +84,7 @@ def estimate(log: SlicedLog, cells: pl.DataFrame, options: IntervalOptions) -> E
             of_cells = beside_pairs(log, cells, pairs.frame.with_row_index("pair"))
             draws = Draws.of(log, of_cells, measured.height, order=["pair"])
             pair = draws.cells["pair"].to_numpy()
-        sampling = Sampling.of(draws, is_frequency=log.is_frequency)
+        sampling, pool = Sampling.of(draws, is_frequency=log.is_frequency), options.pool
         limits: dict[str, Interval] = {}
         seen: dict[str, Between] = {}
         if levels is None and options.is_smoothed and log.zero_division == 0:
@@ -98,7 +98,13 @@ def estimate(log: SlicedLog, cells: pl.DataFrame, options: IntervalOptions) -> E
             known = interval(score, one, variance, sampling, options)
             if metric.name in seen:
                 is_exact = metric.is_share or options.method != "score"
-                known = known.reaching(score, seen[metric.name], one, is_exact=is_exact)
+                known = known.reaching(
+                    score,
+                    seen[metric.name],
+                    one,
+                    is_exact=is_exact,
+                    is_compared=pool is not None,
+                )
             limits[metric.name] = known.where(is_known.get(metric.name))
     scores = _with_limits(log, measured, limits, sampling, options.metrics)
     return Estimate(log, scores, pairs, draws, {name: one.phi for name, one in found.items()})

@@ -44,19 +44,27 @@ class Interval:
         return Interval(*(np.where(is_known, one, math.nan) for one in self._parts))
 
     def reaching(
-        self, score: Floats, seen: Between, found: Influence, *, is_exact: bool
+        self,
+        score: Floats,
+        seen: Between,
+        found: Influence,
+        *,
+        is_exact: bool,
+        is_compared: bool = False,
     ) -> Interval:
         """The same, with what a class that is never predicted may add on each side.
 
         The limits of the score, and its values at the tables of `never_predicted`, are independent:
         their distances from the score add up as squares. If the limits are those of a textbook
-        (`is_exact`), only a score without limits gets some.
+        (`is_exact`), only a score without limits gets some. A score that jumps may be anything: its
+        limits are the ends of its range, and it has none if it is compared with another.
         """
         has_none = np.isnan(self.low)
         values = []
         for end, near in ((seen.least, seen.near_least), (seen.most, seen.near_most)):
             jumps = has_none & (np.abs(near - score) > np.abs(end - score) / 2)
-            values.append(np.where(jumps, np.where(near > score, found.largest, found.least), end))
+            limit = np.where(near > score, found.largest, found.least)
+            values.append(np.where(jumps, math.nan if is_compared else limit, end))
         least, most = np.minimum(*values), np.maximum(*values)
         own_down, own_up = np.nan_to_num(score - self.low), np.nan_to_num(self.high - score)
         low = score - np.hypot(np.clip(score - least, 0, None), own_down)
