@@ -311,7 +311,7 @@ def scores(
     sliced = with_labels_for(sliced, asked)
     if ci is not None:
         options = IntervalOptions(ci, method, asked, positive)
-        return with_intervals(sliced, pairs(sliced), options, is_lazy=log.meaning.is_lazy)
+        return with_intervals(log, sliced, pairs(sliced), options)
     if not any(metric.needs_pairs for metric in asked):
         return measure(sliced, classes(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
