@@ -258,6 +258,7 @@ def nearly_met(sides: Sides, seen: Seen | None = None) -> Iterator[str]:
             key=lambda one: (
                 one in declared,
                 sum(one in of_side for of_side in rows),
+                one in rows[0],  # It is gold.
                 sum(of_side.get(one, 0) for of_side in rows),
             ),
         )
@@ -298,14 +299,17 @@ def _texts(sides: Sides, seen: Seen | None) -> list[str]:
         return sides.labels(*sides.each).cast(pl.String).to_list()
     if len(hashes) > _MOST:
         return []
-    found: list[str] = []
-    for rows in (sides.first.lazy(), sides.frame.head(_NEXT), sides.frame):
-        some = replace(sides, frame=rows).labels(*sides.each, of=hashes).cast(pl.String)
-        found.extend(some)
-        hashes = hashes.filter(~hashes.is_in(hashed(some).implode()))
-        if hashes.is_empty():
+    is_list = sides.log.meaning.is_multilabel
+    each = (side.explode() if is_list else side for side in sides.each)
+    first = (sides.first.select(label=side.cast(pl.String)).to_series() for side in each)
+    found = pl.concat(first).unique().drop_nulls()
+    for rows in (sides.frame.head(_NEXT), sides.frame):
+        missing = hashes.filter(~hashes.is_in(hashed(found).implode()))
+        if missing.is_empty():
             break
-    return found
+        more = replace(sides, frame=rows).labels(*sides.each, of=missing)
+        found.extend(more.cast(pl.String))
+    return found.to_list()
 
 
 def _confused(

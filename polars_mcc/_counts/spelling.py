@@ -102,19 +102,26 @@ class Spelled:
 
     def told(self, chosen: Mapping[str, str]) -> str:
         """The spellings with their rows, beside those that replace them."""
-        shown = [*self.rows.items()][:_SHOWN]
         more = f" and {len(self.rows) - _SHOWN} more" if len(self.rows) > _SHOWN else ""
-        each = ", ".join(f"{text!r} ({_in_rows(n)}) beside {chosen[text]!r}" for text, n in shown)
-        return f"'{self.name}' has {each}{more}"
+        each: dict[str, list[str]] = {}
+        for text, n in [*self.rows.items()][:_SHOWN]:
+            each.setdefault(chosen[text], []).append(f"{text!r} ({_in_rows(n)})")
+        told = (f"{' and '.join(some)} beside {text!r}" for text, some in each.items())
+        return f"'{self.name}' has {', '.join(told)}{more}"
 
     def mended(self, function: Words | None, chosen: Mapping[str, str]) -> Words:
-        """The column with one spelling: by a function, or with the spellings that are chosen."""
+        """The column with one spelling: by a function, or with the spellings that are chosen.
+
+        A column that has these needs no code of Polars; a command repeats it.
+        """
         is_list = isinstance(self.dtype, (pl.List, pl.Array))
         code = "pl.element()" if is_list else str(self.code)
         inner = self.dtype.inner if isinstance(self.dtype, (pl.List, pl.Array)) else self.dtype
         code += "" if inner == pl.String else ".cast(pl.String)"
         sql = self.code.in_shell
-        if function is None:
+        if function is None and not self.rows:
+            code = ""
+        elif function is None:
             changes = {text: chosen[text] for text in self.rows}
             code += f".replace({changes!r})"
             cases = (f"WHEN {_in_sql(old)} THEN {_in_sql(new)}" for old, new in changes.items())
@@ -123,10 +130,11 @@ class Spelled:
                 sql = ""  # Nobody can type it.
         else:
             code, sql = f"{code}{function}", function.in_shell.format(sql)
-        if is_list:
+        if is_list and code:
             code, sql = f"{self.code}.list.eval({code})", ""
-        typed = f"{self.flag} {_typed(f'{sql} AS {as_sql(self.name)}')}" if sql else ""
-        return Words(code, typed)
+        named = as_sql(self.name)
+        typed = sql if sql == named else f"{sql} AS {named}"
+        return Words(code, f"{self.flag} {_typed(typed)}" if sql else "")
 
 
 def code_of(given: str | pl.Expr | None, computed: Collection[str] = ()) -> Words:
@@ -163,11 +171,12 @@ def remark(
     function = None
     if sum(len(one.rows) for one in changed) > _FEW:
         function = _function(chosen, texts, kept)
-    mended = [one.mended(function, chosen) for one in (changed if function is None else columns)]
+    flags = {one.flag for one in (changed if function is None else columns)}
+    mended = [one.mended(function, chosen) for one in columns if one.flag in flags]
     typed = [one.in_shell for one in mended]
     way_out = Words(
-        f"use {' and '.join(mended)}",
-        f"add {' '.join(typed)}" if all(typed) else "mend the column in the log",
+        f"use {' and '.join(filter(None, mended))}",
+        f"use {' '.join(typed)}" if all(typed) else "mend the column in the log",
     )
     return said(f"{what} differ only in {_kinds(chosen.items())}: {found}; {so}, ", way_out)
 
@@ -202,7 +211,7 @@ def _in_sql(text: str) -> str:
 
 def _typed(sql: str) -> str:
     """SQL as an argument of a command, in double quotes if nothing in it is special there."""
-    return shlex.quote(sql) if re.search(r'["$`\\!]', sql) else f'"{sql}"'
+    return f'"{sql}"' if "'" in sql and not re.search(r'["$`\\!]', sql) else shlex.quote(sql)
 
 
 def _in_rows(n: float) -> str:
