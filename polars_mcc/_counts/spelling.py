@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_mcc._log.messages import Words, as_sql, column, said
+from polars_mcc._log.messages import Words, as_sql, as_sql_text, column, said
 
 _SHOWN = 10  # spellings of a column that a sentence shows, at most
 _FEW = 4  # spellings that are named one by one in an expression, though a function would do
@@ -124,7 +124,9 @@ class Spelled:
         elif function is None:
             changes = {text: chosen[text] for text in self.rows}
             code += f".replace({changes!r})"
-            cases = (f"WHEN {_in_sql(old)} THEN {_in_sql(new)}" for old, new in changes.items())
+            cases = (
+                f"WHEN {as_sql_text(old)} THEN {as_sql_text(new)}" for old, new in changes.items()
+            )
             sql = f"CASE {sql} {' '.join(cases)} ELSE {sql} END"
             if not all(map(str.isprintable, (*changes, *changes.values()))):
                 sql = ""  # Nobody can type it.
@@ -154,7 +156,7 @@ def remark(
     chosen: Mapping[str, str],
     *,
     texts: Sequence[str],
-    kept: Iterable[str] = (),
+    kept: Iterable[object] = (),
 ) -> Words:
     """A sentence on the spellings of some columns, and the expressions that make them one.
 
@@ -188,7 +190,9 @@ _FUNCTIONS = {
 }
 
 
-def _function(chosen: Mapping[str, str], texts: Sequence[str], kept: Iterable[str]) -> Words | None:
+def _function(
+    chosen: Mapping[str, str], texts: Sequence[str], kept: Iterable[object]
+) -> Words | None:
     """The functions of Polars that make the spellings one, and no other texts; None: no such."""
     kinds = _kinds(chosen.items())
     code, sql, made = "", "{}", pl.Series(texts, dtype=pl.String)
@@ -202,11 +206,6 @@ def _function(chosen: Mapping[str, str], texts: Sequence[str], kept: Iterable[st
     are_others = made.n_unique() == len(of_text) - len(chosen)
     is_kept = all(of_text[text] == text for text in {*kept}.intersection(of_text))
     return Words(code, sql) if are_one and are_others and is_kept else None
-
-
-def _in_sql(text: str) -> str:
-    escaped = text.replace("'", "''")
-    return f"'{escaped}'"
 
 
 def _typed(sql: str) -> str:

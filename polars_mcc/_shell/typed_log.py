@@ -177,9 +177,11 @@ class TypedLog:
         except pl.exceptions.SchemaError as error:
             is_csv = self.found.kind.name == CSV
             if isinstance(error, LabelsDiffer):
-                if error.name in self.computed:  # It is called by its SQL.
-                    error.code = Words(error.code, f"({error.name})")
-                elif is_csv and is_text(error.other):  # A number has lost its text: 01 is 1.
+                for name in self.computed & error.codes.keys():  # It is called by its SQL.
+                    error.codes[name] = Words(error.codes[name], f"({name})")
+                is_computed = error.name in self.computed
+                if is_csv and not is_computed and is_text(error.other):
+                    # A number has lost its text: 01 is 1.
                     error.engine = lambda one: option("text", one.name)
             if not is_csv or "String" not in str(error):
                 raise
