@@ -204,7 +204,7 @@ def _function(
     of_text = dict(zip(texts, made, strict=True))
     are_one = all(of_text[old] == of_text[new] for old, new in chosen.items())
     are_others = made.n_unique() == len(of_text) - len(chosen)
-    is_kept = all(of_text[text] == text for text in {*kept}.intersection(of_text))
+    is_kept = all(of_text.get(text, text) == text for text in kept if isinstance(text, str))
     return Words(code, sql) if are_one and are_others and is_kept else None
 
 
