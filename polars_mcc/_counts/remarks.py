@@ -301,8 +301,9 @@ def _texts(sides: Sides, seen: Seen | None) -> list[str]:
         return []
     is_list = sides.log.meaning.is_multilabel
     each = (side.explode() if is_list else side for side in sides.each)
-    first = (sides.first.select(label=side.cast(pl.String)).to_series() for side in each)
-    found = pl.concat(first).unique().drop_nulls()
+    texts = (side.cast(pl.String).unique().drop_nulls().implode() for side in each)
+    first = sides.first.select(pl.concat_list(*texts)).to_series()
+    found = first.explode(empty_as_null=False).unique()
     for rows in (sides.frame.head(_NEXT), sides.frame):
         missing = hashes.filter(~hashes.is_in(hashed(found).implode()))
         if missing.is_empty():
