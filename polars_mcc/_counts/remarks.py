@@ -20,7 +20,6 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import hash_of, hashed
 from polars_mcc._counts.seen import Seen, is_watched
 from polars_mcc._counts.sliced import PRED
-from polars_mcc._counts.spelling import Spelled, alike, code_of, remark
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey
@@ -63,11 +62,6 @@ class Sides:
     preds: Mapping[str, pl.Expr]
     """The predicted labels of a row, by model; empty for a log of scores."""
 
-    @cached_property
-    def first(self) -> pl.DataFrame:
-        """The first rows, which are enough in most logs."""
-        return self.frame.head(_FIRST).collect()
-
     described: Described[Any]
     """The log as the user described it, if `log` has its counts."""
     computed: Collection[str] = ()
@@ -89,6 +83,11 @@ class Sides:
         preds = {name: pl.col(PRED + name).cast(dtype) for name in models}
         return cls(log, sliced.frame, pl.col("gold").cast(dtype), preds, described or log, computed)
 
+    @cached_property
+    def first(self) -> pl.DataFrame:
+        """The first rows, which are enough in most logs."""
+        return self.frame.head(_FIRST).collect()
+
     @property
     def each(self) -> Sequence[pl.Expr]:
         """The gold labels, and the predicted labels of each model."""
@@ -97,6 +96,8 @@ class Sides:
     @property
     def columns(self) -> Iterator[tuple[str, Words, pl.DataType, str]]:
         """Each column: its name, its code, its dtype, and its option of the command line."""
+        from polars_mcc._counts.spelling import code_of  # noqa: PLC0415 - for text alone
+
         meaning = self.described.meaning
         for flag, side in (("--gold", meaning.gold), ("--pred", meaning.preds)):
             named = {} if side is None or len(side.given) != len(side.dtypes) else dict(side.each)
@@ -159,6 +160,9 @@ def remarks(
         seen: The labels that were counted; without them, all rows with text labels are read.
         of_two_classes: Whether the scores need two gold classes, as MCC does.
     """
+    if seen is not None and seen.is_sound:
+        yield from nearly_met(sides, seen)
+        return
     yield from never_met(sides)
     yield from nearly_met(sides, seen)
     without = [*no_positive(sides)]
@@ -213,7 +217,7 @@ def no_positive(sides: Sides) -> Iterator[str]:
         return
     present = (sides.has(one, meaning.positive) for one in (sides.gold, *sides.preds.values()))
     if not any(map(sides.is_seen, present)):
-        label, columns = pl.select(meaning.positive).item(), quoted(meaning.label_columns)
+        label, columns = meaning.positive_label, quoted(meaning.label_columns)
         labels = labels_of(sides)
         told = f"; the labels are {labels}" if labels else ""
         yield f"no scored row has the positive label {label!r} in {columns}{told}"
@@ -242,12 +246,13 @@ def nearly_met(sides: Sides, seen: Seen | None = None) -> Iterator[str]:
     meaning = sides.log.meaning
     if not is_text(meaning.label_dtype):
         return
+    from polars_mcc._counts.spelling import Spelled, alike, remark  # noqa: PLC0415 - for text
+
     labels = _texts(sides, seen)
     groups = alike(labels) if len(labels) <= _MOST else []
     if not groups:
         return
-    declared = {*meaning.score_labels}
-    declared |= set() if meaning.positive is None else {pl.select(meaning.positive).item()}
+    declared = {*meaning.score_labels, meaning.positive_label} - {None}
     rows = sides.rows_of([*chain(*groups)])
     chosen = {}
     for group in _confused(sides, groups, rows):

@@ -11,7 +11,7 @@ from functools import partial
 import polars as pl
 
 from polars_mcc._counts.identity import hashed
-from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._counts.sliced import MODEL, SlicedLog
 from polars_mcc._log.labels import is_text
 
 _SIDES = ("gold", "pred", "baseline", "label")
@@ -22,6 +22,25 @@ class Seen:
     """The hashes of the text labels of the counts that were made."""
 
     parts: list[pl.Series] = field(default_factory=list)
+    is_sound: bool = False
+    """Whether counts show that each model has hits, two gold classes and the positive label."""
+
+    @classmethod
+    def of(cls, log: SlicedLog, pairs: pl.DataFrame, positive: object = None) -> Seen:
+        """What the counts of the pairs of a log show."""
+        found, is_hit = cls(), pl.col("gold") == pl.col("pred")
+        found.look(log, pairs)
+        n_gold, sides = pl.col("gold").n_unique() >= 2, ["gold", "pred"]
+        if log.is_of_scores:  # Gold says whether a row is positive.
+            is_hit, positive = pl.lit(value=True), None
+        if positive is not None and log.with_text is not None:
+            positive = hashed(pl.Series([positive], dtype=pl.String)).item()
+        scored = pairs.filter(pl.col("n") > 0, pl.all_horizontal(pl.col(sides).is_not_null()))
+        of_models = scored.group_by(MODEL if log.has_models else pl.lit(0))
+        facts = of_models.agg(is_sound=is_hit.any() & n_gold)["is_sound"]
+        is_there = positive is None or any(positive in scored[side] for side in sides)
+        found.is_sound = is_there and facts.all() and len(facts) == len(log.models)
+        return found
 
     def look(self, log: SlicedLog, counts: pl.DataFrame) -> pl.DataFrame:
         """Take the labels of counts, and return the counts."""

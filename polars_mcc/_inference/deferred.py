@@ -39,9 +39,8 @@ def inferred(
 
     def on_collect() -> pl.DataFrame:
         counted = counts.collect(engine="streaming")
-        found, seen = answer(counted), Seen()
-        seen.look(sliced, counted)
-        warn(seen)
+        found = answer(counted)
+        warn(Seen.of(sliced, counted, log.meaning.positive_label))
         return found
 
     if not log.meaning.is_lazy:

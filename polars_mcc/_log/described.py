@@ -266,6 +266,11 @@ class Meaning:
             self.check_columns(columns, role)
 
     @property
+    def positive_label(self) -> object:
+        """The positive label as a value, or None."""
+        return None if self.positive is None else pl.select(self.positive).item()
+
+    @property
     def is_lazy(self) -> bool:
         """Whether the log is read only on `collect`."""
         if isinstance(self.source, Frame):
