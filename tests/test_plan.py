@@ -380,9 +380,9 @@ def test_a_search_is_several_queries_of_native_nodes(log, monkeypatch):
         plans.append(self.explain())
         return collect(self, *args, **options)
 
-    query = log.mcc.worst("key", "w", "ms", min_n=1)
+    query = log.mcc.worst("key", "w", "ms", min_n=1, verdicts=True)
     monkeypatch.setattr(pl.LazyFrame, "collect", noted)
-    assert query.collect()["verdict"].to_list() == ["no interval"]
+    assert {*query.collect()["verdict"]} == {"no interval"}
     asked, *plans = plans
     assert "PYTHON SCAN" in asked
     of_log = [plan for plan in plans if "Parquet SCAN" in plan]

@@ -14,8 +14,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from polars_mcc._counts.classes import is_scored
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.pool import Pool
 from polars_mcc._inference.quantiles import normal_critical, normal_quantile
 from polars_mcc._scores.metric import Metric
+
+COLLAPSE = "collapse"
+"""The column of the evidence that a slice does not predict its gold classes."""
 
 LEVEL = 0.95
 """The confidence level of the limits that give m. Any other level would do as well."""
@@ -111,6 +117,43 @@ def _divergence(v: pl.Expr, other: pl.Expr) -> pl.Expr:
     hit = pl.when(v > 0).then(v * (v / other).log()).otherwise(0.0)
     miss = pl.when(v < 1).then((1 - v) * ((1 - v) / (1 - other)).log()).otherwise(0.0)
     return hit + miss
+
+
+def collapse(log: SlicedLog, pairs: pl.DataFrame, pool: Pool) -> pl.DataFrame:
+    """The evidence of slices that have two gold classes or more, all predicted as one class.
+
+    If such a slice had the rates of its pool, no row would be predicted as another of its gold
+    classes with the probability Π (1 - r_i)^n_i: of the n_i rows with gold label i, each is so
+    with the rate r_i. The pool has the rows of the slice too, so the evidence is rather too small.
+    """
+    n, per_slice = pl.col("n").cast(pl.Float64), log.within_slice
+    scored = pairs.lazy().filter(is_scored(log) & (pl.col("n") > 0))
+    is_collapsed = (per_slice(pl.col("pred").n_unique()) == 1) & (
+        per_slice(pl.col("gold").n_unique()) > 1
+    )
+    own = scored.filter(is_collapsed).select(*log.slice, "gold", rows=n, only="pred").collect()
+    if own.is_empty():
+        return own.select(log.slice).with_columns(pl.lit(None, pl.Float64).alias(COLLAPSE))
+    labels = own.lazy().select(*log.slice, pred="gold", is_gold=pl.lit(value=True))
+    every = own.lazy().join(pool.pairs.lazy(), on=[*pool.log.slice, "gold"], nulls_equal=True)
+    every = every.join(labels, on=[*log.slice, "pred"], how="left", nulls_equal=True)
+    is_never = pl.col("is_gold").fill_null(value=False) & (pl.col("pred") != pl.col("only"))
+    is_known = pl.col("pred").is_not_null() & (pl.col("n") > 0)
+    rate = n.filter(is_never).sum() / n.filter(is_known).sum()
+    of_gold = every.group_by(*log.slice, "gold").agg(rate=rate, rows=pl.col("rows").first())
+    log_p = (pl.col("rows") * (-pl.col("rate")).log1p()).sum()
+    found = log.per_slice(of_gold.sort("gold"), log_p=log_p).collect()
+    evidence = map(_evidence_of_log, found["log_p"])
+    return found.select(log.slice).with_columns(pl.Series(COLLAPSE, evidence, pl.Float64))
+
+
+def _evidence_of_log(log_p: float) -> float:
+    """The evidence with this one-sided p-value, by its logarithm."""
+    held = evidence_of(2 * math.exp(max(log_p, _TINY)))
+    return math.hypot(held, math.sqrt(2 * max(_TINY - log_p, 0.0)))
+
+
+_TINY = -700.0  # the logarithm of a probability that a float still holds
 
 
 def evidence_of(p: float) -> float:

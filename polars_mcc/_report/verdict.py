@@ -112,8 +112,8 @@ def _behind(answers: Answers) -> Iterator[Sentence]:
         )
         if (expected := row[f"{metric}_expected"]) is not None:
             told += f" Given its labels alone, it would be {_score(expected)}."
-        if row["confusion"] is not None:
-            told += f" {row['confusion']}."
+        if confusion := row["confusion"]:
+            told += f" {confusion[0].upper()}{confusion[1:]}."
         yield Sentence(told, "slice", WORST_ID)
 
 

@@ -168,8 +168,8 @@ def test_several_models_have_a_colour_each():
             before=pl.col("day") < pl.date(2026, 3, 4),
             after=pl.col("day") > pl.date(2026, 3, 4),
         ),
-        LOG.mcc.worst("key", "device", min_n=5),
-        LOG.mcc.worst("key", "device", min_n=5, long=True),
+        LOG.mcc.worst("key", "device", min_n=5, verdicts=True),
+        LOG.mcc.worst("key", "device", min_n=5, long=True, verdicts=True),
     ],
     ids=["compare", "models", "drift", "worst", "worst, long"],
 )
