@@ -126,20 +126,23 @@ def collapse(log: SlicedLog, pairs: pl.DataFrame, pool: Pool) -> pl.DataFrame:
     classes with the probability Π (1 - r_i)^n_i: of the n_i rows with gold label i, each is so
     with the rate r_i. The pool has the rows of the slice too, so the evidence is rather too small.
     """
+    if pairs.is_empty():
+        return pairs.select(*log.slice, pl.lit(None, pl.Float64).alias(COLLAPSE))
     n, per_slice = pl.col("n").cast(pl.Float64), log.within_slice
-    scored = pairs.lazy().filter(is_scored(log) & (pl.col("n") > 0))
-    is_collapsed = (per_slice(pl.col("pred").n_unique()) == 1) & (
-        per_slice(pl.col("gold").n_unique()) > 1
+    has_one_pred = per_slice(pl.col("pred").n_unique()) == 1
+    has_two_gold = per_slice(pl.col("gold").n_unique()) > 1
+    own, whole = (
+        cells.lazy().filter(is_scored(one) & (pl.col("n") > 0))
+        for one, cells in ((log, pairs), (pool.log, pool.pairs))
     )
-    own = scored.filter(is_collapsed).select(*log.slice, "gold", rows=n, only="pred").collect()
-    if own.is_empty():
-        return own.select(log.slice).with_columns(pl.lit(None, pl.Float64).alias(COLLAPSE))
-    labels = own.lazy().select(*log.slice, pred="gold", is_gold=pl.lit(value=True))
-    every = own.lazy().join(pool.pairs.lazy(), on=[*pool.log.slice, "gold"], nulls_equal=True)
-    every = every.join(labels, on=[*log.slice, "pred"], how="left", nulls_equal=True)
-    is_never = pl.col("is_gold").fill_null(value=False) & (pl.col("pred") != pl.col("only"))
-    is_known = pl.col("pred").is_not_null() & (pl.col("n") > 0)
-    rate = n.filter(is_never).sum() / n.filter(is_known).sum()
+    own = own.filter(has_one_pred & has_two_gold)
+    own = own.select(*log.slice, "gold", rows=n, only="pred").collect().lazy()
+    missed = own.filter(pl.col("gold").ne_missing(pl.col("only"))).select(
+        *log.slice, pred="gold", is_never=pl.lit(value=True)
+    )
+    every = own.join(whole, on=[*pool.log.slice, "gold"], nulls_equal=True)
+    every = every.join(missed, on=[*log.slice, "pred"], how="left", nulls_equal=True)
+    rate = n.filter("is_never").sum() / n.sum()
     of_gold = every.group_by(*log.slice, "gold").agg(rate=rate, rows=pl.col("rows").first())
     log_p = (pl.col("rows") * (-pl.col("rate")).log1p()).sum()
     found = log.per_slice(of_gold.sort("gold"), log_p=log_p).collect()

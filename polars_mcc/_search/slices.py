@@ -152,7 +152,8 @@ class Sought(Search):
 
     def collapse(self, log: SlicedLog, pairs: pl.DataFrame, pool: Pool) -> pl.DataFrame:
         """The evidence of slices whose predictions are one class, if that makes the metric 0/0."""
-        is_0 = self.metric.is_of_two and log.zero_division is not None
+        is_0 = self.metric.is_of_two and not self.metric.is_of_scores
+        is_0 = is_0 and log.zero_division is not None
         return collapse(log, pairs if is_0 else pairs[:0], pool)
 
     def sure(self, log: SlicedLog, pairs: pl.DataFrame) -> pl.DataFrame:
