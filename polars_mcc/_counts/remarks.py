@@ -15,7 +15,6 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc import _version
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import hash_of, hashed
 from polars_mcc._counts.seen import Seen, is_watched
@@ -183,7 +182,8 @@ def warner(log: Described[Any], *, of_two_classes: bool) -> Callable[[Seen | Non
 
 def warn_of(sentences: Iterable[str]) -> None:
     """Warn at the line of the user's code that asked."""
-    inside = tuple(f"{Path(file).parent}{os.sep}" for file in (pl.__file__, _version.__file__))
+    packages = (Path(pl.__file__).parent, Path(__file__).parents[1])
+    inside = tuple(f"{folder}{os.sep}" for folder in packages)
     for sentence in sentences:
         frame, level = sys._getframe(), 1  # noqa: SLF001 - as `warnings` does
         while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):

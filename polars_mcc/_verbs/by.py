@@ -178,8 +178,8 @@ def by(
         PredictionLogWarning: Labels differ only in spelling, such as "Yes" and "yes"; no predicted
             label is a gold label; no row has the positive label; there is one gold class; or a key
             is the gold label. The message has the labels. Of a DataFrame it comes at once; of a
-            LazyFrame only with `ci`, on `collect`, which reads the first 1,000 rows again. A lazy
-            query without `ci` is silent.
+            LazyFrame only with `ci`, on `collect`, which reads the first 1,000 rows of text labels
+            again. A lazy query without `ci` is silent.
 
     References:
         J. Gorodkin, Comparing two K-category assignments by a K-category correlation
