@@ -163,9 +163,9 @@ class Answers:
 
     @cached_property
     def remarks(self) -> Sequence[str]:
-        """What makes every score 0 or 0/0."""
+        """What makes scores wrong, 0 or 0/0."""
         return [
-            *remarks(Sides.of(self.once.counts or self.once.log)),
+            *remarks(Sides.of(self.once.counts or self.once.log, self.once.log)),
             *key_is_gold(self.once.log, [part.key for part in self.parts]),
             *(self.worst.odd_keys if self.worst else []),
         ]

@@ -144,6 +144,7 @@ def by(
         Without `ci`, the query is one plan of Polars. With `ci`, Polars counts on `collect`, and
         NumPy computes the intervals from the counts, in one deferred step: a filter of the answer
         does not reach the scan, and a plan that must be `portable` is refused.
+        So only with `ci` does `collect` warn of labels that make scores wrong (see *Warns*).
 
     Lists of labels:
         A list counts as a set: a label is in it or not. The score is R_K of the indicator
@@ -172,6 +173,13 @@ def by(
             slice add up to more than 2⁶³ - 1, or to an infinite float.
 
     All errors but the last are raised from the schema, when the query is built. No data are read.
+
+    Warns:
+        PredictionLogWarning: Labels differ only in spelling, such as "Yes" and "yes"; no predicted
+            label is a gold label; no row has the positive label; there is one gold class; or a key
+            is the gold label. The message has the labels. Of a DataFrame it comes at once; of a
+            LazyFrame only with `ci`, on `collect`, which reads the first 1,000 rows of text labels
+            again. A lazy query without `ci` is silent.
 
     References:
         J. Gorodkin, Comparing two K-category assignments by a K-category correlation
@@ -318,7 +326,7 @@ def scores(
     sliced = with_labels_for(sliced, asked)
     if ci is not None:
         options = IntervalOptions(ci, method, asked, positive)
-        return with_intervals(sliced, pairs(sliced), options, is_lazy=log.meaning.is_lazy)
+        return with_intervals(log, sliced, pairs(sliced), options)
     if not any(metric.needs_pairs for metric in asked):
         return measure(sliced, classes(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.

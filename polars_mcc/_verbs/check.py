@@ -376,7 +376,7 @@ def _compared(
 
         return tested.answer_of(sliced, changes(sliced, apart, cells, asked), shown)
 
-    return sliced.answer(inferred(sliced, cells, infer, is_lazy=log.meaning.is_lazy))
+    return sliced.answer(inferred(log, sliced, cells, infer))
 
 
 def _kind(dtype: pl.DataType) -> object:

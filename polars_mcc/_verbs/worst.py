@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import cast
 
 import polars as pl
 
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.remarks import PredictionLogWarning
+from polars_mcc._counts.remarks import warn_of, warner
 from polars_mcc._counts.sliced import SAID
 from polars_mcc._inference.deferred import check_portable
 from polars_mcc._log import defaults
@@ -184,7 +183,8 @@ def worst(
 
     Warns:
         PredictionLogWarning: When the answer is collected: a key is probably the id of a row, a
-            label, a prediction or a score.
+            label, a prediction or a score, or its values differ only in spelling, such as "Male"
+            and "male". The warnings of `by` about labels come then too.
 
     Examples:
         >>> import polars as pl
@@ -273,15 +273,17 @@ def worst(
         long=long,
         to=to,
     )
+    warn = warner(log, of_two_classes=chosen.is_of_two)
     is_of_polars = isinstance(log.meaning.source, Frame)
 
     def answer() -> pl.DataFrame:
         # Several queries follow, so another engine counts its rows once, here.
         once = sliced if is_of_polars else replace(sliced, frame=sliced.frame.collect().lazy())
         labelled = replace(once, models=()) if once.is_of_scores else once
-        for sentence in odd_keys(labelled, log.meaning.gold.name, min_n):
-            warnings.warn(sentence, PredictionLogWarning, stacklevel=6)  # of the caller
-        return found.searched(search, once)
+        warn_of(odd_keys(labelled, log.meaning.gold.name, min_n))
+        answer = found.searched(search, once)
+        warn(None)
+        return answer
 
     if not log.meaning.is_lazy:
         return cast("FrameT", answer())
