@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
 
 import polars as pl
 
@@ -77,12 +76,11 @@ def is_watched() -> bool:
 
 
 def watched(log: SlicedLog, counts: pl.LazyFrame) -> pl.LazyFrame:
-    """Counts whose labels are taken, if somebody asks for them."""
+    """Counts whose labels are taken, if somebody asks for them: then they are collected first."""
     found = _SEEN.get()
     if found is None or not _is_of_text(log):
         return counts
-    look = partial(found.look, log)
-    return counts.map_batches(look, predicate_pushdown=False, projection_pushdown=False)
+    return found.look(log, counts.collect()).lazy()
 
 
 def _is_of_text(log: SlicedLog) -> bool:
