@@ -77,9 +77,10 @@ def check(
 
     Unlike the other verbs, `check` runs the query of a LazyFrame at once.
 
-    0/0 is never a pass: a slice fails if its score is 0/0 although it has the gold labels that the
-    metric needs, unless the slice of `no_worse_than` is 0/0 too. In a mean over classes, a class at
-    0/0 counts as 0, whatever `zero_division` is.
+    0/0 is never a pass: without `ci`, a slice fails if its score is 0/0 although it has the gold
+    labels that the metric needs, unless the slice of `no_worse_than` is 0/0 too. With `ci`, the
+    interval decides. In a mean over classes, a class at 0/0 counts as 0, whatever `zero_division`
+    is.
 
     Args:
         *keys: The keys to group by, as in `by`.
@@ -94,28 +95,41 @@ def check(
             the log of last week, by the same keys (see `counts`).
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
             judged.
-        ci: The confidence level of a failure. A slice fails only if the whole interval of its score
+        ci: The confidence level of the gate. A slice fails only if the whole interval of its score
             is below `min` (above `max`), or the whole interval of its difference to the baseline is
-            on the worse side of 0. A slice without an interval, such as one of a single predicted
-            class, is judged by its score. None: the score alone decides, however few the rows. The
-            level holds for each slice; there is no correction for the number of slices.
+            on the worse side of 0, and `p_adjusted` is below 1 - `ci`. So a log that is as good as
+            it must be fails in at most 1 - `ci` of runs, whatever the number of slices. A slice
+            without an interval is not judged. None: the score alone decides, however few the rows.
+        correction: With `ci`, the correction of p-values for the number of tests: slices, metrics
+            and models that are judged. "holm" or "bonferroni": the probability that a healthy log
+            fails is at most 1 - `ci`. "bh" or "by": the share of healthy slices among those that
+            fail (see `compare`). None: no correction; each slice may fail by chance.
 
     Returns:
         A DataFrame with one row per slice and the columns of `by`, or with a baseline the columns
         of `drift` without p-values, and
 
+        - `p_adjusted` (Float64), with `ci`: the p-value, after correction, that the slice meets its
+          threshold. It is one-sided. If there are several metrics, it is the least of theirs;
         - `failed` (String): the metrics that fail, "" if none does;
-        - `verdict` (Enum): "passes" or "not judged". A slice is not judged if it has too few rows
-          or no score, such as a "roc_auc" with one gold class, or if a DataFrame of thresholds has
-          none for it. A threshold for a slice that the log does not have is a row that is not
-          judged.
+        - `verdict` (Enum): "passes", "not judged" or, with `ci`, "not significant": the score
+          misses the threshold, but not significantly. A slice is not judged if it has too few rows,
+          no score, such as a "roc_auc" with one gold class, or with `ci` no interval, or if a
+          DataFrame of thresholds has none for it. A threshold for a slice that the log does not
+          have is a row that is not judged.
+
+    Significance:
+        The p-value is the larger of two. One turns the interval around: it is (1 - `ci`) / 2 where
+        the limit of the score is the threshold. The other is the likelihood ratio of a proportion
+        of as many rows as the interval has (see `worst`); it is more careful with few rows. So a
+        slice with few rows may pass although its interval is below the threshold.
 
     Raises:
         polars_mcc.CheckError: A slice fails, or no slice is judged. It is an AssertionError. Its
             message and its attribute `failures` have a table of the slices that fail.
-        ValueError: Neither thresholds nor a baseline, or both; `min` for a metric where less is
-            better; a positive label that no row has; a baseline for windows, clusters or sample
-            weights.
+        ValueError: Neither thresholds nor a baseline, or both; an unknown `correction`, or one
+            without `ci`; `min` for a metric where less is better; a positive label that no row has;
+            a baseline for windows, clusters or sample weights.
         polars.exceptions.SchemaError: A key of the baseline is not of the kind of the log's key:
             text beside numbers, for example.
 
@@ -158,25 +172,13 @@ def check(
         )
         raise ValueError(msg)
     check_at_least("min_n", min_n, 1)
-    if correction is not None:
-        check_choice("correction", correction, Correction, "None")
-    if ci is not None:
-        check_level(ci)
-        registry.check_sure((one.metric for one in wanted), "check it in a call without ci")
-    elif correction not in {None, defaults.CHECK_CORRECTION}:
-        needs_level("correction", correction)
+    _check_options(ci, correction, wanted)
     common_dtype([*log.meaning.gold.dtypes.items()])  # Lists are refused.
     if log.meaning.zero_division != 0:  # Classes at 0/0 would lift a mean, or be left out.
         log = log(zero_division=0.0)
     if no_worse_than is None:
         found, sizes = _scored(log, keys, wanted, ci), ["n"]
     else:
-        if chosen.is_of_scores:
-            needs = (
-                "no_worse_than is a table of counts of labels, and metric "
-                f"'{chosen.name}' needs scores: compare two periods with drift"
-            )
-            raise ValueError(needs)
         least = Requirement(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")
         found = _compared(log, keys, no_worse_than, least, ci)
         wanted, sizes = [least], ["n_before", "n_after"]
@@ -215,6 +217,19 @@ def _scored(
     found = found.drop(columns_of(mark.name for mark in marks), strict=False)
     names = found.collect_schema().names()
     return with_own(found, wanted, names[: names.index("n")])
+
+
+def _check_options(
+    ci: float | None, correction: Correction | None, wanted: Sequence[Requirement]
+) -> None:
+    """Raise a ValueError for an unknown correction, or a level that some metric has no use for."""
+    if correction is not None:
+        check_choice("correction", correction, Correction, "None")
+    if ci is not None:
+        check_level(ci)
+        registry.check_sure((one.metric for one in wanted), "check it in a call without ci")
+    elif correction not in {None, defaults.CHECK_CORRECTION}:
+        needs_level("correction", correction)
 
 
 def _added(ci: float | None) -> list[str]:
@@ -275,6 +290,12 @@ def _compared(
     With a level, add the p-value of the requirement that no slice is worse.
     """
     metric = least.metric
+    if metric.is_of_scores:
+        msg = (
+            "no_worse_than is a table of counts of labels, and metric "
+            f"'{metric.name}' needs scores: compare two periods with drift"
+        )
+        raise ValueError(msg)
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
     log.meaning.check_without("check", reason, "cluster", "sample_weight")

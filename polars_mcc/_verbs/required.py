@@ -85,7 +85,7 @@ class Requirement:
         return pl.when(self.can_judge).then(is_wrong)
 
     def surely_fails(self, ci: float) -> pl.Expr:
-        """Whether the whole interval misses the threshold, and the corrected p-value is below 1 - ci.
+        """Whether the whole interval misses the threshold, and the p-value is below 1 - ci.
 
         It is null without a p-value.
         """

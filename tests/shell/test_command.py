@@ -1098,7 +1098,7 @@ def test_a_parameter_is_an_option_with_its_default(name):
         is_list = "list" in str(argument.hint)
         listed = list(default) if isinstance(default, tuple) else [default]
         assert argument.field_info.default == (listed if default and is_list else default)
-        may_be_none = {"zero_division", *(["bins"] if name == "worst" else [])}
+        may_be_none = {"zero_division", *{"worst": ["bins"], "check": ["correction"]}.get(name, [])}
         none = {"none"} if option in may_be_none else set()  # no default
         assert choices_of(argument.hint) == choices_of(hints[option]) | none
         told = " ".join(argument.parameter.help.split())
