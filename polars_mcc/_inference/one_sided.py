@@ -51,7 +51,8 @@ def of_threshold(
     Student's t. `is_frequency`: a weight counts rows.
     """
     df = slices["n_clusters"].to_numpy() - 1 if "n_clusters" in slices.columns else None
-    z = pl.lit(pl.Series(np.broadcast_to(critical(ci, df), slices.height)))
+    with np.errstate(all="ignore"):
+        z = pl.lit(pl.Series(np.broadcast_to(critical(ci, df), slices.height)))
     scale, score, up, down = _turned(metric, bound)
     at = scale.turned(at.cast(pl.Float64))
     limit = pl.when(score < at).then(up).otherwise(down)
@@ -123,5 +124,6 @@ def _tail(errors: pl.Series, df: Ints | None) -> Floats:
     if df is None:
         return floats(errors.to_frame("z").select(_normal_tail(pl.col("z"))).to_series())
     t = floats(errors)
-    half = student(t, df) / 2
+    with np.errstate(all="ignore"):
+        half = student(t, df) / 2
     return np.where(t < 0, 1 - half, half)
