@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks import healthy_gates
 from scipy.stats import false_discovery_control
 from support import ask
 
@@ -653,3 +654,27 @@ def test_numbers_of_numpy_are_numbers(number):
     assert log.check(max={"mcc": number(1), "accuracy": np.int8(1)}).height == 1
     with pytest.raises(ValueError, match="min_n must be an integer of at least 1, got True"):
         log.check(min=0, min_n=True)
+
+
+def test_thirty_healthy_nights_are_quiet_and_a_bad_slice_is_found():
+    """41 slices of 3 to 600 rows; one row in ten is of the rare class. Each slice has a p-value."""
+    nights = healthy_gates.tried("2, 90:10", 0.95, "41 slices", 30, np.random.default_rng(5))
+    assert nights["below"].sum() <= 1
+    assert nights["at"].sum() <= 2
+    assert nights["found"].all()
+    assert nights["uncorrected"].sum() > 2
+
+
+def test_a_gate_of_one_night_fails_as_nights_that_are_corrected_one_by_one():
+    """So the benchmark may ask for all nights at once."""
+    table = healthy_gates.probabilities([0.5, 0.5], 0.8)
+    rng = np.random.default_rng(3)
+    counts = healthy_gates.counted(healthy_gates.drawn(table, [300, 100, 30], 6, rng))
+    every = healthy_gates.failing(counts, min=0.66).filter("corrected")["night"]
+    each = {
+        night
+        for (night,), rows in counts.group_by("night")
+        if "fails" in healthy_gates.judged(rows, "key", min=0.66)["verdict"]
+    }
+    assert {*every} == each
+    assert 0 < len(each) < 6
