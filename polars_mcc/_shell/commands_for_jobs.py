@@ -147,8 +147,10 @@ def _passed(judged: pl.DataFrame) -> str:
         passed = "1 slice passes" if passing.height == 1 else f"{passing.height} slices pass"
         told.append(": ".join(filter(None, [passed, _scores(passing)])))
     if missing.height:
-        misses = "1 slice misses" if missing.height == 1 else f"{missing.height} slices miss"
-        told.append(f"{misses} a threshold, but not significantly: {_scores(missing)}")
+        is_diff, several = "diff" in missing.columns, missing.height > 1
+        words = ("is worse", "are worse") if is_diff else ("misses a threshold", "miss a threshold")
+        slices = f"{missing.height} slice{'s' if several else ''} {words[several]}"
+        told.append(f"{slices}, but not significantly: {_scores(missing)}")
     return "; ".join([*told, *([f"{others} not judged"] if others else [])])
 
 
