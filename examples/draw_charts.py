@@ -20,7 +20,7 @@ tumours = pl.read_parquet(DATA / "breast_cancer.parquet")
 slices = digits.mcc.by(each("confidence_band", "ink_band", total=True), ci=0.95)
 compared = digits.mcc(pred=["logistic", "knn", "bayes"]).compare("ink_band")
 windows = digits.mcc.by("ink_band", trailing("day", "14d", every="7d"), ci=0.95)
-charts: dict[str, alt.LayerChart] = {
+charts: dict[str, alt.LayerChart | alt.FacetChart] = {
     "slices": plot.slices(slices),
     "models": plot.slices(digits.mcc(pred=["logistic", "knn", "bayes"]).by("ink_band", ci=0.95)),
     "differences": plot.differences(compared),

@@ -9,18 +9,19 @@ readers can tell apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import polars.selectors as cs
 
+from polars_mcc._log.bins import times_named
 from polars_mcc._log.columns import as_expr
 from polars_mcc._show import chart
-from polars_mcc._show.chart import Chart, alt
+from polars_mcc._show.chart import Chart, Charts, alt
 from polars_mcc._show.explore import explore
 from polars_mcc._show.funnel import funnel
 from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of, with_texts
-from polars_mcc._show.undefined import counted, undefined
+from polars_mcc._show.undefined import UNSCORED, counted
 
 __all__ = [
     "calibration",
@@ -39,6 +40,8 @@ _HEIGHT = 260  # height of a chart over time, in pixels
 _WIDTH = 400  # width of that line, in pixels
 _AREAS = [12, 110]  # of the points of a slice without rows, and of the largest slice, in pixels
 _TEXTS = 30  # a matrix of more labels shows no numbers in its cells
+_LEAST = 200  # width of a matrix, in pixels, at least
+_CELL, _SMALL_CELL = 28, 12  # width of a cell with and without a number, in pixels, at least
 
 
 def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> Chart:
@@ -47,8 +50,9 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
     Args:
         result: A result of `by`. With `ci`, the chart has intervals. With `total`, the total is a
             line to compare with. The area of a point grows with the rows of the slice. Several
-            models have a colour each. A slice whose score is 0/0, as with one gold class, is marked
-            "0/0". Without `ci`, an MCC of 0 is marked too.
+            models have a colour each. A cross marks a slice in which the model predicts one class
+            only: its MCC is 0. A slice whose score is 0/0, as with one gold class, has no point; it
+            is marked "○ 0/0". Without `ci` both look alike: the cross marks every MCC of 0.
         metric: The column to draw.
         sort: Draw the lowest score first. False: keep the order of the result.
 
@@ -68,14 +72,9 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
         >>> chart.save("slices.svg")  # doctest: +SKIP
     """
     chart.check(result, "by()", "n", metric)
-    rows = chart.drawn(
-        result,
-        "by()",
-        metric,
-        interval=f"{metric}_low" in result.columns,
-        undefined=undefined(result, metric),
-    )
-    note = counted(result, metric, "rows")
+    has_interval = f"{metric}_low" in result.columns
+    rows = chart.drawn(result, "by()", metric, interval=has_interval, marked=True)
+    notes = map(" ".join, counted(result.filter(~chart.is_total(result)), metric, "rows"))
     total, rows = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
     layers = _forest(rows, metric, sort=sort)
     if total["score"].count():
@@ -86,7 +85,7 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
             *layers,
         ]
     height = alt.Step(_STEP)
-    return chart.finished(layers, labels=rows["slice"], note=note, width=_WIDTH, height=height)
+    return chart.finished(layers, labels=rows["slice"], notes=notes, width=_WIDTH, height=height)
 
 
 def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
@@ -115,18 +114,21 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
     return chart.finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
 
 
-def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "mcc") -> Chart:
+def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "mcc") -> Charts:
     """Draw a score over time, with its interval as a band and a colour per slice or model.
 
     Args:
-        result: A result of `by` that has a Date or Datetime key, or windows over one. The line
-            stops where the score is 0/0, as with one gold class; a cross marks the time. Without
-            `ci`, it stops at an MCC of 0 too, which is nearly always 0/0.
+        result: A result of `by` that has one key of times: a Date or Datetime, windows over one, or
+            `bins` of one such as `bins("ts", "1w")`. A cross marks a time when the model predicts
+            one class only: its MCC is 0. The line stops where the score is 0/0, as with one gold
+            class; a ring at the bottom marks the time. Without `ci` both look alike: the line stops
+            at each MCC of 0, and a cross marks it.
         time: The name of that key. None: the only such key.
         metric: The column to draw.
 
     Returns:
-        A layered altair chart.
+        A layered altair chart. More than eight lines are facets: one for each slice, with a colour
+        per model.
 
     Raises:
         ValueError: The result has no such key, or has several and `time` is None.
@@ -144,35 +146,50 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
     """
     chart.check(result, "by()", "n", metric)
     keys = keys_of(result)
-    times = [name for name in keys if is_time(result.schema[name])]
+    found = {
+        name: result[name] if is_time(result.schema[name]) else times_named(result[name])
+        for name in keys
+    }
+    times = {name: column for name, column in found.items() if column is not None}
     if time is None:
-        if len(times) != 1:
-            msg = f"time must be one column, but there are {times}: name it, as in time='day'"
+        # A text such as 2026 may be no time.
+        likely = [name for name in times if is_time(result.schema[name])] or [*times]
+        if len(likely) != 1:
+            msg = f"time must be one column, but there are {likely}: name it, as in time='day'"
             raise ValueError(msg)
-        [time] = times
+        [time] = likely
     if time not in times:
-        msg = f"time='{time}' is not a Date or Datetime key of the result; such keys are {times}"
+        msg = (
+            f"time='{time}' is not a Date or Datetime key of the result, nor bins of one; such "
+            f"keys are {[*times]}"
+        )
         raise ValueError(msg)
+    result = result.with_columns(times[time])
     has_band = f"{metric}_low" in result.columns
-    is_0 = undefined(result, metric)
-    rows = chart.drawn(result, "by()", metric, interval=has_band, at=time, undefined=is_0)
+    rows = chart.drawn(result, "by()", metric, interval=has_band, at=time, marked=True)
     base = alt.Chart(rows).encode(
         x=alt.X("at", title=chart.title_of(time), type="temporal"), color=chart.lines(rows)
     )
-    title = chart.title_of(metric)
-    y = chart.measured(alt.Y, "score", title)
-    layers = [base.mark_line(point=True).encode(y=y, tooltip=chart.tooltip(rows, metric, at=time))]
+    title, tooltip = chart.title_of(metric), chart.tooltip(rows, metric, at=time)
+    y, zero = (chart.measured(alt.Y, column, title) for column in ("score", "zero"))
+    layers = [base.mark_line(point=True).encode(y=y, tooltip=tooltip)]
+    low, to_high = chart.measured(alt.Y, "low", title), alt.Y2("high")
     if has_band:
-        low = chart.measured(alt.Y, "low", title)
-        layers = [base.mark_area(opacity=0.2).encode(y=low, y2=alt.Y2("high")), *layers]
+        layers = [base.mark_area(opacity=0.2).encode(y=low, y2=to_high), *layers]
+    if rows["zero"].count():
+        layers.append(chart.crossed(base, y=zero, tooltip=tooltip))
+        if has_band:  # A band needs two times, and a collapse may last for one.
+            ends = base.mark_rule(strokeWidth=2, opacity=0.5)
+            ends = ends.transform_filter("isValid(datum.zero)")
+            layers.append(ends.encode(y=low, y2=to_high))
     if rows["is_undefined"].any():
-        cross = base.transform_filter("datum.is_undefined").mark_point(shape="cross", color=GREY)
-        layers.append(cross.encode(y=alt.YValue(_HEIGHT), tooltip=["line", "at", "n"]))
-    note = counted(result, metric, "times" if keys == [time] else "rows")
-    return chart.finished(layers, note=note, width=520, height=_HEIGHT)
+        ring = base.mark_point(size=40, yOffset=-6).transform_filter("datum.is_undefined")
+        layers.append(ring.encode(y=alt.YValue("height"), tooltip=["line", "at", "n"]))
+    told = counted(result, metric, "times" if keys == [time] else "rows")
+    return chart.panes(layers, rows, map(" ".join, told), width=520, height=_HEIGHT)
 
 
-def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
+def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Charts:
     """Draw the score at each threshold, with a point at the best and a colour per slice or model.
 
     Args:
@@ -180,7 +197,7 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
         metric: The column to draw, `"mcc"` or `"f1"`.
 
     Returns:
-        A layered altair chart.
+        A layered altair chart. More than eight lines are facets, as in `over_time`.
 
     Raises the errors of `slices`.
 
@@ -192,22 +209,17 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Chart:
         >>> chart.save("curve.svg")  # doctest: +SKIP
     """
     rows = chart.drawn(result, "curve()", metric, at="threshold")
-    best = rows.filter(pl.col("score") == pl.col("score").max().over("line"))
-    best = best.unique("line", keep="first", maintain_order=True)
+    is_highest = pl.col("score") == pl.col("score").max().over("line")
+    rows = rows.with_columns(is_best=is_highest & is_highest.cum_sum().eq(1).over("line"))
     x = chart.measured(alt.X, "at", "threshold")
     y = alt.Y("score", title=chart.title_of(metric), type="quantitative")
-    encoding = {"x": x, "y": y, "color": chart.lines(rows)}
     tooltip = chart.tooltip(rows, metric, at="threshold")
-    layers = [
-        alt.Chart(rows).mark_line().encode(**encoding, tooltip=tooltip),
-        alt.Chart(best)
-        .mark_point(filled=True, size=70, opacity=1)
-        .encode(**encoding, tooltip=tooltip),
-    ]
-    return chart.finished(layers, width=520, height=260)
+    base = alt.Chart(rows).encode(x=x, y=y, color=chart.lines(rows), tooltip=tooltip)
+    best = base.mark_point(filled=True, size=70, opacity=1).transform_filter("datum.is_best")
+    return chart.panes([base.mark_line(), best], rows, width=520, height=_HEIGHT)
 
 
-def calibration(result: pl.DataFrame) -> Chart:
+def calibration(result: pl.DataFrame) -> Charts:
     """Draw the rate of positive rows by the mean score: a reliability diagram.
 
     Args:
@@ -216,7 +228,7 @@ def calibration(result: pl.DataFrame) -> Chart:
             scores that are too high.
 
     Returns:
-        A layered altair chart.
+        A layered altair chart. More than eight lines are facets, as in `over_time`.
 
     Raises the errors of `slices`.
 
@@ -241,7 +253,7 @@ def calibration(result: pl.DataFrame) -> Chart:
         base.mark_rule(strokeWidth=1.5).encode(y=low, y2=alt.Y2("high")),
         base.mark_line(point=True).encode(y=y),
     ]
-    return chart.finished(layers, width=360, height=360)
+    return chart.panes(layers, rows, width=360, height=360)
 
 
 def confusion(result: pl.DataFrame) -> Chart:
@@ -251,7 +263,8 @@ def confusion(result: pl.DataFrame) -> Chart:
         result: A result of `confusion` for one slice, wide or long.
 
     Returns:
-        A layered altair chart. With up to 30 labels, cells show their numbers.
+        A layered altair chart. With up to 30 labels, cells show their numbers. Few labels make
+        large cells.
 
     Raises:
         ValueError: The result is not a confusion matrix, or has several slices.
@@ -284,16 +297,19 @@ def confusion(result: pl.DataFrame) -> Chart:
     whole = pl.col("n").sum().over("gold")
     cells = cells.with_columns(share=pl.when(whole > 0).then(pl.col("n") / whole).otherwise(0.0))
     order = list(dict.fromkeys([*cells["gold"], *cells["pred"]]))
-    angle = -45 if max(map(len, order)) > 3 else 0
+    number, most = "d" if cells.schema["n"].is_integer() else ".2f", cast("float", cells["n"].max())
+    has_texts, for_number = len(order) <= _TEXTS, 7 * len(format(most, number)) + 6
+    cell = max(_LEAST / len(order), _CELL, for_number) if has_texts else _SMALL_CELL
+    angle = -45 if 7 * max(map(len, order)) > cell else 0
     base = alt.Chart(cells).encode(
         x=alt.X("pred", type="nominal").scale(domain=order).axis(labelAngle=angle),
         y=alt.Y("gold", type="nominal").scale(domain=order),
         tooltip=["gold", "pred", "n", "share"],
     )
-    layers = chart.cells(base, "d" if cells.schema["n"].is_integer() else ".2f")
-    if len(order) > _TEXTS:
+    layers = chart.cells(base, number)
+    if not has_texts:
         layers.pop()
-    size = alt.Step(28 if len(order) <= _TEXTS else 12)
+    size = alt.Step(cell)
     return chart.finished(layers, labels=order, width=size, height=size)
 
 
@@ -363,7 +379,7 @@ def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
     The order of slices and models is the domain of a scale, as Vega-Lite makes code of a sort.
     """
     title = chart.title_of(metric)
-    order = rows.sort("score", nulls_last=True) if sort else rows
+    order = rows.sort(pl.coalesce("score", "zero"), nulls_last=True) if sort else rows
     names = order["slice"].unique(maintain_order=True).to_list()
     encoding: dict[str, Any] = {
         "y": _of_slices(names),
@@ -378,16 +394,18 @@ def _forest(rows: pl.DataFrame, metric: str, *, sort: bool) -> list[alt.Chart]:
     base = alt.Chart(rows).encode(**encoding)
     x = chart.measured(alt.X, "score", title)
     dots = base.mark_point(filled=True, size=50, opacity=1).encode(x=x)
+    dots = dots.transform_filter("!isValid(datum.zero)")
     if "n" in rows.columns:
         most: Any = rows["n"].max() or 1
         size = alt.Size("n", type="quantitative", legend=None)
         dots = dots.encode(size=size.scale(domain=[0, most], range=_AREAS))
     points = [dots]
-    if rows.get_column("is_undefined", default=pl.Series([False])).any():
+    if rows["zero"].count():
+        points.append(chart.crossed(base, x=chart.measured(alt.X, "zero", title)))
+    if rows["is_undefined"].any():
         text = base.transform_filter("datum.is_undefined").mark_text(align="left", dx=3, color=GREY)
-        points.append(
-            text.encode(x=alt.XValue(0), text=alt.TextValue("0/0"), color=alt.ColorValue(GREY))
-        )
+        mark = alt.TextValue(f"{UNSCORED} 0/0")
+        points.append(text.encode(x=alt.XValue(0), text=mark, color=alt.ColorValue(GREY)))
     if "low" not in rows.columns:
         return points
     low = chart.measured(alt.X, "low", title)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import Any, TypeVar, cast
 
 import polars as pl
 
-from polars_mcc._counts.remarks import PredictionLogWarning, Sides, key_is_gold, remarks
+from polars_mcc._counts.remarks import Sides, key_is_gold, nearly_met, remarks, warn_of
+from polars_mcc._counts.seen import Seen, seen
 from polars_mcc._log.described import Described
-from polars_mcc._log.frames import FrameT
+from polars_mcc._log.frames import Frame, FrameT
 from polars_mcc._log.keys import IntoKey, Key, settled
 from polars_mcc._log.messages import Words, as_code, said
 from polars_mcc._log.missing_column import MissingColumn, did_you_mean
@@ -24,6 +25,7 @@ from polars_mcc._scores.registry import needs_two_classes
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
 from polars_mcc._verbs.by import by as _by
 from polars_mcc._verbs.calibration import calibration as _calibration
+from polars_mcc._verbs.check import CheckError
 from polars_mcc._verbs.check import check as _check
 from polars_mcc._verbs.classes import classes as _classes
 from polars_mcc._verbs.compare import compare as _compare
@@ -48,15 +50,21 @@ def _as_method(verb: VerbT) -> VerbT:
         for name in options:
             if name not in known:
                 raise TypeError(_no_option(name, verb.__name__, known))
-        try:
-            with without_the_cast():
-                keys, answer = _answered(log, verb, given, options)
-        except MissingColumn as error:
-            named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
-            error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, given), *named])})"
-            raise
-        for sentence in _warnings(log, verb, keys, options):
-            warnings.warn(sentence, PredictionLogWarning, stacklevel=2)
+        # A lazy answer reads the log later: see `deferred.inferred`.
+        is_now = isinstance(log.frame, pl.DataFrame) or verb is _check
+        keys: Sequence[IntoKey] = given
+        with seen() if is_now else nullcontext() as labels:
+            try:
+                with without_the_cast():
+                    keys, answer = _answered(log, verb, given, options)
+            except MissingColumn as error:
+                named = (f"{name}={_as_pasted(value)}" for name, value in options.items())
+                error.question = f".{verb.__name__}({', '.join([*map(_as_pasted, given), *named])})"
+                raise
+            except CheckError:
+                warn_of(_warnings(log, verb, keys, options, labels))
+                raise
+        warn_of(_warnings(log, verb, keys, options, labels))
         return answer
 
     # Where pickle finds it.
@@ -106,19 +114,22 @@ def _warnings(
     verb: Callable[..., Any],
     keys: Sequence[Any],
     options: Mapping[str, object],
+    labels: Seen | None,
 ) -> Iterator[str]:
-    """Sentences on a log whose scores are all 0 or 0/0, and how to mend it.
+    """Sentences on labels that make scores wrong, 0 or 0/0, and how to mend them.
 
-    The rows of a lazy log are not read. `check` refuses such a log.
+    The rows of a lazy log are not read. `check` itself refuses scores that are 0 or 0/0.
     """
     if verb is _check:
+        if isinstance(log.frame, Frame):
+            yield from nearly_met(Sides.of(log), labels)
         return
     defaults = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
     needs_two = needs_two_classes({**defaults, **options})
     if needs_two:
         yield from key_is_gold(log, keys)
     if isinstance(log.frame, pl.DataFrame) and not log.frame.is_empty():
-        yield from remarks(Sides.of(log), of_two_classes=needs_two)
+        yield from remarks(Sides.of(log), labels, of_two_classes=needs_two)
 
 
 def _options_of(function: Callable[..., Any]) -> list[str]:

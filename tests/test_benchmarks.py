@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 import pytest
 from benchmarks import (
+    collapsed_slices,
     few_differences,
     inference_cost,
     interval_coverage,
@@ -102,6 +103,8 @@ CELLS = [
     promises.Cell("95:5", "2% wrong", 200, "mild"),
     promises.Cell("10 balanced", "30% wrong", 200, "clusters"),
     promises.Cell("30 Zipf", "10% wrong", 1000, "none"),
+    promises.Rare("90:10", "2% found", 200, "none"),
+    promises.Rare("5 skewed", "9% found, no false alarm", 200, "clusters", "last"),
 ]
 
 
@@ -277,6 +280,12 @@ def test_planted_slices_are_found_and_few_others(keys):
         assert found.listed <= found.planted + 1
     nothing = planted_slices.look(replace(setting, planted="none"), 1, "polars_mcc")
     assert (nothing.planted, nothing.listed) == (0, 0)
+
+
+@pytest.mark.parametrize(("classes", "share"), [(2, 0.9), (3, 0.6), (6, 0.9)])
+def test_a_collapsed_slice_is_listed_first(classes, share):
+    assert collapsed_slices.named(300, classes, share, 1)[:1] == ["key1 = bad"]
+    assert not collapsed_slices.lists_something(classes, 0.95, 0.3, 1)
 
 
 def run(benchmark: str, *arguments: str) -> str:

@@ -261,7 +261,7 @@ def test_an_integer_beside_booleans_is_0_or_1(run):
         ([1, 0], ["1", "0"], "pred", "as in pl.col('gold').cast(pl.String)"),
         ([1, 0], [0.1, 0.9], "pred", "cut the score at a threshold, as in pl.col('pred') >= 0.5"),
         ([True, False], [0.1, 0.9], pl.col("pred") * 2, "as in (...) >= 0.5"),
-        (["1", "0"], [1, 0], pl.col("pred") + 1, "as in (...).cast(pl.String)"),
+        (["1", "0"], [1, 0], pl.col("pred") * 1, "as in (...).cast(pl.String)"),
         ([0.5, 1.0], [1, 0], "pred", "as in pl.col('pred').cast(pl.Float64)"),
     ],
 )

@@ -11,6 +11,7 @@ from polars_mcc._counts.coded import coded, pairs_and_classes
 from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.parquet import Scan
+from polars_mcc._counts.seen import watched
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.labels import are_scored
 
@@ -26,7 +27,7 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
     if is_plain and log.is_multilabel:
         one, none = pl.lit(1, pl.Int64), pl.lit(0, pl.Int64)
         rows = log.rows.select(*log.slice, "gold", "pred", n=one, n_null=none)
-        return label_lists.classes(log, rows)
+        return watched(log, label_lists.classes(log, rows))
     # Weights need pairs first: their unit depends on the sum of a slice. Booleans have only four
     # pairs, as many as two classes have sides (gold or pred).
     is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
@@ -42,7 +43,7 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
         )
         return found.collect()
 
-    return coded(log, _from_rows(log), from_codes)
+    return watched(log, coded(log, _from_rows(log), from_codes))
 
 
 def _from_rows(log: SlicedLog) -> pl.LazyFrame:

@@ -26,7 +26,7 @@ def with_hashes(log: SlicedLog) -> SlicedLog:
     if log.label_dtype != pl.String or log.is_multilabel:
         return log
     columns = ["gold", *(PRED + name for name in log.models), *({"baseline"} & {*log.extras})]
-    frame = log.frame.with_columns(_hashed(pl.col(name)) for name in columns)
+    frame = log.frame.with_columns(hash_of(pl.col(name)) for name in columns)
     hash_dtype = pl.UInt64()
     return replace(
         log, frame=frame, with_text=log.frame, label_dtype=hash_dtype, pred_dtype=hash_dtype
@@ -46,13 +46,14 @@ def with_wide_labels(log: SlicedLog) -> SlicedLog:
     return replace(log, label_dtype=wide, pred_dtype=pl.List(wide) if log.is_multilabel else wide)
 
 
-def _hashed(label: pl.Expr) -> pl.Expr:
+def hash_of(label: pl.Expr) -> pl.Expr:
+    """The hash of a text label; null stays null."""
     return pl.when(label.is_not_null()).then(of_label(label.cast(pl.String)))
 
 
 def hashed(labels: pl.Series) -> pl.Series:
     """The hashes of labels, as `with_hashes` makes them."""
-    return labels.to_frame().select(_hashed(pl.col(labels.name))).to_series()
+    return labels.to_frame("label").select(hash_of(pl.col("label"))).to_series()
 
 
 def of_label(label: pl.Expr) -> pl.Expr:

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 import polars as pl
 
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
+from polars_mcc._counts.spelling import Spelled, alike, code_of, remark
 from polars_mcc._log.bins import cuts_of, sampled
 from polars_mcc._log.labels import is_text
 from polars_mcc._log.messages import Words, as_sql, said
 
 _BINS = 20  # bins of numbers: at most one of them holds the threshold of a score
+_FEW_VALUES = 1_000  # values of a text that are compared with each other, at most
 _SMALL = 50_000  # rows of a sample that is the whole log
 _MANY = 50  # least values of a text that may be an id or a time
 _LEAST = 10  # rows of a value, to say that all have one label
@@ -41,6 +43,7 @@ def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
     ]
     found = log.frame.select(pl.col("weight").sum().alias("rows"), *map(n_unique, may_be_ids))
     sizes = found.select(pl.all().cast(pl.Float64)).collect().row(0, named=True)
+    yield from _spellings(log, sizes)
     for key in log.keys:
         dtype, of_key = log.key_dtypes[key], rows.rename({KEY + key: "key"})
         if dtype.is_nested() or rows.is_empty() or key == gold:  # Another warning is of gold.
@@ -75,6 +78,38 @@ def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
                 f"key '{key}' is between 0 and 1, and sorts the rows by '{gold}' as well as the "
                 "model. Is it a score? Leave it out."
             )
+
+
+def _spellings(log: SlicedLog, sizes: dict[str, float]) -> Iterator[str]:
+    """A sentence for each key of few values that differ only in spelling, such as "Male", "male".
+
+    All rows are read: the values of a key with a few rows each make slices too.
+    """
+    keys = [
+        key
+        for key, dtype in log.key_dtypes.items()
+        if is_text(dtype) and sizes[KEY + key] <= _FEW_VALUES
+    ]
+    values = (
+        log.frame.group_by(pl.col(KEY + key).cast(pl.String)).agg(
+            n=pl.len() if log.weight_name is None or not log.is_frequency else pl.sum("weight")
+        )
+        for key in keys
+    )
+    for key, found in zip(keys, pl.collect_all(values), strict=True):
+        rows = dict(found.drop_nulls(KEY + key).iter_rows())
+        chosen = {
+            text: best
+            for group in alike(rows)
+            for best in [max(group, key=lambda text: rows[text])]
+            for text in group
+            if text != best
+        }
+        if chosen:
+            changed = {text: rows[text] for text in chosen}
+            column = Spelled(key, code_of(key), log.key_dtypes[key], "--by", changed)
+            so = "each spelling makes slices of its own; if they are one value"
+            yield remark(f"values of key '{key}'", so, [column], chosen, texts=[*rows])
 
 
 def _tells(rows: pl.DataFrame, names: dict[str, str]) -> str | None:

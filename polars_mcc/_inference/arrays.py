@@ -16,7 +16,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._scores.segments import Floats, Ints, Segments, added_up, places_in
+from polars_mcc._scores.segments import Flags, Floats, Ints, Segments, added_up, places_in
 
 NUMBER, GOLD, PRED = "of slice", "of gold", "of pred"
 """The columns with the number of a slice, and with the places of its classes."""
@@ -58,6 +58,14 @@ class Classes:
         rows = Segments(starts, of_class.stop - of_class.start)
         arrays = (self.codes, self.t, self.p, self.c, self.fn, self.fp, self.tn, self.is_positive)
         return Classes(self.every, rows, *(one[of_class] for one in arrays))
+
+    def where(self, chosen: Flags) -> Classes:
+        """The same for the chosen slices."""
+        is_kept = chosen[self.rows.of_row]
+        starts = np.cumsum(self.rows.lengths[chosen]) - self.rows.lengths[chosen]
+        arrays = (self.codes, self.t, self.p, self.c, self.fn, self.fp, self.tn, self.is_positive)
+        rows = Segments(starts, int(is_kept.sum()))
+        return Classes(self.every, rows, *(one[is_kept] for one in arrays))
 
     @property
     def others(self) -> Floats:
@@ -274,6 +282,33 @@ class Draws:
             return None
         return np.bincount(self.slices[self.starts], minlength=self.number)
 
+    def with_rows(self, is_in: Flags) -> Floats:
+        """How many draws of equal size have some of these cells: (slices,)."""
+        if self.starts is not None:
+            first = self.starts[np.unique(self.of_cell[is_in])]
+            return np.bincount(self.slices[first], minlength=self.number).astype(np.float64)
+        sums = (added_up(one * is_in, self.slices, self.number) for one in (self.n, self.squares))
+        return _equal(*sums)
+
+    def with_gold(self, gold: Ints, classes: int) -> tuple[Floats, Floats]:
+        """How many draws have rows of each gold class, and rows of the others of its slice.
+
+        `gold` is the place of the gold class of each cell.
+        """
+        slices = np.zeros(classes, np.int64)
+        slices[gold] = self.slices
+        if self.n_clusters is None:
+            n, squares = (added_up(one, gold, classes) for one in (self.n, self.squares))
+            every = added_up(self.squares, self.slices, self.number)
+            return _equal(n, squares), _equal(self.size[slices] - n, every[slices] - squares)
+        # A draw with rows of one class has none of the others.
+        of_draw, places = np.unique(self.of_cell * classes + gold, return_index=True)
+        of_draw, of_class = of_draw // classes, gold[places]
+        is_alone = np.bincount(of_draw)[of_draw] == 1
+        own = np.bincount(of_class, minlength=classes)
+        alone = np.bincount(of_class[is_alone], minlength=classes)
+        return own.astype(np.float64), (self.n_clusters[slices] - alone).astype(np.float64)
+
     @cached_property
     def size(self) -> Floats:
         """The weight of the rows of each slice."""
@@ -303,6 +338,11 @@ class Draws:
             addends = x * (x if b is a else np.add.reduceat(self.n * b, self.starts))
         found = added_up(addends, slices, self.number)
         return np.where(np.isfinite(found), found, np.nan)
+
+
+def _equal(n: Floats, squares: Floats) -> Floats:
+    """How many rows of equal weight would be as good (Kish 1965)."""
+    return np.where(squares > 0, n**2 / squares, 0.0)
 
 
 def floats(column: pl.Series) -> Floats:

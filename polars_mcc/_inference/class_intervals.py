@@ -21,6 +21,7 @@ from polars_mcc._inference.influence import (
     smoothed_tables,
 )
 from polars_mcc._inference.intervals import Sampling, interval
+from polars_mcc._inference.never_predicted import Between, of_each_class
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.tables import OBSERVED, tables_of
 from polars_mcc._scores.class_scores import CLASS_GIVEN, CLASS_RANGES, TwoByTwo
@@ -63,12 +64,16 @@ def class_intervals(
     answers: list[pl.Series] = []
     with np.errstate(all="ignore"):
         tables = tables_of(arrays, placed, None)
-        col, _ = columns_of_classes(arrays, tables, [], None)
+        col, _ = columns_of_classes(arrays, [table for table, _ in tables], [], None)
         margins = [col("support"), col("predicted"), col("hits")]
         s = rows.spread(arrays.s)
         names = ("support", "predicted", "hits", "fn", "fp", "tn")
         t, p, c, fn, fp, tn = (col(name).value / s for name in names)
         by_class = _ByClass.of(draws, len(arrays.t))
+        seen: dict[str, Between] = {}
+        if log.zero_division == 0:
+            gold_of_cell = draws.cells[GOLD].to_numpy()
+            seen = of_each_class(arrays, draws, gold_of_cell, ci=options.ci)
         for name, score in TwoByTwo.of_floats(col).scores(None).items():
             assert isinstance(score, Column)  # noqa: S101 - it is of arrays
             gold, pred, both = (one * s for one in score.gradient(*margins, each_row=True))
@@ -88,6 +93,10 @@ def class_intervals(
                 observed = _Moves(*(one[OBSERVED] for one in moves))
                 variance = by_class.squares(observed, draws, rows.of_row) / s**2
             limits = interval(facts.value, facts, variance, sampling, options)
+            if name in seen:
+                is_exact = name in CLASS_GIVEN or options.method != "score"
+                known = np.nan_to_num(facts.value)
+                limits = limits.reaching(known, seen[name], facts, is_exact=is_exact)
             answers += limits.columns(name)
     keys = slices[rows.of_row].select(log.slice) if log.slice else pl.DataFrame()
     answer = pl.concat([keys, arrays.labels], how="horizontal")

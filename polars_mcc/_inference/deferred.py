@@ -2,51 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import polars as pl
 
+from polars_mcc._counts.remarks import warner
+from polars_mcc._counts.seen import Seen
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.options import IntervalOptions, ranges_of, within_range
+from polars_mcc._log.described import Described
 from polars_mcc._log.messages import Words, option, said
+from polars_mcc._scores.metric import Metric
 
 
 def inferred(
-    log: SlicedLog,
+    log: Described[Any],
+    sliced: SlicedLog,
     counts: pl.LazyFrame,
     infer: Callable[[pl.DataFrame], pl.DataFrame],
-    check: Callable[[pl.DataFrame], None] = lambda _: None,
     *,
-    is_lazy: bool,
+    metrics: Sequence[Metric] = (),
+    check: Callable[[pl.DataFrame], None] = lambda _: None,
 ) -> pl.LazyFrame:
     """What `infer` makes of counts. The counts of a lazy log are collected when the answer is.
 
-    `check` raises an error if the counts are wrong. `infer` gives the columns of the answer from
-    counts without rows.
+    A lazy log is remarked on then. `metrics` say whether scores need two gold classes. `check`
+    raises an error if the counts are wrong. `infer` gives the columns of the answer from counts
+    without rows.
     """
+    warn = warner(log, of_two_classes=any(metric.is_of_two for metric in metrics))
 
     def answer(counted: pl.DataFrame) -> pl.DataFrame:
         check(counted)
         return infer(counted)
 
-    if not is_lazy:
+    def on_collect() -> pl.DataFrame:
+        counted = counts.collect(engine="streaming")
+        found = answer(counted)
+        warn(Seen.of(sliced, counted, log.meaning.positive_label))
+        return found
+
+    if not log.meaning.is_lazy:
         return answer(counts.collect()).lazy()
-    check_portable(log)
+    check_portable(sliced)
     schema = infer(pl.DataFrame(schema=counts.collect_schema())).schema
-    return pl.defer(lambda: answer(counts.collect(engine="streaming")), schema=schema)
+    return pl.defer(on_collect, schema=schema)
 
 
 def with_intervals(
-    log: SlicedLog, counts: pl.LazyFrame, options: IntervalOptions, *, is_lazy: bool
+    log: Described[Any], sliced: SlicedLog, counts: pl.LazyFrame, options: IntervalOptions
 ) -> pl.LazyFrame:
     """The scores of each slice with their intervals, within the range of each metric."""
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._inference.estimate import estimate  # noqa: PLC0415 - NumPy, for it alone
 
-        return within_range(estimate(log, cells, options).scores, ranges_of(options.metrics))
+        found = estimate(sliced, cells, options).scores
+        return within_range(found, ranges_of(options.metrics))
 
-    return inferred(log, counts, infer, is_lazy=is_lazy)
+    return inferred(log, sliced, counts, infer, metrics=options.metrics)
 
 
 def check_portable(log: SlicedLog) -> None:

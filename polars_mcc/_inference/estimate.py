@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored, of_pairs
@@ -17,6 +16,7 @@ from polars_mcc._inference import influence
 from polars_mcc._inference.arrays import (
     NUMBER,
     PRED,
+    Classes,
     Draws,
     Pairs,
     beside_pairs,
@@ -27,15 +27,14 @@ from polars_mcc._inference.arrays import (
 from polars_mcc._inference.influence import Influence
 from polars_mcc._inference.intervals import Interval, Sampling, interval
 from polars_mcc._inference.moves_of_scores import Levels
+from polars_mcc._inference.never_predicted import Between, between
 from polars_mcc._inference.options import IntervalOptions, columns_of, with_limits_of
 from polars_mcc._inference.tables import tables_of
 from polars_mcc._scores.levels import in_floats as levels_in_floats
 from polars_mcc._scores.levels import levels_of, probabilities
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric, Needed
-from polars_mcc._scores.segments import Floats, Segments
-
-_Flags = npt.NDArray[np.bool_]
+from polars_mcc._scores.segments import Flags, Floats, Segments
 
 
 @dataclass(frozen=True)
@@ -77,22 +76,35 @@ def estimate(log: SlicedLog, cells: pl.DataFrame, options: IntervalOptions) -> E
     with np.errstate(all="ignore"):
         if levels is not None:
             found, pairs = _of_scores(log, levels, counted, measured, options)
-            is_known: dict[str, _Flags] = {}
+            is_known: dict[str, Flags] = {}
         else:
-            found, pairs, is_known = _of_labels(log, classes, counted, measured, options)
+            arrays, found, pairs, is_known = _of_labels(log, classes, counted, measured, options)
         draws, pair = Draws.of_pairs(pairs), np.arange(len(pairs.n))
         if log.has_clusters:
             of_cells = beside_pairs(log, cells, pairs.frame.with_row_index("pair"))
             draws = Draws.of(log, of_cells, measured.height, order=["pair"])
             pair = draws.cells["pair"].to_numpy()
-        sampling = Sampling.of(draws, is_frequency=log.is_frequency)
+        sampling, pool = Sampling.of(draws, is_frequency=log.is_frequency), options.pool
         limits: dict[str, Interval] = {}
+        seen: dict[str, Between] = {}
+        if levels is None and options.is_smoothed and log.zero_division == 0:
+            of_classes = [one for one in options.sure if not one.pairs]
+            seen = between(arrays, pairs, draws, pairs.gold[pair], of_classes, ci=options.ci)
         for metric in options.sure if options.is_smoothed else ():
             one = found[metric.name]
             phi = one.phi[pair]
             variance = draws.products(phi, phi) / draws.size / draws.size
             score = floats(measured[metric.name])
             known = interval(score, one, variance, sampling, options)
+            if metric.name in seen:
+                is_exact = metric.is_share or options.method != "score"
+                known = known.reaching(
+                    score,
+                    seen[metric.name],
+                    one,
+                    is_exact=is_exact,
+                    is_compared=pool is not None,
+                )
             limits[metric.name] = known.where(is_known.get(metric.name))
     scores = _with_limits(log, measured, limits, sampling, options.metrics)
     return Estimate(log, scores, pairs, draws, {name: one.phi for name, one in found.items()})
@@ -104,8 +116,8 @@ def _of_labels(
     counted: pl.LazyFrame,
     slices: pl.DataFrame,
     options: IntervalOptions,
-) -> tuple[dict[str, Influence], Pairs, dict[str, _Flags]]:
-    """The influences of rows on metrics of labels, the pairs, and which slices can be compared."""
+) -> tuple[Classes, dict[str, Influence], Pairs, dict[str, Flags]]:
+    """The classes, the influences of rows, the pairs, and which slices can be compared."""
     pool, is_known = options.pool, {}
     more = [] if pool is None else [pool.labels]
     arrays, pairs = coded(log, slices, classes, counted, positive=options.positive, more=more)
@@ -121,7 +133,7 @@ def _of_labels(
         found |= influence.of_classes(arrays, tables, metrics, log.zero_division)
     if metrics := [one for one in options.sure if one.pairs]:
         found |= influence.of_pairs(pairs, pairs.frame.select("gold", "pred"), metrics)
-    return found, pairs, is_known
+    return arrays, found, pairs, is_known
 
 
 def _of_scores(

@@ -14,8 +14,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from polars_mcc._counts.classes import is_scored
+from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.pool import Pool
 from polars_mcc._inference.quantiles import normal_critical, normal_quantile
 from polars_mcc._scores.metric import Metric
+
+COLLAPSE = "collapse"
+"""The column of the evidence that a slice does not predict its gold classes."""
 
 LEVEL = 0.95
 """The confidence level of the limits that give m. Any other level would do as well."""
@@ -111,6 +117,46 @@ def _divergence(v: pl.Expr, other: pl.Expr) -> pl.Expr:
     hit = pl.when(v > 0).then(v * (v / other).log()).otherwise(0.0)
     miss = pl.when(v < 1).then((1 - v) * ((1 - v) / (1 - other)).log()).otherwise(0.0)
     return hit + miss
+
+
+def collapse(log: SlicedLog, pairs: pl.DataFrame, pool: Pool) -> pl.DataFrame:
+    """The evidence of slices that have two gold classes or more, all predicted as one class.
+
+    If such a slice had the rates of its pool, no row would be predicted as another of its gold
+    classes with the probability Π (1 - r_i)^n_i: of the n_i rows with gold label i, each is so
+    with the rate r_i. The pool has the rows of the slice too, so the evidence is rather too small.
+    """
+    if pairs.is_empty():
+        return pairs.select(*log.slice, pl.lit(None, pl.Float64).alias(COLLAPSE))
+    n, per_slice = pl.col("n").cast(pl.Float64), log.within_slice
+    has_one_pred = per_slice(pl.col("pred").n_unique()) == 1
+    has_two_gold = per_slice(pl.col("gold").n_unique()) > 1
+    own, whole = (
+        cells.lazy().filter(is_scored(one) & (pl.col("n") > 0))
+        for one, cells in ((log, pairs), (pool.log, pool.pairs))
+    )
+    own = own.filter(has_one_pred & has_two_gold)
+    own = own.select(*log.slice, "gold", rows=n, only="pred").collect().lazy()
+    missed = own.filter(pl.col("gold").ne_missing(pl.col("only"))).select(
+        *log.slice, pred="gold", is_never=pl.lit(value=True)
+    )
+    every = own.join(whole, on=[*pool.log.slice, "gold"], nulls_equal=True)
+    every = every.join(missed, on=[*log.slice, "pred"], how="left", nulls_equal=True)
+    rate = n.filter("is_never").sum() / n.sum()
+    of_gold = every.group_by(*log.slice, "gold").agg(rate=rate, rows=pl.col("rows").first())
+    log_p = (pl.col("rows") * (-pl.col("rate")).log1p()).sum()
+    found = log.per_slice(of_gold.sort("gold"), log_p=log_p).collect()
+    evidence = map(_evidence_of_log, found["log_p"])
+    return found.select(log.slice).with_columns(pl.Series(COLLAPSE, evidence, pl.Float64))
+
+
+def _evidence_of_log(log_p: float) -> float:
+    """The evidence with this one-sided p-value, by its logarithm."""
+    held = evidence_of(2 * math.exp(max(log_p, _TINY)))
+    return math.hypot(held, math.sqrt(2 * max(_TINY - log_p, 0.0)))
+
+
+_TINY = -700.0  # the logarithm of a probability that a float still holds
 
 
 def evidence_of(p: float) -> float:

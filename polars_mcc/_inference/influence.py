@@ -113,7 +113,8 @@ def _of_some(
     zero_division: float | None,
 ) -> dict[str, Influence]:
     """The influences of rows on metrics of the classes of some slices."""
-    col, terms = columns_of_classes(classes, tables, metrics, zero_division)
+    of_classes = [table for table, _ in tables]
+    col, terms = columns_of_classes(classes, of_classes, metrics, zero_division)
     margins = [col("support"), col("predicted"), col("hits")]
     rows, s = classes.rows, classes.rows.spread(classes.s)
     shares = [margin.value / s for margin in margins]
@@ -154,7 +155,7 @@ def smoothed_tables(given: str | None, *, is_pooled: bool) -> list[int]:
 
 def columns_of_classes(
     classes: Classes,
-    tables: Sequence[tuple[Table, Cells]],
+    tables: Sequence[Table],
     metrics: Sequence[Metric],
     zero_division: float | None,
 ) -> tuple[Columns, OverClasses]:
@@ -163,7 +164,7 @@ def columns_of_classes(
         zero_division = None  # A score that is NaN has no interval.
     arrays: dict[str, Column | Floats] = {"is_positive": classes.is_positive}
     col = Columns(classes.rows, arrays, classes.labels)
-    stacked = Table(*map(np.stack, zip(*(table for table, _ in tables), strict=True)))
+    stacked = Table(*map(np.stack, zip(*tables, strict=True)))
     t, p, c = (Column(col, one, is_variable=True) for one in stacked[:3])
     for name, one in (("s", classes.s), ("n", classes.s), ("k", classes.k)):
         arrays[name] = Column(col, one, is_total=True)

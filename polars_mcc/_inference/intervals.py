@@ -16,17 +16,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_mcc._inference.arrays import Draws, of_arrays
 from polars_mcc._inference.influence import NOTHING, Influence
+from polars_mcc._inference.never_predicted import Between
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.quantiles import critical
 from polars_mcc._log.choices import Method
-from polars_mcc._scores.segments import Floats, Ints
+from polars_mcc._scores.segments import Flags, Floats, Ints
 
-_Flags = npt.NDArray[np.bool_]
 PARTS = ("low", "high", "se")
 
 
@@ -38,11 +37,41 @@ class Interval:
     high: Floats
     se: Floats
 
-    def where(self, is_known: _Flags | None) -> Interval:
+    def where(self, is_known: Flags | None) -> Interval:
         """The same where a slice can be compared with others; elsewhere none."""
         if is_known is None:
             return self
         return Interval(*(np.where(is_known, one, math.nan) for one in self._parts))
+
+    def reaching(
+        self,
+        score: Floats,
+        seen: Between,
+        found: Influence,
+        *,
+        is_exact: bool,
+        is_compared: bool = False,
+    ) -> Interval:
+        """The same, with what a class that is never predicted may add on each side.
+
+        The limits of the score, and its values at the tables of `never_predicted`, are independent:
+        their distances from the score add up as squares. If the limits are those of a textbook
+        (`is_exact`), only a score without limits gets some. A score that jumps may be anything: its
+        limits are the ends of its range, and it has none if it is compared with another.
+        """
+        has_none = np.isnan(self.low)
+        values = []
+        for end, near in ((seen.least, seen.near_least), (seen.most, seen.near_most)):
+            jumps = has_none & (np.abs(near - score) > np.abs(end - score) / 2)
+            limit = np.where(near > score, found.largest, found.least)
+            values.append(np.where(jumps, math.nan if is_compared else limit, end))
+        least, most = np.minimum(*values), np.maximum(*values)
+        own_down, own_up = np.nan_to_num(score - self.low), np.nan_to_num(self.high - score)
+        low = score - np.hypot(np.clip(score - least, 0, None), own_down)
+        high = score + np.hypot(np.clip(most - score, 0, None), own_up)
+        is_new = ~np.isnan(low) & ~np.isnan(high) & (has_none | (not is_exact))
+        low, high = np.where(is_new, low, self.low), np.where(is_new, high, self.high)
+        return Interval(low, high, self.se)
 
     def columns(self, name: str) -> Iterable[pl.Series]:
         """The columns of an answer."""
@@ -125,7 +154,7 @@ def interval(
 
 def _varies(
     score: Floats, found: Influence, span: Floats, variance: Floats, draws: Floats
-) -> _Flags:
+) -> Flags:
     """Whether rows move the score by more than rounding does."""
     is_moved = NOTHING * span**2 < found.phi_phi
     is_known = (variance > 0) & np.isfinite(draws) & (variance * draws > NOTHING * found.phi_phi)

@@ -51,7 +51,7 @@ def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
         for floats. NaN is a bin of its own. Null stays null. Times become String, such as
         `2026-03`, or `2026-Q1` for quarters; a week is the date of its Monday. An hour that clocks
         repeat is `2026-10-25 02:00`, and then `2026-10-25 02:00 +01:00`. This text is in the order
-        of time.
+        of time, and `plot.over_time` draws it over time.
 
         The quantiles are read from the log, by weight; of a log of more than 100,000 rows, from a
         sample. A lazy log is read for them when the answer is collected. So the names are not known
@@ -223,6 +223,30 @@ def _name_of_time(time: pl.Expr, dtype: pl.DataType, unit: str) -> pl.Expr:
     first = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
     again = pl.format("{} {}", hour, time.dt.to_string("%:z"))
     return pl.when(first < time).then(again).otherwise(hour)
+
+
+_NAME_OF_TIME = (
+    r"^(?<year>\d{4})(?:-Q(?<quarter>[1-4])|-(?<month>\d\d)"
+    r"(?:-(?<day>\d\d)(?: (?<hour>\d\d):00(?: [+-]\d\d:\d\d)?)?)?)?$"
+)
+
+
+def times_named(key: pl.Series) -> pl.Series | None:
+    """The first time of each unit that bins of times name; None if not all texts are such names."""
+    if key.dtype != pl.String or key.null_count() == len(key):
+        return None
+    of_quarter = (pl.col("quarter").cast(pl.Int8) * 3 - 2).cast(pl.String)
+    text = pl.format(
+        "{}-{}-{} {}:00",
+        "year",
+        pl.coalesce("month", of_quarter, pl.lit("1")),
+        pl.coalesce("day", pl.lit("1")),
+        pl.coalesce("hour", pl.lit("0")),
+    )
+    time = text.str.to_datetime("%Y-%m-%d %H:%M", strict=False)
+    parts = key.str.extract_groups(_NAME_OF_TIME).struct.unnest()
+    found = parts.select(time.alias(key.name)).to_series()
+    return found if found.null_count() == key.null_count() else None
 
 
 def _text(end: Number) -> str:

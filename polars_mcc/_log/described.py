@@ -16,6 +16,7 @@ from polars_mcc._log.columns import (
     Columns,
     IntoColumn,
     IntoColumns,
+    as_expr,
     check_score,
     check_weight,
     one,
@@ -244,8 +245,14 @@ class Meaning:
         except LabelsDiffer as error:
             sides = (found[role] for role in ("gold", "pred") if role in found)
             given = {name: column for side in sides for name, column in side.each}
-            if isinstance(column := given[error.name], pl.Expr) and not column.meta.is_column():
-                error.code = Words("(...)", "(...)")  # Polars does not show an expression as code.
+            error.are_lists = self.is_multilabel
+            for name, column in given.items():
+                if isinstance(column, pl.Expr) and not column.meta.is_column():
+                    error.codes[name] = Words("(...)", "(...)")  # Polars shows it, but not as code.
+                if isinstance(source, pl.DataFrame) and error.is_of_text:
+                    label = as_expr(column).explode() if error.are_lists else as_expr(column)
+                    occurring = source.select(label.unique().drop_nulls().sort())
+                    error.known.setdefault(name, occurring.to_series().to_list())
             error.engine = None if isinstance(source, Frame) else source.cast
             raise
         for name, dtype in (self.scores.dtypes if self.scores else {}).items():
@@ -257,6 +264,11 @@ class Meaning:
         """The positive label, in the dtype of the labels."""
         for role, columns in found.items():
             self.check_columns(columns, role)
+
+    @property
+    def positive_label(self) -> object:
+        """The positive label as a value, or None."""
+        return None if self.positive is None else pl.select(self.positive).item()
 
     @property
     def is_lazy(self) -> bool:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TypeAlias
 
 import polars as pl
 
 from polars_mcc._log.choices import Nulls
-from polars_mcc._log.messages import Words, cast, column, option, said
+from polars_mcc._log.messages import Words, as_sql_text, cast, column, option, said
 from polars_mcc._log.plan_errors import Failure, told, unless
 
 Labelled: TypeAlias = Sequence[tuple[str, pl.DataType]]
 """The name and dtype of each column of labels. Two columns may have the same name."""
 
 _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
+_SHOWN = 10  # labels that a message shows, at most
 _MOST = 2**127 - 1  # the largest Int128
 
 
@@ -57,8 +58,10 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         problem: The columns and their dtypes.
         name, dtype: A column that can be cast, and its dtype.
         other: The dtype to cast it to.
-        code: The column as code.
-        engine: Makes that code a cast in the words of another engine; None: of Polars.
+        codes: Each column as code.
+        known: The labels of the columns whose labels are known.
+        are_lists: Whether the labels are in lists.
+        engine: Makes the code of a cast in the words of another engine; None: of Polars.
     """
 
     def __init__(self, columns: Labelled, *dtypes: pl.DataType) -> None:
@@ -74,10 +77,20 @@ class LabelsDiffer(pl.exceptions.SchemaError):
             other, self.dtype = self.dtype, other
         if is_text(other) and self.dtype == pl.Boolean:  # Polars would write "true", not "True".
             other, self.dtype = self.dtype, other
-        self.other = pl.String() if is_text(other) else other
         self.name = next(name for name, dtype in columns if dtype == self.dtype)
-        self.code = column(self.name)
+        self._target = next(name for name, dtype in columns if dtype == other)
+        self.other = pl.String() if is_text(other) else other
+        self.codes = {name: column(name) for name, _ in columns}
+        self.known: dict[str, list[object]] = {
+            name: labels for name, dtype in columns if (labels := known_labels(dtype)) is not None
+        }
+        self.are_lists = False
         self.engine: Callable[[LabelsDiffer], str] | None = None
+
+    @property
+    def is_of_text(self) -> bool:
+        """Whether text is beside integers or Booleans: their labels say which is which."""
+        return self.is_word or (is_text(self.other) and self.dtype.is_integer())
 
     @property
     def is_score(self) -> bool:
@@ -92,17 +105,80 @@ class LabelsDiffer(pl.exceptions.SchemaError):
     @property
     def words(self) -> Words:
         """The message, with the code that makes the labels of the column like the others."""
-        how, code = "cast one to the other's dtype", cast(self.code, repr(self.other))
+        own = self.codes[self.name]
+        how, code = "cast one to the other's dtype", cast(own, repr(self.other))
+        if self.are_lists:
+            code = Words(f"{own}.cast(pl.List(pl.{self.other!r}))", f"{code.in_shell}[]")
         if self.is_score:
-            how, code = "cut the score at a threshold", said(self.code, " >= 0.5")
+            how, code = "cut the score at a threshold", said(own, " >= 0.5")
         if self.is_word:
             how = "compare the text with the word for true"
-            code = said(self.code, Words(" == 'True'", " = 'True'"))
-        return said(f"{self.problem}; {how}, as in ", self.engine(self) if self.engine else code)
+            code = said(own, Words(" == 'True'", " = 'True'"))
+        advice = said(f"{how}, as in ", self.engine(self) if self.engine else code)
+        if not self.is_of_text:
+            return said(f"{self.problem}; ", advice)
+        shown = [
+            f"'{one}' has {_listed(self.known[one])}" for one in self.codes if self.known.get(one)
+        ]
+        return said("; ".join([self.problem, *shown]), "; ", self._with_mapping(advice))
+
+    def _with_mapping(self, cast: Words) -> Words:
+        """The advice to cast if that is enough, else to say which label is which."""
+        name, target = self.name, self._target
+        if self.is_word and name not in self.known:
+            return cast
+        if self.is_word and len(self.known[name]) > len(self.known[target]):
+            name, target = target, name
+        labels = self.known.get(name) or [0, 1]
+        others = self.known.get(target, [])
+        pairs = {label: [other for other in others if _are_one(label, other)] for label in labels}
+        found = sum(map(bool, pairs.values()))
+        are_same = found in {len(pairs), len(others)} or (found > _SHOWN and 2 * found > len(pairs))
+        is_known = name in self.known or (target in self.known and not found)
+        if name in self.known and are_same and found and not self.is_word:
+            return cast
+        which = said("say which label is which, as in ", self._mapping(name, pairs))
+        if self.engine is not None:  # Another engine, or a command that reads a number as text.
+            which = Words("give both columns the same labels first", which.in_shell)
+        return which if is_known else said("if the text is numbers, ", cast, "; else ", which)
+
+    def _mapping(self, name: str, pairs: Mapping[object, Sequence[object]]) -> Words:
+        """The code that replaces the labels of a column; the user fills in what is not known."""
+        filled = {label: found[0] if len(found) == 1 else None for label, found in pairs.items()}
+        some = [*filled.items()][:_SHOWN]
+        more = ["…"] if len(filled) > _SHOWN else []
+        each = [f"{old!r}: {'…' if new is None else repr(new)}" for old, new in some]
+        blank = "…" if name == self.name and self.is_word else "'…'"
+        cases = (
+            f"WHEN {_in_sql(old)} THEN {blank if new is None else _in_sql(new)}"
+            for old, new in some
+        )
+        replace = f".replace_strict({{{', '.join([*each, *more])}}})"
+        code = self.codes[name]
+        python = (
+            f"{code}.list.eval(pl.element(){replace})" if self.are_lists else f"{code}{replace}"
+        )
+        return Words(python, f"CASE {code.in_shell} {' '.join([*cases, *more])} END")
 
     def __str__(self) -> str:
         """The message in Python."""
         return self.words
+
+
+def _are_one(label: object, other: object) -> bool:
+    """Whether a text is another label, such as "1" and 1 or "True" and True, beyond doubt."""
+    text, value = (label, other) if isinstance(label, str) else (other, label)
+    same = (str(value), str(value).lower()) if isinstance(value, bool) else (str(value),)
+    return text in same
+
+
+def _in_sql(label: object) -> str:
+    return as_sql_text(label) if isinstance(label, str) else str(label).upper()
+
+
+def _listed(labels: Sequence[object]) -> str:
+    more = ["…"] if len(labels) > _SHOWN else []
+    return ", ".join([*map(repr, labels[:_SHOWN]), *more])
 
 
 def _of_integers(dtypes: Sequence[pl.DataType]) -> pl.DataType:

@@ -163,9 +163,9 @@ class Answers:
 
     @cached_property
     def remarks(self) -> Sequence[str]:
-        """What makes every score 0 or 0/0."""
+        """What makes scores wrong, 0 or 0/0."""
         return [
-            *remarks(Sides.of(self.once.counts or self.once.log)),
+            *remarks(Sides.of(self.once.counts or self.once.log, self.once.log)),
             *key_is_gold(self.once.log, [part.key for part in self.parts]),
             *(self.worst.odd_keys if self.worst else []),
         ]
@@ -226,7 +226,7 @@ class Answers:
         with heard() as odd_keys:
             found, _ = self.once.ask("worst slices", worst, keys, verdicts=True, **of_verb)
         looked = summed_up(found, self.metric, "rest", has_models=self.has_models)
-        listed = found.filter(pl.col("verdict") == "listed").drop("verdict")
+        listed = found.filter(verdict="listed").drop("verdict")
         query = called(self.once.log, worst, *(part.key for part in keys), top=TOP, **of_verb)
         return Worst(listed, looked, query, odd_keys)
 

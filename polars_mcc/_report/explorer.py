@@ -26,7 +26,8 @@ def explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
         "Tick the keys to slice by. Choose which rows to include. Click a slice to see its "
         "confusion matrix. Your browser computes everything from the counts in this page."
     )
-    notes = [how]
+    marks = "A cross marks a slice with one predicted label, a ring one gold label: MCC is 0/0."
+    notes = [how, marks]
     if left_out:
         why = "because they have too many values or a reserved name"
         notes.append(f"These keys are left out, {why}: {', '.join(left_out)}.")

@@ -124,17 +124,23 @@ def _on_one_axis(specs: Sequence[dict[str, Any]], channel: str) -> None:
         for spec in specs
         for rows in spec["datasets"].values()
         for row in rows
-        for name in ("score", "low", "high")
+        for name in ("score", "low", "high", "zero")
         if row.get(name) is not None
     ]
     if not ends:
         return
     axis = {"domain": [min(ends), max(ends)], "nice": True, "zero": False}
     for spec in specs:
-        for layer in spec["layer"]:
+        for layer in _layers(spec):
             encoding = layer["encoding"].get(channel, {})
-            if encoding.get("field") in {"score", "low"}:
+            if encoding.get("field") in {"score", "low", "zero"}:
                 encoding["scale"] = axis
+
+
+def _layers(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """The layers of a chart, or of each of its facets."""
+    layers: list[dict[str, Any]] = spec.get("spec", spec)["layer"]
+    return layers
 
 
 def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]]:
@@ -149,13 +155,13 @@ def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]
 
 
 def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
-    """The specification of a chart. All but matrices and waterfalls are as wide as the page."""
+    """The specification of a chart. Most are as wide as their place in the page."""
     figure = getattr(plot, drawing.draw)(drawing.rows, **drawing.options)
     with alt.data_transformers.disable_max_rows():  # Each chart has its own bound.
         spec: dict[str, Any] = figure.to_dict(validate=False)
     spec["padding"] = 5
     colours = {legible_name(name): COLOURS[at % len(COLOURS)] for at, name in enumerate(models)}
-    for layer in spec["layer"]:
+    for layer in _layers(spec):
         encoding = layer["encoding"]
         y, colour = encoding.get("y", {}), encoding.get("color", {})
         if "labelLimit" in y.get("axis", {}):  # This axis names slices.
@@ -167,7 +173,7 @@ def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
             scale = colour["scale"]
             of_lines = zip(scale["domain"], scale["range"], strict=True)
             scale["range"] = [colours.get(name, given) for name, given in of_lines]
-    if drawing.draw not in {"confusion", "waterfall"}:
+    if drawing.draw not in {"confusion", "waterfall"} and "spec" not in spec:
         spec["width"] = "container"
         # Vega-Lite warns of a step if the width fits the page.
         if isinstance(spec["height"], dict):

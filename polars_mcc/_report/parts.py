@@ -34,6 +34,8 @@ class Part:
     """The columns that the key is made of, by name."""
     min_n: int = 0
     """Slices of fewer rows are not shown."""
+    is_time: bool = False
+    """Whether the key is bins of times, whose names are texts."""
 
     @property
     def is_column(self) -> bool:
@@ -103,7 +105,8 @@ def _of_key(key: IntoKey, found: Keys, cuts: Mapping[str, Bins]) -> Iterator[Par
         name = f"{key.kind}({', '.join(columns)})"
         yield Part(key, by_name, name, columns)
     else:
+        is_time = isinstance(key, Bins) and isinstance(key.cuts, str)
         for name, column in columns.items():
             cut = None if isinstance(key, Key) else cuts.get(name)
             of_counts = name if cut is None else replace(cut, column=name)
-            yield Part(cut or column, of_counts, name, {name: column})
+            yield Part(cut or column, of_counts, name, {name: column}, is_time=is_time)

@@ -38,8 +38,8 @@ def report(
     confusion matrix.
 
     Args:
-        *keys: The keys to slice by. Each key makes its own slices, and has its own section. Dates
-            and datetimes are drawn over time.
+        *keys: The keys to slice by. Each key makes its own slices, and has its own section. Dates,
+            datetimes and bins of them are drawn over time.
         metric: The metric that is drawn, and that slices and models are compared by: a name of
             `metrics()`, where the column `from` is not "pairs" or "scores". The tables also show
             MCC, accuracy and macro F1. In Python also an expression, as in `by`.

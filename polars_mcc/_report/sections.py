@@ -168,7 +168,7 @@ def _by(answers: Answers, part: Part, answer: Answer) -> Section:
     section = _listed(answers, part, answer, metric, kind="by", title=what, lines=lines)
     notes, on_charts, drawings = section.notes, section.on_charts, section.drawings
     number = answer.rows.select(map(as_expr, part.columns)).n_unique()
-    unsure = [f"{one}." for one in [counted(answer.rows, metric, "slices")] if one]
+    unsure = [f"{one}." for _, one in counted(answer.rows, metric, "slices")]
     if number > LINES and not section.is_time:
         unsure = [f"Among {number:,} slices, some look bad by chance alone.", *unsure]
         drawings = [*_funnels(answers, part, what, _ordered(answers, part, answer.rows, metric))]
@@ -291,7 +291,7 @@ def _listed(
     """
     keys = [as_expr(column) for column in part.columns]
     slices = answer.rows
-    of_time = len(keys) == 1 and is_time(slices.schema[part.columns[0]])
+    of_time = part.is_time or (len(keys) == 1 and is_time(slices.schema[part.columns[0]]))
     if of_time:
         which = by = "last"
         rows = slices.tail(ROWS)

@@ -112,8 +112,8 @@ def _behind(answers: Answers) -> Iterator[Sentence]:
         )
         if (expected := row[f"{metric}_expected"]) is not None:
             told += f" Given its labels alone, it would be {_score(expected)}."
-        if row["confusion"] is not None:
-            told += f" {row['confusion']}."
+        if confusion := row["confusion"]:
+            told += f" {confusion[0].upper()}{confusion[1:]}."
         yield Sentence(told, "slice", WORST_ID)
 
 
@@ -242,8 +242,14 @@ def tiles(answers: Answers) -> Iterator[tuple[str, str, str]]:
         behind = answers.worst.listed.height
         what = f"{'slice' if behind == 1 else 'slices'} behind the rest"
         yield f"{behind:,}", what, WORST_ID
-    unscored = sum(answers.unscored["n_null"])
-    yield count(unscored), "predictions not scored", UNSCORED_ID
+    by_model = dict.fromkeys(answers.models, 0)
+    for name, n in answers.unscored.select("pred", "n_null").rows():
+        by_model[name] += n
+    if len({*by_model.values()}) == 1:
+        yield count(next(iter(by_model.values()))), "rows not scored", UNSCORED_ID
+        return
+    for name, n in [*by_model.items()][:_TILES]:
+        yield count(n), f"rows not scored for {name}", UNSCORED_ID
 
 
 def picture(answers: Answers) -> list[Drawing]:

@@ -205,6 +205,8 @@ class Metric:
     given: Literal["gold", "pred"] | None = None
     """The margin that a rate is given: it is a share of the rows with a gold or a predicted label.
     """
+    is_of_rows: bool = False
+    """Whether it is a mean over all rows."""
     of_rest: bool = False
     """Whether these rows have another label than the positive one."""
     classes_needed: Needed = "any"
@@ -232,6 +234,11 @@ class Metric:
     def role(self) -> Role:
         """Whether it scores the predicted labels of the models, or their scores."""
         return "score" if self.is_of_scores else "pred"
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a proportion of rows, all or of one label: its interval is Wilson's."""
+        return self.is_of_rows or self.is_count or self.given is not None
 
     @property
     def needs_pairs(self) -> bool:

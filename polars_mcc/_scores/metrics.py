@@ -145,6 +145,7 @@ def _averages(name: str, column: str, formula: str, micro: tuple[Value, str]) ->
             classes=sums,
             classes_needed=needed,
             multilabel=True,
+            is_of_rows=kind == "micro" or (name, kind) == ("recall", "weighted"),
         )
         for kind, value, words, undefined, sums, needed in kinds
     ]
@@ -171,6 +172,7 @@ _OF_CLASSES = [
         FAWCETT,
         RATIO,
         peers=("scikit-learn: accuracy_score", "PyCM: Overall_ACC"),
+        is_of_rows=True,
     ),
     Metric(
         "balanced_accuracy",
@@ -246,6 +248,7 @@ _OF_TWO_CLASSES = [
         Range(lambda terms: -1 / (terms.k.cast(pl.Float64) - 1), 1, "[-1/(K - 1), 1]"),
         "only one class occurs",
         ("PyCM: S",),
+        is_of_rows=True,
         multilabel=True,
         classes_needed="all gold",
     ),

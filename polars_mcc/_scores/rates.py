@@ -82,6 +82,7 @@ _METRICS = [
         RATIO,
         "",
         ("PyCM: PRE",),
+        is_of_rows=True,
     ),
     _PRECISION,
     _RECALL,

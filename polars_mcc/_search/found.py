@@ -18,7 +18,6 @@ from polars_mcc._search.described import CONFUSION, described
 from polars_mcc._search.listed import Cutoff, Listed, listed
 from polars_mcc._search.parts import dtype_of, parts
 from polars_mcc._search.slices import Looked, Search, Sought, looked_at
-from polars_mcc._search.words import confused, shortened
 
 VERDICTS = pl.Enum(
     [
@@ -73,12 +72,11 @@ def searched(search: Search, log: SlicedLog) -> pl.DataFrame:
         found.append(slices.with_columns(model=pl.lit(model)))
     rows = _in_order(every, pl.concat(found, how="diagonal_relaxed"))
     ranked = _answer(search, every, rows, schema_of(search, log))
-    ranked = ranked if search.verdicts else shortened(ranked, has_models=log.has_models)
     return ranked if search.top is None else ranked.head(search.top)
 
 
 def _of_model(sought: Sought) -> pl.DataFrame:
-    """The slices of one model, compared with the rest of the log for the same model."""
+    """The listed slices of one model, or all slices; the rest of the log is of the same model."""
     cutoff_of = partial(Cutoff, sought.correction, 1 - sought.ci)
 
     def needed(tests: int) -> float:
@@ -89,12 +87,15 @@ def _of_model(sought: Sought) -> pl.DataFrame:
     cutoff = cutoff_of(n_tested)
     chosen = listed(sought, looked, cutoff)
     rows = _listed(sought, chosen.slices, looked, cutoff)
-    others = _others(sought, looked.slices, chosen, cutoff)
-    rows = _in_order(sought.coded, pl.concat([rows, others], how="diagonal_relaxed"))
-    if chosen.slices.is_empty():  # The answer shows the nearest slice.
-        nearest = rows.head(1)
-        known = described(sought, nearest)
-        rows = rows.update(known.with_columns(parts(sought, looked, nearest)), on=SLICE)
+    if not sought.verdicts:
+        rows = rows.filter(pl.col("verdict") == LISTED)
+    else:
+        others = _others(sought, looked.slices, chosen, cutoff)
+        rows = _in_order(sought.coded, pl.concat([rows, others], how="diagonal_relaxed"))
+        if chosen.slices.is_empty():
+            nearest = rows.head(1)
+            known = described(sought, nearest)
+            rows = rows.update(known.with_columns(parts(sought, looked, nearest)), on=SLICE)
     return rows.with_columns(
         n_tested=pl.lit(n_tested, pl.Int64),
         n_untested=pl.lit(looked.n_small + looked.slices.height - n_tested, pl.Int64),
@@ -173,8 +174,6 @@ def _answer(search: Search, coded: Coded, rows: pl.DataFrame, schema: _Schema) -
         SAID: crossed(key.known("said") for key in keys),
         SET: pl.concat_str(set_, separator=", ", ignore_nulls=True),
     }
-    confusions = [confused(*one) for one in rows.select(CONFUSION).rows()]
-    rows = rows.with_columns(pl.Series("confusion", confusions, pl.String))
     return rows.select(
         values.get(name, pl.col(name)).cast(dtype).alias(name) for name, dtype in schema.items()
     )

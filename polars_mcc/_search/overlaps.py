@@ -20,7 +20,9 @@ import polars.selectors as cs
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.counted import count_columns, counted
 from polars_mcc._counts.sliced import KEY
+from polars_mcc._inference.arrays import beside
 from polars_mcc._inference.estimate import estimate
+from polars_mcc._inference.evidence import COLLAPSE
 from polars_mcc._inference.pool import Pool
 from polars_mcc._search.codes import Coded
 from polars_mcc._search.counting import SLICE
@@ -115,8 +117,8 @@ class Overlaps:
         here = replace(log, apart=(SLICE,))
         pairs = self._pairs(masks)
         pool = Pool.of(here, pairs)
+        of_slices = pairs.filter(IS_IN).drop(IS_IN)
         if sought.to == "expected":
-            of_slices = pairs.filter(IS_IN).drop(IS_IN)
             below = sought.below_expected(here, of_slices, pool).select(SLICE, "evidence")
             return _in_order(below, len(asked))
         found = estimate(log, pairs, replace(sought.asked, pool=pool))
@@ -128,7 +130,11 @@ class Overlaps:
             pl.col("proportion_out"),
             pl.col("rows_down_out"),
         )
-        known = _in_order(both.select(SLICE, evidence.fill_nan(None).clip(0)), len(asked))
+        is_behind = pl.col("score") < pl.col("score_out")
+        both = beside(here, both, sought.collapse(here, of_slices, pool)).select(
+            SLICE, pl.coalesce(pl.when(is_behind).then(COLLAPSE), evidence.fill_nan(None).clip(0))
+        )
+        known = _in_order(both, len(asked))
         if not sought.coded.log.has_clusters:
             return known
         return [*self._clustered(masks, found.influences(sought.metric.name), known)]
@@ -184,7 +190,11 @@ class Overlaps:
             clusters_vary = (np.bincount(clusters, weight * phi) ** 2).sum()
             effect = clusters_vary / rows_vary if rows_vary > 0 else 0.0
             fewest = min(rows["cluster"].n_unique() for rows in cells)
-            if fewest > 1 and effect > _NOTHING:
+            here, _ = cells
+            if not (here["phi"] != 0).any():  # No row moves the score, so a cluster counts as one.
+                share = here["cluster"].n_unique() / here.select(n.sum()).item()
+                yield evidence[slice_] * math.sqrt(min(share, 1.0))
+            elif fewest > 1 and effect > _NOTHING:
                 df = fewest - 1
                 effect *= fewest / df  # few clusters show too little variance
                 t2 = evidence[slice_] ** 2 / effect

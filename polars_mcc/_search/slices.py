@@ -16,7 +16,7 @@ from polars_mcc._counts.identity import wide_of
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.arrays import beside
 from polars_mcc._inference.estimate import Estimate, estimate, has_classes
-from polars_mcc._inference.evidence import LEVEL, Scale
+from polars_mcc._inference.evidence import COLLAPSE, LEVEL, Scale, collapse
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.options import IntervalOptions, columns_of
 from polars_mcc._inference.pool import Pool
@@ -66,8 +66,9 @@ class Sought(Search):
 
     @property
     def whole(self) -> SlicedLog:
-        """The log as one slice, without clusters."""
-        log = replace(self.coded.log.whole, extras=(), zero_division=None)
+        """The log as one slice, without clusters. A score at 0/0 is 0, or null."""
+        zero_division = 0.0 if self.coded.log.zero_division == 0 else None
+        log = replace(self.coded.log.whole, extras=(), zero_division=zero_division)
         if not self.metric.needs_labels:
             return log
         dtype = self.labels.dtype
@@ -142,11 +143,18 @@ class Sought(Search):
         scores = self.scored(log, of_pairs(log, counted), counted).collect()
         expected = given_labels(log, pairs, pool, self.asked)
         there, se = scale.turned(pl.col("expected").fill_nan(None)), pl.col("expected_se")
-        apart = pl.when(here < there).then(scale.apart(here, n)).otherwise(0.0)
-        evidence = pl.when(se > 0).then(apart.fill_nan(None))
-        return beside(log, scores, expected).select(
+        apart = pl.coalesce(COLLAPSE, scale.apart(here, n).fill_nan(None))
+        evidence = pl.when(se > 0).then(pl.when(here < there).then(apart).otherwise(0.0))
+        both = beside(log, scores, expected)
+        return beside(log, both, self.collapse(log, pairs, pool)).select(
             *log.slice, reference=there, spread=2 * se, evidence=evidence
         )
+
+    def collapse(self, log: SlicedLog, pairs: pl.DataFrame, pool: Pool) -> pl.DataFrame:
+        """The evidence of slices whose predictions are one class, if that makes the metric 0/0."""
+        is_0 = self.metric.is_of_two and not self.metric.is_of_scores
+        is_0 = is_0 and log.zero_division is not None
+        return collapse(log, pairs if is_0 else pairs[:0], pool)
 
     def sure(self, log: SlicedLog, pairs: pl.DataFrame) -> pl.DataFrame:
         """The `limits` of the slices of these pairs."""
@@ -315,14 +323,17 @@ class _AllRows:
         marked = scored.with_columns(is_behind=is_behind, reference="rest")
         behind = marked.filter(pl.col("is_comparable") & pl.col("is_behind"))[SLICE]
         pairs = sought.with_labels(batch.pairs(behind).lazy()).collect()
-        sure = sought.sure(sought.numbered, pairs)
+        log = sought.numbered
+        sure = sought.sure(log, pairs).drop("score")
+        both = beside(log, beside(log, marked, sure), sought.collapse(log, pairs, self._pool))
         evidence = scale.evidence(pl.col("proportion"), pl.col("rows_up"), *rest).fill_nan(None)
-        return marked.join(sure.drop("score"), on=SLICE, how="left").with_columns(
+        evidence = pl.coalesce(COLLAPSE, evidence)
+        return both.with_columns(
             evidence=pl.when("is_behind").then(evidence).when(~pl.col("is_behind")).then(0.0)
         )
 
     def _rest(self, classes: pl.LazyFrame) -> pl.LazyFrame:
-        log = self.sought.numbered
+        log = replace(self.sought.numbered, zero_division=None)
         if self.sought.metric is MCC:
             return scores_of_rest(log, classes, self.classes)
         rest = classes_of_rest(log, classes, self.classes)

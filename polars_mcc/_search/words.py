@@ -13,13 +13,6 @@ from polars_mcc._log.choices import Reference
 _REFERENCES = {"rest": "the rest of the log", "expected": "expected of their labels"}
 
 
-def shortened(answer: pl.DataFrame, *, has_models: bool) -> pl.DataFrame:
-    """The listed slices of each model of a result with all verdicts; without any, the nearest."""
-    place = pl.int_range(pl.len())
-    place = place.over("model") if has_models else place
-    return answer.filter((pl.col("verdict") == "listed") | (place == 0))
-
-
 def summed_up(answer: pl.DataFrame, metric: str, to: Reference, *, has_models: bool) -> str:
     """Sum up a search in words, from a result with all verdicts."""
     models = answer.unique("model") if has_models else answer.head(1)
@@ -44,15 +37,23 @@ def summed_up(answer: pl.DataFrame, metric: str, to: Reference, *, has_models: b
     if explained := found.get("explained by those listed"):
         these = "it" if listed + most == 1 else "these"
         worse += f"; {explained:,} more only because they share rows with {these}"
+    named = {"With most rows": answer.filter(verdict="most rows").head(1)}
+    named["Nearest"] = _nearest(answer, has_models=has_models)
     sentences = [f"{number} tested{small}: {worse}."]
-    of_row, name = ("most rows", "With most rows") if most else ("not behind", "Nearest")
-    if most or not listed:
-        slices = answer.filter(pl.col("verdict") == of_row).head(1)
-        sentences += [
-            _one(name, row, metric, to, has_models=has_models)
-            for row in slices.iter_rows(named=True)
-        ]
+    sentences += [
+        _one(name, row, metric, to, has_models=has_models)
+        for name, slices in named.items()
+        for row in slices.iter_rows(named=True)
+    ]
     return " ".join(sentences)
+
+
+def _nearest(answer: pl.DataFrame, *, has_models: bool) -> pl.DataFrame:
+    """The slice that is nearest to the list, of each model in which no slice fails."""
+    fails = pl.col("verdict").is_in(["listed", "most rows"]).any()
+    fails = fails.over("model") if has_models else fails
+    slices = answer.filter(~fails, verdict="not behind")
+    return slices.unique("model", keep="first", maintain_order=True) if has_models else slices[:1]
 
 
 def _one(name: str, row: Mapping[str, Any], metric: str, to: Reference, *, has_models: bool) -> str:
@@ -68,12 +69,18 @@ def _one(name: str, row: Mapping[str, Any], metric: str, to: Reference, *, has_m
     return f"{name}: {row[SAID]}{model} (n {count(row['n'])}, {scores})."
 
 
-def confused(gold: object, pred: object, share: float | None, rest: float | None) -> str | None:
+def confused(gold: object, pred: object, share: float, rest: float | None) -> str:
     """A confusion in words, such as `40 % of gold 0 predicted 1, 28 % elsewhere`."""
-    if share is None:
-        return None
     elsewhere = "none elsewhere" if rest is None else f"{percent(rest)} elsewhere"
     return f"{percent(share)} of gold {text(gold)} predicted {text(pred)}, {elsewhere}"
+
+
+def collapsed(pred: object, missed: object, n: float) -> str:
+    """One predicted label in words, such as `predicts only 'no': 0 of 120 'yes' found`.
+
+    `missed` is the most frequent label that is not predicted, `n` its rows.
+    """
+    return f"predicts only '{text(pred)}': 0 of {count(n)} '{text(missed)}' found"
 
 
 def percent(share: float) -> str:

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -16,8 +17,10 @@ from polars_mcc._counts.remarks import (
     Sides,
     key_is_gold,
     labels_of,
+    nearly_met,
     remarks,
 )
+from polars_mcc._counts.seen import Seen, seen
 from polars_mcc._log.messages import in_shell, of_error, option, said
 from polars_mcc._log.missing_column import MissingColumn
 from polars_mcc._log.plan_errors import reason
@@ -49,11 +52,12 @@ def answer(
         form = outputs.form_of(out, form)
         outputs.check_place(out, log.found.canonical.values())
     is_check = verb.__name__ == "check"
-    found = log.collect("", lambda rows: _asked(verb, log, rows, options), is_lazy=not is_check)
+    with seen() as labels:
+        found = log.collect("", lambda rows: _asked(verb, log, rows, options), is_lazy=not is_check)
     found = shown(found)
     if out is not None:
         outputs.write_whole(out, lambda: outputs.encoded(found, form))
-    say_of(log, options, is_told=is_check)
+    say_of(log, options, labels, is_check=is_check)
     if out is None:
         _print(found, form, as_text, details(found, verb.__name__) if form == "table" else [])
         return
@@ -104,15 +108,22 @@ def _print(
         sys.stdout.write(visible_lines(data.decode()))
 
 
-def say_of(log: TypedLog, options: Mapping[str, Any], *, is_told: bool = False) -> None:
-    """Say which files were not read, and, unless it is told, what makes every score 0 or 0/0."""
+def say_of(
+    log: TypedLog, options: Mapping[str, Any], labels: Seen, *, is_check: bool = False
+) -> None:
+    """Say which files were not read, and what makes scores wrong, 0 or 0/0.
+
+    `labels` are the counted ones. `check` itself refuses scores that are 0 or 0/0.
+    """
     say_what_is_not_read(log.found)
     say_spellings(log)
-    if not is_told:
-        needs_two = needs_two_classes(options)
-        sentences = [*key_is_gold(log.log, log.keys)] if needs_two else []
-        for one in (*sentences, *remarks(Sides.of(log.log), of_two_classes=needs_two)):
-            say(in_shell(one))
+    sides, needs_two = Sides.of(log.log, computed=log.computed), needs_two_classes(options)
+    sentences = nearly_met(sides, labels)
+    if not is_check:
+        about_keys = key_is_gold(log.log, log.keys) if needs_two else ()
+        sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))
+    for one in sentences:
+        say(in_shell(one))
 
 
 def say_spellings(log: TypedLog) -> None:

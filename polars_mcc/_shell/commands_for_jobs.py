@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import polars as pl
 from cyclopts import Parameter
 
+from polars_mcc._counts.seen import seen
 from polars_mcc._log import choices, defaults
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.labels import is_text
@@ -312,7 +313,8 @@ def report(
     }
     made_by = {what: text for what, text in made_by.items() if text}
     options = {**vars(asked), "format": form, "made_by": made_by}
-    page = written(log.log, log.keys, log.collect, **options)
+    with seen() as labels:
+        page = written(log.log, log.keys, log.collect, **options)
     outputs.write_whole(out, page.encode)
-    say_of(log, options)
+    say_of(log, options, labels)
     say(f"report written to {out}")

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from polars_mcc._log import choices, defaults
 from polars_mcc._scores import registry
 from polars_mcc._search.listed import MOST
-from polars_mcc._search.words import shortened, summed_up
+from polars_mcc._search.words import summed_up
 from polars_mcc._shell import outputs
 from polars_mcc._shell.answer import answer
 from polars_mcc._shell.app import command
@@ -181,7 +181,7 @@ def worst(
         has_models = preds is not None and preds.is_several
         metric = registry.one(search.metric).name
         say(summed_up(tested, metric, search.to, has_models=has_models))
-        found = tested if search.verdicts else shortened(tested, has_models=has_models)
+        found = tested if search.verdicts else tested.filter(verdict="listed")
         return found if search.top is None else found.head(search.top)
 
     # The summary counts all slices, so all are asked for. The error for a wrong `top` stays.

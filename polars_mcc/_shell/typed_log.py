@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -143,6 +143,11 @@ class TypedLog:
         return self._typed.rows
 
     @property
+    def computed(self) -> Collection[str]:
+        """The columns that the command computes by SQL, which is their name."""
+        return self._typed.computed
+
+    @property
     def told_apart(self) -> list[list[IntoColumn]]:
         """The columns whose values make classes, slices or clusters; the labels are one list."""
         meaning = self.log.meaning
@@ -172,9 +177,11 @@ class TypedLog:
         except pl.exceptions.SchemaError as error:
             is_csv = self.found.kind.name == CSV
             if isinstance(error, LabelsDiffer):
-                if error.name in self._typed.computed:  # It is called by its SQL.
-                    error.code = Words(error.code, f"({error.name})")
-                elif is_csv and is_text(error.other):  # A number has lost its text: 01 is 1.
+                for name in self.computed & error.codes.keys():  # It is called by its SQL.
+                    error.codes[name] = Words(error.codes[name], f"({name})")
+                is_computed = error.name in self.computed
+                if is_csv and not is_computed and is_text(error.other):
+                    # A number has lost its text: 01 is 1.
                     error.engine = lambda one: option("text", one.name)
             if not is_csv or "String" not in str(error):
                 raise

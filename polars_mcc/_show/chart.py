@@ -14,6 +14,7 @@ from polars_mcc._log.frames import check_collected
 from polars_mcc._log.keys import TOTAL
 from polars_mcc._log.text import as_text
 from polars_mcc._show.table import COLOUR, GREY, keys_of, slices_in_words, windows_of
+from polars_mcc._show.undefined import collapsed, undefined
 
 try:
     import altair as alt
@@ -22,9 +23,13 @@ except ModuleNotFoundError as error:
 
 __all__ = ["alt"]  # other modules take altair from here, where the error says what to install
 Chart: TypeAlias = alt.LayerChart
+Charts: TypeAlias = alt.LayerChart | alt.FacetChart
 
 LABEL_LIMIT = 320  # longest name of a slice, in pixels
-COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+COLOURS = (COLOUR, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#995533", "#7755DD")
+"""Okabe's and Ito's, and two that stay as far from them for colour-blind readers."""
+_PANES = 3  # facets beside each other
+_CROSS = "M-0.7,-0.7L0.7,0.7M-0.7,0.7L0.7,-0.7"
 
 _CONTROLS = (*range(32), *range(127, 160), 0x2028, 0x2029, 0xFFFE, 0xFFFF)
 _HIDDEN = {chr(code): f"<U+{code:04X}>" for code in _CONTROLS}
@@ -52,11 +57,12 @@ def drawn(
     *,
     interval: bool = False,
     at: str | None = None,
-    undefined: pl.Expr | None = None,
+    marked: bool = False,
 ) -> pl.DataFrame:
     """The rows that have a score, with fixed column names in place of the names of the user.
 
-    Rows that are `undefined` have no score; they are kept, and marked by `is_undefined`.
+    If `marked`, rows without a score are kept: `is_undefined` marks them. `zero` is the score of a
+    row that is `collapsed`, else null.
 
     `slice` is the text of the slice, and `line` the text of slice and model. `is_total` marks the
     total. `score` is the value to draw, `low` and `high` its interval, and `at` its place on x.
@@ -68,30 +74,38 @@ def drawn(
     check(result, source, *columns.values())
     keys = [name for name in keys_of(result) if name not in {"model", at}]
     windows = [name for name in windows_of(result) if name != at]
-    has_sets = SET in keys[:2] and len(keys) > 1
-    text, is_total = slices_in_words(result, keys), pl.lit(value=False)
+    text = slices_in_words(result, keys)
     if len(keys) == 1:  # Its name is said elsewhere.
         text = as_text(as_expr(keys[0]), result.schema[keys[0]]).fill_null("null")
-    if has_sets:
-        is_total = (pl.col(SET) == TOTAL) & (not windows)
+    if _has_sets(keys):
         for key in windows:  # The time of a window is a key of every set.
             text += pl.lit(f" and {key} = ") + as_text(as_expr(key), result.schema[key])
     rows = result.select(
         text.alias("slice"),
-        is_total.alias("is_total"),
+        is_total(result).alias("is_total"),
         **{name: as_expr(column) for name, column in columns.items()},
-        **({} if undefined is None else {"is_undefined": undefined}),
+        is_undefined=undefined(result, score) if marked else pl.lit(value=False),
+        zero=pl.when(collapsed(result, score) if marked else False).then(as_expr(score)),
     )
     parts = ["slice", "model"] if "model" in columns else ["slice"]
     rows = rows.with_columns(line=pl.concat_str(parts if keys else parts[-1], separator=", "))
     rows = rows.with_columns(legible(pl.col("line", *parts)))
     rows = rows if at is None else rows.drop_nulls("at")
-    if undefined is None:
-        return rows.drop_nulls("score")
+    has_score, is_collapsed = ~pl.col("is_undefined"), pl.col("zero").is_not_null()
     rows = rows.with_columns(
-        pl.when(~pl.col("is_undefined")).then(column).alias(column) for column in ("score", *ends)
-    )
-    return rows.filter(pl.col("is_undefined") | pl.col("score").is_not_null())
+        pl.when(has_score).then(column).alias(column) for column in ("score", *ends)
+    ).with_columns(is_undefined=pl.col("is_undefined") & ~is_collapsed)
+    return rows.filter(pl.col("is_undefined") | pl.col("score").is_not_null() | is_collapsed)
+
+
+def _has_sets(keys: Sequence[str]) -> bool:
+    return SET in keys[:2] and len(keys) > 1
+
+
+def is_total(result: pl.DataFrame) -> pl.Expr:
+    """Whether a row is the total of sets of keys. A window of all rows is a slice."""
+    has_total = _has_sets(keys_of(result)) and not windows_of(result)
+    return pl.col(SET) == TOTAL if has_total else pl.lit(value=False)
 
 
 def legible(texts: pl.Expr) -> pl.Expr:
@@ -126,8 +140,28 @@ def measured(axis: Any, column: str, title: str) -> Any:  # noqa: ANN401 - `alt.
 
 
 def lines(rows: pl.DataFrame) -> Any:  # noqa: ANN401 - a colour, or a value
-    """A colour per line, or one colour if there is only one line."""
-    return colour("line", rows) if rows["line"].n_unique() > 1 else alt.ColorValue(COLOUR)
+    """A colour per line of a pane, or one colour if it has only one line, of no named model."""
+    pane = pane_of(rows)
+    column = "model" if pane == "slice" else "line"
+    is_one = rows[column].n_unique() == 1 and "model" not in rows.columns
+    return alt.ColorValue(COLOUR) if pane == "line" or is_one else colour(column, rows)
+
+
+def pane_of(rows: pl.DataFrame) -> str | None:
+    """The column that makes facets, if there are more lines than colours: a slice or a line each.
+
+    None: all lines fit in one pane.
+    """
+    if rows["line"].n_unique() <= len(COLOURS):
+        return None
+    models = rows["model"].n_unique() if "model" in rows.columns else len(COLOURS) + 1
+    return "slice" if models <= len(COLOURS) else "line"
+
+
+def crossed(base: Any, **encoding: Any) -> alt.Chart:  # noqa: ANN401 - altair's own
+    """The marks of collapsed rows: large crosses, in the colour of their line."""
+    mark: alt.Chart = base.mark_point(shape=_CROSS, size=220, strokeWidth=3, opacity=1)
+    return mark.transform_filter("isValid(datum.zero)").encode(**encoding)
 
 
 def colour(column: str, rows: pl.DataFrame) -> alt.Color:
@@ -136,8 +170,9 @@ def colour(column: str, rows: pl.DataFrame) -> alt.Color:
     return alt.Color(column, type="nominal", title=None).scale(domain=names, range=colours)
 
 
-def cells(base: Any, number: str, legend: Any = alt.Undefined) -> list[alt.Chart]:  # noqa: ANN401
+def cells(base: Any, number: str, *, has_legend: bool = True) -> list[alt.Chart]:  # noqa: ANN401
     """The cells of a confusion matrix: shaded by the share of gold, with `n` in this format."""
+    legend = alt.Legend(values=[0, 0.5, 1]) if has_legend else None
     shade = alt.Color("share", type="quantitative", title="share of gold", legend=legend)
     text = alt.Text("n", type="quantitative", format=number)
     contrast = alt.condition(alt.datum.share > 0.5, alt.value("black"), alt.value("white"))
@@ -151,19 +186,44 @@ def finished(
     layers: Sequence[alt.Chart],
     *,
     labels: Iterable[str] = (),
-    note: str = "",
+    notes: Iterable[str] = (),
     **size: Any,  # noqa: ANN401 - altair's own
 ) -> Chart:
     """The chart, with room on the left, as a reader's font may be wider than the measured one."""
     room = 5 + min(1.5 * max(map(len, labels), default=0), LABEL_LIMIT / 5)
-    padding = {"left": room, "top": 5, "right": 5, "bottom": 5}
-    if note:
+    size["padding"] = {"left": room, "top": 5, "right": 5, "bottom": 5}
+    if texts := [*map(legible_name, notes)]:
         size["title"] = alt.TitleParams(
-            legible_name(note), fontSize=11, fontWeight="normal", color=GREY, anchor="start"
+            texts, fontSize=11, fontWeight="normal", color=GREY, anchor="start"
         )
-    chart = alt.LayerChart(layer=list(layers), padding=padding, **size)
+    chart = alt.LayerChart(layer=list(layers), **size)
     chart.config = legible_config()
     return chart
+
+
+def panes(
+    layers: Sequence[alt.Chart],
+    rows: pl.DataFrame,
+    notes: Iterable[str] = (),
+    *,
+    width: int,
+    height: int,
+) -> Charts:
+    """The chart of lines, `width` pixels wide; facets of half this size if lines are too many."""
+    pane = pane_of(rows)
+    if pane is None:
+        return finished(layers, notes=notes, width=width, height=height)
+    chart = finished(layers, notes=notes)
+    for layer in layers:
+        if layer.data is rows:  # A facet divides these rows, and repeats others.
+            layer.data = alt.Undefined
+    spec = alt.LayerChart(layer=list(layers), width=width // 2, height=height // 2)
+    in_order = alt.EncodingSortField("place", op="min")  # A list of names would become code.
+    facet = alt.Facet(pane, type="nominal", title=None, sort=in_order)
+    rows = rows.with_row_index("place")
+    faceted = alt.FacetChart(rows, spec=spec, facet=facet, columns=_PANES, title=chart.title)
+    faceted.config = chart.config
+    return faceted
 
 
 def legible_config() -> alt.Config:
@@ -173,9 +233,12 @@ def legible_config() -> alt.Config:
     """
     text = {"labelColor": GREY, "titleColor": GREY}
     lines = {"domainColor": GREY, "tickColor": GREY, "gridColor": GREY, "gridOpacity": 0.2}
+    apart = {"labelFlush": False, "labelSeparation": 8}
     return alt.Config(
         background="transparent",
-        axis={**text, **lines},
+        axis={**text, **lines, **apart},
+        axisXQuantitative={"tickCount": 6},
+        header={**text, "labelLimit": LABEL_LIMIT},
         legend={**text, "symbolOpacity": 1},
         view={"stroke": None},
     )

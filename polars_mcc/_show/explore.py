@@ -25,6 +25,8 @@ from polars_mcc._show.in_browser import (
     LINES,
     METRICS,
     OF_POSITIVE,
+    ONE_GOLD,
+    ONE_PRED,
     PAIR,
     Chart,
     scored,
@@ -37,9 +39,12 @@ _LABELS = 30  # with more labels, the chart shows the most frequent misses, not 
 _PAIRS = 25  # most misses that are shown
 _STEP = 20  # height of a line, in pixels
 _CELL, _CELL_LIMIT = 36, 90  # least and largest width of a cell of the matrix, in pixels
+_LEAST = 120  # height of the matrix, in pixels, at least
 _WIDTH = 400  # width of the points, without names and numbers, in pixels
 _NAMES = 200  # longest name of a slice, in pixels
 _CHOSEN = "#CC79A7"
+_CROSS = "M-1.4,-1L-1,-1.4L0,-.4L1,-1.4L1.4,-1L.4,0L1.4,1L1,1.4L0,.4L-1,1.4L-1.4,1L-.4,0Z"
+_RING = "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-.6,0A.6,.6,0,1,0,.6,0A.6,.6,0,1,0,-.6,0Z"
 _COUNT = ",~r"  # the format of a number of rows
 
 
@@ -75,8 +80,9 @@ def explore(
     Returns:
         An altair chart. Scores equal the scores of `by` to 12 digits or more. The interval is
         Wilson's (1927), for a proportion with the variance of the score (the delta method): a
-        little simpler than the intervals of `by`. A slice of one gold or one predicted label has
-        MCC 0 and no interval. A slice whose precision, recall or F1 is 0/0 is not shown.
+        little simpler than the intervals of `by`. A slice of one predicted or one gold label has
+        MCC 0 and no interval; a cross marks the former, a ring the latter. A slice whose precision,
+        recall or F1 is 0/0 is not shown.
 
     Raises:
         TypeError: `counts` is not a DataFrame.
@@ -265,14 +271,21 @@ def _list(*, has_interval: bool) -> Chart:
     )
     ends = ["low", "high"] if has_interval else []
     rows = alt.Chart().transform_aggregate(
-        pairs="count()", groupby=["line", "lines", "slice", "score", "s", "shown_of", *ends]
+        pairs="count()",
+        groupby=["line", "lines", "slice", "score", "classes", "s", "shown_of", *ends],
     )
     y = alt.Y("line:O", title=None).axis(labelExpr="''", ticks=False, domain=False, grid=False)
     tooltip = [alt.Tooltip("slice:N"), alt.Tooltip("s:Q", title="n")]
     tooltip += [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("score", *ends)]
     base = rows.encode(y=y, tooltip=tooltip)
     chosen = alt.condition(IS_SHOWN, alt.value(_CHOSEN), alt.value(COLOUR))
-    points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer")
+    points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").encode(
+        shape=alt.when(PAIR.classes == ONE_PRED)
+        .then(alt.value(_CROSS))
+        .when(PAIR.classes == ONE_GOLD)
+        .then(alt.value(_RING))
+        .otherwise(alt.value("circle"))
+    )
     score = chart.measured(alt.X, "score", "score")
     layers = [points.encode(x=score, color=chosen).add_params(shown)]
     if has_interval:
@@ -305,13 +318,16 @@ def _matrix(labels: Sequence[str]) -> Chart:
     of_slice = alt.Chart().transform_filter(IS_SHOWN).transform_filter(PAIR.n > 0)
     has_cells = len(labels) <= _LABELS
     layers = _cells(of_slice) if has_cells else _misses(of_slice)
-    cell = alt.Step(min(max(_CELL, 8 * max(map(len, labels))), _CELL_LIMIT))
+    height = max(_STEP, _LEAST / len(labels)) if has_cells else _STEP
+    width = min(max(_CELL, height, 8 * max(map(len, labels)) + 12), _CELL_LIMIT)
     slice_ = of_slice.transform_aggregate(pairs="count()", groupby=["slice"])
     title = slice_.mark_text(align="left", baseline="bottom", fontWeight="bold", color=GREY)
     layers.append(title.encode(x=alt.XValue(0), y=alt.YValue(-8), text=alt.Text("slice:N")))
     described = "The confusion matrix of the chosen slice."
     return alt.layer(*layers).properties(
-        width=cell if has_cells else _WIDTH, height=alt.Step(_STEP), description=described
+        width=alt.Step(width) if has_cells else _WIDTH,
+        height=alt.Step(height),
+        description=described,
     )
 
 
@@ -344,4 +360,4 @@ def _cells(of_slice: Chart) -> list[Chart]:
             alt.Tooltip("share:Q", title="share of gold", format=".3f"),
         ],
     )
-    return chart.cells(base, _COUNT, legend=None)
+    return chart.cells(base, _COUNT, has_legend=False)

@@ -34,6 +34,8 @@ expr, PAIR, param = alt.expr, alt.datum, ConstExpression
 
 LINES = 25  # slices on a page of the list
 ALL = -1  # the code that means all values of a key
+SEVERAL, ONE_PRED, ONE_GOLD = range(3)
+"""The column `classes` of a slice: why a score is 0/0, if it is."""
 
 
 class _Score(NamedTuple):
@@ -164,12 +166,21 @@ def _ranked(pairs: Chart, keys: Sequence[str]) -> Chart:
         .transform_joinaggregate(p="sum(n)", groupby=[*keys, "pred"])
         .transform_calculate(**terms)
         .transform_joinaggregate(
-            s="sum(n)", c="sum(hits)", U="sum(u)", V="sum(v)", W="sum(w)", groupby=[*keys]
+            s="sum(n)",
+            c="sum(hits)",
+            U="sum(u)",
+            V="sum(v)",
+            W="sum(w)",
+            most="max(t)",
+            groupby=[*keys],
         )
         .transform_filter(PAIR.s >= expr.toNumber(param("least")))
         .transform_calculate(below=below)
         .transform_filter((PAIR.below > 0) | ~is_of_positive)  # hide 0/0
-        .transform_calculate(score=expr.if_(PAIR.below > 0, above / PAIR.below, 0))
+        .transform_calculate(
+            score=expr.if_(PAIR.below > 0, above / PAIR.below, 0),
+            classes=expr.if_(PAIR.below > 0, SEVERAL, expr.if_(PAIR.most < s, ONE_PRED, ONE_GOLD)),
+        )
         .transform_window(
             rank="dense_rank()", sort=[alt.SortField(name) for name in ("score", *keys)]
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 160, 16  # size of the picture of an interval, in pixels
 _FIRST = {"n": [], "n_before": [], "label": ["support"], "threshold": ["n", "tp"]}
-_FIRST |= {"bin": ["score_min", "score_max"]}
+_FIRST |= {"bin": ["score_min", "score_max"], "reason": ["n_null"]}
 """The first column that a verb adds after the keys, and the columns that must follow it.
 
 Confusion matrices begin with `gold`, see `_is_added`."""

@@ -124,11 +124,18 @@ def by(
         The guide, *How sure*, says for each kind of metric from how many rows on the 95 % "score"
         interval was measured to hold, and shows where it does not.
 
-        An interval is null if the metric is 0/0, if there is one cluster, or if `metrics()` has a
-        reason in `no_interval`: then the error of the metric is far from normal. At the end of its
-        range, such as 1, a metric has no standard error, and only "score" gives an interval: it
-        shows how low the true score may be although no row is wrong. The same holds where all rows
-        have the same influence: "roc_auc" of constant scores, or a loss that is equal in all rows.
+        If a slice has two gold classes or more, and some are never predicted, a metric is known as
+        far as what was never seen is rare: none of n rows, so a rate of at most 1 - (α/2)^(1/n)
+        (Clopper and Pearson 1934). The limits hold the metric at two tables: with this recall of
+        these classes, and with this rate of false alarms. So MCC, at 0/0 if one class is predicted
+        and 0.0 by `zero_division`, has an interval. Proportions of rows keep Wilson's.
+
+        An interval is null if the metric is 0/0 for another reason or `zero_division` is not 0, if
+        there is one cluster, or if `metrics()` has a reason in `no_interval`: then the error of the
+        metric is far from normal. At the end of its range, such as 1, a metric has no standard
+        error, and only "score" gives an interval: it shows how low the true score may be although
+        no row is wrong. The same holds where all rows have the same influence: "roc_auc" of
+        constant scores, or a loss that is equal in all rows.
 
     Sets and windows:
         Rows are counted once, and the counting streams.
@@ -137,6 +144,7 @@ def by(
         Without `ci`, the query is one plan of Polars. With `ci`, Polars counts on `collect`, and
         NumPy computes the intervals from the counts, in one deferred step: a filter of the answer
         does not reach the scan, and a plan that must be `portable` is refused.
+        So only with `ci` does `collect` warn of labels that make scores wrong (see *Warns*).
 
     Lists of labels:
         A list counts as a set: a label is in it or not. The score is R_K of the indicator
@@ -165,6 +173,13 @@ def by(
             slice add up to more than 2⁶³ - 1, or to an infinite float.
 
     All errors but the last are raised from the schema, when the query is built. No data are read.
+
+    Warns:
+        PredictionLogWarning: Labels differ only in spelling, such as "Yes" and "yes"; no predicted
+            label is a gold label; no row has the positive label; there is one gold class; or a key
+            is the gold label. The message has the labels. Of a DataFrame it comes at once; of a
+            LazyFrame only with `ci`, on `collect`, which reads the first 1,000 rows of text labels
+            again. A lazy query without `ci` is silent.
 
     References:
         J. Gorodkin, Comparing two K-category assignments by a K-category correlation
@@ -311,7 +326,7 @@ def scores(
     sliced = with_labels_for(sliced, asked)
     if ci is not None:
         options = IntervalOptions(ci, method, asked, positive)
-        return with_intervals(sliced, pairs(sliced), options, is_lazy=log.meaning.is_lazy)
+        return with_intervals(log, sliced, pairs(sliced), options)
     if not any(metric.needs_pairs for metric in asked):
         return measure(sliced, classes(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.

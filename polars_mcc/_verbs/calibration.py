@@ -108,5 +108,5 @@ def calibration(
         ).with_columns(n=sliced.numbers.as_count(pl.col("n")))
         return answer.select(*sliced.slice, *columns).collect()
 
-    answer = inferred(sliced, pairs(sliced), infer, is_lazy=log.meaning.is_lazy)
+    answer = inferred(log, sliced, pairs(sliced), infer)
     return log.in_kind(sliced.answer(answer, "bin"))

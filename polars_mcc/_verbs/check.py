@@ -351,7 +351,7 @@ def _compared(
         found = found.with_columns(of_arrays(**{least.p_value: p}))
         return tested.answer_of(sliced, found, shown | {least.p_value: least.p_value})
 
-    return sliced.answer(inferred(sliced, cells, infer, is_lazy=log.meaning.is_lazy))
+    return sliced.answer(inferred(log, sliced, cells, infer))
 
 
 def _kind(dtype: pl.DataType) -> object:

@@ -112,7 +112,7 @@ def classes(
         both = scores.join(found, on=[*sliced.slice, "label"], how="left", nulls_equal=True)
         return within_range(both.select(*sliced.slice, *columns), CLASS_RANGES)
 
-    answer = inferred(sliced, pairs(sliced), infer, is_lazy=log.meaning.is_lazy)
+    answer = inferred(log, sliced, pairs(sliced), infer)
     return log.in_kind(sliced.answer(answer, "label"))
 
 

@@ -129,7 +129,7 @@ def compare(
         found = of_models(sliced, cells, asked, correction)
         return tested.answer_of(sliced, found, names)
 
-    answer = inferred(sliced, pairs(sliced), infer, is_lazy=log.meaning.is_lazy)
+    answer = inferred(log, sliced, pairs(sliced), infer, metrics=asked.metrics)
     return log.in_kind(sliced.answer(answer))
 
 

@@ -161,7 +161,7 @@ def contrast(
 
     reference = _is_there(sliced, to) if isinstance(to, Mapping) else to
     check = partial(_check_there, to, reference)
-    found = inferred(sliced, pairs(sliced), infer, check, is_lazy=log.meaning.is_lazy)
+    found = inferred(log, sliced, pairs(sliced), infer, metrics=asked.metrics, check=check)
     answer = sliced.answer(found, *to_keys)
     # The keys of the reference come right after the keys of the slice.
     first = [*of_whole, *names, *to_keys]

@@ -113,7 +113,7 @@ def drift(
         return tested.answer_of(of_slices, found, names)
 
     counted = pairs(sliced)
-    answer = inferred(of_slices, counted, infer, _check_periods, is_lazy=log.meaning.is_lazy)
+    answer = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_check_periods)
     return log.in_kind(of_slices.answer(answer))
 
 

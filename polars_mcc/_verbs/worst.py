@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import cast
 
 import polars as pl
 
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.remarks import PredictionLogWarning
+from polars_mcc._counts.remarks import warn_of, warner
 from polars_mcc._counts.sliced import SAID
 from polars_mcc._inference.deferred import check_portable
 from polars_mcc._log import defaults
@@ -107,7 +106,9 @@ def worst(
 
     Returns:
         A DataFrame, or a LazyFrame if the log is lazy, with one row per listed slice, the worst
-        first. If no slice is listed, the one row is the nearest slice: see its `verdict`.
+        first. There is no row if no slice fails; of several models, no row of a model without a
+        failing slice. `verdicts=True` then tells which slices were tested, and which is the
+        nearest to the list.
 
         - `slice` (String): the slice in words, such as "age ≤ 46 and country = DE";
         - `keys` (String): the names of the keys of the slice;
@@ -127,7 +128,9 @@ def worst(
         - `p_value` (Float64): that both scores are equal, two-sided, from the likelihood ratio of
           two proportions with Yates' correction; 1 if the slice is not below the rest. With
           to="expected": that the rates given the gold labels are equal; the variance of the score
-          is that of draws without replacement (multivariate hypergeometric);
+          is that of draws without replacement (multivariate hypergeometric). If all rows of a slice
+          are predicted as one class, so that the metric is 0/0: twice the probability that no row
+          is predicted as another of its gold labels, at the rates of all rows;
         - `p_adjusted` (Float64): the least 1 - ci at which the list down to this slice holds. It
           uses the larger of `p_value` and the p-value of the remaining rows of the slice, and
           `n_tested`, which includes slices that are better than the rest. With `verdicts`, for a
@@ -135,7 +138,9 @@ def worst(
         - `loss` (Float64): how much better the log would score without the slice. It is below 0
           if the log would score worse: MCC over a log is not a mean over its slices;
         - `confusion` (String): the confusion with the largest excess of rows, in words, such as
-          "40 % of gold 0 predicted 1, 28 % elsewhere";
+          "40 % of gold 0 predicted 1, 28 % elsewhere". If only one label is predicted, but there
+          are several gold labels: the most frequent label that is missed, such as
+          "predicts only 'no': 0 of 120 'yes' found";
         - `confused_gold`, `confused_pred` (dtype of the labels): the confusion with the largest
           excess of rows over the rate of the rest; `confused` and `confused_rest` (Float64): its
           share of the rows of that gold label, in the slice and in the rest;
@@ -151,10 +156,10 @@ def worst(
           rows as a coarser slice counts as the coarser one, once;
         - `n_null`: the rows of the slice not scored.
 
-        There are no rows only if no slice is large enough. A slice with a single gold or predicted
-        label has no interval of MCC, so it is not listed: `metric="accuracy"` finds it. For a mean
-        over classes, such as "f1_macro", a slice without one of the gold classes is not tested: its
-        score is the mean of other classes.
+        A slice with a single gold label has no interval of MCC, so it is not listed:
+        `metric="accuracy"` finds it. The same holds for a slice with a single predicted label if
+        `zero_division` is None or NaN. For a mean over classes, such as "f1_macro", a slice without
+        one of the gold classes is not tested: its score is the mean of other classes.
 
     For how many planted slices are found, and how many false ones, see the guide, *Find the slices
     that fail*. Memory: 1 or 2 bytes per row, key and label. The guide has what was measured. In a
@@ -178,7 +183,8 @@ def worst(
 
     Warns:
         PredictionLogWarning: When the answer is collected: a key is probably the id of a row, a
-            label, a prediction or a score.
+            label, a prediction or a score, or its values differ only in spelling, such as "Male"
+            and "male". The warnings of `by` about labels come then too.
 
     Examples:
         >>> import polars as pl
@@ -267,15 +273,17 @@ def worst(
         long=long,
         to=to,
     )
+    warn = warner(log, of_two_classes=chosen.is_of_two)
     is_of_polars = isinstance(log.meaning.source, Frame)
 
     def answer() -> pl.DataFrame:
         # Several queries follow, so another engine counts its rows once, here.
         once = sliced if is_of_polars else replace(sliced, frame=sliced.frame.collect().lazy())
         labelled = replace(once, models=()) if once.is_of_scores else once
-        for sentence in odd_keys(labelled, log.meaning.gold.name, min_n):
-            warnings.warn(sentence, PredictionLogWarning, stacklevel=6)  # of the caller
-        return found.searched(search, once)
+        warn_of(odd_keys(labelled, log.meaning.gold.name, min_n))
+        answer = found.searched(search, once)
+        warn(None)
+        return answer
 
     if not log.meaning.is_lazy:
         return cast("FrameT", answer())

@@ -23,6 +23,12 @@ Prints a row for each claim, family of metrics, class shares, rows and weights: 
 least coverage, or the largest ratio. Then it prints the cells outside the promises: see `LIMITS`.
 A cell is promised from so many rows of the smallest class on, gold and predicted, as `LIMITS` say.
 
+`--rare` measures models that hardly ever predict a class, in the same way, where 3 to 95 % of the
+samples have a gold class that is never predicted: "all" classes but the first, so that predictions
+collapse to one class; or the "last" one. One claim more:
+
+- never predicted: coverage among those samples alone, if they are at least one in ten.
+
 `--scores` measures metrics of scores in the same way: metric × shape of the scores × true AUC ×
 positive and negative rows × weights, for the claims coverage, gate, rest, drift and compare.
 
@@ -74,6 +80,14 @@ MIXES: Mapping[str, np.ndarray] = {
     "10 balanced": np.full(10, 0.1),
     "30 Zipf": ZIPF / ZIPF.sum(),
 }
+SKEWED = {f"{k} skewed": 0.5 ** np.array([*range(1, k), k - 1]) for k in (3, 5)}
+RARE: Mapping[str, tuple[float, float]] = {
+    "2% found": (0.02, 0.002),
+    "9% found, no false alarm": (0.09, 0.0),
+    "10% found": (0.1, 0.01),
+    "30% found": (0.3, 0.002),
+}
+"""The recall of classes that are hardly ever predicted, and their rate of false alarms."""
 SIZES = (15, 30, 60, 200, 1000)
 WEIGHTS = ("none", "mild", "heavy", "clusters")
 LEVELS = (0.05, 0.01, 0.001)
@@ -99,6 +113,7 @@ class Limits:
 
 LIMITS: Mapping[str, tuple[Limits, ...]] = {
     "coverage": (Limits(30, coverage=0.92), Limits(8, coverage=0.85)),
+    "never predicted": (Limits(8, coverage=0.9),),
     **dict.fromkeys(
         ("rest", "within", "drift", "compare", "total", "expected", "expected, other mix"),
         (Limits(0, ratio=1.5),),
@@ -141,12 +156,16 @@ class Cell:
     weights: str
 
     @property
+    def shares(self) -> np.ndarray:
+        return MIXES[self.mix]
+
+    @property
     def given(self) -> np.ndarray:
-        return models(MIXES[self.mix])[self.model]
+        return models(self.shares)[self.model]
 
     @property
     def table(self) -> np.ndarray:
-        return MIXES[self.mix][:, None] * self.given
+        return self.shares[:, None] * self.given
 
     @property
     def least_class(self) -> float:
@@ -156,6 +175,52 @@ class Cell:
     @property
     def about(self) -> dict:
         return {**vars(self), "least_class": self.least_class}
+
+
+@dataclass(frozen=True)
+class Rare(Cell):
+    """A setting in which some classes are hardly ever predicted: all but the first, or the last."""
+
+    which: str = "all"
+
+    @property
+    def shares(self) -> np.ndarray:
+        return {**MIXES, **SKEWED}[self.mix]
+
+    @property
+    def given(self) -> np.ndarray:
+        k, (recall, false) = len(self.shares), RARE[self.model]
+        found = 0.8 * np.eye(k)
+        found[1:, 0] = 0.2
+        rare = range(1, k) if self.which == "all" else [k - 1]
+        for label in rare:
+            found[label] = 0
+            found[label, [0, label]] = 1 - recall, recall
+        found[0] = 0
+        found[0, 1:] = 0.0 if self.which == "all" else 0.2 / (k - 1)
+        found[0, rare] = false / len(rare)
+        found[0, 0] = 1 - found[0].sum()
+        return found
+
+    @property
+    def least_class(self) -> float:
+        """The expected rows of the smallest gold class: none may be predicted."""
+        return float(self.rows * self.shares.min())
+
+    @property
+    def about(self) -> dict:
+        return {**super().about, "model": f"{self.model}, {self.which}"}
+
+
+def rare_cells(sizes: Sequence[int] = SIZES) -> Iterator[Rare]:
+    mixes = ("50:50", "90:10", "95:5", "3 skewed", "5 skewed", "10 balanced")
+    for mix, model, rows, weights in itertools.product(mixes, RARE, sizes, WEIGHTS):
+        for which in ("all", "last"):
+            cell = Rare(mix, model, rows, weights, which)
+            if which == "last" and len(cell.shares) == 2:  # the same as all
+                continue
+            if rows * cell.shares.min() >= 0.7:
+                yield cell
 
 
 def cells(sizes: Sequence[int] = SIZES, weights: Sequence[str] = WEIGHTS) -> Iterator[Cell]:
@@ -168,8 +233,8 @@ def cells(sizes: Sequence[int] = SIZES, weights: Sequence[str] = WEIGHTS) -> Ite
 
 def drawn(cell: Cell, samples: int, rows: int, rng: np.random.Generator) -> pl.DataFrame:
     """Rows of samples: `sample`, `gold`, `pred`, `other`, and a weight or cluster if asked for."""
-    k, size = len(MIXES[cell.mix]), samples * rows
-    gold = rng.choice(k, size, p=MIXES[cell.mix])
+    k, size = len(cell.shares), samples * rows
+    gold = rng.choice(k, size, p=cell.shares)
     given = cell.given
     if cell.weights == "clusters":  # as many misses on average
         user = np.arange(size) // 5
@@ -206,7 +271,7 @@ def weighed(weights: str) -> dict[str, str]:
 
 
 def options(cell: Cell) -> dict:
-    return {"positive": len(MIXES[cell.mix]) - 1, **weighed(cell.weights)}
+    return {"positive": len(cell.shares) - 1, **weighed(cell.weights)}
 
 
 def truths(table: np.ndarray, names: Iterable[str] = FAMILY) -> dict[str, float]:
@@ -221,7 +286,7 @@ def truths(table: np.ndarray, names: Iterable[str] = FAMILY) -> dict[str, float]
 def coverage(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[dict]:
     """Coverage of intervals, and how often a gate at the true score fails."""
     log, truth = drawn(cell, samples, cell.rows, rng), truths(cell.table)
-    k = len(MIXES[cell.mix])
+    k = len(cell.shares)
     # A mean over classes is another score where a class is missing.
     whole = log.group_by("sample").agg(pl.col("gold").n_unique() == k).filter("gold")
     log = log.join(whole, on="sample", how="semi")
@@ -229,9 +294,20 @@ def coverage(cell: Cell, samples: int, rng: np.random.Generator) -> Iterator[dic
         return
     asked = [OWN.get(name, name) for name in FAMILY]
     found = log.mcc(**options(cell)).by("sample", metrics=asked, ci=0.95)
+    if isinstance(cell, Rare):
+        k_pred = log.group_by("sample").agg(number=pl.col("pred").n_unique())
+        never = k_pred.filter(pl.col("number") < k).select("sample")
+        share = never.height / whole.height
+        if not 0.03 <= share <= 0.95:
+            return
+        of_never = found.join(never, on="sample", how="semi")
     for name, family in FAMILY.items():
         about = {"metric": name, "family": family, **cell.about}
         yield from covered(found, name, truth[name], about)
+        if isinstance(cell, Rare) and share >= 0.1:
+            for one in covered(of_never, name, truth[name], about):
+                if one["claim"] == "coverage":
+                    yield {**one, "claim": "never predicted"}
 
 
 def covered(
@@ -382,8 +458,7 @@ def searches(cell: Cell, logs: int, rng: np.random.Generator) -> Iterator[dict]:
         for name, to in claims:
             others = ["mixed"] if to == "expected" else []
             found = log.mcc(**options(cell)).worst(*keys, *others, metric=name, to=to)
-            behind = pl.col("verdict").is_in(["listed", "most rows"])
-            listed[name, to] += not found.filter(behind).is_empty()
+            listed[name, to] += found.height > 0
     for (name, to), number in listed.items():
         claim = "worst" if to == "rest" else "worst, expected"
         about = {"metric": name, "family": FAMILY[name], **cell.about, "samples": logs}
@@ -574,6 +649,14 @@ def jobs(samples: int, logs: int, sizes: Sequence[int], only: str) -> Iterator[t
                     yield searches, Cell(mix, model, 3000, weight), logs, seed
 
 
+def jobs_of_rare(samples: int, sizes: Sequence[int], only: str) -> Iterator[tuple]:
+    for seed, cell in enumerate(rare_cells(sizes)):
+        if "coverage" in only:
+            yield coverage, cell, samples, seed
+        if "difference" in only and cell.weights == "none" and cell.rows <= 200:
+            yield differences, cell, samples, seed
+
+
 def jobs_of_scores(samples: int, only: str) -> Iterator[tuple]:
     for seed, (sizes, weights) in enumerate(
         itertools.product(CLASS_SIZES, ("none", "mild", "clusters"))
@@ -641,6 +724,9 @@ def by_family(found: pl.DataFrame) -> str:
         for least in (30, 8):
             here = own.filter(pl.col("least_class") >= least, weights="none")
             row[f"least, from {least} rows of a class"] = here["value"].min()
+        own = found.filter(family=family, claim="never predicted")
+        if own.height:
+            row["never predicted, least"] = own.filter(pl.col("least_class") >= 8)["value"].min()
         for claim in ("rest", "total", "drift", "compare"):
             here = of_family.filter(pl.col("claim") == claim, weights="none")
             row[f"p < 0.01, {claim}"] = here["p0.01"].max()
@@ -681,12 +767,16 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="rows of a sample")
     parser.add_argument("--only", default="coverage,difference,worst")
     parser.add_argument("--scores", action="store_true", help="metrics of scores")
+    parser.add_argument(
+        "--rare", action="store_true", help="classes that are hardly ever predicted"
+    )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, help="a folder for all cells, as Parquet")
     args = parser.parse_args()
     print(f"polars-mcc {polars_mcc.__version__}, polars {pl.__version__}, {args.samples} samples\n")
     todo = jobs(args.samples, args.logs, args.sizes, args.only)
     todo = jobs_of_scores(args.samples, args.only) if args.scores else todo
+    todo = jobs_of_rare(args.samples, args.sizes, args.only) if args.rare else todo
     found = run([*todo], args.processes)
     print(summary(found))
     print(f"\n{by_family(found)}")

@@ -184,7 +184,7 @@ ONCE = {
     "contrast, best": lambda log: log.contrast("key", to="best"),
     "classes": lambda log: log.classes("key", ci=0.9),
     "sets": lambda log: log.by(cube("key", "number"), ci=0.95),
-    "worst": lambda log: log.worst("key", "number"),
+    "worst": lambda log: log.worst("key", "number", verdicts=True),
     "many labels": lambda log: log.by("key"),
 }
 
@@ -282,9 +282,9 @@ def test_a_search_does_not_use_columns_of_other_lengths(log, monkeypatch):
     def wrong(group: parquet.RowGroup) -> Any:
         return {name: one._replace(codes=one.codes[1:]) for name, one in read(group).items()}
 
-    expected = log.collect().mcc.worst("key", "number")
+    expected = log.collect().mcc.worst("key", "number", verdicts=True)
     monkeypatch.setattr(parquet.RowGroup, "read", wrong)
-    assert_frame_equal(log.mcc.worst("key", "number").collect(), expected)
+    assert_frame_equal(log.mcc.worst("key", "number", verdicts=True).collect(), expected)
 
 
 def test_large_dictionaries_are_left_to_polars_before_they_are_read(tmp_path, reads):

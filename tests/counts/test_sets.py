@@ -215,7 +215,8 @@ def test_a_key_of_any_dtype_can_be_long(run, dtype, values, texts):
     assert {*answer["slice"]} == named
     crossed = run(log, lambda log: log.mcc.by("key", "one", long=True))
     assert {*crossed["slice"]} == {f"{name} and one = 1" for name in named}
-    found = run(log, lambda log: log.mcc.worst("key", "one", min_n=1, ci=0.01, long=True))
+    asked = {"min_n": 1, "long": True, "verdicts": True}
+    found = run(log, lambda log: log.mcc.worst("key", "one", **asked))
     assert {*found["slice"]} <= {*answer["slice"], *crossed["slice"], "one = 1"}
 
 

@@ -505,5 +505,5 @@ def test_the_numbers_that_are_read_first():
         (f"{second:.3f}", "MCC of knn"),
         (f"+{difference:.3f}", "knn minus logistic"),
         (str(listed), f"{'slice' if listed == 1 else 'slices'} behind the rest"),
-        ("0", "predictions not scored"),
+        ("0", "rows not scored"),
     ]

@@ -454,7 +454,7 @@ ASKED = {
         metric=name, before=pl.col("k") == 1, after=pl.col("k") == 2
     )[f"{name}_after"],
     "compare": lambda log, name: log(pred=["gold", "pred"]).compare(metric=name)[f"{name}_b"],
-    "worst": lambda log, name: log.worst("k", metric=name, min_n=1)[name],
+    "worst": lambda log, name: log.worst("k", metric=name, min_n=1, verdicts=True)[name],
     "baseline": lambda log, name: log.check(metric=name, ci=0.9, no_worse_than=log.counts())[
         f"{name}_after"
     ],

@@ -146,7 +146,7 @@ def test_losses_have_intervals_and_tests(animals):
         assert row["brier_low"] < row["brier"] < row["brier_high"]
     contrast = log.contrast("key", metric="log_loss", to="each")
     assert contrast["diff_se"].item() > 0
-    assert log.worst("key", metric="log_loss", min_n=10).height == 1
+    assert log.worst("key", metric="log_loss", min_n=10, verdicts=True).height == 2
     assert log.check("key", metric="brier", max=0.5)["verdict"].to_list() == ["passes"] * 2
 
 

@@ -91,7 +91,7 @@ def test_a_coarser_slice_that_weights_make_too_small_has_no_score():
 def test_the_nearest_slice_has_parts():
     log = log_of(3).with_columns(pred=pl.col("gold"))
     log = log.with_columns(pred=pl.when(pl.int_range(pl.len()) % 9 > 0).then("pred").otherwise(0))
-    [row] = log.mcc.worst("a", "b", bins=None, min_n=400).rows(named=True)
+    row, *_ = log.mcc.worst("a", "b", bins=None, min_n=400, verdicts=True).rows(named=True)
     assert row["verdict"] == "not behind"
     total = sum(part["adds"] for part in row["parts"] or [])
     assert (row["keys"], total) == (

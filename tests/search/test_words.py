@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 import pytest
 
 from polars_mcc._log.words import clause, in_words
-from polars_mcc._search.words import confused, percent, rows_in_words, summed_up
+from polars_mcc._search.words import collapsed, confused, percent, rows_in_words, summed_up
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,8 @@ def test_confusions_and_shares():
     assert confused("a", None, 0.052, None).translate(plain) == (
         "5.2 % of gold a predicted null, none elsewhere"
     )
-    assert confused("a", "b", None, None) is None
+    assert collapsed("no", "yes", 1200) == "predicts only 'no': 0 of 1,200 'yes' found"
+    assert collapsed(None, 1, 2.5) == "predicts only 'null': 0 of 2.5 '1' found"
     assert [percent(one).translate(plain) for one in (0, 0.1, 0.0996, 1)] == [
         *("0 %", "10 %", "10.0 %", "100 %")
     ]
@@ -71,6 +74,22 @@ def said_of(**columns) -> str:
     verdicts = row.pop("verdict").split(", ")
     answer = pl.DataFrame([{**row, "verdict": verdict} for verdict in verdicts])
     return summed_up(answer, "mcc", to, has_models=False)
+
+
+def test_the_nearest_slice_of_each_model_in_which_no_slice_fails():
+    verdicts = {"a": ["listed", "not behind"], "b": ["not behind"] * 2, "c": ["most rows"]}
+    verdicts |= {"d": ["not behind"], "e": ["no interval"]}
+    row = {"n": 40, "mcc": 0.1, "mcc_rest": 0.2, "p_adjusted": 0.5, "n_tested": 2}
+    answer = pl.DataFrame(
+        {"slice": f"k = {at}", "model": model, "verdict": verdict, "n_untested": 0, **row}
+        for model, of_model in verdicts.items()
+        for at, verdict in enumerate(of_model)
+    )
+    said = summed_up(answer, "mcc", "rest", has_models=True)
+    named = re.findall(r"([A-Z][a-z ]+): (k = [0-9]) \((.)\)", said)
+    most, *nearest = named
+    assert most == ("With most rows", "k = 0", "c")
+    assert nearest == [("Nearest", "k = 0", "b"), ("Nearest", "k = 0", "d")]
 
 
 def test_a_search_in_words():

@@ -341,10 +341,17 @@ def test_worst(planted):
     done = invoke("worst", "log.parquet", "--by", "k", "--by", "j", "--long")
     assert "19 slices tested: 1 is worse than the rest of the log; 3 more only " in done.stderr
     done = invoke("worst", "log.parquet", "--by", "k", "--filter", "k <> 1")
-    assert "shape: (1, " in done.stdout
-    assert "┆ not behind ┆" in done.stdout
+    assert (done.exit_code, "shape: (0, " in done.stdout) == (0, True)
     nearest = r"none is worse than the rest of the log\. Nearest: k = \d \(n 100, mcc 0\.\d+, rest "
     assert re.search(nearest, done.stderr)
+    none = answered("worst", "log.parquet", "--by", "k", "--filter", "k <> 1")
+    assert_frame_equal(none, planted.mcc.worst("k").clear())
+    done = invoke("worst", "log.parquet", "--by", "k", "--filter", "k <> 1", "--format", "json")
+    assert (done.exit_code, json.loads(done.stdout)) == (0, [])
+    done = invoke("worst", "log.parquet", "--by", "k", "--pred", "pred", "--pred", "gold")
+    nearest = "1 is worse than the rest of the log. Nearest: k = 0 (gold) (n 100, mcc 1.000, rest "
+    assert nearest in done.stderr
+    assert "shape: (1, " in done.stdout
     done = invoke("worst", "log.parquet", "--by", "k", "--filter", "k = 9")
     assert "No slice was tested" in done.stderr
     pred = "CASE WHEN k < 3 AND j > 0 THEN NOT gold ELSE gold END AS pred"

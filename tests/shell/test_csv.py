@@ -233,7 +233,8 @@ class TestText:
         hint = "; if it is text because a word such as NA stands for no value, add --null NA\n"
         refused = invoke("by", "na.csv")
         assert refused.exit_code == 2
-        assert refused.stderr.endswith(f"as in --text pred{hint}")
+        assert "as in --text pred; else say which label is which, as in CASE" in refused.stderr
+        assert refused.stderr.endswith(hint)
         accuracy = ["na.csv", "--metric", "accuracy"]
         assert done_by(*accuracy, "--text", "pred")[0]["n", "accuracy"].row(0) == (3, 2 / 3)
         assert done_by(*accuracy, "--null", "NA")[0]["n", "accuracy"].row(0) == (2, 1.0)

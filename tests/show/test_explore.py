@@ -291,6 +291,41 @@ def test_the_chart_has_room_for_what_it_shows(page):
     assert page.get_log("browser") == []
 
 
+POINTS = """
+const done = arguments[0];
+views.then((all) => {
+  const marks = [...document.querySelectorAll(".explorer svg .mark-symbol.role-mark path")];
+  const shown = marks.map((mark) => [
+    mark.getAttribute("aria-label").match(/slice: (.*?);/)[1],
+    mark.getAttribute("d").match(/[MA]/g).join(""),
+    mark.getBoundingClientRect().width,
+  ]);
+  done(Object.fromEntries(shown.map(([slice, ...shape]) => [slice, shape])));
+});
+"""
+
+
+def test_one_predicted_and_one_gold_label_are_marked_apart(browser, tmp_path):
+    i = pl.int_range(120)
+    gold = pl.when(i % 3 == 1).then(0).otherwise(i // 3 % 2)
+    pred = pl.when(i % 3 == 0).then(0).otherwise((i // 3 % 2) * (i % 7 > 0).cast(int))
+    names = pl.Series(["collapsed", "one gold", "scored"])
+    log = pl.select(gold=gold, pred=pred, key=pl.lit(names).gather(i % 3))
+    path = tmp_path / "report.html"
+    path.write_text(log.mcc.report("key"), encoding="utf-8")
+    browser.get(path.as_uri())
+    points = browser.execute_async_script(POINTS)
+    assert {*points} == {*names}
+    shapes = [shape for shape, _ in points.values()]
+    assert len({*shapes}) == 3
+    assert points["collapsed"][0] == "M", "a cross has no arcs"
+    assert points["one gold"][0].count("M") == 2, "a ring has two"
+    assert all(width > 5 for _, width in points.values())
+    ask(browser, metric="accuracy")
+    shapes = [shape for shape, _ in browser.execute_async_script(POINTS).values()]
+    assert len({*shapes}) == 1, "an accuracy is never 0/0"
+
+
 @pytest.mark.slow
 def test_pages_beyond_the_last_and_lines_beyond_the_last_show_the_last(page):
     ask(page, by_0=True, by_1=True, least=1, metric="mcc", model=0, page="9")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import html
 import itertools
 import re
@@ -13,7 +14,8 @@ import polars as pl
 import pytest
 from support import log_of
 
-from polars_mcc import each, plot, trailing
+from polars_mcc import bins, each, plot, trailing
+from polars_mcc._log.bins import UNITS
 
 ROWS = [("x", i % 3, (i * i) % 4) for i in range(60)] + [("y", i % 2, i % 2) for i in range(20)]
 LOG = log_of([*ROWS, (None, 0, 0), (None, 1, 0), ("empty", None, 0)]).with_columns(
@@ -41,7 +43,8 @@ def test_slices_are_points_with_intervals_from_the_lowest_up():
     answer = LOG.mcc.by("key", ci=0.9)
     chart = plot.slices(answer)
     points = layer_with(chart, "point")
-    # A 0 without an interval is 0/0: it is no point, and stands last.
+    # A 0 without an interval is 0/0: it is no point, and stands last. In an answer without any
+    # interval, a cross marks it.
     drawn = answer.filter(pl.col("mcc").is_not_null()).with_columns(
         mcc=pl.when(pl.col("mcc_low").is_not_null()).then("mcc")
     )
@@ -57,7 +60,7 @@ def test_slices_are_points_with_intervals_from_the_lowest_up():
     rule = layer_with(chart, "rule")["encoding"]
     assert (rule["x"]["field"], rule["x2"]["field"]) == ("low", "high")
     without = plot.slices(LOG.mcc.by("key"))
-    assert [layer["mark"]["type"] for layer in layers_of(without)] == ["point", "text"]
+    assert [layer["mark"]["type"] for layer in layers_of(without)] == ["point", "point"]
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -168,8 +171,8 @@ def test_several_models_have_a_colour_each():
             before=pl.col("day") < pl.date(2026, 3, 4),
             after=pl.col("day") > pl.date(2026, 3, 4),
         ),
-        LOG.mcc.worst("key", "device", min_n=5),
-        LOG.mcc.worst("key", "device", min_n=5, long=True),
+        LOG.mcc.worst("key", "device", min_n=5, verdicts=True),
+        LOG.mcc.worst("key", "device", min_n=5, long=True, verdicts=True),
     ],
     ids=["compare", "models", "drift", "worst", "worst, long"],
 )
@@ -205,14 +208,140 @@ def test_a_curve_marks_the_best_threshold():
     answer = LOG.mcc(positive="ant", score="score").curve("device")
     chart = plot.curve(answer)
     line, best = layers_of(chart)
+    assert best["transform"] == [{"filter": "datum.is_best"}]
     drawn = answer.filter(pl.col("threshold").is_not_null())
     assert [row["score"] for row in line["rows"]] == drawn["mcc"].to_list()
-    found = {row["line"]: row["score"] for row in best["rows"]}
+    of_best = [row for row in best["rows"] if row["is_best"]]
+    found = {row["line"]: row["score"] for row in of_best}
+    assert len(of_best) == len(found)
     expected = LOG.mcc(positive="ant", score="score").best_threshold("device")
     assert found == {row["device"] or "null": row["mcc"] for row in expected.iter_rows(named=True)}
     assert (
         len(layers_of(plot.curve(LOG.mcc(positive="ant", score="score").curve(), metric="f1"))) == 2
     )
+
+
+def many_lines(number: int, models: int = 1, times: int = 4) -> pl.DataFrame:
+    """A log of so many slices and models, over some weeks; the names fall with their order."""
+    weeks = pl.int_range(times, eager=True)
+    names = [f"s{100 - place}" for place in range(number)]
+    rows = pl.DataFrame({"key": names}).join(pl.DataFrame({"week": weeks}), how="cross")
+    rows = rows.join(pl.DataFrame({"i": range(12)}), how="cross")
+    i = pl.int_range(pl.len())
+    return rows.with_columns(
+        day=pl.date(2026, 3, 2) + pl.duration(weeks="week"),
+        gold=pl.col("i") % 2,
+        score=(i * 7 % 13) / 13,
+        **{f"m{at}": (i.hash(at) % 3 > 0).cast(int) for at in range(models)},
+    )
+
+
+ASKED = {
+    "over_time": lambda log, models: plot.over_time(log(pred=models).by("key", "day", ci=0.9)),
+    "curve": lambda log, _: plot.curve(log(score="score", positive=1).curve("key")),
+    "calibration": lambda log, _: plot.calibration(
+        log(score="score", positive=1).calibration("key", bins=2)
+    ),
+}
+
+
+@pytest.mark.parametrize("draw", ASKED)
+def test_lines_have_a_colour_each_and_more_than_eight_are_facets(draw):
+    for number in (7, 8):
+        spec = ASKED[draw](many_lines(number).mcc, "m0").to_dict()
+        [scale] = {
+            (*scale["range"],)
+            for layer in spec["layer"]
+            if (scale := layer["encoding"].get("color", {}).get("scale"))
+        }
+        assert len(scale) == len({*scale}) == number
+    chart = ASKED[draw](many_lines(9).mcc, "m0")
+    spec = chart.to_dict()
+    assert spec["facet"]["field"] == "line"
+    colours = [layer["encoding"].get("color") for layer in spec["spec"]["layer"]]
+    assert {"value": "#0072B2"} in colours
+    assert all(colour is None or "field" not in colour for colour in colours)
+    import vl_convert  # noqa: PLC0415 - an optional dependency
+
+    svg = vl_convert.vegalite_to_svg(spec)
+    panes = re.findall(r">(s\d+)</text>", svg)
+    assert panes == sorted(f"s{100 - place}" for place in range(9))
+    # A pane has the rows of its own slice.
+    per_pane = svg.count('aria-roledescription="line mark"') / 9
+    assert per_pane == (2 if draw == "calibration" else 1), "the line, and the diagonal"
+
+
+def test_facets_are_in_the_order_of_the_slices_with_a_colour_per_model():
+    log = many_lines(5, models=2).with_columns(
+        key=pl.col("key").cast(pl.Enum([f"s{100 - place}" for place in range(5)]))
+    )
+    spec = plot.over_time(log.mcc(pred=["m0", "m1"]).by("key", "day", ci=0.9)).to_dict()
+    facet, inner = spec["facet"], spec["spec"]
+    assert facet["field"] == "slice"
+    assert facet["sort"] == {"field": "place", "op": "min"}
+    places = {
+        row["slice"]: row["place"] for row in reversed(spec["datasets"][spec["data"]["name"]])
+    }
+    assert sorted(places, key=places.get) == [f"s{100 - place}" for place in range(5)]
+    domains = [layer["encoding"]["color"]["scale"]["domain"] for layer in inner["layer"]]
+    assert {(*domain,) for domain in domains} == {("m0", "m1")}
+    assert all("data" not in layer for layer in inner["layer"])
+
+
+def test_more_models_than_colours_are_a_facet_each():
+    models = [f"m{at}" for at in range(9)]
+    log = many_lines(1, models=9).mcc(pred=models)
+    spec = plot.over_time(log.by("day")).to_dict()
+    assert spec["facet"]["field"] == "line"
+    rows = spec["datasets"][spec["data"]["name"]]
+    assert {row["line"] for row in rows} == {*models}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_bins_of_times_are_drawn_over_time(unit):
+    start, step = (
+        dt.datetime(2026, 1, 28, 22),
+        dt.timedelta(hours={"1h": 1, "1d": 24}.get(unit, 700)),
+    )
+    times = [start + step * at for at in range(6)]
+    log = pl.DataFrame({"ts": [*times, None]}).join(
+        pl.DataFrame({"gold": [0, 1, 1, 0], "pred": [0, 1, 0, 0]}), how="cross"
+    )
+    chart = plot.over_time(log.mcc.by(bins("ts", unit), ci=0.9))
+    line = layer_with(chart, "line")
+    assert line["encoding"]["x"] == {"field": "at", "title": "ts", "type": "temporal"}
+    # Polars' own truncation, without the names of bins.
+    starts = pl.Series(times).dt.truncate(unit).unique().sort().dt.to_string("%Y-%m-%dT%H:%M")
+    assert [row["at"][:16] for row in line["rows"]] == starts.to_list()
+
+
+def test_texts_that_name_times_are_times_if_no_key_is_one():
+    log = LOG.with_columns(year=pl.lit("2026"), code=pl.lit("2026-13"))
+    for keys in (["year"], ["year", "key"], ["code", "year"]):
+        rows = layer_with(plot.over_time(log.mcc.by(*keys)), "line")["rows"]
+        assert {row["at"][:10] for row in rows} == {"2026-01-01"}
+    by_day = plot.over_time(log.mcc.by("year", "day"))
+    assert layer_with(by_day, "line")["encoding"]["x"]["title"] == "day"
+    with pytest.raises(ValueError, match=r"time must be one column, but there are \[\]"):
+        plot.over_time(log.mcc.by("code"))
+    with pytest.raises(ValueError, match=r"there are \['year', 'month'\]"):
+        plot.over_time(log.with_columns(month=pl.lit("2026-02")).mcc.by("year", "month"))
+
+
+def test_a_matrix_of_few_labels_is_large_and_has_room_for_its_numbers():
+    two = pl.DataFrame({"gold": ["a", "b"] * 2, "pred": ["a", "b", "b", "a"]})
+    sizes = {}
+    for name, counts in {"few": [1] * 4, "many": [10**9] * 4}.items():
+        log = two.with_columns(n=pl.Series(counts)).mcc(weight="n")
+        spec = plot.confusion(log.confusion()).to_dict()
+        assert spec["width"] == spec["height"]
+        sizes[name] = spec["width"]["step"]
+    assert sizes["few"] == sizes["many"] == 100
+    ten = pl.DataFrame({"gold": range(10), "pred": range(10), "n": [10**9] * 10})
+    step = plot.confusion(ten.mcc(weight="n").confusion()).to_dict()["width"]["step"]
+    assert step >= 6 * len("1000000000")
+    labels = pl.DataFrame({"gold": range(40), "pred": range(40)})
+    assert plot.confusion(labels.mcc.confusion()).to_dict()["width"] == {"step": 12}
 
 
 def test_a_reliability_diagram_has_a_line_per_slice_and_the_diagonal():

@@ -240,7 +240,7 @@ def test_corrections(correction, seed):
     log = log.with_columns(
         a=pl.when(pl.Series(rng.random(3000) < 0.7)).then("gold").otherwise(1 - pl.col("gold")),
         b=pl.when(pl.Series(rng.random(3000) < 0.8)).then("gold").otherwise(1 - pl.col("gold")),
-    ).with_columns(b=pl.when(pl.col("key") == 7).then(1).otherwise("b"))
+    ).with_columns(gold=pl.when(pl.col("key") == 7).then(1).otherwise("gold"))
     found = log.mcc(pred="b").compare("key", correction=correction, baseline="a")
     assert found["key"].is_sorted()
     known = found.drop_nulls("p_value")
@@ -266,11 +266,15 @@ def test_no_rows(run):
     assert found["diff"].null_count() == 2
 
 
-def test_a_model_of_one_class_has_a_difference_and_no_interval():
+def test_a_model_of_one_class_has_a_difference_and_its_interval():
     log = pl.DataFrame({"gold": [*"abab"] * 5, "a": [*"abaa"] * 5, "b": ["a"] * 20})
     row = log.mcc(pred="b").compare(baseline="a").row(0, named=True)
     assert row["mcc_b"] == 0
     assert row["diff"] == -row["mcc_a"]
+    assert row["diff_low"] < row["diff"] < row["diff_high"]
+    assert 0.01 < row["p_value"] < 0.1
+    # With one gold class, there is nothing to know.
+    row = log.with_columns(gold=pl.lit("a")).mcc(pred="b").compare(baseline="a").row(0, named=True)
     assert row["diff_low"] is row["diff_high"] is row["p_value"] is row["p_adjusted"] is None
 
 

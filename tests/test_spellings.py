@@ -1,0 +1,378 @@
+"""Labels and keys whose values differ only in spelling: who says so, when, and what mends it."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shlex
+import sys
+import warnings
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import polars_mcc
+from polars_mcc import PredictionLog, PredictionLogWarning
+
+sys.path.append(str(Path(__file__).parent / "shell"))
+from runner import invoke
+
+GOLD = ["Yes", "yes", "No", "no"] * 60
+LOG = pl.DataFrame(
+    {
+        "gold": GOLD,
+        "pred": [
+            ["Yes", "No"][(label.lower() == "no") != (i % 7 == 0)] for i, label in enumerate(GOLD)
+        ],
+        "p2": [
+            ["Yes", "No"][(label.lower() == "no") != (i % 5 == 0)] for i, label in enumerate(GOLD)
+        ],
+        "score": [i % 11 / 10 for i in range(240)],
+        "sex": ["Male", "MALE", "male", "male", "Female", "Female"] * 40,
+        "day": [i // 120 for i in range(240)],
+    }
+)
+TOLD = (
+    "'gold' has 'no' (60 rows) beside 'No', 'yes' (60 rows) beside 'Yes'; each spelling is a class "
+    "of its own; if they are one class, use "
+)
+OF_KEY = "values of key 'sex' differ only in case: 'sex' has "
+TEXTS = [pl.String(), pl.Categorical(), pl.Enum(["no", "No", "yes", "Yes"])]
+
+PLAIN = {
+    "by": (["day"], {}),
+    "score": ([], {}),
+    "classes": (["day"], {}),
+    "confusion": ([], {"long": True}),
+    "counts": (["day"], {}),
+}
+"""Calls whose lazy answer is a plan of Polars, which cannot warn."""
+DEFERRED = {
+    "by ": (["day"], {"ci": 0.9}),
+    "by  ": (["day"], {"ci": 0.9, "metrics": ["tpr"], "positive": "Yes"}),
+    "classes ": ([], {"ci": 0.9}),
+    "compare": ([], {"pred": ["pred", "p2"]}),
+    "contrast": (["day"], {}),
+    "drift": ([], {"before": pl.col("day") == 0, "after": pl.col("day") == 1}),
+    "calibration": ([], {"score": "score", "positive": "Yes"}),
+    "worst": (["day"], {"min_n": 10}),
+    "check": (["day"], {"min": 0.1}),
+}
+SCORES = {
+    "curve": ([], {"score": "score", "positive": "Yes"}),
+    "best_threshold": ([], {"score": "score", "positive": "Yes", "metric": "f1"}),
+}
+
+
+def warned(ask):
+    """The sentences of a call, and its answer."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PredictionLogWarning)
+        answer = ask()
+    return [str(one.message) for one in caught], answer
+
+
+def asked(frame, verb, keys, options):
+    about = {"pred", "score", "positive", "gold"} & options.keys()
+    log = PredictionLog(frame, **{name: options[name] for name in about})
+    rest = {name: value for name, value in options.items() if name not in about}
+    return getattr(log, verb.strip())(*keys, **rest)
+
+
+def of_dtype(dtype):
+    return LOG.with_columns(pl.col("gold", "pred", "p2").cast(dtype))
+
+
+@pytest.mark.parametrize("dtype", TEXTS, ids=str)
+def test_every_verb_says_it_once_and_a_plain_lazy_plan_is_silent(dtype):
+    reached = {"eager": 0, "lazy": 0, "silent": 0}
+    for verb, (keys, options) in {**PLAIN, **DEFERRED, **SCORES}.items():
+        told, _ = warned(lambda v=verb, k=keys, o=options: asked(of_dtype(dtype), v, k, o))
+        assert [TOLD in one for one in told] == [True], verb
+        reached["eager"] += 1
+
+        def lazily(verb=verb, keys=keys, options=options):
+            return asked(of_dtype(dtype).lazy(), verb, keys, options).lazy().collect()
+
+        told, _ = warned(lazily)
+        if verb in DEFERRED:
+            assert [TOLD in one for one in told] == [True], verb
+            reached["lazy"] += 1
+        else:
+            assert told == [], verb
+            reached["silent"] += 1
+    told, page = warned(lambda: of_dtype(dtype).mcc.report("sex", "day", format="json"))
+    assert len([one for one in told if TOLD in one]) == 1
+    labels = [one["text"] for one in json.loads(page)["verdict"] if one["kind"] == "labels"]
+    assert [TOLD in one for one in labels] == [True, False]
+    assert OF_KEY in labels[1]
+    assert reached == {"eager": 16, "lazy": 9, "silent": 7}
+
+
+def test_lists_of_labels():
+    lists = LOG.with_columns(pl.concat_list("gold"), pl.concat_list("pred"))
+    told, _ = warned(lists.mcc.by)
+    assert [TOLD in one for one in told] == [True]
+    mended = lists.with_columns(eval(told[0].split("use ")[1]))  # noqa: S307 - our own words
+    told, answer = warned(mended.mcc.score)
+    assert told == []
+    assert answer["mcc"].item() == pytest.approx(expected())
+
+
+def expected(pred="pred"):
+    """The score if case does not matter, from the four counts."""
+    pairs = [(g.lower() == "yes", p == "Yes") for g, p in LOG.select("gold", pred).iter_rows()]
+    tp, fn = pairs.count((True, True)), pairs.count((True, False))
+    fp, tn = pairs.count((False, True)), pairs.count((False, False))
+    return (tp * tn - fp * fn) / ((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)) ** 0.5
+
+
+@pytest.mark.parametrize("dtype", TEXTS, ids=str)
+def test_the_expression_mends_the_column(dtype):
+    log = of_dtype(dtype)
+    [told], answer = warned(log.mcc.score)
+    assert answer["mcc"].item() < 0.6 < expected()
+    mended = log.with_columns(eval(told.split("use ")[1]))  # noqa: S307 - our own words
+    told, answer = warned(mended.mcc.score)
+    assert told == []
+    assert answer["mcc"].item() == pytest.approx(expected())
+
+
+def many(by):
+    """Five labels, each in a second spelling that only `by` has."""
+    gold = [label for label in "abcde" for _ in range(20)] * 2
+    other = [*gold[:100], *(label.upper() for label in gold[100:])]
+    return pl.DataFrame({"gold": gold, "pred": gold}).with_columns(pl.Series(by, other))
+
+
+@pytest.mark.parametrize("by", ["gold", "pred"])
+def test_many_spellings_are_mended_by_a_function_of_both_columns(by):
+    log = many(by)
+    [told], _ = warned(log.mcc.score)
+    both = "pl.col('gold').str.to_lowercase() and pl.col('pred').str.to_lowercase()"
+    assert told.endswith(f"use {both}")
+    mended = log.with_columns(*map(eval, told.split("use ")[1].split(" and ")))
+    assert warned(mended.mcc.score)[1]["mcc"].item() == 1
+
+
+SHELL = {
+    "by": "--by day",
+    "by ": "--by day --ci 0.9",
+    "score": "",
+    "classes": "--by day",
+    "confusion": "",
+    "counts": "--by day",
+    "compare": "--pred pred --pred p2",
+    "contrast": "--by day",
+    "drift": "--before 'day = 0' --after 'day = 1'",
+    "calibration": "--score score --positive Yes",
+    "curve": "--score score --positive Yes",
+    "best-threshold": "--score score --positive Yes --metric f1",
+    "worst": "--by day --min-n 10",
+    "check": "--by day --min 0.1",
+    "check ": "--by day --min 0.9",
+    "report": "--by sex --out page.html",
+}
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_every_command_says_it_once_and_what_to_type(ending, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    getattr(LOG, f"write_{ending}")(f"log.{ending}")
+    typed = "--gold \"CASE gold WHEN 'no' THEN 'No' WHEN 'yes' THEN 'Yes' ELSE gold END AS gold\""
+    reached = 0
+    for verb, options in SHELL.items():
+        line = [verb.strip(), f"log.{ending}", *shlex.split(options)]
+        told = [one for one in invoke(*line).stderr.splitlines() if "differ only" in one]
+        of_labels = [one for one in told if TOLD in one]
+        assert len(of_labels) == 1, (verb, told)
+        assert of_labels[0].endswith(f"use {typed}")
+        again = invoke(*line, *shlex.split(typed))
+        assert TOLD not in again.stderr, (verb, again.stderr)
+        assert again.exit_code == (verb == "check ")
+        reached += 1
+    assert reached == 16
+    done = invoke("score", f"log.{ending}", *shlex.split(typed), "--format", "json")
+    assert json.loads(done.stdout)[0]["mcc"] == pytest.approx(expected())
+
+
+def test_a_command_repeats_all_models_and_calls_sql_by_its_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    LOG.with_columns(p2=pl.col("p2").str.to_uppercase()).write_parquet("log.parquet")
+    line = [
+        "score",
+        "log.parquet",
+        "--gold",
+        "upper(gold)",
+        "--pred",
+        "upper(pred)",
+        "--pred",
+        "p2",
+    ]
+    assert "differ only" not in invoke(*line).stderr
+    line = ["score", "log.parquet", "--gold", "upper(gold)", "--pred", "pred", "--pred", "p2"]
+    told = invoke(*line).stderr
+    assert "'pred' has 'No' (" in told
+    typed = shlex.split(told.split("one class, use ")[1])
+    again = invoke("score", "log.parquet", "--gold", "upper(gold)", *typed, "--format", "json")
+    assert "differ only" not in again.stderr
+    scores = [row["mcc"] for row in json.loads(again.stdout)]
+    assert scores == pytest.approx([expected("pred"), expected("p2")])
+
+
+def test_keys_of_worst():
+    for log in (LOG, LOG.lazy(), LOG.with_columns(pl.col("sex").cast(pl.Categorical))):
+        told, _ = warned(lambda log=log: log.mcc.worst("sex", min_n=5).lazy().collect())
+        [told] = [one for one in told if OF_KEY in one]
+        assert "'MALE' (40 rows) and 'Male' (40 rows) beside 'male'; each spelling makes" in told
+        key = eval(told.split("use ")[1])  # noqa: S307 - our own words
+        told, found = warned(lambda k=key: LOG.mcc.worst(k, min_n=5, verdicts=True))
+        assert OF_KEY not in "".join(told)
+        assert sorted(found["slice"]) == ["sex = Female", "sex = male"]
+
+
+def test_keys_of_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    LOG.write_csv("log.csv")
+    for verb, options in {"worst": [], "report": ["--out", "page.html"]}.items():
+        done = invoke(verb, "log.csv", *options, "--by", "sex", "--min-n", "5")
+        if verb == "report":
+            assert OF_KEY in html.unescape(Path("page.html").read_text("utf-8"))
+            continue
+        [told] = [one for one in done.stderr.splitlines() if OF_KEY in one]
+        typed = shlex.split(told.split("use ")[1])
+        assert OF_KEY not in invoke(verb, "log.csv", *options, *typed, "--min-n", "5").stderr
+
+
+def test_a_key_of_many_values_is_not_looked_at():
+    values = [f"user {i}" for i in range(1200)]
+    log = pl.DataFrame({"k": [*values, "USER 1"], "gold": [0, 1] * 600 + [1], "pred": 1})
+    assert "differ only" not in "".join(warned(lambda: log.mcc.worst("k"))[0])
+    few = pl.concat([log.head(500), log.tail(1)])
+    assert "differ only" in "".join(warned(lambda: few.mcc.worst("k", min_n=1))[0])
+
+
+def of_pairs(pairs):
+    """A log of (gold, pred): rows."""
+    rows = [pair for pair, n in pairs.items() for _ in range(n)]
+    return pl.DataFrame(rows, schema=["gold", "pred"], orient="row")
+
+
+CODES = {("us", "us"): 40, ("US", "US"): 30, ("us", "US"): 5, ("US", "us"): 9, ("them", "them"): 20}
+LETTERS = {(one, one): 20 for one in "abcdeABCDE"} | {("c", "C"): 15, ("C", "c"): 20}
+
+
+@pytest.mark.parametrize("pairs", [CODES, LETTERS], ids=["codes", "letters"])
+def test_spellings_that_a_model_tells_apart_are_classes(pairs):
+    assert warned(of_pairs(pairs).mcc.by)[0] == []
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        {**CODES, ("us", "US"): 25},  # not told apart
+        {("us", "us"): 81, ("us", "US"): 9, ("US", "us"): 9, ("US", "US"): 1},  # at random
+        {("us", "us"): 40, ("US", "us"): 30, ("them", "them"): 20},  # never predicted
+        {("us", "us"): 40, ("us", "US"): 1, ("them", "them"): 20},  # never gold
+    ],
+)
+def test_spellings_that_no_model_tells_apart_are_said(pairs):
+    [told] = warned(of_pairs(pairs).mcc.by)[0]
+    assert "labels of 'gold', 'pred' differ only in case" in told
+
+
+def test_labels_that_are_named_apart_are_classes():
+    log = LOG.with_columns(gold=pl.col("gold").replace({"no": "No"}), q=1 - pl.col("score"))
+    both = log.filter(pl.col("gold") != "No")
+    scores = {"Yes": "score", "yes": "q"}
+    assert warned(lambda: both.mcc(score=scores).by(metrics="roc_auc"))[0] == []
+    [told], _ = warned(lambda: log.mcc(positive="yes").by(metrics="tpr"))
+    assert "replace({'Yes': 'yes'})" in told, "the positive label stays"
+
+
+@pytest.mark.parametrize("weighted", [{"weight": "w"}, {"sample_weight": "w"}])
+def test_rows_are_weights_unless_these_are_an_importance(weighted):
+    [told], _ = warned(lambda: LOG.with_columns(w=pl.lit(2.5)).mcc(**weighted).by())
+    assert f"'no' ({150 if 'weight' in weighted else 60} rows)" in told
+
+
+def test_a_label_that_comes_late_is_found_without_the_text_of_all_rows():
+    n = 200_000
+    late = pl.DataFrame({"gold": ["a", "b"] * n, "pred": ["a", "b"] * n})
+    late = pl.concat([late, pl.DataFrame({"gold": ["a"], "pred": ["A "]})])
+    for ask in (late.mcc.by, late.lazy().mcc.by(ci=0.9).collect, late.mcc.confusion):
+        [told], _ = warned(ask)
+        assert "'pred' has 'A ' (1 row) beside 'a'" in told
+
+
+def test_labels_that_were_counted_are_not_read_again(monkeypatch):
+    from polars_mcc._counts import remarks  # noqa: PLC0415 - what is watched
+
+    read = []
+    labels = remarks.Sides.labels
+    monkeypatch.setattr(remarks.Sides, "labels", lambda *a, **k: read.append(1) or labels(*a, **k))
+    log = pl.DataFrame({"gold": ["a", "b", "b"] * 5000, "pred": ["a", "a", "b"] * 5000})
+    for verb, (keys, options) in {**PLAIN, **DEFERRED}.items():
+        if "score" not in options and "positive" not in options and verb not in {"worst", "drift"}:
+            renamed = log.with_columns(day=1, p2="gold")
+            asked(renamed, verb, keys, options)
+            if verb in DEFERRED:
+                asked(renamed.lazy(), verb, keys, options).lazy().collect()
+    assert read == []
+
+
+@pytest.mark.parametrize(
+    ("log", "about", "sentence"),
+    [
+        (LOG.with_columns(pl.col("pred", "p2").str.to_uppercase()), {}, "no label of 'pred' is a"),
+        (
+            LOG.with_columns(pl.col("gold", "pred", "p2").str.to_lowercase()),
+            {"positive": "Y"},
+            "no scored row has",
+        ),
+        (LOG.with_columns(gold=pl.lit("Yes")), {}, "all labels of 'gold' are 'Yes'"),
+    ],
+    ids=["never met", "no positive", "one class"],
+)
+def test_deferred_answers_warn_of_all_that_eager_ones_do(log, about, sentence):
+    if sentence.startswith("no label"):
+        log = log.filter(pl.col("gold").is_in(["yes", "no"]))
+    reached = 0
+    for verb, (keys, options) in {**PLAIN, **DEFERRED}.items():
+        if {"score", "positive"} & options.keys() or verb == "check":
+            continue
+        options = {**options, **about}  # noqa: PLW2901
+        told, later = (
+            warned(lambda v=verb, k=keys, o=options, f=frame: asked(f, v, k, o).lazy().collect())[0]
+            for frame in (log, log.lazy())
+        )
+        has_no_metric = verb.strip() in {"classes", "confusion", "counts"}
+        is_said = not (sentence.startswith("all") and has_no_metric)
+        assert any(one.startswith(sentence) for one in told) == is_said, verb
+        assert later == (told if verb in DEFERRED else []), verb
+        reached += 1
+    assert reached == 11
+
+
+@pytest.mark.filterwarnings("error::polars_mcc.PredictionLogWarning")
+@pytest.mark.parametrize("dtype", [pl.Int64(), pl.Boolean(), pl.Float64(), pl.Date()], ids=str)
+def test_other_dtypes_are_not_looked_at(dtype):
+    codes = pl.DataFrame({"gold": [0, 1, 1, 0] * 9, "pred": [0, 1, 0, 0] * 9})
+    log = codes.cast(pl.Int32).cast(dtype) if dtype == pl.Date() else codes.cast(dtype)
+    log.mcc.by()
+    log.lazy().mcc.by(ci=0.9).collect()
+
+
+def test_columns_that_are_computed_or_renamed():
+    log = LOG.rename({"gold": "truth"})
+    [told], _ = warned(lambda: log.mcc(gold=pl.col("truth").alias("g")).by())
+    assert told.endswith("use pl.col('truth').replace({'no': 'No', 'yes': 'Yes'})")
+    [told], _ = warned(lambda: log.mcc(gold=pl.col("truth") + "").by())
+    assert told.endswith("use (...).replace({'no': 'No', 'yes': 'Yes'})")
+
+
+def test_the_report_names_the_columns_of_the_log_itself():
+    told, _ = warned(lambda: polars_mcc.PredictionLog(LOG, pred=["pred", "p2"]).report("day"))
+    assert re.search(r"use pl\.col\('gold'\)\.replace", told[0])
