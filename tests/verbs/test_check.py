@@ -68,7 +68,7 @@ def test_with_a_level_a_slice_fails_if_it_surely_does():
         log.check(min=high + 1e-12, ci=0.95)
 
 
-def judged(log, *keys, **options) -> pl.DataFrame:
+def judged_by(log, *keys, **options) -> pl.DataFrame:
     """The answer of a gate, open or not."""
     try:
         return log.check(*keys, **options)
@@ -96,12 +96,12 @@ def test_p_values_are_corrected_for_slices_metrics_and_models(correction):
     frame = pl.DataFrame({"key": rng.integers(0, 4, 600), "gold": gold, **pred})
     log, bars = frame.mcc(pred=["old", "new"]), {"mcc": 0.8, "accuracy": 0.88}
     each = {
-        metric: judged(log, "key", min={metric: at}, ci=0.95, correction=None)["p_adjusted"]
+        metric: judged_by(log, "key", min={metric: at}, ci=0.95, correction=None)["p_adjusted"]
         for metric, at in bars.items()
     }
     want = adjusted([*each["mcc"], *each["accuracy"]], correction)
     least = np.minimum(want[:8], want[8:])
-    found = judged(log, "key", min=bars, ci=0.95, correction=correction)
+    found = judged_by(log, "key", min=bars, ci=0.95, correction=correction)
     assert found["p_adjusted"].to_list() == pytest.approx([*least], rel=1e-12)
     is_beyond = [
         (mcc < 0.8 and p < 0.05) or (accuracy < 0.88 and q < 0.05)
@@ -119,14 +119,14 @@ MODELS = {"old": 0.93, "new": 0.8}
 def test_slices_that_are_not_judged_count_as_no_test():
     log = COUNTS.mcc(weight="n")
     alone = COUNTS.filter(pl.col("key") != "small").mcc(weight="n")
-    few = judged(log, "key", min=0.6, min_n=100, ci=0.95)
+    few = judged_by(log, "key", min=0.6, min_n=100, ci=0.95)
     assert (
         few["p_adjusted"].to_list()[:2]
-        == judged(alone, "key", min=0.6, ci=0.95)["p_adjusted"].to_list()
+        == judged_by(alone, "key", min=0.6, ci=0.95)["p_adjusted"].to_list()
     )
     assert few["p_adjusted"][2] is None
     bars = pl.DataFrame({"key": ["good", "poor"], "min": [0.6, 0.6]})
-    assert judged(log, "key", min=bars, ci=0.95)["p_adjusted"].equals(few["p_adjusted"])
+    assert judged_by(log, "key", min=bars, ci=0.95)["p_adjusted"].equals(few["p_adjusted"])
 
 
 def test_with_a_level_a_slice_without_an_interval_is_not_judged():
@@ -189,7 +189,7 @@ def test_a_correction_needs_a_level():
 @pytest.mark.parametrize("ci", [None, 0.95])
 def test_a_model_that_says_one_label_fails(ci):
     one = counts_of(one=[500, 0, 500, 0])
-    with pytest.raises(polars_mcc.CheckError):
+    with pytest.raises(polars_mcc.CheckError, match="1 of 1 slices fails: mcc below 0.1"):
         one.mcc(weight="n").check("key", min=0.1, ci=ci)
 
 
@@ -623,9 +623,11 @@ def test_a_class_at_0_by_0_lifts_no_mean(metric, score, zero_division):
     log = labelled(one=[("a", "b")] * 90 + [("b", "b")] * 10).mcc(zero_division=zero_division)
     judged = log.check(metric=metric, min=float(score) - 1e-12)
     assert judged[metric].item() == pytest.approx(float(score), rel=1e-14)
-    for ci in (None, 0.95):
-        with pytest.raises(polars_mcc.CheckError, match=f"{metric} below 0.9"):
-            log.check(metric=metric, min=0.9, ci=ci)
+    with pytest.raises(polars_mcc.CheckError, match=f"{metric} below 0.9"):
+        log.check(metric=metric, min=0.9)
+    of_interval = {"precision_macro": "fails", "precision_weighted": "not significant"}
+    found = judged_by(log, metric=metric, min=0.9, ci=0.95)
+    assert found["verdict"].to_list() == [of_interval[metric]]
 
 
 @pytest.mark.parametrize("zero_division", FILLS)
