@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
 from polars_mcc._log import defaults
 from polars_mcc._log.messages import option, said
@@ -47,9 +47,14 @@ def check_interval(ci: float | None, method: object) -> None:
     if ci is not None:
         check_level(ci)
     elif method != defaults.METHOD:
-        asked, level = option("method", method), option("ci", defaults.LEVEL)
-        msg = said(asked, " needs a confidence level: pass ", level, " too")
-        raise ValueError(msg)
+        needs_level("method", method)
+
+
+def needs_level(name: str, value: object) -> NoReturn:
+    """Raise a ValueError: an option has a value, but there is no confidence level."""
+    level = option("ci", defaults.LEVEL)
+    msg = said(option(name, value), " needs a confidence level: pass ", level, " too")
+    raise ValueError(msg)
 
 
 def check_at_least(name: str, value: object, least: int) -> None:

@@ -22,6 +22,7 @@ BINS: Final = 10  # bins of a numeric key, or of scores
 MIN_N: Final = 30  # rows that a slice needs to be tested
 MAX_SHARE: Final = 0.5  # of the rows, in a slice that is listed
 CHECKED_N: Final = 1  # rows that a slice needs to be checked
+CHECK_CORRECTION: Final = "holm"  # a healthy log must fail nowhere
 RANK: Final = "loss"
 REPLICATES: Final = 2000
 TITLE: Final = "How good is each slice?"

@@ -309,6 +309,32 @@ def defined(metric: Metric) -> Metric:
     return found
 
 
+def most_rows(metric: Metric) -> Metric | None:
+    """The fact how many rows of a proportion a metric of two or more gold classes may count as.
+
+    The mean of K equal rates of t_k rows varies as a rate of K² / Σ 1/t_k rows. Each t_k is less by
+    half a row, but at least half a row. For two classes of s rows, K² / Σ 1/t_k is
+    2 (s - Σ t_k² / s). MCC and its kin vary about so, with any number of classes: four rows less,
+    so that one row of a rare class tells nothing. None: the metric counts rows, as recall does.
+    """
+    name = f"{FACT}most {metric.name}"
+    if metric.classes_needed in {"all", "all gold"}:
+        classes: Mapping[str, Sum] = {
+            "k": lambda col: col("support").count(),
+            "inverse": lambda col: (1 / (col("support") - 0.5).clip(lower_bound=0.5)).sum(),
+        }
+        found = fact(name, lambda terms: terms["k"] ** 2 / terms["inverse"])
+        return replace(found, classes=classes)
+    if not metric.is_of_two or metric.is_of_scores:
+        return None
+
+    def value(terms: Terms) -> pl.Expr:
+        varies = terms.positive.var_gold if metric.is_of_positive else terms.var_gold
+        return (2 * varies / terms.rows_squared * terms.n - 4).clip(lower_bound=0)
+
+    return fact(name, value)
+
+
 def sum_name(metric: str, name: str) -> str:
     """The column name of a sum that a metric defines."""
     return f"sum:{metric}:{name}"

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import polars as pl
 from cyclopts import Parameter
@@ -32,7 +32,7 @@ from polars_mcc._shell.formats import CSV
 from polars_mcc._shell.keeping import STATUSES, keep
 from polars_mcc._shell.options import Keys, Logs, OfLog, Output, bars
 from polars_mcc._shell.terminal import say, show, table, visible_lines
-from polars_mcc._shell.typed_log import LogOptions, TypedLog
+from polars_mcc._shell.typed_log import LogOptions, TypedLog, or_none
 from polars_mcc._store.paths import is_url
 from polars_mcc._verbs.check import CheckError
 from polars_mcc.prediction_log import PredictionLog
@@ -48,6 +48,7 @@ def check(
     no_worse_than: str | None = None,
     min_n: int = defaults.CHECKED_N,
     ci: float | None = None,
+    correction: Literal[choices.Correction, "none"] = defaults.CHECK_CORRECTION,
     of_log: OfLog = LogOptions(),
     output: Output = Output(),
 ) -> None:
@@ -73,11 +74,15 @@ def check(
             the log of last week, by the same keys (see `polars-mcc counts`).
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
             judged.
-        ci: The confidence level of a failure. A slice fails only if the whole interval of its score
+        ci: The confidence level of the gate. A slice fails only if the whole interval of its score
             is below --min (above --max), or the whole interval of its difference to the baseline is
-            on the worse side of 0. A slice without an interval, such as one of a single predicted
-            class, is judged by its score. Without it: the score alone decides, however few the
-            rows. The level holds for each slice; there is no correction for the number of slices.
+            on the worse side of 0, and its p-value after correction is below 1 - ci. So a log that
+            is as good as it must be fails in at most 1 - ci of runs. A slice without an interval is
+            not judged. Without it: the score alone decides, however few the rows.
+        correction: With --ci, the correction of p-values for the number of slices, metrics and
+            models that are judged. The probability that a healthy log fails: "holm" or
+            "bonferroni". The share of healthy slices among those that fail: "bh" or "by". With
+            none, each slice may fail by chance.
     """
     log = TypedLog(inputs.find(logs), of_log, keys)
     failed: list[CheckError] = []
@@ -106,6 +111,7 @@ def check(
         no_worse_than=no_worse_than and _baseline(no_worse_than, log),
         min_n=min_n,
         ci=ci,
+        correction=or_none(correction),
     )
     if failed:
         if output.out is not None:
@@ -133,18 +139,31 @@ def _baseline(path: str, log: TypedLog) -> pl.LazyFrame:
 
 
 def _passed(judged: pl.DataFrame) -> str:
-    """How many slices pass, and between which scores they are: with `ci`, some may be below."""
-    passing = judged.filter(verdict="passes").fill_nan(None)
-    others = judged.height - passing.height
-    passed = "1 slice passes" if passing.height == 1 else f"{passing.height} slices pass"
-    names = ["diff"] if "diff" in judged.columns else registry.metrics()["metric"]
-    found = passing.select(name for name in names if name in passing.columns)
-    scores = ", ".join(
+    """How many slices pass, between which scores; and how many miss a threshold by chance."""
+    of_verdict = {name: judged.filter(verdict=name) for name in ("passes", "not significant")}
+    passing, missing = of_verdict.values()
+    others = judged.height - passing.height - missing.height
+    told = []
+    if passing.height or not missing.height:
+        passed = "1 slice passes" if passing.height == 1 else f"{passing.height} slices pass"
+        told.append(": ".join(filter(None, [passed, _scores(passing)])))
+    if missing.height:
+        is_diff, several = "diff" in missing.columns, missing.height > 1
+        words = ("is worse", "are worse") if is_diff else ("misses a threshold", "miss a threshold")
+        slices = f"{missing.height} slice{'s' if several else ''} {words[several]}"
+        told.append(f"{slices}, but not significantly: {_scores(missing)}")
+    return "; ".join([*told, *([f"{others} not judged"] if others else [])])
+
+
+def _scores(slices: pl.DataFrame) -> str:
+    """The least and the largest score of each metric, or difference."""
+    names = ["diff"] if "diff" in slices.columns else registry.metrics()["metric"]
+    found = slices.fill_nan(None).select(name for name in names if name in slices.columns)
+    return ", ".join(
         f"{one.name} {' to '.join(dict.fromkeys(map(_number, (one.min(), one.max()))))}"
         for one in found.iter_columns()
         if one.count()
     )
-    return ": ".join(filter(None, [passed, scores])) + (f"; {others} not judged" if others else "")
 
 
 def _number(value: Any) -> str:  # noqa: ANN401 - of any column

@@ -17,7 +17,13 @@ from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._inference.deferred import inferred
 from polars_mcc._inference.options import PERIODS, IntervalOptions, columns_of
 from polars_mcc._log import defaults
-from polars_mcc._log.choices import check_at_least, check_level
+from polars_mcc._log.choices import (
+    Correction,
+    check_at_least,
+    check_choice,
+    check_level,
+    needs_level,
+)
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import OtherFrame
 from polars_mcc._log.keys import IntoKey, check_plain
@@ -25,16 +31,14 @@ from polars_mcc._log.labels import as_compared, common_dtype, is_text
 from polars_mcc._log.messages import Words, cast, column, option, said
 from polars_mcc._log.missing_column import MissingColumn
 from polars_mcc._scores import registry
-from polars_mcc._scores.metric import FACT, Metric, defined, fact
+from polars_mcc._scores.metric import FACT, Metric, defined, fact, most_rows
 from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._verbs import tested
 from polars_mcc._verbs.by import of_metrics
+from polars_mcc._verbs.judged import ADJUSTED, FAILED, VERDICT, Judging, table
 from polars_mcc._verbs.required import Requirement, Thresholds, required, with_own
 
-_FAILED, _VERDICT = "failed", "verdict"
 _HITS, _POSITIVE = f"{FACT}hits", f"{FACT}positive"
-_VERDICTS = pl.Enum(["fails", "passes", "not judged"])
-_SHOWN = 20  # slices that a message shows, at most
 
 
 class CheckError(AssertionError):
@@ -51,7 +55,7 @@ class CheckError(AssertionError):
         """Take the message, and the judged slices."""
         super().__init__(message)
         self.judged = judged
-        self.failures = judged.filter(pl.col(_VERDICT) == "fails")
+        self.failures = judged.filter(pl.col(VERDICT) == "fails")
 
     def __reduce__(self) -> tuple[type[CheckError], tuple[str, pl.DataFrame]]:
         """Keep `judged` when the error is pickled, as between processes."""
@@ -67,14 +71,16 @@ def check(
     no_worse_than: pl.DataFrame | pl.LazyFrame | OtherFrame | None = None,
     min_n: int = defaults.CHECKED_N,
     ci: float | None = None,
+    correction: Correction | None = defaults.CHECK_CORRECTION,
 ) -> pl.DataFrame:
     """Raise an error if a slice misses a threshold or is worse than a baseline: a release gate.
 
     Unlike the other verbs, `check` runs the query of a LazyFrame at once.
 
-    0/0 is never a pass: a slice fails if its score is 0/0 although it has the gold labels that the
-    metric needs, unless the slice of `no_worse_than` is 0/0 too. In a mean over classes, a class at
-    0/0 counts as 0, whatever `zero_division` is.
+    0/0 is never a pass: without `ci`, a slice fails if its score is 0/0 although it has the gold
+    labels that the metric needs, unless the slice of `no_worse_than` is 0/0 too. With `ci`, the
+    interval decides. In a mean over classes, a class at 0/0 counts as 0, whatever `zero_division`
+    is.
 
     Args:
         *keys: The keys to group by, as in `by`.
@@ -89,28 +95,41 @@ def check(
             the log of last week, by the same keys (see `counts`).
         min_n: The least number of rows of a slice, here and in the baseline. Smaller slices are not
             judged.
-        ci: The confidence level of a failure. A slice fails only if the whole interval of its score
+        ci: The confidence level of the gate. A slice fails only if the whole interval of its score
             is below `min` (above `max`), or the whole interval of its difference to the baseline is
-            on the worse side of 0. A slice without an interval, such as one of a single predicted
-            class, is judged by its score. None: the score alone decides, however few the rows. The
-            level holds for each slice; there is no correction for the number of slices.
+            on the worse side of 0, and `p_adjusted` is below 1 - `ci`. So a log that is as good as
+            it must be fails in at most 1 - `ci` of runs, whatever the number of slices. A slice
+            without an interval is not judged. None: the score alone decides, however few the rows.
+        correction: With `ci`, the correction of p-values for the number of tests: slices, metrics
+            and models that are judged. "holm" or "bonferroni": the probability that a healthy log
+            fails is at most 1 - `ci`. "bh" or "by": the share of healthy slices among those that
+            fail (see `compare`). None: no correction; each slice may fail by chance.
 
     Returns:
         A DataFrame with one row per slice and the columns of `by`, or with a baseline the columns
         of `drift` without p-values, and
 
+        - `p_adjusted` (Float64), with `ci`: the p-value, after correction, that the slice meets its
+          threshold. It is one-sided. If there are several metrics, it is the least of theirs;
         - `failed` (String): the metrics that fail, "" if none does;
-        - `verdict` (Enum): "passes" or "not judged". A slice is not judged if it has too few rows
-          or no score, such as a "roc_auc" with one gold class, or if a DataFrame of thresholds has
-          none for it. A threshold for a slice that the log does not have is a row that is not
-          judged.
+        - `verdict` (Enum): "passes", "not judged" or, with `ci`, "not significant": the score
+          misses the threshold, but not significantly. A slice is not judged if it has too few rows,
+          no score, such as a "roc_auc" with one gold class, or with `ci` no interval, or if a
+          DataFrame of thresholds has none for it. A threshold for a slice that the log does not
+          have is a row that is not judged.
+
+    Significance:
+        The p-value is the larger of two. One turns the interval around: it is (1 - `ci`) / 2 where
+        the limit of the score is the threshold. The other is the likelihood ratio of a proportion
+        of as many rows as the interval has (see `worst`); it is more careful with few rows. So a
+        slice with few rows may pass although its interval is below the threshold.
 
     Raises:
         polars_mcc.CheckError: A slice fails, or no slice is judged. It is an AssertionError. Its
             message and its attribute `failures` have a table of the slices that fail.
-        ValueError: Neither thresholds nor a baseline, or both; `min` for a metric where less is
-            better; a positive label that no row has; a baseline for windows, clusters or sample
-            weights.
+        ValueError: Neither thresholds nor a baseline, or both; an unknown `correction`, or one
+            without `ci`; `min` for a metric where less is better; a positive label that no row has;
+            a baseline for windows, clusters or sample weights.
         polars.exceptions.SchemaError: A key of the baseline is not of the kind of the log's key:
             text beside numbers, for example.
 
@@ -153,129 +172,39 @@ def check(
         )
         raise ValueError(msg)
     check_at_least("min_n", min_n, 1)
-    if ci is not None:
-        check_level(ci)
-        registry.check_sure((one.metric for one in wanted), "check it in a call without ci")
+    _check_options(ci, correction, wanted)
     common_dtype([*log.meaning.gold.dtypes.items()])  # Lists are refused.
     if log.meaning.zero_division != 0:  # Classes at 0/0 would lift a mean, or be left out.
         log = log(zero_division=0.0)
     if no_worse_than is None:
         found, sizes = _scored(log, keys, wanted, ci), ["n"]
     else:
-        level = defaults.LEVEL if ci is None else ci
-        if chosen.is_of_scores:
-            needs = (
-                "no_worse_than is a table of counts of labels, and metric "
-                f"'{chosen.name}' needs scores: compare two periods with drift"
-            )
-            raise ValueError(needs)
-        found = _compared(log, keys, no_worse_than, level, chosen)
-        wanted = [Requirement(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")]
-        sizes = ["n_before", "n_after"]
+        least = Requirement(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")
+        found = _compared(log, keys, no_worse_than, least, ci)
+        wanted, sizes = [least], ["n_before", "n_after"]
     is_small = ~pl.all_horizontal(pl.col(sizes) >= min_n).fill_null(value=False)
-    marked = _judged(found, wanted, ci, is_small).collect()
+    judging = Judging(wanted, ci, correction, is_small)
+    marked = judging.marked(found.collect(), is_frequency=log.meaning.is_frequency)
     roles = {one.metric.role for one in wanted}
     models = ["model"] if log.meaning.has_models(roles) else []
     _check_labels(log, marked, models)
     judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
-    unjudged = [*dict.fromkeys(_unjudged(marked, wanted, models))]
-    if not unjudged and "fails" not in judged[_VERDICT]:
+    unjudged = judging.unjudged(marked, models)
+    if not unjudged and "fails" not in judged[VERDICT]:
         return judged
-    told = [*_failing(marked, wanted, ci)]
-    if (judged[_VERDICT] == "not judged").all():
+    told = [*judging.failing(marked)]
+    if (judged[VERDICT] == "not judged").all():
         told.append("there is no slice to judge")
     elif unjudged:
         told.append(f"no slice can be judged by {', '.join(unjudged)}")
-    why = _left_out(marked, wanted, sizes, is_small, f"fewer than {min_n} rows")
+    why = judging.left_out(marked, sizes, f"fewer than {min_n} rows")
     if unjudged and any(one.metric.is_of_two for one in wanted):
         about_labels = (*key_is_gold(log, keys), *one_class(Sides.of(log)))
         why += "".join(f"; {sentence}" for sentence in about_labels)
-    failures = judged.filter(pl.col(_VERDICT) == "fails").drop(_VERDICT)
-    table = failures if len(wanted) > 1 else failures.drop(_FAILED)
-    message = f"{'; '.join(told)}{why}{_table(table)}"
+    failures = judged.filter(pl.col(VERDICT) == "fails").drop(VERDICT)
+    shown = failures if len(wanted) > 1 else failures.drop(FAILED)
+    message = f"{'; '.join(told)}{why}{table(shown)}"
     raise CheckError(message, judged)
-
-
-def _judged(
-    found: pl.LazyFrame, wanted: Sequence[Requirement], ci: float | None, is_small: pl.Expr
-) -> pl.LazyFrame:
-    """Add the verdict of each slice, and a mark per requirement: whether the slice fails it.
-
-    The mark is null if the requirement does not judge the slice.
-    """
-    marks = [one.mark for one in wanted]
-    failed = [pl.when(one.mark).then(pl.lit(one.metric.name)) for one in wanted]
-    verdict = (
-        pl.when(pl.all_horizontal(pl.col(marks).is_null()))
-        .then(pl.lit("not judged"))
-        .when(pl.any_horizontal(marks))
-        .then(pl.lit("fails"))
-        .otherwise(pl.lit("passes"))
-    )
-    return found.with_columns(
-        pl.when(~is_small).then(one.fails(ci)).alias(one.mark) for one in wanted
-    ).with_columns(
-        pl.concat_str(failed, separator=", ", ignore_nulls=True).alias(_FAILED),
-        verdict.cast(_VERDICTS).alias(_VERDICT),
-    )
-
-
-def _failing(
-    marked: pl.DataFrame, wanted: Sequence[Requirement], ci: float | None
-) -> Iterator[str]:
-    """How many slices fail, and by which requirements."""
-    times = {}
-    for one in wanted:
-        slices = marked.filter(one.mark)
-        if slices.height:
-            times[one.words(is_0=slices.select(one.is_0.any()).item())] = slices.height
-    if times:
-        what = (words if len(wanted) == 1 else f"{words} ({n})" for words, n in times.items())
-        sure = "" if ci is None else f", significantly (ci={ci})"
-        n = marked.filter(pl.col(_VERDICT) == "fails").height
-        judged = marked.filter(pl.col(_VERDICT) != "not judged").height
-        yield f"{n} of {judged} slices {'fails' if n == 1 else 'fail'}: {', '.join(what)}{sure}"
-
-
-def _unjudged(
-    marked: pl.DataFrame, wanted: Sequence[Requirement], models: Sequence[str]
-) -> Iterator[str]:
-    """The metrics that are judged in no slice, each with the model if there are several."""
-    of_models = marked.group_by(models, maintain_order=True) if models else [((), marked)]
-    for model, slices in of_models:
-        for one in wanted:
-            if slices[one.mark].is_null().all():
-                yield f"{one.metric.name}{''.join(f' of {name}' for name in model)}"
-
-
-def _left_out(
-    marked: pl.DataFrame,
-    wanted: Sequence[Requirement],
-    sizes: Sequence[str],
-    is_small: pl.Expr,
-    few: str,
-) -> str:
-    """How many slices are not judged, and why."""
-    left = marked.filter(pl.col(_VERDICT) == "not judged")
-    number = left.height
-    if not number:
-        return ""
-    bounds = sorted({one.bound for one in wanted if isinstance(one.at, pl.DataFrame)})
-    has_own = bool(bounds) and all(isinstance(one.at, pl.DataFrame) for one in wanted)
-    why = {
-        "not in the log": pl.all_horizontal(pl.col(sizes).is_null()),
-        f"no {' and no '.join(bounds)}": pl.all_horizontal(pl.col(bounds).is_null(), has_own),
-        few: is_small,
-        "no score, or not the gold labels that it needs": pl.lit(value=True),
-    }
-    told = {}
-    for words, is_so in why.items():
-        rest = left.filter(~is_so)
-        if rest.height < left.height:
-            told[words] = left.height - rest.height
-        left = rest
-    each = (f"{words} ({times})" if len(told) > 1 else words for words, times in told.items())
-    return f" ({number} not judged: {', '.join(each)})"
 
 
 def _scored(
@@ -283,15 +212,38 @@ def _scored(
 ) -> pl.LazyFrame:
     """The columns of `by`, with the thresholds given per slice and the marks of each slice."""
     metrics = [*{one.metric.name: one.metric for one in wanted}.values()]
-    marks = _marks(metrics, is_per_class=bool(log.meaning.score_labels))
-    found = of_metrics(log, keys, [*metrics, *marks], ci, more=(_FAILED, _VERDICT))
+    marks = _marks(metrics, ci, is_per_class=bool(log.meaning.score_labels))
+    found = of_metrics(log, keys, [*metrics, *marks], ci, more=_added(ci))
     found = found.drop(columns_of(mark.name for mark in marks), strict=False)
     names = found.collect_schema().names()
     return with_own(found, wanted, names[: names.index("n")])
 
 
-def _marks(metrics: Sequence[Metric], *, is_per_class: bool = False) -> list[Metric]:
-    """Facts on a slice: its hits, its labels of the positive class, which metrics are defined."""
+def _check_options(
+    ci: float | None, correction: Correction | None, wanted: Sequence[Requirement]
+) -> None:
+    """Raise a ValueError for an unknown correction, or a level that some metric has no use for."""
+    if correction is not None:
+        check_choice("correction", correction, Correction, "None")
+    if ci is not None:
+        check_level(ci)
+        registry.check_sure((one.metric for one in wanted), "check it in a call without ci")
+    elif correction not in {None, defaults.CHECK_CORRECTION}:
+        needs_level("correction", correction)
+
+
+def _added(ci: float | None) -> list[str]:
+    """The columns that the verb adds to scores or differences."""
+    return [*([] if ci is None else [ADJUSTED]), FAILED, VERDICT]
+
+
+def _marks(
+    metrics: Sequence[Metric], ci: float | None, *, is_per_class: bool = False
+) -> list[Metric]:
+    """Facts on a slice: its hits, its labels of the positive class, which metrics are defined.
+
+    With a level, also how many rows of a proportion a metric is worth at most.
+    """
     of_log = []
     has_scores = any(metric.is_of_scores for metric in metrics)
     if not all(metric.is_of_scores for metric in metrics):
@@ -301,7 +253,8 @@ def _marks(metrics: Sequence[Metric], *, is_per_class: bool = False) -> list[Met
         of_log.append(replace(positive, is_of_scores=True))
     elif any(metric.is_of_positive for metric in metrics):
         of_log.append(fact(_POSITIVE, lambda terms: terms.positive.gold + terms.positive.pred))
-    return [*of_log, *map(defined, metrics)]
+    most = filter(None, map(most_rows, metrics if ci is not None else ()))
+    return [*of_log, *map(defined, metrics), *most]
 
 
 def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[str]) -> None:
@@ -326,14 +279,28 @@ def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[st
 
 
 def _compared(
-    log: Described[Any], keys: tuple[IntoKey, ...], baseline: object, ci: float, metric: Metric
+    log: Described[Any],
+    keys: tuple[IntoKey, ...],
+    baseline: object,
+    least: Requirement,
+    ci: float | None,
 ) -> pl.LazyFrame:
-    """Compare the log with the counts of the baseline, slice by slice, like two periods."""
+    """Compare the log with the counts of the baseline, slice by slice, like two periods.
+
+    With a level, add the p-value of the requirement that no slice is worse.
+    """
+    metric = least.metric
+    if metric.is_of_scores:
+        msg = (
+            "no_worse_than is a table of counts of labels, and metric "
+            f"'{metric.name}' needs scores: compare two periods with drift"
+        )
+        raise ValueError(msg)
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
     log.meaning.check_without("check", reason, "cluster", "sample_weight")
     names = tested.names_of_periods(metric, has_clusters=False, p_values=())
-    sliced = cut(log, keys, taken=[_FAILED, _VERDICT, *names.values()])
+    sliced = cut(log, keys, taken=[*_added(ci), *names.values()])
     model = ("model",) if sliced.has_models else ()
     try:
         counts = Described(baseline, weight="n", nulls=sliced.nulls)  # type: ignore[arg-type]
@@ -366,15 +333,23 @@ def _compared(
         apart = with_wide_labels(apart)
         cells = cells.with_columns(pl.col("gold", "pred").cast(apart.label_dtype))
     positive = registry.positive_class([metric], log.meaning.positive, apart.label_dtype)
-    marks = _marks([metric])
-    asked = IntervalOptions(ci, metrics=[metric, *marks], positive=positive)
+    marks = _marks([metric], ci)
+    level = defaults.LEVEL if ci is None else ci
+    asked = IntervalOptions(level, metrics=[metric, *marks], positive=positive)
     of_marks = (f"{mark.name}_{period}" for mark in marks for period in PERIODS.categories)
     shown = names | {name: name for name in of_marks}
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._inference.periods import changes  # noqa: PLC0415 - NumPy, for it alone
+        from polars_mcc._inference.arrays import of_arrays  # noqa: PLC0415 - NumPy, for it alone
+        from polars_mcc._inference.one_sided import of_baseline  # noqa: PLC0415 - likewise
+        from polars_mcc._inference.periods import changes  # noqa: PLC0415 - likewise
 
-        return tested.answer_of(sliced, changes(sliced, apart, cells, asked), shown)
+        found = changes(sliced, apart, cells, asked)
+        if ci is None:
+            return tested.answer_of(sliced, found, shown)
+        p = of_baseline(found, metric, least.bound, ci)
+        found = found.with_columns(of_arrays(**{least.p_value: p}))
+        return tested.answer_of(sliced, found, shown | {least.p_value: least.p_value})
 
     return sliced.answer(inferred(log, sliced, cells, infer))
 
@@ -416,12 +391,3 @@ def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.L
         of(pairs(log), "after", log.label_dtype),
     ]
     return apart, pl.concat(both, how="vertical_relaxed")
-
-
-def _table(frame: pl.DataFrame) -> str:
-    """The frame as text: all columns, and the first rows. "" if there is no row."""
-    if frame.is_empty():
-        return ""
-    more = f"\n… and {frame.height - _SHOWN} more" if frame.height > _SHOWN else ""
-    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, tbl_hide_dataframe_shape=True):
-        return f"\n{frame.head(_SHOWN)}{more}"

@@ -32,9 +32,29 @@ class Requirement:
 
     @property
     def mark(self) -> str:
-        """The column of `fails`."""
+        """The column that says whether a slice fails."""
         at = "each" if isinstance(self.at, pl.DataFrame) else self.at
         return f"{FACT}{self.bound} {self.metric.name} {at}"
+
+    @property
+    def p_value(self) -> str:
+        """The column with the p-value that a slice meets the threshold."""
+        return f"{self.mark} p"
+
+    @property
+    def threshold(self) -> pl.Expr:
+        """The threshold of each slice."""
+        return pl.col(self.bound) if isinstance(self.at, pl.DataFrame) else pl.lit(self.at)
+
+    @property
+    def can_judge(self) -> pl.Expr:
+        """Whether a slice has a threshold, and the gold labels that the score needs."""
+        return pl.all_horizontal(self.threshold.is_not_null(), self.has_gold)
+
+    @property
+    def has_gold(self) -> pl.Expr:
+        """Whether a slice has the gold labels that the score needs."""
+        return pl.all_horizontal(pl.col(self._defined).is_not_null())
 
     @property
     def is_0(self) -> pl.Expr:
@@ -46,29 +66,38 @@ class Requirement:
     def _defined(self) -> list[str]:
         """The marks that say whether the score is defined; the last one is of the log itself."""
         mark = defined(self.metric).name
-        return [f"{mark}_{period}" for period in PERIODS.categories] if self._is_diff else [mark]
+        return [f"{mark}_{period}" for period in PERIODS.categories] if self.is_diff else [mark]
 
     @property
-    def _is_diff(self) -> bool:
+    def is_diff(self) -> bool:
+        """Whether the difference to a baseline is compared."""
         return self.value == "diff"
 
-    def fails(self, ci: float | None) -> pl.Expr:
-        """Whether the score is 0/0 or misses the threshold: with a level, the whole interval.
+    def misses(self, part: str = "") -> pl.Expr:
+        """Whether the score, or its limit "_low" or "_high", is on the wrong side."""
+        value = pl.col(f"{self.value}{part}")
+        return value < self.threshold if self.bound == "min" else value > self.threshold
 
-        It is null if the slice has no threshold, or lacks the gold labels that the score needs.
+    @property
+    def fails(self) -> pl.Expr:
+        """Whether the score is 0/0 or misses the threshold; null if it cannot be judged."""
+        is_wrong = self.misses().fill_null(value=False) | self.is_0
+        return pl.when(self.can_judge).then(is_wrong)
+
+    def surely_fails(self, ci: float) -> pl.Expr:
+        """Whether the whole interval misses the threshold, and the p-value is below 1 - ci.
+
+        It is null without a p-value.
         """
-        at = pl.col(self.bound) if isinstance(self.at, pl.DataFrame) else pl.lit(self.at)
-        end = {"min": "high", "max": "low"}[self.bound]
-        value = pl.col(self.value) if ci is None else pl.coalesce(f"{self.value}_{end}", self.value)
-        is_wrong = value < at if self.bound == "min" else value > at
-        can_judge = pl.all_horizontal(at.is_not_null(), pl.col(self._defined).is_not_null())
-        return pl.when(can_judge).then(is_wrong.fill_null(value=False) | self.is_0)
+        is_beyond = self.misses({"min": "_high", "max": "_low"}[self.bound])
+        p = pl.col(self.p_value)
+        return pl.when(p.is_not_null()).then(is_beyond & (p < 1 - ci))
 
     def words(self, *, is_0: bool) -> str:
         """The text of a failure, for the message; `is_0`: some slices fail because of 0/0."""
         wrong = {"min": "below", "max": "above"}[self.bound]
         at = f"its {self.bound}" if isinstance(self.at, pl.DataFrame) else self.at
-        at = "the baseline" if self._is_diff else at
+        at = "the baseline" if self.is_diff else at
         return f"{self.metric.name} {wrong} {at}{' or 0/0' if is_0 else ''}"
 
 

@@ -492,6 +492,23 @@ class TestCheck:
         judged = answered("check", "log.parquet", "--by", "k", "--min", "0.1")
         assert_frame_equal(judged, planted.mcc.check("k", min=0.1))
 
+    def test_it_says_what_is_worse_by_chance(self, planted):
+        scores = sorted(planted.mcc.by("k")["mcc"])
+        least = ["--by", "k", "--min", str(scores[0] + 1e-6), "--ci", "0.95"]
+        done = invoke("check", "log.parquet", *least)
+        passed = f"3 slices pass: mcc {scores[1]:.3f} to {scores[3]:.3f}; "
+        missed = f"1 slice misses a threshold, but not significantly: mcc {scores[0]:.3f}\n"
+        assert (done.exit_code, done.stdout) == (0, passed + missed)
+        planted.vstack(planted.filter(pl.col("gold") == pl.col("pred")).head(40)).mcc.counts(
+            "k"
+        ).write_parquet("counts.parquet")
+        against = ["--by", "k", "--no-worse-than", "counts.parquet", "--ci", "0.95"]
+        done = invoke("check", "log.parquet", *against)
+        assert done.exit_code == 0
+        assert re.search(
+            r"(\d slices are|1 slice is) worse, but not significantly: diff -", done.stdout
+        )
+
     @pytest.mark.usefixtures("planted")
     def test_it_fails_with_a_table(self):
         options = ["--by", "k", "--min", "0.6", "--min-n", "100", "--ci", "0.95"]
@@ -1105,7 +1122,7 @@ def test_a_parameter_is_an_option_with_its_default(name):
         is_list = "list" in str(argument.hint)
         listed = list(default) if isinstance(default, tuple) else [default]
         assert argument.field_info.default == (listed if default and is_list else default)
-        may_be_none = {"zero_division", *(["bins"] if name == "worst" else [])}
+        may_be_none = {"zero_division", *{"worst": ["bins"], "check": ["correction"]}.get(name, [])}
         none = {"none"} if option in may_be_none else set()  # no default
         assert choices_of(argument.hint) == choices_of(hints[option]) | none
         told = " ".join(argument.parameter.help.split())

@@ -13,6 +13,8 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks import healthy_gates
+from scipy.stats import false_discovery_control
 from support import ask
 
 import polars_mcc
@@ -59,17 +61,136 @@ def test_with_a_level_a_slice_fails_if_it_surely_does():
     with pytest.raises(polars_mcc.CheckError, match=r"significantly .ci=0.95") as raised:
         COUNTS.mcc(weight="n").check("key", min=0.6, ci=0.95)
     assert raised.value.failures["key"].to_list() == ["poor"]
-    intervals = COUNTS.mcc(weight="n").by("key", ci=0.95)
-    high = intervals.filter(pl.col("key") == "poor")["mcc_high"].item()
-    COUNTS.mcc(weight="n").check("key", min=high, ci=0.95)
+    log = COUNTS.filter(key="poor").mcc(weight="n")
+    high = log.by(ci=0.95)["mcc_high"].item()
+    assert log.check(min=high, ci=0.95)["verdict"].to_list() == ["not significant"]
     with pytest.raises(polars_mcc.CheckError):
-        COUNTS.mcc(weight="n").check("key", min=high + 1e-12, ci=0.95)
+        log.check(min=high + 1e-12, ci=0.95)
 
 
-def test_a_model_that_says_one_label_fails_though_it_has_no_interval():
+def judged_by(log, *keys, **options) -> pl.DataFrame:
+    """The answer of a gate, open or not."""
+    try:
+        return log.check(*keys, **options)
+    except polars_mcc.CheckError as error:
+        return error.judged
+
+
+def adjusted(p: list[float], correction: str) -> list[float]:
+    if correction == "bonferroni":
+        return [min(1, one * len(p)) for one in p]
+    if correction == "holm":
+        rank = {place: at for at, place in enumerate(sorted(range(len(p)), key=p.__getitem__))}
+        of_rank = sorted(p)
+        steps = [of_rank[at] * (len(p) - at) for at in range(len(p))]
+        return [min(1, max(steps[: rank[place] + 1])) for place in range(len(p))]
+    return [*false_discovery_control(p, method=correction)]
+
+
+@pytest.mark.parametrize("correction", ["holm", "bonferroni", "bh", "by"])
+def test_p_values_are_corrected_for_slices_metrics_and_models(correction):
+    """As if each slice, metric and model had one gate."""
+    rng = np.random.default_rng(7)
+    gold = rng.integers(0, 2, 600)
+    pred = {name: np.where(rng.random(600) < hits, gold, 1 - gold) for name, hits in MODELS.items()}
+    frame = pl.DataFrame({"key": rng.integers(0, 4, 600), "gold": gold, **pred})
+    log, bars = frame.mcc(pred=["old", "new"]), {"mcc": 0.8, "accuracy": 0.88}
+    each = {
+        metric: judged_by(log, "key", min={metric: at}, ci=0.95, correction=None)["p_adjusted"]
+        for metric, at in bars.items()
+    }
+    want = adjusted([*each["mcc"], *each["accuracy"]], correction)
+    least = np.minimum(want[:8], want[8:])
+    found = judged_by(log, "key", min=bars, ci=0.95, correction=correction)
+    assert found["p_adjusted"].to_list() == pytest.approx([*least], rel=1e-12)
+    is_beyond = [
+        (mcc < 0.8 and p < 0.05) or (accuracy < 0.88 and q < 0.05)
+        for mcc, accuracy, p, q in zip(
+            found["mcc_high"], found["accuracy_high"], want[:8], want[8:], strict=True
+        )
+    ]
+    assert (found["verdict"] == "fails").to_list() == is_beyond
+    assert {*found["verdict"]} == {"fails", "not significant", "passes"}
+
+
+MODELS = {"old": 0.93, "new": 0.8}
+
+
+def test_slices_that_are_not_judged_count_as_no_test():
+    log = COUNTS.mcc(weight="n")
+    alone = COUNTS.filter(pl.col("key") != "small").mcc(weight="n")
+    few = judged_by(log, "key", min=0.6, min_n=100, ci=0.95)
+    assert (
+        few["p_adjusted"].to_list()[:2]
+        == judged_by(alone, "key", min=0.6, ci=0.95)["p_adjusted"].to_list()
+    )
+    assert few["p_adjusted"][2] is None
+    bars = pl.DataFrame({"key": ["good", "poor"], "min": [0.6, 0.6]})
+    assert judged_by(log, "key", min=bars, ci=0.95)["p_adjusted"].equals(few["p_adjusted"])
+
+
+def test_with_a_level_a_slice_without_an_interval_is_not_judged():
+    """One gold class, or one cluster: no model could do better, or nobody knows."""
+    one_class = counts_of(good=[95, 5, 5, 95], one=[9, 1, 0, 0]).mcc(weight="n")
+    found = one_class.check("key", min=0.2, ci=0.95)
+    assert found["verdict"].to_list() == ["passes", "not judged"]
+    with pytest.raises(polars_mcc.CheckError) as raised:
+        one_class.check("key", min=0.999, ci=0.95)
+    line, *_ = str(raised.value).splitlines()
+    reason = "(1 not judged: no score, or not the gold labels that it needs)"
+    assert line == f"1 of 1 slices fails: mcc below 0.999, significantly (ci=0.95) {reason}"
+    rows = pl.DataFrame(
+        {"gold": [0, 1] * 40, "pred": [0, 0, 1, 1] * 20, "key": [1] * 60 + [2] * 20}
+    )
+    rows = rows.with_columns(user=pl.when(pl.col("key") == 1).then(pl.int_range(pl.len()) % 9))
+    with pytest.raises(polars_mcc.CheckError, match=r"\(1 not judged: no interval\)"):
+        rows.mcc(cluster="user").check("key", min=0.9, ci=0.95)
+    with pytest.raises(
+        polars_mcc.CheckError, match="there is no slice to judge .1 not judged: no int"
+    ):
+        rows.filter(key=2).mcc(cluster="user").check(min=0.9, ci=0.95)
+
+
+def test_a_slice_of_three_rows_does_not_fail():
+    """Two labels of three are wrong, or all are one label."""
+    wrong, one = [("a", "b"), ("b", "a"), ("b", "b")], [("a", "b"), ("b", "b"), ("b", "b")]
+    log = labelled(fine=FINE * 20, wrong=wrong, one=one).mcc
+    found = log.check("key", min=0.2, ci=0.95)
+    assert found["verdict"][0] == "passes"
+    assert "fails" not in found["verdict"]
+    with pytest.raises(polars_mcc.CheckError, match="2 of 3 slices fail"):
+        log.check("key", min=0.2)
+
+
+def test_slices_that_miss_a_threshold_by_chance_are_told():
+    with pytest.raises(polars_mcc.CheckError) as raised:
+        COUNTS.mcc(weight="n").check("key", min=0.6, ci=0.95)
+    line, *_ = str(raised.value).splitlines()
+    told = "1 of 3 slices fails: mcc below 0.6, significantly (ci=0.95); "
+    assert line == told + "1 more has mcc below 0.6, but not significantly"
+    assert raised.value.judged["verdict"].to_list() == ["passes", "fails", "not significant"]
+    passed = COUNTS.mcc(weight="n", positive="a").check(
+        "key", min=0.45, max={"fnr": 0.2}, ci=0.999999
+    )
+    assert passed["verdict"].to_list() == ["passes", *["not significant"] * 2]
+    assert passed["failed"].to_list() == [""] * 3
+
+
+def test_a_correction_needs_a_level():
+    log = COUNTS.mcc(weight="n")
+    with pytest.raises(ValueError, match="correction='bh' needs a confidence level: pass ci=0.95"):
+        log.check("key", min=0.1, correction="bh")
+    with pytest.raises(ValueError, match="correction must be one of 'bh', .*, None, got 'fdr'"):
+        log.check("key", min=0.1, correction="fdr", ci=0.9)
+    assert log.check("key", min=0.1, correction=None).equals(log.check("key", min=0.1))
+    assert "p_adjusted" not in log.check("key", min=0.1).columns
+
+
+@pytest.mark.parametrize("ci", [None, 0.95])
+def test_a_model_that_says_one_label_fails(ci):
     one = counts_of(one=[500, 0, 500, 0])
-    with pytest.raises(polars_mcc.CheckError):
-        one.mcc(weight="n").check("key", min=0.1, ci=0.95)
+    with pytest.raises(polars_mcc.CheckError, match="1 of 1 slices fails: mcc below 0.1"):
+        one.mcc(weight="n").check("key", min=0.1, ci=ci)
 
 
 def test_no_rows_are_not_good_enough():
@@ -502,9 +623,11 @@ def test_a_class_at_0_by_0_lifts_no_mean(metric, score, zero_division):
     log = labelled(one=[("a", "b")] * 90 + [("b", "b")] * 10).mcc(zero_division=zero_division)
     judged = log.check(metric=metric, min=float(score) - 1e-12)
     assert judged[metric].item() == pytest.approx(float(score), rel=1e-14)
-    for ci in (None, 0.95):
-        with pytest.raises(polars_mcc.CheckError, match=f"{metric} below 0.9"):
-            log.check(metric=metric, min=0.9, ci=ci)
+    with pytest.raises(polars_mcc.CheckError, match=f"{metric} below 0.9"):
+        log.check(metric=metric, min=0.9)
+    of_interval = {"precision_macro": "fails", "precision_weighted": "not significant"}
+    found = judged_by(log, metric=metric, min=0.9, ci=0.95)
+    assert found["verdict"].to_list() == [of_interval[metric]]
 
 
 @pytest.mark.parametrize("zero_division", FILLS)
@@ -533,3 +656,27 @@ def test_numbers_of_numpy_are_numbers(number):
     assert log.check(max={"mcc": number(1), "accuracy": np.int8(1)}).height == 1
     with pytest.raises(ValueError, match="min_n must be an integer of at least 1, got True"):
         log.check(min=0, min_n=True)
+
+
+def test_thirty_healthy_nights_are_quiet_and_a_bad_slice_is_found():
+    """41 slices of 3 to 600 rows; one row in ten is of the rare class. Each slice has a p-value."""
+    nights = healthy_gates.tried("2, 90:10", 0.95, "41 slices", 30, np.random.default_rng(5))
+    assert nights["below"].sum() <= 1
+    assert nights["at"].sum() <= 2
+    assert nights["found"].all()
+    assert nights["uncorrected"].sum() > 2
+
+
+def test_a_gate_of_one_night_fails_as_nights_that_are_corrected_one_by_one():
+    """So the benchmark may ask for all nights at once."""
+    table = healthy_gates.probabilities([0.5, 0.5], 0.8)
+    rng = np.random.default_rng(3)
+    counts = healthy_gates.counted(healthy_gates.drawn(table, [300, 100, 30], 6, rng))
+    every = healthy_gates.failing(counts, min=0.66).filter("corrected")["night"]
+    each = {
+        night
+        for (night,), rows in counts.group_by("night")
+        if "fails" in healthy_gates.judged(rows, "key", min=0.66)["verdict"]
+    }
+    assert {*every} == each
+    assert 0 < len(each) < 6
