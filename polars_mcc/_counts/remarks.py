@@ -156,7 +156,7 @@ def remarks(
 
     Args:
         sides: The labels of the log.
-        seen: The labels that were counted; without them, all rows with text labels are read.
+        seen: The labels that were counted; without them, the first rows are looked at.
         of_two_classes: Whether the scores need two gold classes, as MCC does.
     """
     if seen is not None and seen.is_sound:
@@ -241,7 +241,8 @@ def one_class(sides: Sides) -> Iterator[str]:
 def nearly_met(sides: Sides, seen: Seen | None = None) -> Iterator[str]:
     """A sentence if labels differ only in spelling, such as "Yes" and "yes".
 
-    All rows are read only for a label that none of the first rows has, and if labels are alike.
+    All rows are read only for a counted label that none of the first rows has, and if labels are
+    alike.
     """
     meaning = sides.log.meaning
     if not is_text(meaning.label_dtype):
@@ -300,8 +301,9 @@ def labels_of(sides: Sides) -> str:
 def _texts(sides: Sides, seen: Seen | None) -> list[str]:
     """The labels that occur in a log, as text."""
     hashes = None if seen is None else seen.hashes
-    if hashes is None:
-        return sides.labels(*sides.each).cast(pl.String).to_list()
+    if hashes is None:  # Not all rows are read for a remark.
+        some = replace(sides, frame=sides.frame.head(_NEXT))
+        return some.labels(*sides.each).cast(pl.String).to_list()
     if len(hashes) > _MOST:
         return []
     is_list = sides.log.meaning.is_multilabel

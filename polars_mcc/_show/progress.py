@@ -101,7 +101,8 @@ def collect(log: pl.LazyFrame, query: Query, bar: ProgressBar) -> pl.DataFrame:
             for batch in rows.collect_batches():
                 if is_stopped:
                     return
-                bar.advance(batch.height if n_rows is None else 0)  # A look at some rows is no pass.
+                # A look at the first rows is no pass over the log.
+                bar.advance(batch.height if n_rows is None else 0)
                 yield batch if predicate is None else batch.filter(predicate)
         finally:
             running -= 1
