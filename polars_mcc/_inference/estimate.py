@@ -84,7 +84,7 @@ def estimate(log: SlicedLog, cells: pl.DataFrame, options: IntervalOptions) -> E
             of_cells = beside_pairs(log, cells, pairs.frame.with_row_index("pair"))
             draws = Draws.of(log, of_cells, measured.height, order=["pair"])
             pair = draws.cells["pair"].to_numpy()
-        sampling, pool = Sampling.of(draws, is_frequency=log.is_frequency), options.pool
+        sampling = Sampling.of(draws, is_frequency=log.is_frequency)
         limits: dict[str, Interval] = {}
         seen: dict[str, Between] = {}
         if levels is None and options.is_smoothed and log.zero_division == 0:
@@ -103,7 +103,7 @@ def estimate(log: SlicedLog, cells: pl.DataFrame, options: IntervalOptions) -> E
                     seen[metric.name],
                     one,
                     is_exact=is_exact,
-                    is_compared=pool is not None,
+                    is_compared=options.is_compared or options.pool is not None,
                 )
             limits[metric.name] = known.where(is_known.get(metric.name))
     scores = _with_limits(log, measured, limits, sampling, options.metrics)

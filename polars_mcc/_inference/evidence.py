@@ -81,7 +81,8 @@ class Scale:
         return self.evidence(self.proportion(score), self.most * n, v_a, rows_a)
 
     def evidence(self, v_b: pl.Expr, rows_b: pl.Expr, v_a: pl.Expr, rows_a: pl.Expr) -> pl.Expr:
-        """How many standard errors b is below a, from their proportions and rows; 0 if it is not.
+        """How many standard errors b is below a, from their proportions and rows; 0 if it is not,
+        and null if something is unknown.
 
         Each side is moved by half a row towards the other (Yates 1934). Else a slice whose few rows
         are all wrong seems surer than it can be.
@@ -91,7 +92,8 @@ class Scale:
         v_b, v_a = v_b + 0.5 / rows_b, v_a - 0.5 / rows_a
         both = (rows_b * v_b + rows_a * v_a) / (rows_b + rows_a)
         apart = rows_b * _divergence(v_b, both) + rows_a * _divergence(v_a, both)
-        return pl.when(v_b < v_a).then((2 * apart).clip(0).sqrt()).otherwise(0.0)
+        root = (2 * apart).clip(0).sqrt()
+        return pl.when(v_b < v_a).then(root).when(v_b >= v_a).then(0.0)
 
     def apart(self, score: pl.Expr, n: pl.Expr) -> pl.Expr:
         """How many standard errors a score is from the score given its labels, on either side.
@@ -124,39 +126,42 @@ def collapse(log: SlicedLog, pairs: pl.DataFrame, pool: Pool) -> pl.DataFrame:
 
     If such a slice had the rates of its pool, no row would be predicted as another of its gold
     classes with the probability Π (1 - r_i)^n_i: of the n_i rows with gold label i, each is so
-    with the rate r_i. The pool has the rows of the slice too, so the evidence is rather too small.
+    with the rate r_i. With sample weights w, n_i is (Σ w)² / Σ w². A column `draws` of the pairs
+    counts other draws than rows: clusters. The pool has the rows of the slice too.
     """
     if pairs.is_empty():
         return pairs.select(*log.slice, pl.lit(None, pl.Float64).alias(COLLAPSE))
-    n, per_slice = pl.col("n").cast(pl.Float64), log.within_slice
-    has_one_pred = per_slice(pl.col("pred").n_unique()) == 1
-    has_two_gold = per_slice(pl.col("gold").n_unique()) > 1
-    own, whole = (
+    n = pl.col("n").cast(pl.Float64)
+    scored, of_pool = (
         cells.lazy().filter(is_scored(one) & (pl.col("n") > 0))
         for one, cells in ((log, pairs), (pool.log, pool.pairs))
     )
-    own = own.filter(has_one_pred & has_two_gold)
-    own = own.select(*log.slice, "gold", rows=n, only="pred").collect().lazy()
-    missed = own.filter(pl.col("gold").ne_missing(pl.col("only"))).select(
-        *log.slice, pred="gold", is_never=pl.lit(value=True)
+    draws = n if log.is_frequency else n**2 / pl.col("squares")
+    draws = pl.col("draws") if "draws" in pairs.columns else draws
+    sides = {side: log.within_slice(pl.col(side).n_unique()) for side in ("gold", "pred")}
+    collapsed = scored.filter(sides["pred"] == 1, sides["gold"] > 1)
+    collapsed = collapsed.select(*log.slice, "gold", draws=draws, only="pred").collect().lazy()
+    # The gold classes of a slice that it does not predict, and how often the pool predicts them.
+    missed = collapsed.filter(pl.col("gold").ne_missing(pl.col("only")))
+    missed = missed.select(*log.slice, pred="gold", is_missed=pl.lit(value=True))
+    of_pool = collapsed.join(of_pool, on=[*pool.log.slice, "gold"], nulls_equal=True)
+    of_pool = of_pool.join(missed, on=[*log.slice, "pred"], how="left", nulls_equal=True)
+    of_gold = of_pool.group_by(*log.slice, "gold").agg(
+        pl.col("draws").first(), rate=n.filter("is_missed").sum() / n.sum()
     )
-    every = own.join(whole, on=[*pool.log.slice, "gold"], nulls_equal=True)
-    every = every.join(missed, on=[*log.slice, "pred"], how="left", nulls_equal=True)
-    rate = n.filter("is_never").sum() / n.sum()
-    of_gold = every.group_by(*log.slice, "gold").agg(rate=rate, rows=pl.col("rows").first())
-    log_p = (pl.col("rows") * (-pl.col("rate")).log1p()).sum()
+    log_p = (pl.col("draws") * (-pl.col("rate")).log1p()).sum()
     found = log.per_slice(of_gold.sort("gold"), log_p=log_p).collect()
     evidence = map(_evidence_of_log, found["log_p"])
     return found.select(log.slice).with_columns(pl.Series(COLLAPSE, evidence, pl.Float64))
 
 
+_LEAST_LOG = -700.0  # the logarithm of a probability that a float still holds
+
+
 def _evidence_of_log(log_p: float) -> float:
     """The evidence with this one-sided p-value, by its logarithm."""
-    held = evidence_of(2 * math.exp(max(log_p, _TINY)))
-    return math.hypot(held, math.sqrt(2 * max(_TINY - log_p, 0.0)))
-
-
-_TINY = -700.0  # the logarithm of a probability that a float still holds
+    held = evidence_of(2 * math.exp(max(log_p, _LEAST_LOG)))
+    return math.hypot(held, math.sqrt(2 * max(_LEAST_LOG - log_p, 0.0)))
 
 
 def evidence_of(p: float) -> float:

@@ -8,11 +8,11 @@ is at most
     U(n) = 1 - (α/2)^(1/n),
 
 where α is 1 - ci (Clopper and Pearson 1934; about 3.7/n for a level of 95 %). So a score lies
-between its values at two tables:
+between its values at about two tables:
 
-- `MOST`: all gold classes that are never predicted have the recall U of their rows together, and
+- most: all gold classes that are never predicted have the recall U of their rows together, and
   there is no other prediction of them;
-- `LEAST`: no row of these classes is a hit, and of all other rows the share U is predicted as one
+- least: no row of these classes is a hit, and of all other rows the share U is predicted as one
   of them, in proportion to their rows.
 
 For two classes, the never-predicted one with the share T of the rows, MCC is at most
@@ -47,6 +47,7 @@ class Between(NamedTuple):
     least: Floats
     most: Floats
     near_least: Floats
+    """With a rate of nearly 0 in place of U: a score that jumps is far away even then."""
     near_most: Floats
 
 
@@ -64,13 +65,37 @@ def between(
     `gold` is the place of the gold class of each cell of `draws`. A slice with fewer than two draws
     of these classes has none.
     """
-    rows, t, is_never = classes.rows, classes.t, (classes.p == 0) & (classes.t > 0)
+    rows, is_never = classes.rows, (classes.p == 0) & (classes.t > 0)
     if not is_never.any():
         return {}
+    # To a metric of the positive class, all other classes are one.
+    is_positive = classes.is_positive == 1
+    p_of = (rows.sum(classes.p * one)[rows.of_row] for one in (is_positive, ~is_positive))
+    is_unseen = np.where(is_positive, *(one == 0 for one in p_of))
+    groups = {False: is_never, True: is_never & is_unseen}
+    found: dict[str, Between] = {}
+    for is_of_positive, one in groups.items():
+        asked = [metric for metric in metrics if metric.is_of_positive == is_of_positive]
+        found |= _between(classes, pairs, draws, gold, asked, is_never=one, ci=ci)
+    return found
+
+
+def _between(
+    classes: Classes,
+    pairs: Pairs,
+    draws: Draws,
+    gold: Ints,
+    metrics: Sequence[Metric],
+    *,
+    is_never: Flags,
+    ci: float,
+) -> dict[str, Between]:
+    """The values of metrics, where these classes are never predicted."""
+    rows, t = classes.rows, classes.t
     has_two = rows.sum((t > 0).astype(np.float64)) >= 2
     unseen = draws.with_rows(is_never[gold])
     chosen = has_two & (unseen >= _FEW)
-    if not chosen.any():
+    if not metrics or not chosen.any():
         return {}
     others = draws.with_rows(~is_never[gold])
     # If no other class has rows, rows of these classes are predicted as each other.

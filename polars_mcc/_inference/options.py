@@ -43,6 +43,8 @@ class IntervalOptions:
     """Whether a class is the positive one."""
     pool: Pool | None = None
     """The slices that are compared with each other, if slices are."""
+    is_compared: bool = False
+    """Whether scores are compared: then a score that may be anything has no limits."""
     is_smoothed: bool = True
     """Whether limits are asked for, which need smoothed tables; else only influences."""
 

@@ -26,7 +26,7 @@ from polars_mcc._inference.evidence import COLLAPSE
 from polars_mcc._inference.pool import Pool
 from polars_mcc._search.codes import Coded
 from polars_mcc._search.counting import SLICE
-from polars_mcc._search.slices import Sought
+from polars_mcc._search.slices import Sought, is_below
 
 IS_IN = "is_in"
 """Whether rows of a comparison are in its slice, or beside it."""
@@ -118,6 +118,7 @@ class Overlaps:
         pairs = self._pairs(masks)
         pool = Pool.of(here, pairs)
         of_slices = pairs.filter(IS_IN).drop(IS_IN)
+        has_clusters = sought.coded.log.has_clusters
         if sought.to == "expected":
             below = sought.below_expected(here, of_slices, pool).select(SLICE, "evidence")
             return _in_order(below, len(asked))
@@ -130,14 +131,27 @@ class Overlaps:
             pl.col("proportion_out"),
             pl.col("rows_down_out"),
         )
-        is_behind = pl.col("score") < pl.col("score_out")
-        both = beside(here, both, sought.collapse(here, of_slices, pool)).select(
-            SLICE, pl.coalesce(pl.when(is_behind).then(COLLAPSE), evidence.fill_nan(None).clip(0))
-        )
-        known = _in_order(both, len(asked))
-        if not sought.coded.log.has_clusters:
-            return known
-        return [*self._clustered(masks, found.influences(sought.metric.name), known)]
+        known = _in_order(both.select(SLICE, evidence.fill_nan(None).clip(0)), len(asked))
+        if has_clusters:
+            known = [*self._clustered(masks, found.influences(sought.metric.name), known)]
+            of_slices = self._with_clusters(masks, of_slices)
+        both = beside(here, both, sought.collapse(here, of_slices, pool))
+        sure = both.filter(is_below(pl.col("score_out"))).select(SLICE, COLLAPSE)
+        collapsed: dict[int, float | None] = dict(sure.rows())
+        return [_either(collapsed.get(place), one) for place, one in enumerate(known)]
+
+    def _with_clusters(self, masks: Mask, pairs: pl.DataFrame) -> pl.DataFrame:
+        """The pairs of slices with the number of their clusters, as `draws`."""
+        kind, is_there = self.cells["kind"].to_numpy(), pl.col("n") > 0
+        counted = [
+            self.cells.filter(mask[kind])
+            .filter(is_there)
+            .group_by("pair")
+            .agg(pl.lit(place, pl.UInt32).alias(SLICE), draws=pl.col("cluster").n_unique())
+            for place, mask in enumerate(masks[::2])
+        ]
+        draws = pl.concat(counted).join(self.pairs, on="pair").drop("pair")
+        return pairs.join(draws, on=[SLICE, "gold", "pred"], how="left", nulls_equal=True)
 
     def _pairs(self, masks: Mask) -> pl.DataFrame:
         """The pairs of both sides of each comparison."""
@@ -190,17 +204,17 @@ class Overlaps:
             clusters_vary = (np.bincount(clusters, weight * phi) ** 2).sum()
             effect = clusters_vary / rows_vary if rows_vary > 0 else 0.0
             fewest = min(rows["cluster"].n_unique() for rows in cells)
-            here, _ = cells
-            if not (here["phi"] != 0).any():  # No row moves the score, so a cluster counts as one.
-                share = here["cluster"].n_unique() / here.select(n.sum()).item()
-                yield evidence[slice_] * math.sqrt(min(share, 1.0))
-            elif fewest > 1 and effect > _NOTHING:
+            if fewest > 1 and effect > _NOTHING:
                 df = fewest - 1
                 effect *= fewest / df  # few clusters show too little variance
                 t2 = evidence[slice_] ** 2 / effect
                 yield (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
             else:
                 yield 0.0
+
+
+def _either(collapse: float | None, other: float) -> float:
+    return other if collapse is None else collapse
 
 
 def _in_order(evidence: pl.DataFrame, number: int) -> list[float]:

@@ -90,7 +90,9 @@ class Sought(Search):
     @property
     def asked(self) -> IntervalOptions:
         """The query for the confidence limits that give the evidence."""
-        return IntervalOptions(LEVEL, metrics=[self.metric], positive=self.positive)
+        return IntervalOptions(
+            LEVEL, metrics=[self.metric], positive=self.positive, is_compared=True
+        )
 
     def with_labels(self, counts: pl.LazyFrame, *columns: str) -> pl.LazyFrame:
         """Pairs, or other counts, with labels in place of codes, if the metric needs labels."""
@@ -151,14 +153,26 @@ class Sought(Search):
         )
 
     def collapse(self, log: SlicedLog, pairs: pl.DataFrame, pool: Pool) -> pl.DataFrame:
-        """The evidence of slices whose predictions are one class, if that makes the metric 0/0."""
-        is_0 = self.metric.is_of_two and not self.metric.is_of_scores
-        is_0 = is_0 and log.zero_division is not None
-        return collapse(log, pairs if is_0 else pairs[:0], pool)
+        """The evidence of slices whose predictions are one class, where the metric is 0/0 then."""
+        can_be = self.metric.is_of_two and not self.metric.is_of_scores
+        found = collapse(
+            log, pairs if can_be and log.zero_division is not None else pairs[:0], pool
+        )
+        if found.is_empty():
+            return found
+        cells = pairs.join(found, on=log.slice, how="semi").lazy()
+        here = self.scored(replace(log, zero_division=None), of_pairs(log, cells), cells)
+        undefined = here.filter(pl.col("score").is_null()).collect()
+        return found.join(undefined, on=log.slice, how="semi")
 
     def sure(self, log: SlicedLog, pairs: pl.DataFrame) -> pl.DataFrame:
         """The `limits` of the slices of these pairs."""
         return self.limits(estimate(log, pairs, self.asked))
+
+
+def is_below(reference: pl.Expr) -> pl.Expr:
+    """Whether the upper limit of a score is below a reference: see `Sought.limits`."""
+    return pl.col("score") + pl.col("spread") < reference
 
 
 def with_labels(pairs: pl.LazyFrame, labels: pl.Series, *columns: str) -> pl.LazyFrame:
@@ -327,7 +341,7 @@ class _AllRows:
         sure = sought.sure(log, pairs).drop("score")
         both = beside(log, beside(log, marked, sure), sought.collapse(log, pairs, self._pool))
         evidence = scale.evidence(pl.col("proportion"), pl.col("rows_up"), *rest).fill_nan(None)
-        evidence = pl.coalesce(COLLAPSE, evidence)
+        evidence = pl.coalesce(pl.when(is_below(pl.col("rest"))).then(COLLAPSE), evidence)
         return both.with_columns(
             evidence=pl.when("is_behind").then(evidence).when(~pl.col("is_behind")).then(0.0)
         )

@@ -128,10 +128,10 @@ def by(
         far as what was never seen is rare: none of n rows, so a rate of at most 1 - (α/2)^(1/n)
         (Clopper and Pearson 1934). The limits hold the metric at two tables: with this recall of
         these classes, and with this rate of false alarms. So MCC, at 0/0 if one class is predicted
-        and 0.0 by `zero_division`, has an interval. Proportions of rows keep Wilson's.
+        and 0.0 by `zero_division`, has an interval. Proportions of rows keep Wilson's. If
+        `zero_division` is not 0, there are no such limits.
 
-        An interval is null if the metric is 0/0 for another reason or `zero_division` is not 0, if
-        there is one cluster, or if `metrics()` has a reason in `no_interval`: then the error of the
+        An interval is null if the metric is 0/0 for another reason, if there is one cluster, or if `metrics()` has a reason in `no_interval`: then the error of the
         metric is far from normal. At the end of its range, such as 1, a metric has no standard
         error, and only "score" gives an interval: it shows how low the true score may be although
         no row is wrong. The same holds where all rows have the same influence: "roc_auc" of

@@ -129,8 +129,9 @@ def worst(
           two proportions with Yates' correction; 1 if the slice is not below the rest. With
           to="expected": that the rates given the gold labels are equal; the variance of the score
           is that of draws without replacement (multivariate hypergeometric). If all rows of a slice
-          are predicted as one class, so that the metric is 0/0: twice the probability that no row
-          is predicted as another of its gold labels, at the rates of all rows;
+          are predicted as one class, so that the metric is 0/0, and its upper limit is below the
+          rest: twice the probability that no row is predicted as another of its gold labels, at the
+          rates of all rows;
         - `p_adjusted` (Float64): the least 1 - ci at which the list down to this slice holds. It
           uses the larger of `p_value` and the p-value of the remaining rows of the slice, and
           `n_tested`, which includes slices that are better than the rest. With `verdicts`, for a
@@ -158,7 +159,7 @@ def worst(
 
         A slice with a single gold label has no interval of MCC, so it is not listed:
         `metric="accuracy"` finds it. The same holds for a slice with a single predicted label if
-        `zero_division` is None or NaN. For a mean over classes, such as "f1_macro", a slice without
+        `zero_division` is not 0, and for "precision", which may be anything there. For a mean over classes, such as "f1_macro", a slice without
         one of the gold classes is not tested: its score is the mean of other classes.
 
     For how many planted slices are found, and how many false ones, see the guide, *Find the slices

@@ -216,6 +216,16 @@ def test_a_slice_has_the_limits_that_it_has_alone():
     assert found.drop("key").equals(pl.concat(alone))
 
 
+def test_to_a_metric_of_one_class_all_others_are_one():
+    """ "b" has 30 rows. That "c" is never predicted either tells nothing of it."""
+    log = log_of([[300, 0, 0], [30, 0, 0], [270, 0, 0]]).mcc(weight="n", positive="b")
+    found = log.score(metrics=["phi"], ci=0.95)
+    t, up = 30 / 600, largest_rate(30)
+    assert found["phi_high"].item() == pytest.approx(math.sqrt(up * (1 - t) / (1 - t * up)))
+    of_class = log.classes(ci=0.95).filter(label="b")
+    assert of_class["mcc_high"].item() == pytest.approx(found["phi_high"].item())
+
+
 # What compares slices.
 
 
@@ -309,3 +319,45 @@ def test_a_class_has_the_limits_of_itself_beside_the_rest(described, method, see
                 assert a is None or a == pytest.approx(b, abs=1e-9), (name, end, row)
         reached += row["mcc_low"] is not None
     assert reached >= 2
+
+
+def test_the_unit_of_sample_weights_changes_no_evidence():
+    """With weights of 100 for 1, rows are not 100 times as many."""
+    rng = np.random.default_rng(7)
+    gold = rng.random(3000) < 0.2
+    pred = np.where(rng.random(3000) < 0.8, gold, ~gold)
+    columns = {"gold": gold, "pred": pred, "key": rng.integers(0, 30, 3000)}
+    log = pl.DataFrame({**columns, "user": rng.integers(0, 900, 3000)})
+    log = log.with_columns(pl.when(key=4).then(pl.lit(value=False)).otherwise("pred").alias("pred"))
+    for described in ({}, {"cluster": "user"}):
+        found = []
+        for unit in (1.0, 100.0):
+            weighed = log.with_columns(w=unit * (1 + pl.col("key") % 3))
+            asked = weighed.mcc(sample_weight="w", **described)
+            found.append(asked.worst("key", bins=None, verdicts=True).select("slice", "p_value"))
+        one, other = found
+        assert one["slice"][0] == "key = 4"
+        assert other["slice"].to_list() == one["slice"].to_list()
+        assert other["p_value"].to_list() == pytest.approx(one["p_value"].to_list(), rel=1e-6)
+
+
+def test_a_collapse_is_evidence_only_where_it_makes_the_score_0_by_0():
+    table = {(0, 0): 900, (1, 0): 100}
+    others = {(0, 0): 1687, (0, 1): 112, (1, 1): 141, (1, 0): 58}
+    log = counted(C=table, **dict.fromkeys("ABDE", others)).mcc(weight="n", positive=1)
+
+    def p_of(metric: str) -> float | None:
+        found = log.worst("key", metric=metric, verdicts=True)
+        return found.filter(key="C")["p_value"].item()
+
+    assert p_of("mcc") == p_of("phi") < 1e-50
+    assert p_of("accuracy") > 0.05
+    assert p_of("mcc_micro") > 0.05
+    assert p_of("precision") is p_of("markedness") is None
+
+
+def test_a_collapse_of_a_model_that_knows_nothing_is_not_listed():
+    """Its score is not below that of the rest, although its predictions are others."""
+    rest = {(0, 0): 5000, (0, 1): 5000, (1, 0): 4800, (1, 1): 5200}
+    log = counted(C={(0, 0): 200, (1, 0): 200}, A=rest)
+    assert log.mcc(weight="n").worst("key", min_n=5).is_empty()
