@@ -81,11 +81,10 @@ class Scale:
         return self.evidence(self.proportion(score), self.most * n, v_a, rows_a)
 
     def evidence(self, v_b: pl.Expr, rows_b: pl.Expr, v_a: pl.Expr, rows_a: pl.Expr) -> pl.Expr:
-        """How many standard errors b is below a, from their proportions and rows; 0 if it is not,
-        and null if something is unknown.
+        """How many standard errors b is below a, from their proportions and rows; 0 if it is not.
 
-        Each side is moved by half a row towards the other (Yates 1934). Else a slice whose few rows
-        are all wrong seems surer than it can be.
+        It is null if one of them is unknown. Each side is moved by half a row towards the other
+        (Yates 1934). Else a slice whose few rows are all wrong seems surer than it can be.
         """
         if self.low is None:
             return ((v_a - v_b) / (1 / rows_b + 1 / rows_a).sqrt()).clip(0)

@@ -131,11 +131,12 @@ def by(
         and 0.0 by `zero_division`, has an interval. Proportions of rows keep Wilson's. If
         `zero_division` is not 0, there are no such limits.
 
-        An interval is null if the metric is 0/0 for another reason, if there is one cluster, or if `metrics()` has a reason in `no_interval`: then the error of the
-        metric is far from normal. At the end of its range, such as 1, a metric has no standard
-        error, and only "score" gives an interval: it shows how low the true score may be although
-        no row is wrong. The same holds where all rows have the same influence: "roc_auc" of
-        constant scores, or a loss that is equal in all rows.
+        An interval is null if the metric is 0/0 for another reason, if there is one cluster, or if
+        `metrics()` has a reason in `no_interval`: then the error of the metric is far from normal.
+        At the end of its range, such as 1, a metric has no standard error, and only "score" gives
+        an interval: it shows how low the true score may be although no row is wrong. The same holds
+        where all rows have the same influence: "roc_auc" of constant scores, or a loss that is
+        equal in all rows.
 
     Sets and windows:
         Rows are counted once, and the counting streams.

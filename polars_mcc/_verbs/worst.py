@@ -159,8 +159,9 @@ def worst(
 
         A slice with a single gold label has no interval of MCC, so it is not listed:
         `metric="accuracy"` finds it. The same holds for a slice with a single predicted label if
-        `zero_division` is not 0, and for "precision", which may be anything there. For a mean over classes, such as "f1_macro", a slice without
-        one of the gold classes is not tested: its score is the mean of other classes.
+        `zero_division` is not 0, and for "precision", which may be anything there. For a mean over
+        classes, such as "f1_macro", a slice without one of the gold classes is not tested: its
+        score is the mean of other classes.
 
     For how many planted slices are found, and how many false ones, see the guide, *Find the slices
     that fail*. Memory: 1 or 2 bytes per row, key and label. The guide has what was measured. In a
