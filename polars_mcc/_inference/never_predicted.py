@@ -166,12 +166,13 @@ def _table(classes: Classes, pairs: Pairs, is_never: Flags, hits: Floats, false:
     `hits` are predicted right, and `false` as a class that is never predicted.
     """
     rows, t = classes.rows, classes.t
-    kept = 1 - hits - false
     # A row goes to the never-predicted classes other than its own, in proportion to their rows.
     own = is_never * t
     to = rows.spread(rows.sum(own)) - own
+    false = np.where(to > 0, false, 0.0)
     per_row = np.where(to > 0, false * t / to, 0.0)
     come = own * (rows.spread(rows.sum(per_row)) - per_row)
+    kept = 1 - hits - false
     p = added_up(pairs.n * kept[pairs.gold], pairs.pred, len(t)) + hits * t + come
     c = classes.c * kept + hits * t
     tn = np.clip(rows.spread(classes.s) - t - p + c, 0, None)
