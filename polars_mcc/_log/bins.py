@@ -244,8 +244,9 @@ def times_named(key: pl.Series) -> pl.Series | None:
         pl.coalesce("hour", pl.lit("0")),
     )
     time = text.str.to_datetime("%Y-%m-%d %H:%M", strict=False)
-    parts = key.str.extract_groups(_NAME_OF_TIME).struct.unnest()
-    found = parts.select(time.alias(key.name)).to_series()
+    # The name of a key may be a pattern.
+    parts = key.alias("key").str.extract_groups(_NAME_OF_TIME).struct.unnest()
+    found = parts.select(time).to_series().alias(key.name)
     return found if found.null_count() == key.null_count() else None
 
 
