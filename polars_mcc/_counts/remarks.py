@@ -22,12 +22,12 @@ from polars_mcc._counts.sliced import PRED
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.labels import is_text
+from polars_mcc._log.labels import is_text, listed
 from polars_mcc._log.messages import Words, of_error, quoted, said
 
 _FIRST, _NEXT = 1000, 2**16  # rows that are looked at first, and next
 _MOST = 10_000  # labels that are compared with each other, at most
-_SHOWN = 10  # labels that a sentence shows, at most
+_TRIED = 10  # labels whose nearest gold label is looked for, at most
 
 
 class PredictionLogWarning(UserWarning):
@@ -205,7 +205,7 @@ def never_met(sides: Sides) -> Iterator[str]:
             continue
         yield (
             f"no label of '{name}' is a label of '{gold_name}', so no row is a hit: '{gold_name}' "
-            f"has {_shown(gold_labels)}; '{name}' has {_shown(pred_labels)}"
+            f"has {listed(gold_labels)}; '{name}' has {listed(pred_labels)}"
             f"{_nearest(gold_labels, pred_labels)}"
         )
 
@@ -295,7 +295,7 @@ def key_is_gold(log: Described[Any], keys: Sequence[IntoKey]) -> Iterator[str]:
 
 def labels_of(sides: Sides) -> str:
     """The labels that occur in a log, for a message."""
-    return _shown(sides.labels(sides.gold, *sides.preds.values()))
+    return listed(sides.labels(sides.gold, *sides.preds.values()))
 
 
 def _texts(sides: Sides, seen: Seen | None) -> list[str]:
@@ -352,17 +352,12 @@ def _confused(
                 yield found
 
 
-def _shown(labels: pl.Series) -> str:
-    more = ["…"] if len(labels) > _SHOWN else []
-    return ", ".join([*map(repr, labels.head(_SHOWN)), *more])
-
-
 def _nearest(gold: pl.Series, pred: pl.Series) -> str:
     """The predicted label whose spelling is nearest to a gold label."""
     import difflib  # noqa: PLC0415 - for an error alone
 
     spelled = {str(label).strip().lower(): label for label in gold}
-    for label in pred.head(_SHOWN):
+    for label in pred.head(_TRIED):
         if near := difflib.get_close_matches(str(label).strip().lower(), spelled, n=1):
             return f"; did you mean {spelled[near[0]]!r} by {label!r}?"
     return ""

@@ -101,7 +101,7 @@ class Spelled:
     """The rows of each spelling that another one should replace."""
 
     def told(self, chosen: Mapping[str, str]) -> str:
-        """The spellings with their rows, beside those that replace them."""
+        """Each spelling with its number of rows, and the spelling that replaces it."""
         more = f" and {len(self.rows) - _SHOWN} more" if len(self.rows) > _SHOWN else ""
         each: dict[str, list[str]] = {}
         for text, n in [*self.rows.items()][:_SHOWN]:

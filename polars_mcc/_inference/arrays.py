@@ -55,17 +55,18 @@ class Classes:
     def part(self, first: int, last: int, of_class: slice) -> Classes:
         """The same for some slices, whose classes are these."""
         starts = self.rows.starts[first:last] - of_class.start
-        rows = Segments(starts, of_class.stop - of_class.start)
-        arrays = (self.codes, self.t, self.p, self.c, self.fn, self.fp, self.tn, self.is_positive)
-        return Classes(self.every, rows, *(one[of_class] for one in arrays))
+        return self._taken(Segments(starts, of_class.stop - of_class.start), of_class)
 
     def where(self, chosen: Flags) -> Classes:
         """The same for the chosen slices."""
         is_kept = chosen[self.rows.of_row]
         starts = np.cumsum(self.rows.lengths[chosen]) - self.rows.lengths[chosen]
+        return self._taken(Segments(starts, int(is_kept.sum())), is_kept)
+
+    def _taken(self, rows: Segments, of_class: slice | Flags) -> Classes:
+        """Some classes, which belong to other slices."""
         arrays = (self.codes, self.t, self.p, self.c, self.fn, self.fp, self.tn, self.is_positive)
-        rows = Segments(starts, int(is_kept.sum()))
-        return Classes(self.every, rows, *(one[is_kept] for one in arrays))
+        return Classes(self.every, rows, *(one[of_class] for one in arrays))
 
     @property
     def others(self) -> Floats:

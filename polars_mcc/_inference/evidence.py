@@ -67,11 +67,11 @@ class Scale:
         The variance can be almost 0, for example of kappa if all predictions are one label. So
         m is at most `MOST` for each of the `n` rows of the log.
         """
-        z2 = normal_critical(LEVEL) ** 2
+        z = normal_critical(LEVEL)
         if self.low is None:
-            return z2 / (limit - score).pow(2)
+            return z**2 / (limit - score).pow(2)
         v, end = self.proportion(score), self.proportion(limit)
-        rows = z2 * end * (1 - end) / (end - v).pow(2)
+        rows = rows_with_limit(v, end, z)
         return pl.when(end != v).then(rows.clip(upper_bound=self.most * n))
 
     def at_most(self, score: pl.Expr, n: pl.Expr, v_a: pl.Expr, rows_a: pl.Expr) -> pl.Expr:
@@ -111,6 +111,11 @@ class Scale:
         half = pl.max_horizontal(0.5 / rows, step / span / 2)
         v = known + (v - known).sign() * ((v - known).abs() - half).clip(0)
         return (2 * rows * _divergence(v, known)).clip(0).sqrt()
+
+
+def rows_with_limit(v: pl.Expr, end: pl.Expr, z: pl.Expr | float) -> pl.Expr:
+    """The rows of a proportion v for which Wilson's limit with the critical value z is `end`."""
+    return z**2 * end * (1 - end) / (end - v).pow(2)
 
 
 def _divergence(v: pl.Expr, other: pl.Expr) -> pl.Expr:

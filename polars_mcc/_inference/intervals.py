@@ -54,10 +54,10 @@ class Interval:
     ) -> Interval:
         """The same, with what a class that is never predicted may add on each side.
 
-        The limits of the score, and its values at the tables of `never_predicted`, are independent:
-        their distances from the score add up as squares. If the limits are those of a textbook
-        (`is_exact`), only a score without limits gets some. A score that jumps may be anything: its
-        limits are the ends of its range, and it has none if it is compared with another.
+        The limits of the score are independent of the values of the score at the tables of
+        `never_predicted`. So the squares of both distances from the score are added. `is_exact`: a
+        textbook gives the limits, and only a score without limits gets some. A score that jumps may
+        be anything. Its limits are the ends of its range; a score that is compared has none.
         """
         has_none = np.isnan(self.low)
         values = []

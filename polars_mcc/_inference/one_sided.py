@@ -26,14 +26,14 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._inference.arrays import floats
-from polars_mcc._inference.evidence import Scale
+from polars_mcc._inference.evidence import Scale, rows_with_limit
 from polars_mcc._inference.quantiles import critical, student
 from polars_mcc._scores.metric import Metric, most_rows
 from polars_mcc._scores.segments import Floats, Ints
 
 Bound = Literal["min", "max"]
 _KNOWN = 1e6
-"""A threshold is known: as if it were the score of so many times the rows of a slice."""
+"""How many times the rows of the slice the threshold stands for: it is a known number."""
 
 
 def of_threshold(
@@ -61,7 +61,7 @@ def of_threshold(
     if scale.low is None:
         return _tail(slices.select(_filled(errors, limit, at)).to_series(), df)
     errors = errors * (end * (1 - end) / (known * (1 - known))).sqrt()
-    rows = _rows(v, end, z)
+    rows = rows_with_limit(v, end, z)
     if is_frequency:
         rows = pl.min_horizontal(rows, _most(metric))
     ratio = scale.evidence(v, rows, known, _KNOWN * rows).fill_nan(math.inf)
@@ -78,8 +78,8 @@ def of_baseline(slices: pl.DataFrame, metric: Metric, bound: Bound, ci: float) -
     scale, after, up, _ = _turned(metric, bound, "_after")
     _, before, _, down = _turned(metric, bound, "_before")
     v, end, v_to, end_to = map(scale.proportion, (after, up, before, down))
-    rows = pl.min_horizontal(_rows(v, end, z), _most(metric, "_after"))
-    rows_to = pl.min_horizontal(_rows(v_to, end_to, z), _most(metric, "_before"))
+    rows = pl.min_horizontal(rows_with_limit(v, end, z), _most(metric, "_after"))
+    rows_to = pl.min_horizontal(rows_with_limit(v_to, end_to, z), _most(metric, "_before"))
     half = pl.col("p_value") / 2
     p = pl.when(after < before).then(half).otherwise(1 - half)
     if scale.low is not None:
@@ -97,11 +97,6 @@ def _turned(
     names = (f"{metric.name}{part}{suffix}" for part in ("", "_low", "_high"))
     score, low, high = (scale.turned(pl.col(name)) for name in names)
     return (scale, score, high, low) if bound == "min" else (scale, score, low, high)
-
-
-def _rows(v: pl.Expr, end: pl.Expr, z: pl.Expr) -> pl.Expr:
-    """The rows of a proportion with this limit."""
-    return z**2 * end * (1 - end) / (end - v).pow(2)
 
 
 def _most(metric: Metric, suffix: str = "") -> pl.Expr:

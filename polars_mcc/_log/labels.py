@@ -118,7 +118,7 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         if not self.is_of_text:
             return said(f"{self.problem}; ", advice)
         shown = [
-            f"'{one}' has {_listed(self.known[one])}" for one in self.codes if self.known.get(one)
+            f"'{one}' has {listed(self.known[one])}" for one in self.codes if self.known.get(one)
         ]
         return said("; ".join([self.problem, *shown]), "; ", self._with_mapping(advice))
 
@@ -176,7 +176,8 @@ def _in_sql(label: object) -> str:
     return as_sql_text(label) if isinstance(label, str) else str(label).upper()
 
 
-def _listed(labels: Sequence[object]) -> str:
+def listed(labels: Sequence[object] | pl.Series) -> str:
+    """Labels for a message, the first ten."""
     more = ["…"] if len(labels) > _SHOWN else []
     return ", ".join([*map(repr, labels[:_SHOWN]), *more])
 

@@ -137,8 +137,8 @@ class Overlaps:
             of_slices = self._with_clusters(masks, of_slices)
         both = beside(here, both, sought.collapse(here, of_slices, pool))
         sure = both.filter(is_below(pl.col("score_out"))).select(SLICE, COLLAPSE)
-        collapsed: dict[int, float | None] = dict(sure.rows())
-        return [_either(collapsed.get(place), one) for place, one in enumerate(known)]
+        collapsed: dict[int, float] = dict(sure.drop_nulls(COLLAPSE).rows())
+        return [collapsed.get(place, one) for place, one in enumerate(known)]
 
     def _with_clusters(self, masks: Mask, pairs: pl.DataFrame) -> pl.DataFrame:
         """The pairs of slices with the number of their clusters, as `draws`."""
@@ -211,10 +211,6 @@ class Overlaps:
                 yield (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
             else:
                 yield 0.0
-
-
-def _either(collapse: float | None, other: float) -> float:
-    return other if collapse is None else collapse
 
 
 def _in_order(evidence: pl.DataFrame, number: int) -> list[float]:

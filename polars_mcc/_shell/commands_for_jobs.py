@@ -80,8 +80,8 @@ def check(
             is as good as it must be fails in at most 1 - ci of runs. A slice without an interval is
             not judged. Without it: the score alone decides, however few the rows.
         correction: With --ci, the correction of p-values for the number of slices, metrics and
-            models that are judged. The probability that a healthy log fails: "holm" or
-            "bonferroni". The share of healthy slices among those that fail: "bh" or "by". With
+            models that are judged. "holm" and "bonferroni" limit the probability that a healthy log
+            fails. "bh" and "by" limit the share of healthy slices in the list of failures. With
             none, each slice may fail by chance.
     """
     log = TypedLog(inputs.find(logs), of_log, keys)

@@ -101,9 +101,9 @@ def check(
             it must be fails in at most 1 - `ci` of runs, whatever the number of slices. A slice
             without an interval is not judged. None: the score alone decides, however few the rows.
         correction: With `ci`, the correction of p-values for the number of tests: slices, metrics
-            and models that are judged. "holm" or "bonferroni": the probability that a healthy log
-            fails is at most 1 - `ci`. "bh" or "by": the share of healthy slices among those that
-            fail (see `compare`). None: no correction; each slice may fail by chance.
+            and models that are judged. "holm" and "bonferroni" limit the probability that a healthy
+            log fails to 1 - `ci`. "bh" and "by" limit the share of healthy slices in the list of
+            failures (see `compare`). None: no correction; each slice may fail by chance.
 
     Returns:
         A DataFrame with one row per slice and the columns of `by`, or with a baseline the columns

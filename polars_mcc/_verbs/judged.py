@@ -90,7 +90,7 @@ class Judging:
         )
 
     def failing(self, marked: pl.DataFrame) -> Iterator[str]:
-        """How many slices fail, by which requirements, and how many are not sure."""
+        """Sentences on the slices that fail, by requirement, and on those that miss by chance."""
         times = {}
         for one in self.wanted:
             slices = marked.filter(one.mark)

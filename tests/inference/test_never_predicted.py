@@ -358,7 +358,7 @@ def test_a_collapse_is_evidence_only_where_it_makes_the_score_0_by_0():
 
 
 def test_a_collapse_of_a_model_that_knows_nothing_is_not_listed():
-    """Its score is not below that of the rest, although its predictions are others."""
+    """The slice scores no worse than the rest. Only the predictions differ."""
     rest = {(0, 0): 5000, (0, 1): 5000, (1, 0): 4800, (1, 1): 5200}
     log = counted(C={(0, 0): 200, (1, 0): 200}, A=rest)
     assert log.mcc(weight="n").worst("key", min_n=5).is_empty()

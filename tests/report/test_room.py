@@ -1,4 +1,4 @@
-"""The page of a report has room for what it shows: no text is cut off, and no two collide."""
+"""The page of a report has enough room: no text is cut off, and no text covers another."""
 
 from __future__ import annotations
 

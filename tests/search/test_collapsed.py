@@ -47,7 +47,7 @@ _GOLD = pl.when(pl.col("at") < 3).then(0).when(pl.col("at") < 5).then(1).otherwi
 
 
 def sentence_of(log: pl.DataFrame, country: str, times: float) -> str | None:
-    """What is said of a slice if one label is predicted there, from its rows."""
+    """The sentence on a slice with one predicted label, from the rows of the slice."""
     rows = log.filter(country=country).select("gold", "pred").rows()
     golds, preds = Counter(gold for gold, _ in rows), {pred for _, pred in rows}
     if len(preds) > 1 or len(golds) < 2:
