@@ -8,8 +8,9 @@ each run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,6 +21,21 @@ from polars_mcc._scores.segments import Flags, Floats, Ints, Segments, added_up,
 
 NUMBER, GOLD, PRED = "of slice", "of gold", "of pred"
 """The columns with the number of a slice, and with the places of its classes."""
+
+
+class Counted(NamedTuple):
+    """Counted pairs of so many slices, sorted by slice, gold and pred: arrays (cells,).
+
+    `gold` and `pred` are the codes of labels: places among all labels. `squares` are the sums of
+    squared sample weights; without such weights, n.
+    """
+
+    number: int
+    slices: Ints
+    gold: Ints
+    pred: Ints
+    n: Floats
+    squares: Floats
 
 
 @dataclass(frozen=True)
@@ -101,9 +117,9 @@ class Pairs:
     pred: Ints
     n: Floats
     squares: Floats
-    slices: pl.DataFrame
+    slices: pl.DataFrame = field(default_factory=pl.DataFrame)
     """The columns of each slice."""
-    labels: tuple[pl.Series, pl.Series]
+    labels: tuple[pl.Series, pl.Series] = (pl.Series(), pl.Series())
     """What a place in `gold`, and in `pred`, stands for."""
 
     @classmethod

@@ -34,7 +34,7 @@ from polars_mcc._scores.levels import in_floats as levels_in_floats
 from polars_mcc._scores.levels import levels_of, probabilities
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric, Needed
-from polars_mcc._scores.segments import Flags, Floats, Segments
+from polars_mcc._scores.segments import Flags, Floats, Ints, Segments
 
 
 @dataclass(frozen=True)
@@ -85,29 +85,49 @@ def estimate(log: SlicedLog, cells: pl.DataFrame, options: IntervalOptions) -> E
             draws = Draws.of(log, of_cells, measured.height, order=["pair"])
             pair = draws.cells["pair"].to_numpy()
         sampling = Sampling.of(draws, is_frequency=log.is_frequency)
-        limits: dict[str, Interval] = {}
-        seen: dict[str, Between] = {}
-        if levels is None and options.is_smoothed and log.zero_division == 0:
-            of_classes = [one for one in options.sure if not one.pairs]
-            seen = between(arrays, pairs, draws, pairs.gold[pair], of_classes, ci=options.ci)
-        for metric in options.sure if options.is_smoothed else ():
-            one = found[metric.name]
-            phi = one.phi[pair]
-            variance = draws.products(phi, phi) / draws.size / draws.size
-            score = floats(measured[metric.name])
-            known = interval(score, one, variance, sampling, options)
-            if metric.name in seen:
-                is_exact = metric.is_share or options.method != "score"
-                known = known.reaching(
-                    score,
-                    seen[metric.name],
-                    one,
-                    is_exact=is_exact,
-                    is_compared=options.is_compared or options.pool is not None,
-                )
-            limits[metric.name] = known.where(is_known.get(metric.name))
+        scores_of = {one.name: floats(measured[one.name]) for one in options.sure}
+        classes_of = None if log.zero_division != 0 or levels is not None else arrays
+        limits = limits_of(scores_of, found, pairs, draws, pair, sampling, options, classes_of)
+        limits = {name: one.where(is_known.get(name)) for name, one in limits.items()}
     scores = _with_limits(log, measured, limits, sampling, options.metrics)
     return Estimate(log, scores, pairs, draws, {name: one.phi for name, one in found.items()})
+
+
+def limits_of(
+    scores: Mapping[str, Floats],
+    found: Mapping[str, Influence],
+    pairs: Pairs,
+    draws: Draws,
+    pair: Ints,
+    sampling: Sampling,
+    options: IntervalOptions,
+    classes: Classes | None,
+) -> dict[str, Interval]:
+    """The limits of scores: (slices,).
+
+    `pair` is the place of the pair of each cell of `draws`. `classes` tell of classes that are
+    never predicted; None: they have no limits of their own.
+    """
+    limits: dict[str, Interval] = {}
+    if not options.is_smoothed:
+        return limits
+    seen: dict[str, Between] = {}
+    if classes is not None:
+        of_classes = [one for one in options.sure if not one.pairs]
+        seen = between(classes, pairs, draws, pairs.gold[pair], of_classes, ci=options.ci)
+    for metric in options.sure:
+        one, score = found[metric.name], scores[metric.name]
+        phi = one.phi[pair]
+        variance = draws.products(phi, phi) / draws.size / draws.size
+        known = interval(score, one, variance, sampling, options)
+        if metric.name in seen:
+            is_exact = metric.is_share or options.method != "score"
+            is_compared = options.is_compared or options.pool is not None
+            known = known.reaching(
+                score, seen[metric.name], one, is_exact=is_exact, is_compared=is_compared
+            )
+        limits[metric.name] = known
+    return limits
 
 
 def _of_labels(

@@ -24,7 +24,7 @@ from polars_mcc._inference.arrays import beside_pairs, of_arrays
 from polars_mcc._inference.estimate import estimate
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.pool import Pool
-from polars_mcc._scores.segments import Segments, added_up
+from polars_mcc._scores.segments import Floats, Segments
 
 
 def given_labels(
@@ -48,20 +48,32 @@ def given_labels(
         return scores.with_columns(expected_se=none, expected_step=none)
     moved = found.influences(metric.name).with_row_index("pair")
     cells = beside_pairs(log, expected, moved).sort("pair")
-    number, slices, gold = scores.height, found.pairs.rows.of_row, found.pairs.gold
+    gold = found.pairs.gold
     rows, of_all, rate, phi = (
         cells[name].to_numpy() for name in ("rows", "pool_rows", "rate", "phi")
     )
     # The pairs of a gold label of a slice follow each other.
+    slices = found.pairs.rows.of_row
     is_new = np.diff(np.stack([slices, gold]).astype(np.int64), prepend=-1).any(axis=0)
     labels = Segments(np.flatnonzero(is_new), len(gold))
+    se, step = spread_of_draws(found.pairs.rows, labels, rows, of_all, rate, phi)
+    return scores.with_columns(of_arrays(expected_se=se, expected_step=step))
+
+
+def spread_of_draws(
+    slices: Segments, labels: Segments, rows: Floats, of_all: Floats, rate: Floats, phi: Floats
+) -> tuple[Floats, Floats]:
+    """The standard error of each expected score, and how far one prediction moves it, at most.
+
+    The arrays are of expected pairs: `rows` of the gold label in the slice, and `of_all` rows in
+    the pool; the `rate` of the prediction, and the influence of a row. `slices` and `labels` say
+    which pairs belong to a slice, and to a gold label of a slice.
+    """
     with np.errstate(all="ignore"):
         not_drawn = np.where(of_all > 1, (of_all - rows) / (of_all - 1), 0.0)
         # Differences from the least φ: if all are equal, the variance is exactly 0.
         above = phi - labels.spread(labels.min(phi))
         mean = labels.spread(labels.sum(rate * above))
-        squares = added_up(rows * not_drawn * rate * (above - mean) ** 2, slices, number)
-        reach = found.pairs.rows.max(above)
-        size = added_up(found.pairs.n, slices, number)
-        se, step = np.sqrt(squares / size**2), reach / size
-    return scores.with_columns(of_arrays(expected_se=se, expected_step=step))
+        squares = slices.sum(rows * not_drawn * rate * (above - mean) ** 2)
+        size = slices.sum(rows * rate)
+        return np.sqrt(squares / size**2), slices.max(labels.spread(labels.max(above))) / size

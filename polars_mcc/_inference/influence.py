@@ -86,6 +86,20 @@ def of_classes(
     }
 
 
+def values_of(classes: Classes, metric: Metric, zero_division: float | None) -> Floats:
+    """A metric of classes in floats: (slices,). It is NaN without rows, and undefined as asked."""
+    counts = classes.t, classes.p, classes.c, classes.fn, classes.fp, classes.tn
+    table = Table(*counts, np.zeros_like(classes.t), classes.others)
+    nothing = Cells(*(np.zeros(0, np.int64),) * 3, _NONE)
+    found = [np.zeros(0)]
+    for part, some in _portions(classes, [(table, nothing)]):
+        _, terms = columns_of_classes(part, [some[0][0]], [metric], zero_division)
+        value = differentiated(metric, terms, zero_division).of_slices().value[..., :]
+        value = np.broadcast_to(value, (1, len(part.rows.starts)))[0]
+        found.append(np.where(part.s > 0, value, math.nan))
+    return np.concatenate(found)
+
+
 def _portions(
     classes: Classes, tables: Sequence[tuple[Table, Cells]]
 ) -> Iterator[tuple[Classes, list[tuple[Table, Cells]]]]:
@@ -283,10 +297,10 @@ def worth_of(value: Floats, least: Floats, largest: Floats, phi_phi: Floats) -> 
     return np.where(is_real, rows, np.where(is_alone, 1.0, math.nan))
 
 
-def differentiated(metric: Metric, terms: Terms) -> Column:
+def differentiated(metric: Metric, terms: Terms, zero_division: float | None = None) -> Column:
     """A metric as a column that has derivatives, or an error that says why it has none."""
     try:
-        value: object = metric.value(terms.of(metric, None))
+        value: object = metric.value(terms.of(metric, zero_division))
         if isinstance(value, OfLabels):
             value = value.columns.number(value, is_total=False)
         why = f"{value} has no derivative"

@@ -27,7 +27,7 @@ import polars as pl
 
 from polars_mcc._inference.arrays import floats
 from polars_mcc._inference.evidence import Scale, rows_with_limit
-from polars_mcc._inference.quantiles import critical, student
+from polars_mcc._inference.quantiles import critical, normal, student
 from polars_mcc._scores.metric import Metric, most_rows
 from polars_mcc._scores.segments import Floats, Ints
 
@@ -51,22 +51,26 @@ def of_threshold(
     Student's t. `is_frequency`: a weight counts rows.
     """
     df = slices["n_clusters"].to_numpy() - 1 if "n_clusters" in slices.columns else None
+    scale, score, up, down = _turned(slices, metric, bound)
+    to = floats(slices.select(at.cast(pl.Float64)).to_series())
+    to = scale.turned(np.broadcast_to(to, score.shape))
     with np.errstate(all="ignore"):
-        z = pl.lit(pl.Series(np.broadcast_to(critical(ci, df), slices.height)))
-    scale, score, up, down = _turned(metric, bound)
-    at = scale.turned(at.cast(pl.Float64))
-    limit = pl.when(score < at).then(up).otherwise(down)
-    v, known, end = map(scale.proportion, (score, at, limit))
-    errors = z * ((known - v) / (end - v).abs())
-    if scale.low is None:
-        return _tail(slices.select(_filled(errors, limit, at)).to_series(), df)
-    errors = errors * (end * (1 - end) / (known * (1 - known))).sqrt()
-    rows = rows_with_limit(v, end, z)
-    if is_frequency:
-        rows = pl.min_horizontal(rows, _most(metric))
-    ratio = scale.evidence(v, rows, known, _KNOWN * rows).fill_nan(math.inf)
-    errors = pl.when(score < at).then(pl.min_horizontal(errors, ratio)).otherwise(errors)
-    return _tail(slices.select(_filled(errors, limit, at)).to_series(), df)
+        z, is_below = critical(ci, df), score < to
+        limit = np.where(is_below, up, down)
+        v, known, end = map(scale.proportion, (score, to, limit))
+        errors = z * ((known - v) / np.abs(end - v))
+        if scale.low is not None:
+            errors = errors * np.sqrt(end * (1 - end) / (known * (1 - known)))
+            rows = rows_with_limit(v, end, z)
+            if is_frequency:
+                rows = np.fmin(rows, _most(slices, metric))
+            ratio = scale.evidence(v, rows, known, _KNOWN * rows)
+            likely = np.fmin(errors, np.where(np.isnan(ratio), math.inf, ratio))
+            errors = np.where(is_below, likely, errors)
+        # At the threshold, it is 0/0.
+        errors = np.where(np.isnan(errors), 0.0, errors)
+        errors = np.where(np.isfinite(limit) & ~np.isnan(to), errors, math.nan)
+        return _tail(errors, df)
 
 
 def of_baseline(slices: pl.DataFrame, metric: Metric, bound: Bound, ci: float) -> Floats:
@@ -74,51 +78,40 @@ def of_baseline(slices: pl.DataFrame, metric: Metric, bound: Bound, ci: float) -
 
     `slices` have the columns of `changes` with intervals of the level `ci`.
     """
-    z = pl.lit(critical(ci, None))
-    scale, after, up, _ = _turned(metric, bound, "_after")
-    _, before, _, down = _turned(metric, bound, "_before")
-    v, end, v_to, end_to = map(scale.proportion, (after, up, before, down))
-    rows = pl.min_horizontal(rows_with_limit(v, end, z), _most(metric, "_after"))
-    rows_to = pl.min_horizontal(rows_with_limit(v_to, end_to, z), _most(metric, "_before"))
-    half = pl.col("p_value") / 2
-    p = pl.when(after < before).then(half).otherwise(1 - half)
-    if scale.low is not None:
-        ratio = scale.evidence(v, rows, v_to, rows_to).fill_nan(math.inf)
-        likely = pl.max_horizontal(p, _normal_tail(ratio))
-        p = pl.when(after < before).then(likely).otherwise(p)
-    return floats(slices.select(pl.when(half.is_not_null()).then(p)).to_series())
+    z = critical(ci, None)
+    scale, after, up, _ = _turned(slices, metric, bound, "_after")
+    _, before, _, down = _turned(slices, metric, bound, "_before")
+    half, is_worse = floats(slices["p_value"]) / 2, after < before
+    p = np.where(is_worse, half, 1 - half)
+    if scale.low is None:
+        return p
+    with np.errstate(all="ignore"):
+        v, end, v_to, end_to = map(scale.proportion, (after, up, before, down))
+        rows = np.fmin(rows_with_limit(v, end, z), _most(slices, metric, "_after"))
+        rows_to = np.fmin(rows_with_limit(v_to, end_to, z), _most(slices, metric, "_before"))
+        ratio = scale.evidence(v, rows, v_to, rows_to)
+        likely = np.fmax(p, _tail(np.where(np.isnan(ratio), math.inf, ratio), None))
+    return np.where(is_worse & ~np.isnan(half), likely, p)
 
 
 def _turned(
-    metric: Metric, bound: Bound, suffix: str = ""
-) -> tuple[Scale, pl.Expr, pl.Expr, pl.Expr]:
+    slices: pl.DataFrame, metric: Metric, bound: Bound, suffix: str = ""
+) -> tuple[Scale, Floats, Floats, Floats]:
     """The scale on which more is better, the score, and its limits on the better and worse side."""
     scale = Scale.of(replace(metric, less_is_better=bound == "max"))
     names = (f"{metric.name}{part}{suffix}" for part in ("", "_low", "_high"))
-    score, low, high = (scale.turned(pl.col(name)) for name in names)
+    score, low, high = (scale.turned(floats(slices[name])) for name in names)
     return (scale, score, high, low) if bound == "min" else (scale, score, low, high)
 
 
-def _most(metric: Metric, suffix: str = "") -> pl.Expr:
-    """The most rows that the metric is worth; null if any number."""
+def _most(slices: pl.DataFrame, metric: Metric, suffix: str = "") -> Floats | float:
+    """The most rows that the metric is worth; NaN if any number."""
     fact = most_rows(metric)
-    return pl.lit(None, pl.Float64) if fact is None else pl.col(f"{fact.name}{suffix}")
+    return math.nan if fact is None else floats(slices[f"{fact.name}{suffix}"])
 
 
-def _filled(errors: pl.Expr, limit: pl.Expr, at: pl.Expr) -> pl.Expr:
-    """The errors where there is a limit and a threshold; 0/0 where the score is the threshold."""
-    return pl.when(limit.is_finite() & at.is_not_null()).then(errors.fill_nan(0.0))
-
-
-def _normal_tail(errors: pl.Expr) -> pl.Expr:
-    return (errors / math.sqrt(2)).erfc() / 2
-
-
-def _tail(errors: pl.Series, df: Ints | None) -> Floats:
-    """The probability of more errors than these."""
-    if df is None:
-        return floats(errors.to_frame("z").select(_normal_tail(pl.col("z"))).to_series())
-    t = floats(errors)
+def _tail(errors: Floats, df: Ints | None) -> Floats:
+    """The probability of more errors than these, one-sided."""
     with np.errstate(all="ignore"):
-        half = student(t, df) / 2
-    return np.where(t < 0, 1 - half, half)
+        half = (normal(errors) if df is None else student(errors, df)) / 2
+    return np.where(errors < 0, 1 - half, half)

@@ -12,7 +12,15 @@ import polars as pl
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import GOLD, NUMBER, PRED, Classes, numbered, with_codes
+from polars_mcc._inference.arrays import (
+    GOLD,
+    NUMBER,
+    PRED,
+    Classes,
+    Counted,
+    numbered,
+    with_codes,
+)
 from polars_mcc._scores.segments import Floats, Ints, Segments, added_up, places_in
 
 
@@ -77,7 +85,7 @@ class Pool:
 
     def tabulated(self, classes: Classes, slices: pl.DataFrame) -> Expected:
         """The expected pairs of slices with these classes."""
-        whole, k = self.log, len(classes.every)
+        whole = self.log
         places = slices.select(pl.int_range(pl.len()).alias("place"), *whole.slice)
         pools = places.select(whole.slice).unique() if whole.slice else places[:1]
         scored = self.pairs.lazy().filter(is_scored(whole) & (pl.col("n") > 0))
@@ -86,32 +94,36 @@ class Pool:
         pairs, pool_of = pl.collect_all([counted.sort(NUMBER, GOLD, PRED), of_slices])
         pool, gold, pred = (pairs[name].cast(pl.Int64).to_numpy() for name in (NUMBER, GOLD, PRED))
         n = pairs["n"].cast(pl.Float64).to_numpy()
-        per_weight: Floats = np.ones(pools.height)
-        if not whole.is_frequency:
-            squares = added_up(pairs["squares"].to_numpy(), pool, pools.height)
-            per_weight = added_up(n, pool, pools.height) / squares
-        # The pairs of a gold label of a pool follow each other.
-        keys, starts = np.unique(pool * k + gold, return_index=True)
-        labels = Segments(starts, len(n))
-        rows, each_pred = labels.sum(n), np.unique(pool * k + pred)
-        each = [np.bincount(one // k, minlength=pools.height) for one in (keys, each_pred)]
-        either = np.bincount(np.union1d(keys, each_pred) // k, minlength=pools.height)
-        here = pool_of[NUMBER].to_numpy()
-        of_class = here[classes.rows.of_row].astype(np.int64)
-        wanted = of_class * k + classes.codes
-        place = places_in(keys, wanted)
-        is_gold = place >= 0
-        lengths = np.where(is_gold & (classes.t > 0), labels.lengths[place], 0)
-        cells = np.repeat(np.arange(len(lengths)), lengths)
-        at = np.arange(len(cells)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        at += labels.starts[place[cells]]
-        of_slice = classes.rows.of_row[cells]
-        return Expected(
-            of_slice,
-            cells,
-            classes.places(of_slice, pred[at]),
-            classes.t[cells] * (n[at] / rows[place[cells]]),
-            np.where(is_gold, rows[place] * per_weight[of_class], 0.0),
-            either[of_class].astype(float) - 1,
-            (each[0][here], each[1][here]),
-        )
+        squares = n if whole.is_frequency else pairs["squares"].to_numpy()
+        counted = Counted(pools.height, pool, gold, pred, n, squares)
+        return tabulated(classes, pool_of[NUMBER].to_numpy(), counted)
+
+
+def tabulated(classes: Classes, pool_of: Ints, pool: Counted) -> Expected:
+    """The expected pairs of slices with these classes. `pool_of` is the pool of each slice."""
+    k, n = len(classes.every), pool.n
+    pools, gold, pred = pool.slices.astype(np.int64), pool.gold, pool.pred
+    per_weight = added_up(n, pools, pool.number) / added_up(pool.squares, pools, pool.number)
+    # The pairs of a gold label of a pool follow each other.
+    keys, starts = np.unique(pools * k + gold, return_index=True)
+    labels = Segments(starts, len(n))
+    rows, each_pred = labels.sum(n), np.unique(pools * k + pred)
+    each = [np.bincount(one // k, minlength=pool.number) for one in (keys, each_pred)]
+    either = np.bincount(np.union1d(keys, each_pred) // k, minlength=pool.number)
+    of_class = pool_of[classes.rows.of_row].astype(np.int64)
+    place = places_in(keys, of_class * k + classes.codes)
+    is_gold = place >= 0
+    lengths = np.where(is_gold & (classes.t > 0), labels.lengths[place], 0)
+    cells = np.repeat(np.arange(len(lengths)), lengths)
+    at = np.arange(len(cells)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    at += labels.starts[place[cells]]
+    of_slice = classes.rows.of_row[cells]
+    return Expected(
+        of_slice,
+        cells,
+        classes.places(of_slice, pred[at]),
+        classes.t[cells] * (n[at] / rows[place[cells]]),
+        np.where(is_gold, rows[place] * per_weight[of_class], 0.0),
+        either[of_class].astype(float) - 1,
+        (each[0][pool_of], each[1][pool_of]),
+    )

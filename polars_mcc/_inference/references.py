@@ -122,11 +122,10 @@ class Sides:
         with np.errstate(all="ignore"):
             is_known = ~np.isnan(low) & (se > 0)
             se = np.where(is_known, se, math.nan)
-            scale = Scale.of(self._metric)
-            apart = both.select(
-                scale.apart(scale.turned(pl.col("score_b")), pl.col("n").cast(pl.Float64))
-            )
-            p_value = np.where(is_known, normal(floats(apart.to_series())), math.nan)
+            scale, step = Scale.of(self._metric), floats(both["expected_step"])
+            turned = map(scale.turned, (score, known))
+            apart = scale.apart(next(turned), floats(both["n"]), next(turned), se, step)
+            p_value = np.where(is_known, normal(apart), math.nan)
             diff, reach = score - known, normal_critical(self.asked.ci) * se
         found = Difference(diff, diff - reach, diff + reach, se, p_value)
         return found.beside(both.with_columns(own_b="score_b", own_a="expected"), "own_b", "own_a")

@@ -283,7 +283,7 @@ def cuts_of(rows: pl.LazyFrame, number: int, few: int = 0) -> list[Cuts]:
     The last column of the rows is the weight. There are no cuts if a column has `few` values.
     """
     *columns, (weight, _) = rows.collect_schema().items()
-    sample = sampled(rows)
+    sample = _sampled(rows)
     found = []
     for name, dtype in columns:
         column = pl.col(name) if dtype.is_integer() else pl.col(name).cast(pl.Float64)
@@ -297,11 +297,21 @@ def cuts_of(rows: pl.LazyFrame, number: int, few: int = 0) -> list[Cuts]:
     return found
 
 
-def sampled(rows: pl.LazyFrame) -> pl.DataFrame:
+def _sampled(rows: pl.LazyFrame) -> pl.DataFrame:
     """About `_SAMPLED` rows: a sample by hash, as every k-th row may be periodic."""
-    every = math.ceil(rows.select(pl.len()).collect().item() / _SAMPLED)
-    is_sampled = pl.int_range(pl.len(), dtype=pl.UInt64).hash(1) % every == 0
-    return (rows.filter(is_sampled) if every > 1 else rows).collect()
+    number = rows.select(pl.len()).collect().item()
+    few = rows.filter(_is_sampled(number)) if number > _SAMPLED else rows
+    return few.collect()
+
+
+def places_sampled(rows: int) -> pl.Series:
+    """The places of about `_SAMPLED` of so many rows: all places, if these are few."""
+    return pl.select(_is_sampled(rows)).to_series().arg_true()
+
+
+def _is_sampled(rows: int) -> pl.Expr:
+    every = max(math.ceil(rows / _SAMPLED), 1)
+    return pl.int_range(rows, dtype=pl.UInt64).hash(1) % every == 0
 
 
 def _quantiles(values: pl.DataFrame, number: int) -> list[float | int]:

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_mcc._counts.sliced import SET
+from polars_mcc._inference.arrays import floats, of_arrays
 from polars_mcc._inference.differences import with_adjusted
 from polars_mcc._inference.evidence import Scale
-from polars_mcc._inference.quantiles import two_sided
+from polars_mcc._inference.quantiles import normal
 from polars_mcc._show.table import slices_in_words
 
 MOST = 50  # slices of a key, at most: each pair of them is compared
@@ -44,12 +45,10 @@ def gaps(classes: pl.DataFrame, keys: Sequence[str], min_n: float, level: float)
     of_key = [*models, "key", "gold", "pred"]
     rates = rates.filter(pl.len().over(of_key) <= MOST)
     above, below = pl.col("rate"), pl.col("rate_to")
-    rows, rows_to = (pl.col(name).cast(pl.Float64) for name in ("n", "n_to"))
     pairs = rates.join(rates, on=of_key, suffix="_to", nulls_equal=True).filter(above > below)
-    tested = pairs.with_columns(
-        diff=above - below,
-        p_value=two_sided(_RATE.evidence(below, rows_to, above, rows)),
-    )
+    sides = (floats(pairs[name]) for name in ("rate_to", "n_to", "rate", "n"))
+    p_value = of_arrays(p_value=normal(_RATE.evidence(*sides)))
+    tested = pairs.with_columns(p_value, diff=above - below)
     widest = (
         with_adjusted(tested, "bh")
         .filter(pl.col("p_adjusted") < level)

@@ -1,18 +1,20 @@
 """The values of keys and labels → codes: small integers that are fast to count.
 
-The log is read once. Numbers with many values are cut at quantiles, and times by day, week or
-month. Text arrives as numbered categories: numbers of its own in local Parquet files, else numbers
-by Polars. A value with too few rows gets no code: no slice of it can be large enough. A key that is
-cut has three kinds of slices: one bin, all bins up to one, and all bins from one on.
+The log is read once. Text arrives as numbers: those of local Parquet files, else categories of
+Polars. Numbers with many values are cut at quantiles, and times by day, week or month. A value with
+too few rows gets no code: no slice of it can be large enough. A key that is cut has three kinds of
+slices: one bin, all bins up to one, and all bins from one on.
 
-The codes stay in memory: one or two bytes per row and column.
+The codes stay in memory: one or two bytes per row and column. Codes have the order in which values
+were found. Only the small tables of values are sorted.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,24 +24,26 @@ from polars_mcc._counts.codes import Values, codes_of_log
 from polars_mcc._counts.counted import weight_total
 from polars_mcc._counts.parquet import FAILURES, need
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
-from polars_mcc._log.bins import FEW, FORMATS, Cuts, cuts_of
+from polars_mcc._log.bins import FEW, FORMATS, Cuts, cuts_of, places_sampled
 from polars_mcc._log.labels import is_text
 from polars_mcc._log.text import as_text
 from polars_mcc._log.words import clause
+from polars_mcc._scores.segments import Floats, Ints
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet import Codes
 
-_NEAR = 2**20  # most integers in a table that says the code of each: 4 MB
+_SMALL = 50_000  # rows whose values are counted, not estimated
+_NEAR = 2**20  # most integers in a table that says the code of each
 _INTEGERS = {
     *(pl.Boolean, pl.Int8, pl.Int16, pl.Int32, pl.Int64),
     *(pl.UInt8, pl.UInt16, pl.UInt32),
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Key:
-    """A key of the log, and the values of its slices."""
+    """A key of the log, and the values of its slices. A slice has the place of its value."""
 
     name: str
     size: int
@@ -47,6 +51,8 @@ class Key:
     values: pl.DataFrame
     """A row per value: `value` in the dtype of the result, how the slice is `said`, such as
     `age ≤ 25`, and the `first` and `last` of the codes that the value covers."""
+    rank: Ints
+    """The place of each value in the order of the result: (values,)."""
     n_small: int = 0
     """How many values have too few rows for a slice."""
 
@@ -60,30 +66,55 @@ class Key:
         """Whether a code may be in several values, as values are ranges."""
         return self.size < self.values.height
 
-    @property
-    def codes(self) -> pl.LazyFrame:
-        """The codes of each value: its `number`, and each code in the column of the key."""
-        codes = pl.int_ranges("first", pl.col("last") + 1, dtype=pl.UInt32)
-        number = pl.int_range(pl.len(), dtype=pl.UInt32)
-        values = self.values.lazy().select(codes.alias(self.column), number=number)
-        return values.explode(self.column)
+    def ranks(self, places: Ints) -> Ints:
+        """The ranks of values by their places; the last for -1, no value."""
+        return np.append(self.rank, len(self.rank))[places]
 
-    def known(self, what: str) -> pl.Expr:
-        """Look up a column of `values` for each slice, by the number of its value."""
-        return pl.lit(self.values[what]).gather(pl.col(self.column))
+
+class Column(NamedTuple):
+    """A column as codes, and the value of each code. A null is a value."""
+
+    codes: Codes
+    values: pl.Series
+
+
+class Weights(NamedTuple):
+    """The weights of rows: arrays (rows,)."""
+
+    n: Ints
+    """Of Int64 or Float64; 0 where it is null."""
+    n_null: Ints
+    """How many rows without a weight the row stands for."""
+    squares: Floats | None
+    """The squared sample weights; None if a weight counts rows."""
 
 
 @dataclass(frozen=True)
 class Coded:
-    """A log with codes in place of keys and labels. A null label has no code."""
+    """A log with codes in place of keys and labels."""
 
     log: SlicedLog
     keys: Mapping[str, Key]
     labels: pl.Series
-    """The labels, in the order of their codes. In a log of scores: the scores, with 0 and 1 for the
-    gold labels."""
-    rows: pl.DataFrame
-    """The rows of the log, in memory."""
+    """The labels, sorted, in the order of their codes. A row without a label has the next code. If
+    null is a label, it is the last. In a log of scores: the scores, with 0 and 1 for the gold
+    labels."""
+    rows: Mapping[str, Codes]
+    """The codes of each column."""
+    weights: Weights | None
+    clusters: Ints | None
+    """A number for the cluster of each row."""
+    texts: Mapping[str, Mapping[str, float]]
+    """The rows, or the sum of weights, of each value of a key of text."""
+    n_values: Mapping[str, int]
+    """How many values each key of text or of integers has."""
+    sample: pl.DataFrame
+    """Some rows, with their values."""
+
+    @property
+    def n_rows(self) -> float:
+        """The rows of the log, or the sum of their weights."""
+        return len(self.rows["gold"]) if self.weights is None else float(self.weights.n.sum())
 
 
 def is_ordered(dtype: pl.DataType) -> bool:
@@ -99,34 +130,58 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
         bins: The number of bins of a key of numbers. None: neither numbers nor times are cut.
         least: The least rows of a slice.
     """
-    if log.weight_name is not None:
-        log.frame.select(weight_total(log)).collect()  # An error if a weight is invalid.
-    cuts, units = ({}, {}) if bins is None else (_cuts(log, bins), _units(log))
-    read = _read(log, cuts, units)
+    read, texts = _read(log)
+    weights = _weights(log, read)
+    sides = ["gold", *(PRED + name for name in log.models)]
+    labels, rows = _labels(log, sides, read, texts)
+    of_texts: dict[str, Mapping[str, float]] = {}
+    n_values: dict[str, int] = {}
     keys = {}
-    for name in log.keys:
-        column = read[KEY + name]
+    sample = _sample(log, read, texts)
+    cuts = {} if bins is None else _cuts(log, read, bins)
+    for name, dtype in log.key_dtypes.items():
+        column = KEY + name
+        if dtype.is_integer():  # Of many rows, an estimate suffices.
+            is_small = read.height < _SMALL
+            count = pl.Series.n_unique if is_small else pl.Series.approx_n_unique
+            n_values[name] = count(read[column])
         if name in cuts:
-            one = cuts[name]
-            keys[name] = _cut_key(name, [*one.names, None], len(one.ends) + 1, one.name)
-        elif name in units:
-            keys[name], column = _of_times(name, column, units[name])
+            keys[name], rows[column] = _of_bins(name, read[column], cuts[name])
+        elif bins is not None and isinstance(dtype, (pl.Date, pl.Datetime)):
+            keys[name], rows[column] = _of_times(name, read[column])
         else:
-            sizes = read.lazy().group_by(value=KEY + name).agg(_n(log)).collect()
-            as_words = bins is not None and is_ordered(log.key_dtypes[name])
-            keys[name], column = _of_values(name, column, sizes, least, as_words=as_words)
-        read = read.with_columns(column.alias(KEY + name))
-    labelled = ["gold", *(PRED + name for name in log.models)]
-    labels = pl.concat([read[name].unique() for name in labelled]).unique().drop_nulls()
-    labels = labels.gather(labels.cast(_in_memory(log)).arg_sort())
-    rows = read.with_columns(_codes(read[name], labels).alias(name) for name in labelled)
-    label = pl.col(labelled)
-    frame = rows.lazy().with_columns(pl.when(label < len(labels)).then(label))
-    if log.weight_name is None:
-        frame = frame.with_columns(weight=pl.lit(1, pl.Int64))
-    dtype = pl.UInt32()
-    as_codes = replace(log, frame=frame, sets=None, label_dtype=dtype, pred_dtype=dtype)
-    return Coded(as_codes, keys, labels.cast(_in_memory(log)), rows)
+            one = texts.pop(column) if column in texts else column_of(read[column])
+            sizes = _sizes(one, weights)
+            if is_text(dtype):
+                named = zip(one.values.cast(pl.String), sizes.tolist(), strict=True)
+                of_texts[name] = {text: n for text, n in named if text is not None and n > 0}
+                n_values[name] = int(np.count_nonzero(sizes))
+            as_words = bins is not None and is_ordered(dtype)
+            keys[name], rows[column] = _of_values(name, one, sizes, least, as_words=as_words)
+        read = read.drop(column, strict=False)
+    clusters = read["cluster"].to_numpy() if log.has_clusters else None
+    return Coded(log, keys, labels, rows, weights, clusters, of_texts, n_values, sample)
+
+
+def _read(log: SlicedLog) -> tuple[pl.DataFrame, dict[str, Column]]:
+    """Keys, labels, weights and clusters, in memory; and columns of text by numbers of files."""
+    labels = dict.fromkeys(["gold", *(PRED + name for name in log.models)], _in_memory(log))
+    columns = {KEY + key: pl.col(KEY + key) for key in log.keys}
+    columns |= {name: pl.col(name).cast(dtype) for name, dtype in labels.items()}
+    columns |= {name: pl.col(name).hash() for name in log.extras}  # the cluster
+    texts = {KEY + name: dtype for name, dtype in log.key_dtypes.items()} | labels
+    known = _text_of_files(log, [name for name, dtype in texts.items() if is_text(dtype)])
+    of_labels = pl.Categories.random()  # The labels of all models are numbered alike.
+    for name, dtype in texts.items():
+        if dtype == pl.String:
+            categories = of_labels if name in labels else pl.Categories.random()
+            columns[name] = columns[name].cast(pl.Categorical(categories))
+    asked = {name: column for name, column in columns.items() if name not in known}
+    if log.weight_name is not None:
+        asked |= {name: pl.col(name) for name in ("weight", *log.weight_sums)}
+    if not asked:
+        return pl.DataFrame(height=len(known["gold"].codes)), known
+    return log.frame.select(**asked).collect(engine="streaming"), known
 
 
 def _in_memory(log: SlicedLog) -> pl.DataType:
@@ -134,58 +189,7 @@ def _in_memory(log: SlicedLog) -> pl.DataType:
     return pl.Float64() if log.is_of_scores else log.label_dtype
 
 
-def _n(log: SlicedLog) -> pl.Expr:
-    """The rows of a value, or the sum of their weights."""
-    n = pl.len() if log.weight_name is None else pl.col("weight").cast(pl.Float64).sum()
-    return n.cast(pl.Float64).alias("n")
-
-
-def _cuts(log: SlicedLog, bins: int) -> dict[str, Cuts]:
-    """Where each key of numbers with many values is cut."""
-    numbers = [key for key in log.keys if log.key_dtypes[key].is_numeric()]
-    if not numbers:
-        return {}
-    rows = log.frame.select(*(KEY + key for key in numbers), "weight")
-    found = cuts_of(rows, bins, few=FEW * bins)
-    return {key: cuts for key, cuts in zip(numbers, found, strict=True) if cuts.ends}
-
-
-def _units(log: SlicedLog) -> dict[str, str]:
-    """For each key of times, the unit that cuts it: days, weeks or months."""
-    times = [key for key in log.keys if isinstance(log.key_dtypes[key], (pl.Date, pl.Datetime))]
-    if not times:
-        return {}
-    spans = log.frame.select(pl.col(KEY + key).max() - pl.col(KEY + key).min() for key in times)
-    days = [0 if span is None else span.days for span in spans.collect().row(0)]
-    units = ["1d" if n < 14 else "1w" if n < 26 * 7 else "1mo" for n in days]
-    return dict(zip(times, units, strict=True))
-
-
-def _read(log: SlicedLog, cuts: Mapping[str, Cuts], units: Mapping[str, str]) -> pl.DataFrame:
-    """Keys, labels, weights and clusters, in memory. Text is numbered, numbers are cut."""
-    labels = dict.fromkeys(["gold", *(PRED + name for name in log.models)], _in_memory(log))
-    texts = {KEY + name: dtype for name, dtype in log.key_dtypes.items()} | labels
-    texts = {name: dtype for name, dtype in texts.items() if is_text(dtype)}
-    known = _text_of_files(log, [*texts])
-    weights = [] if log.weight_name is None else ["weight", *log.weight_sums]
-    columns = {name: pl.col(name) for name in (*(KEY + key for key in log.keys), *weights)}
-    columns |= {KEY + key: _bin(pl.col(KEY + key), one) for key, one in cuts.items()}
-    # A day of a zone may have two midnights, so a time is a date first.
-    dates = {key: pl.col(KEY + key).dt.date().dt.truncate(unit) for key, unit in units.items()}
-    columns |= {KEY + key: date for key, date in dates.items()}
-    columns |= {name: pl.col(name).cast(dtype) for name, dtype in labels.items()}
-    columns |= {name: pl.col(name).hash() for name in log.extras}  # the cluster
-    of_labels = pl.Categories.random()  # The labels of all models are numbered alike.
-    for name, dtype in texts.items():
-        if dtype == pl.String:
-            categories = of_labels if name in labels else pl.Categories.random()
-            columns[name] = columns[name].cast(pl.Categorical(categories))
-    asked = {name: column for name, column in columns.items() if name not in known}
-    read = log.frame.select(**asked).collect(engine="streaming")
-    return pl.concat([pl.DataFrame(known), read], how="horizontal")
-
-
-def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, pl.Series]:
+def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, Column]:
     """Columns of text, by the numbers of local Parquet files, if they are large and have these."""
     scan = scan_worth_reading(log, names) if names else None
     if scan is None:
@@ -197,71 +201,160 @@ def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, pl.Series]
         need(rows_of(log) == sum(len(group[names[0]]) for group in groups))
     except FAILURES:
         return {}
-    texts = {name: one.series(pl.String()) for name, one in values.items()}
+    texts = {name: values[name].series(pl.String()) for name in names}
+    # One column after another, so that only one is twice in memory.
     return {
-        name: text.cast(pl.Enum(text.drop_nulls())).gather(
-            np.concatenate([group[name] for group in groups])
-        )
-        for name, text in texts.items()
+        name: Column(np.concatenate([group.pop(name) for group in groups]), texts[name])
+        for name in names
         if groups
     }
 
 
-def _codes(column: pl.Series, values: pl.Series) -> pl.Series:
-    """The place of each value of a column; the number of values for another value."""
-    column, values, size = column.to_physical(), values.to_physical(), len(values)
-    places = np.arange(size + 1, dtype=np.min_scalar_type(size))
-    if values.null_count() == size or not _are_near(values):
-        known, others = pl.Series(places[:-1]), pl.Series(places).dtype
-        return column.hash().replace_strict(values.hash(), known, default=size, return_dtype=others)
-    # Look up the distance from one below the least. Null comes last.
-    below, above = int(values.min()) - 1, int(values.max()) + 1  # type: ignore[arg-type]
-
-    def distance(numbers: pl.Series) -> Codes:
-        near = numbers.cast(pl.Int64).clip(below, above) - below
-        return near.fill_null(above - below + 1).to_numpy()
-
-    of_distance = np.full(above - below + 2, size, places.dtype)
-    of_distance[distance(values)] = places[:-1]
-    return pl.Series(of_distance[distance(column)])
+def _weights(log: SlicedLog, read: pl.DataFrame) -> Weights | None:
+    """The weights of rows, or an error if a weight is invalid."""
+    if log.weight_name is None:
+        return None
+    read.lazy().select(weight_total(log)).collect()
+    weight = read["weight"].cast(log.numbers.count)
+    n_null, squares = weight.is_null().cast(pl.Int64), weight.cast(pl.Float64).pow(2)
+    if log.weight_sums:  # Another engine has grouped equal rows already.
+        n_null, squares = (read[name] for name in (*log.weight_sums, "weight")[1:3])
+    of_sample = None if log.is_frequency else squares.fill_null(0).to_numpy()
+    return Weights(weight.fill_null(0).to_numpy(), n_null.to_numpy(), of_sample)
 
 
-def _are_near(values: pl.Series) -> bool:
-    """Whether values are integers, or numbers of text, that fit in a small table."""
-    if values.dtype not in _INTEGERS:
-        return False
-    least, most = int(values.min()), int(values.max())  # type: ignore[arg-type]
-    return most - least < _NEAR and max(-least, most) < 2**62  # so that one more fits
+def _labels(
+    log: SlicedLog, sides: Sequence[str], read: pl.DataFrame, texts: dict[str, Column]
+) -> tuple[pl.Series, dict[str, Codes]]:
+    """The labels that occur, sorted, and the codes of gold and of each prediction."""
+    if sides[0] in texts:
+        columns = {side: texts[side].codes for side in sides}
+        values = texts[sides[0]].values
+    else:
+        together = pl.concat([read[side] for side in sides], rechunk=False)
+        codes, values = column_of(together)
+        columns = dict(zip(sides, np.split(codes, len(sides)), strict=True))
+    n = sum(np.bincount(codes, minlength=len(values)) for codes in columns.values())
+    labels = values.cast(_in_memory(log))
+    is_label = pl.Series(n) > 0
+    if log.nulls != "label":
+        is_label &= labels.is_not_null()
+    order = labels.arg_sort(nulls_last=True).to_numpy()
+    order = order[is_label.to_numpy()[order]]
+    numbered = {side: _numbered(codes, len(values), order) for side, codes in columns.items()}
+    return labels.gather(order), numbered
+
+
+def _sample(log: SlicedLog, read: pl.DataFrame, texts: Mapping[str, Column]) -> pl.DataFrame:
+    """Some rows: keys, labels and weights."""
+    places = places_sampled(read.height)
+    columns = {name: one.values.gather(one.codes[places]) for name, one in texts.items()}
+    columns |= {name: read[name].gather(places) for name in read.columns if name != "cluster"}
+    if log.weight_name is None:
+        columns["weight"] = pl.repeat(1, len(places), dtype=pl.Int64, eager=True)
+    texts_ = (name for name in columns if isinstance(columns[name].dtype, pl.Categorical))
+    return pl.DataFrame(columns).with_columns(pl.col([*texts_]).cast(pl.String))
+
+
+def column_of(column: pl.Series) -> Column:
+    """The codes of a column, and their values."""
+    if column.dtype.is_nested() or column.dtype == pl.Object:
+        return _by_hash(column)
+    numbers = column.to_physical()
+    if numbers.dtype not in _INTEGERS:
+        return _by_hash(column)
+    least, most = numbers.min(), numbers.max()
+    if least is None or most is None:  # all null, or no rows
+        number = min(len(column), 1)
+        return Column(np.zeros(len(column), np.uint8), column[:number])
+    least, span = int(least), int(most) - int(least)  # type: ignore[call-overload]
+    if span >= min(_NEAR, max(4 * len(column), 2**8)) or max(-least, span) >= 2**62:
+        return _by_hash(column)
+    has_null = numbers.null_count() > 0
+    dtype = np.min_scalar_type(span + has_null)
+    distance = numbers.cast(pl.Int64) - least
+    codes = distance.fill_null(span + 1).to_numpy().astype(dtype)
+    values = pl.int_range(least, least + span + 1, eager=True).cast(numbers.dtype)
+    is_text = isinstance(column.dtype, (pl.Categorical, pl.Enum))
+    values = values.cat.to(column.dtype) if is_text else values.cast(column.dtype)
+    return Column(codes, values.extend_constant(None, 1) if has_null else values)
+
+
+def _by_hash(column: pl.Series) -> Column:
+    """The codes of any column: a place per distinct value."""
+    values = column.unique()
+    known = pl.Series(np.arange(len(values), dtype=np.min_scalar_type(max(len(values), 1))))
+    of_hash = values.to_physical().hash()
+    codes = column.to_physical().hash().replace_strict(of_hash, known, return_dtype=known.dtype)
+    return Column(codes.to_numpy(), values)
+
+
+def _numbered(codes: Codes, number: int, order: Ints) -> Codes:
+    """Other codes of so many values: their places in an order; its length for other values."""
+    of_code = np.full(max(number, 1), len(order), np.min_scalar_type(len(order)))
+    of_code[order] = np.arange(len(order))
+    return of_code[codes]
+
+
+def _sizes(column: Column, weights: Weights | None) -> Ints:
+    """The rows of each value, or the sum of their weights.
+
+    With sample weights, the rows: no slice of them is worth more rows of equal weight.
+    """
+    of_rows = None if weights is None or weights.squares is not None else weights.n
+    return np.bincount(column.codes, of_rows, len(column.values))
+
+
+def _cuts(log: SlicedLog, read: pl.DataFrame, bins: int) -> dict[str, Cuts]:
+    """Where each key of numbers with many values is cut."""
+    numbers = [key for key, dtype in log.key_dtypes.items() if dtype.is_numeric()]
+    if not numbers:
+        return {}
+    weight = "weight" if log.weight_name is not None else pl.lit(1).alias("weight")
+    rows = read.lazy().select(*(KEY + key for key in numbers), weight)
+    found = cuts_of(rows, bins, few=FEW * bins)
+    return {key: cuts for key, cuts in zip(numbers, found, strict=True) if cuts.ends}
 
 
 def _of_values(
-    name: str, column: pl.Series, sizes: pl.DataFrame, least: float, *, as_words: bool
-) -> tuple[Key, pl.Series]:
+    name: str, column: Column, sizes: Floats, least: float, *, as_words: bool
+) -> tuple[Key, Codes]:
     """A key with a slice per value, and its codes."""
-    text = pl.col("text")
-    kept = (
-        sizes.filter(pl.col("n") >= least)
-        .with_columns(text=as_text(pl.col("value"), column.dtype))
-        .sort("text", "n", nulls_last=True)
-    )
-    code = pl.int_range(pl.len(), dtype=pl.UInt32)
-    values = kept.select(
-        text.alias("value") if as_words else "value", said=clause(name, text), first=code, last=code
-    )
-    key = Key(name, kept.height, values, sizes.height - kept.height)
-    return key, _codes(column, kept["value"])
+    codes, values = column
+    [kept] = np.nonzero(sizes >= least)
+    n_small = np.count_nonzero(sizes) - len(kept)
+    if len(kept) < len(values):
+        codes = _numbered(codes, len(values), kept)
+        values, sizes = values.gather(kept), sizes[kept]
+    text = as_text(pl.col("value"), values.dtype).alias("text")
+    places = np.arange(len(values))
+    rows = pl.DataFrame({"value": values, "n": sizes, "first": places, "last": places})
+    rows = rows.with_columns(text).with_columns(said=clause(name, pl.col("text")))
+    order = rows.select(pl.arg_sort_by("text", "n", nulls_last=True)).to_series().to_numpy()
+    shown = pl.col("text").alias("value") if as_words else pl.col("value")
+    rows = rows.select(shown, "said", "first", "last")
+    return Key(name, len(values), rows, _numbered(places, len(values), order), n_small), codes
 
 
-def _bin(column: pl.Expr, cuts: Cuts) -> pl.Expr:
-    """The bin of each number. After the bins come NaN, of floats, and null."""
+def _of_bins(name: str, column: pl.Series, cuts: Cuts) -> tuple[Key, Codes]:
+    """A key of numbers that is cut, and its codes. After the bins come NaN, of floats, and null."""
     null = len(cuts.names)
     dtype = pl.UInt8 if null < 2**8 - 1 else pl.UInt32
-    return cuts.bin_of(column).fill_null(null).cast(dtype)
+    bin_of = cuts.bin_of(pl.col(column.name)).fill_null(null).cast(dtype)
+    codes = column.to_frame().lazy().select(bin_of).collect().to_series().to_numpy()
+    return _cut_key(name, [*cuts.names, None], len(cuts.ends) + 1, cuts.name), codes
 
 
-def _of_times(name: str, column: pl.Series, unit: str) -> tuple[Key, pl.Series]:
+def _of_times(name: str, column: pl.Series) -> tuple[Key, Codes]:
     """A key of times, cut by a unit of the calendar, and its codes."""
-    starts = column.unique().sort(nulls_last=True)
+    least, most = column.min(), column.max()
+    days_between = 0 if least is None else (most - least).days  # type: ignore[operator, union-attr]
+    unit = "1d" if days_between < 14 else "1w" if days_between < 26 * 7 else "1mo"
+    # A day of a zone may have two midnights, so a time is a date first.
+    codes, values = column_of(column.dt.date().dt.truncate(unit))
+    order = values.arg_sort(nulls_last=True).to_numpy()
+    order = order[np.bincount(codes, minlength=len(values))[order] > 0]
+    starts = values.gather(order)
     days = starts.drop_nulls().dt.to_string(FORMATS[unit])
     week = "in the week of " if unit == "1w" else ""
 
@@ -271,7 +364,7 @@ def _of_times(name: str, column: pl.Series, unit: str) -> tuple[Key, pl.Series]:
         return f"before {days[last + 1]}" if first == 0 else f"from {days[first]} on"
 
     names = [said(code, code) for code in range(len(days))] + [None] * starts.null_count()
-    return _cut_key(name, names, len(days), said), _codes(column, starts)
+    return _cut_key(name, names, len(days), said), _numbered(codes, len(values), order)
 
 
 def _cut_key(
@@ -287,6 +380,7 @@ def _cut_key(
         *((name, code, code) for code, name in enumerate(names)),
         *((said(*span), *span) for span in ranges),
     ]
-    schema = {"value": pl.String, "first": pl.UInt32, "last": pl.UInt32}
+    schema = {"value": pl.String, "first": pl.Int64, "last": pl.Int64}
     values = pl.DataFrame(found, schema=schema, orient="row")
-    return Key(key, len(names), values.with_columns(said=clause(key, pl.col("value"))))
+    values = values.select("value", clause(key, pl.col("value")).alias("said"), "first", "last")
+    return Key(key, len(names), values, np.arange(values.height))

@@ -1,58 +1,124 @@
-"""Codes of rows → the pairs of every slice of every set of keys.
+"""Codes of rows → the counts of every slice of every set of keys, as arrays.
 
-The rows of a set of keys are counted by NumPy, into a table with an axis per key and one for the
-pair of labels. A set whose table would be too large is grouped by Polars, and so is a log with
-weights, which is mostly a table of counts.
+A set of keys is a table with an axis per key, and one for the pair of labels. NumPy counts it. A
+set whose table would be too large is grouped by Polars.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.classes import is_scored, not_scored, of_pairs
-from polars_mcc._counts.codes import combined
-from polars_mcc._counts.counted import count_columns, counted, merged
 from polars_mcc._counts.sliced import PRED
+from polars_mcc._inference.arrays import Counted
+from polars_mcc._scores.segments import Floats, Ints, added_up
 from polars_mcc._search.codes import Coded, Key
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from polars_mcc._counts.parquet import Codes
 
-    Counts: TypeAlias = npt.NDArray[np.int64]
-
-Keys: TypeAlias = Sequence[Key]
+Keys: TypeAlias = tuple[Key, ...]
 """A set of keys that are crossed."""
-
-SLICE = "slice"
-"""The column with the number of a slice."""
 
 _MOST = 2**22  # most cells of a table, 32 MB, and of the sets that are counted at once
 _STEP = 2**17  # least rows that are counted at once: their codes fit in the caches
+_CACHED = 2**18  # most cells of a table that fits in the caches, 2 MB
+_LIMB = 21  # bits of a weight that are added up at once: floats add up 2³² such numbers exactly
+
+
+@dataclass(frozen=True)
+class Table:
+    """The counts of slices by both labels: (slices, codes, codes). A last code may be no label."""
+
+    labels: int
+    n: Ints
+    squares: Floats | None
+
+    def pairs(self, slices: Ints) -> Counted:
+        """The scored pairs of some slices."""
+        n = self._of_labels(self.n[slices])
+        where = np.nonzero(n)
+        found = n[where].astype(np.float64)
+        squares = found if self.squares is None else self._of_labels(self.squares[slices])[where]
+        return Counted(len(slices), *where, found, squares)
+
+    def margins(self, first: int, last: int) -> tuple[Ints, Ints, Ints]:
+        """How often each label is gold, predicted, and both: (slices, labels)."""
+        n = self._of_labels(self.n[first:last])
+        return n.sum(2), n.sum(1), n.diagonal(axis1=1, axis2=2)
+
+    def _of_labels(self, counts: Ints) -> Ints:
+        return counts[:, : self.labels, : self.labels]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The counts of slices by both labels, as a list of the scored pairs that occur."""
+
+    labels: int
+    counted: Counted
+
+    def pairs(self, slices: Ints) -> Counted:
+        """The scored pairs of some slices."""
+        place = np.full(self.counted.number, -1)
+        place[slices] = np.arange(len(slices))
+        own = place[self.counted.slices]
+        [kept] = np.nonzero(own >= 0)
+        return Counted(len(slices), own[kept], *(one[kept] for one in self.counted[2:]))
+
+    def margins(self, first: int, last: int) -> tuple[Ints, Ints, Ints]:
+        """How often each label is gold, predicted, and both: (slices, labels)."""
+        start, stop = np.searchsorted(self.counted.slices, [first, last])
+        slices, gold, pred, n = (one[start:stop] for one in self.counted[1:5])
+        rows, is_hit, shape = (slices - first) * self.labels, gold == pred, (last - first, -1)
+        sides = (rows + gold, n), (rows + pred, n), ((rows + gold)[is_hit], n[is_hit])
+        number = (last - first) * self.labels
+        t, p, c = (added_up(own, at, number).reshape(shape) for at, own in sides)
+        return t, p, c
+
+
+class Slices(NamedTuple):
+    """The slices of a set of keys that are large enough: arrays (slices,)."""
+
+    keys: Keys
+    places: Ints
+    """The place of the value of each key: (keys, slices)."""
+    n: Ints
+    """The weight of the scored rows."""
+    n_null: Ints
+    """The rows that are not scored."""
+
+    @property
+    def ids(self) -> Ints:
+        """A number per slice that tells it from the others."""
+        return ids_of(self.keys, self.places)
+
+
+def ids_of(keys: Keys, places: Ints) -> Ints:
+    """A number for the values of some keys, of Python if there are very many values."""
+    sizes = [key.values.height for key in keys]
+    found = places[0].astype(np.int64 if math.prod(sizes) < 2**63 else object)
+    for size, place in zip(sizes[1:], places[1:], strict=True):
+        found = found * size + place
+    return found
 
 
 class Batch(NamedTuple):
     """The slices of some sets of keys that are large enough, and their counts."""
 
-    slices: pl.DataFrame
-    """A row per slice: its number; for each key of its set, the number of its value in
-    `Key.values`; `n` and `n_null`."""
+    sets: Sequence[Slices]
     n_small: int
     """How many slices have too few rows."""
-    classes: pl.LazyFrame
-    """The classes of all slices."""
-    pairs: Callable[[pl.Series], pl.DataFrame]
-    """The pairs of some slices, by their numbers."""
+    counts: Table | Cells
+    """The counts of all slices, one set after the other."""
 
 
 @dataclass(frozen=True)
@@ -60,153 +126,263 @@ class Counting:
     """Counts the slices of one model in a coded log."""
 
     coded: Coded
+    model: str
     min_n: float
 
-    def whole(self) -> pl.DataFrame:
+    def whole(self) -> Counted:
         """The pairs of the whole log."""
-        return counted(replace(self.coded.log.whole, extras=())).collect()
+        if self._size(()) > _MOST:
+            return self._cells(())[1]
+        weights = self.coded.weights
+        arrays = [None] if weights is None else [weights.n, weights.squares]
+        n, *squares = (
+            self._table((), self._rows, one) for one in arrays if weights is None or one is not None
+        )
+        table = Table(len(self.coded.labels), n, squares[0] if squares else None)
+        return table.pairs(np.zeros(1, np.int64))
 
     def batches(self, depth: int) -> Iterator[Batch]:
         """Count every set of up to `depth` keys, many sets at a time."""
         keys = [key for key in self.coded.keys.values() if key.size]
         keys.sort(key=lambda key: -key.size)
-        waiting: list[Keys] = []
-        for n_keys in range(1, depth + 1):
-            for one in itertools.combinations(keys, n_keys):
-                if waiting and self._cells([*waiting, one]) > _MOST:
-                    yield self._batch(waiting)
-                    waiting = []
-                waiting.append(one)
-        if waiting:
-            yield self._batch(waiting)
-
-    def _cells(self, sets: Sequence[Keys]) -> int:
-        """The cells of the tables of some sets of keys."""
-        return sum(math.prod(key.size + 1 for key in keys) for keys in sets) * self._n_labels**2
-
-    @property
-    def _n_labels(self) -> int:
-        """The number of labels, with null as one more."""
-        return len(self.coded.labels) + 1
-
-    def _batch(self, sets: Sequence[Keys]) -> Batch:
-        log = self.coded.log
-        is_plain = log.weight_name is None and not log.is_of_scores
-        are_small = is_plain and self._cells(sets) <= _MOST
-        return self._in_tables(sets) if are_small else self._grouped(sets)
-
-    def _in_tables(self, sets: Sequence[Keys]) -> Batch:
-        """Slices that are counted by NumPy."""
-        frames, kept, n_small = [], [], 0
+        small: list[Keys] = []
+        large: list[Keys] = []
+        for number in range(1, depth + 1):
+            for one in itertools.combinations(keys, number):
+                (small if self._size(one) <= _MOST else large).append(one)
         with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-            tables = [*pool.map(self._table, sets)]
-        for keys, table in zip(sets, tables, strict=True):
-            counts: Counts = table.reshape(-1, self._n_labels, self._n_labels)
-            every, n = counts.sum((1, 2)), self._scored(counts).sum((1, 2))
-            large = np.flatnonzero(n >= self.min_n)
-            n_small += int(np.count_nonzero(every)) - len(large)
-            values = np.unravel_index(large, table.shape[:-1])
-            columns = {
-                key.column: pl.Series(value, dtype=pl.UInt32)
-                for key, value in zip(keys, values, strict=True)
-            }
-            frames.append(pl.DataFrame({**columns, "n": n[large], "n_null": (every - n)[large]}))
-            kept.append(counts[large])
-        slices, counts = pl.concat(frames, how="diagonal"), np.concatenate(kept)
+            for sets in _portions(small, [*map(self._size, small)]):
+                yield self._in_tables(sets, pool)
+        n_rows = len(self._sides[0])
+        for sets in _portions(large, [n_rows] * len(large)):
+            yield self._grouped(sets)
 
-        def pairs(chosen: pl.Series) -> pl.DataFrame:
-            where = np.nonzero(counts[chosen.to_numpy()])
-            found = {"at": where[0], "gold": where[1], "pred": where[2]}
-            found["n"] = counts[chosen.to_numpy()][where]
-            labels = map(self._label, ("gold", "pred"))
-            number = pl.lit(chosen).gather("at").alias(SLICE)
-            return pl.DataFrame(found).select(number, *labels, "n", n_null=pl.lit(0, pl.Int64))
+    def _size(self, keys: Keys) -> float:
+        """The cells of the table of a set of keys. Scores have too many values for a table."""
+        if self.coded.log.is_of_scores:
+            return math.inf
+        return math.prod(key.size + 1 for key in keys) * self._n_codes**2
 
-        return Batch(slices.with_row_index(SLICE), n_small, self._classes(counts), pairs)
+    @cached_property
+    def _sides(self) -> tuple[Codes, Codes]:
+        """The codes of both labels of each row."""
+        return self.coded.rows["gold"], self.coded.rows[PRED + self.model]
 
-    def _table(self, keys: Keys) -> Counts:
-        """The rows of each slice of a set of keys: an axis per key, and one for both labels."""
-        sizes = [*(key.size + 1 for key in keys), self._n_labels**2]
-        codes = [*(self.coded.rows[key.column].to_numpy() for key in keys), self._pair_codes]
-        table: Counts = np.zeros(math.prod(sizes), np.int64)
-        step = max(_STEP, len(table))
-        for start in range(0, self.coded.rows.height, step):
-            code = combined([one[start : start + step] for one in codes], sizes)
-            table += np.bincount(code, minlength=len(table))
+    @cached_property
+    def _n_codes(self) -> int:
+        """The number of codes of a label: one more than labels, if a row has none."""
+        n = len(self.coded.labels)
+        return max(n + any(len(one) > 0 and int(one.max()) >= n for one in self._sides), 1)
+
+    @cached_property
+    def _rows(self) -> dict[str, Codes]:
+        """The codes of each key, and of both labels as one."""
+        keys = {key.column: self.coded.rows[key.column] for key in self.coded.keys.values()}
+        return {**keys, "pair": _as_one(self._sides, [self._n_codes] * 2)}
+
+    def _in_tables(self, sets: Sequence[Keys], pool: ThreadPoolExecutor) -> Batch:
+        """Slices that are counted by NumPy."""
+        weights, rows = self.coded.weights, self._in_order(sets, pool)
+        arrays = [None] if weights is None else [weights.n, weights.n_null, weights.squares]
+
+        def counted(keys: Keys) -> tuple[Slices, int, list[Ints]]:
+            tables = [
+                self._table(keys, rows, one) for one in arrays if weights is None or one is not None
+            ]
+            n, n_all = tables[0], tables[0].sum((1, 2))
+            labels = len(self.coded.labels)
+            of_labels = slice(None), slice(labels), slice(labels)
+            scored = n_all if n.shape[1] == labels else n[of_labels].sum((1, 2))
+            left_out, effective = n_all - scored, scored
+            if weights is not None:
+                left_out = left_out + tables[1].sum((1, 2))
+            if len(tables) > 2:
+                effective = _equal(scored, tables[2][of_labels].sum((1, 2)))
+            [large] = np.nonzero(effective >= self.min_n)
+            n_small = np.count_nonzero((n_all > 0) | (left_out > 0)) - len(large)
+            places = np.unravel_index(large, [key.values.height for key in keys])
+            found = Slices(keys, np.array(places), scored[large], left_out[large])
+            return found, int(n_small), [one[large] for one in (n, *tables[2:])]
+
+        found, n_small, kept = zip(*pool.map(counted, sets), strict=True)
+        n, *squares = (np.concatenate(one) for one in zip(*kept, strict=True))
+        table = Table(len(self.coded.labels), n, squares[0] if squares else None)
+        return Batch(found, sum(n_small), table)
+
+    def _table(self, keys: Keys, rows: dict[str, Codes], weight: Ints | None) -> Ints:
+        """The rows of each slice of a set of keys, by both labels; or the sums of a weight."""
+        n_codes = self._n_codes
+        sizes = [*(key.size + 1 for key in keys), n_codes**2]
+        codes = [*(rows[key.column] for key in keys), rows["pair"]]
+        number = math.prod(sizes)
+        dtype = np.int64 if weight is None else weight.dtype
+        table: Ints = np.zeros(number, dtype)
+        step = max(_STEP, number)
+        for start in range(0, len(codes[0]), step):
+            code = _as_one([one[start : start + step] for one in codes], sizes)
+            own = None if weight is None else weight[start : start + step]
+            table += _added_up(code, own, number)
         table = table.reshape(sizes)
         for axis, key in enumerate(keys):  # Each value is a sum over its codes.
+            if not key.is_cut:
+                table = table[(slice(None),) * axis + (slice(key.size),)]
+                continue
             ends = key.values.select("first", pl.col("last") + 1).to_numpy().ravel()
             table = np.add.reduceat(table, ends, axis)
             table = table.take(range(0, len(ends), 2), axis)
-        return table
+        return table.reshape(-1, n_codes, n_codes)
+
+    def _in_order(self, sets: Sequence[Keys], pool: ThreadPoolExecutor) -> dict[str, Codes]:
+        """The codes of rows, sorted by the first key if tables are larger than the caches.
+
+        A table is then filled a part after the other. Rows are sorted a million at a time.
+        """
+        first, rows = sets[0][0].column, self._rows
+        are_large = max(map(self._size, sets)) > _CACHED and len(rows[first]) > _MOST
+        if not are_large or self.coded.weights is not None:
+            return rows
+        known = self._sorted.get(first)
+        if known is None:
+            self._sorted.clear()
+            known = {name: np.empty_like(one) for name, one in rows.items()}
+
+            def sort(start: int) -> None:
+                block = slice(start, start + 2**20)
+                order = np.argsort(rows[first][block], kind="stable")
+                for name, one in rows.items():
+                    known[name][block] = one[block][order]
+
+            [*pool.map(sort, range(0, len(rows[first]), 2**20))]
+            self._sorted[first] = known
+        return known
 
     @cached_property
-    def _pair_codes(self) -> Codes:
-        """Both labels of each row as one code. The last label is null."""
-        sides = ("gold", PRED + self.coded.log.models[0])
-        gold, pred = (self.coded.rows[side].to_numpy() for side in sides)
-        wide = np.min_scalar_type(self._n_labels**2)
-        pair: Codes = gold.astype(wide) * wide.type(self._n_labels) + pred
-        return pair
-
-    def _scored(self, counts: Counts) -> Counts:
-        """The counts of scored pairs."""
-        n = self._n_labels - (self.coded.log.nulls == "drop")
-        return counts[:, :n, :n]
-
-    def _classes(self, counts: Counts) -> pl.LazyFrame:
-        """The classes of slices, from the counts of their pairs."""
-        scored = self._scored(counts)
-        gold_n, pred_n = scored.sum(2), scored.sum(1)
-        where = np.nonzero(gold_n + pred_n)
-        sides = {"gold_n": gold_n, "pred_n": pred_n, "hit_n": scored.diagonal(axis1=1, axis2=2)}
-        found = {SLICE: where[0], "label": where[1]}
-        found |= {name: one[where] for name, one in sides.items()}
-        return pl.LazyFrame(found).select(
-            pl.col(SLICE).cast(pl.UInt32),
-            self._label("label"),
-            pl.col([*sides]).cast(pl.Int128),
-            null_n=pl.lit(0, pl.Int128),
-            unit=pl.lit(1.0),
-        )
-
-    def _label(self, column: str) -> pl.Expr:
-        """The code of a label; null for null."""
-        code = pl.col(column).cast(pl.UInt32)
-        return pl.when(code < len(self.coded.labels)).then(code).alias(column)
+    def _sorted(self) -> dict[str, dict[str, Codes]]:
+        """The codes of rows, sorted by the last key that was asked for."""
+        return {}
 
     def _grouped(self, sets: Sequence[Keys]) -> Batch:
         """Slices that are grouped by Polars."""
-        log = self.coded.log
-        pairs = pl.concat([self._pairs(keys) for keys in sets], how="diagonal")
-        columns = [key.column for key in self.coded.keys.values() if key.column in pairs.columns]
-        n = pl.when(is_scored(log)).then("n").otherwise(0)
-        rows = n.sum().cast(pl.Float64)
-        if not log.is_frequency:
-            squares = pl.when(is_scored(log)).then("squares").otherwise(0.0).sum()
-            rows = pl.when(squares > 0).then(rows.pow(2) / squares).otherwise(0.0)
-        n_null = log.numbers.as_count(not_scored(log).sum())
-        slices = pairs.group_by(columns, maintain_order=True).agg(
-            n=n.sum(), n_null=n_null, rows=rows
+        found: list[Slices] = []
+        pairs: list[Counted] = []
+        number = n_small = 0
+        for keys in sets:
+            one, counted, small = self._of_set(keys)
+            found.append(one)
+            pairs.append(counted._replace(slices=counted.slices + number))
+            number, n_small = number + len(one.n), n_small + small
+        counted = Counted(number, *map(np.concatenate, zip(*(one[1:] for one in pairs), strict=True)))
+        return Batch(found, n_small, Cells(len(self.coded.labels), counted))
+
+    def _of_set(self, keys: Keys) -> tuple[Slices, Counted, int]:
+        """The slices of one set of keys, their pairs, and how many slices have too few rows."""
+        places, counted, left_out = self._cells(keys)
+        scored, squares = (
+            added_up(one, counted.slices, counted.number) for one in (counted.n, counted.squares)
         )
-        large = slices.filter(pl.col("rows") >= self.min_n).drop("rows").with_row_index(SLICE)
-        numbers = large.select(SLICE, *columns)
-        known = pairs.join(numbers, on=columns, nulls_equal=True).drop(columns)
-        return Batch(
-            large,
-            slices.height - large.height,
-            of_pairs(replace(log, keys=(), apart=(SLICE,)), known.lazy()),
-            lambda chosen: known.filter(pl.col(SLICE).is_in(chosen.implode())),
+        [large] = np.nonzero(_equal(scored, squares) >= self.min_n)
+        kept = Cells(0, counted).pairs(large)
+        if self.coded.weights is None or self.coded.weights.n.dtype.kind == "i":
+            scored = scored.astype(np.int64)
+        found = Slices(keys, places[:, large], scored[large], left_out[large])
+        return found, kept, counted.number - len(large)
+
+    def _cells(self, keys: Keys) -> tuple[Ints, Counted, Ints]:
+        """The places of slices, their scored pairs, and the rows that are not scored."""
+        columns = [key.column for key in keys]
+        by = [*columns, "gold", "pred"]
+        rows = self.frame({name: self.coded.rows[name] for name in columns})
+        if keys:
+            rows = rows.filter(pl.col(key.column) < key.size for key in keys)
+        is_there = (pl.col("n") != 0) | (pl.col("n_null") > 0)
+        cells = rows.group_by(by).agg(pl.all().sum()).filter(is_there)
+        for key in keys:
+            if key.is_cut:  # Each value is a sum over its codes.
+                of_values = key.values.lazy().select(
+                    pl.int_ranges("first", pl.col("last") + 1).alias(key.column),
+                    place=pl.int_range(pl.len()),
+                )
+                cells = cells.with_columns(pl.col(key.column).cast(pl.Int64))
+                cells = cells.join(of_values.explode(key.column), on=key.column)
+                cells = cells.drop(key.column).rename({"place": key.column})
+                cells = cells.group_by(by).agg(pl.all().sum())
+        found = cells.sort(by).collect()
+        slices, places = numbered(found, columns)
+        number = places.shape[1]
+        counted, left_out = self._scored(found, slices, number)
+        return places, counted, left_out
+
+    def _scored(self, cells: pl.DataFrame, slices: Ints, number: int) -> tuple[Counted, Ints]:
+        """The scored pairs of cells, and the rows that are not scored."""
+        gold, pred, n, n_null = (cells[one].to_numpy() for one in ("gold", "pred", "n", "n_null"))
+        labels = len(self.coded.labels)
+        is_scored = (gold < labels) & (pred < labels)
+        left_out = np.zeros(number, n.dtype)
+        np.add.at(left_out, slices, np.where(is_scored, 0, n) + n_null)
+        [kept] = np.nonzero(is_scored & (n > 0))
+        sizes = n.astype(np.float64)
+        squares = cells["squares"].to_numpy() if "squares" in cells.columns else sizes
+        of_cells = slices, gold.astype(int), pred.astype(int), sizes, squares
+        return Counted(number, *(one[kept] for one in of_cells)), left_out
+
+    def frame(self, codes: dict[str, Codes]) -> pl.LazyFrame:
+        """Codes of rows beside those of both labels, and the weights to add up."""
+        gold, pred = self._sides
+        rows = pl.DataFrame({**codes, "gold": gold, "pred": pred}).lazy()
+        if (weights := self.coded.weights) is None:
+            return rows.with_columns(n=pl.lit(1, pl.Int64), n_null=pl.lit(0, pl.Int64))
+        sums = {"n": weights.n, "n_null": weights.n_null, "squares": weights.squares}
+        return rows.with_columns(
+            pl.lit(pl.Series(name, one)) for name, one in sums.items() if one is not None
         )
 
-    def _pairs(self, keys: Keys) -> pl.DataFrame:
-        """The pairs of a set of keys, with the number of the value of each key."""
-        log = replace(self.coded.log, keys=tuple(key.name for key in keys), extras=())
-        pairs = counted(log).filter((pl.col("n") != 0) | (pl.col("n_null") > 0))
-        pairs = pairs.with_columns(pl.col(log.slice).cast(pl.UInt32))
-        for key in keys:
-            pairs = pairs.join(key.codes, on=key.column).drop(key.column)
-            pairs = pairs.rename({"number": key.column})
-            pairs = merged(log, pairs) if key.is_cut else pairs
-        counts = count_columns(log)
-        return pairs.select(*log.slice, "gold", "pred", *counts).sort(log.slice).collect()
+
+def numbered(cells: pl.DataFrame, columns: Sequence[str]) -> tuple[Ints, Ints]:
+    """The number of each row of sorted codes, and the codes of each number: (columns, numbers)."""
+    if not columns:
+        return np.zeros(cells.height, np.int64), np.zeros((0, 1), np.int64)
+    places = np.array([cells[name].to_numpy() for name in columns], np.int64)
+    is_new = np.diff(places.reshape(len(columns), -1), prepend=-1).any(axis=0)
+    return np.cumsum(is_new) - 1, places[:, is_new]
+
+
+def _portions(sets: Sequence[Keys], sizes: Sequence[float]) -> Iterator[list[Keys]]:
+    """Split sets of keys into portions of at most `_MOST` together, or of one."""
+    waiting: list[Keys] = []
+    total = 0.0
+    for one, size in zip(sets, sizes, strict=True):
+        if waiting and total + size > _MOST:
+            yield waiting
+            waiting, total = [], 0.0
+        waiting.append(one)
+        total += size
+    if waiting:
+        yield waiting
+
+
+def _as_one(codes: Sequence[Codes], sizes: Sequence[int]) -> Codes:
+    """Several codes of each row as one integer. The last code varies fastest."""
+    dtype = np.min_scalar_type(max(math.prod(sizes) - 1, 0))
+    code: Codes = codes[0].astype(dtype)
+    for one, size in zip(codes[1:], sizes[1:], strict=True):
+        code *= dtype.type(size)
+        code += one.astype(dtype, copy=False)
+    return code
+
+
+def _added_up(code: Codes, weight: Ints | None, number: int) -> Ints:
+    """Count rows by code, or add up their weights: integers exactly, in parts."""
+    if weight is None:
+        return np.bincount(code, minlength=number)
+    if weight.dtype.kind == "f":
+        return np.bincount(code, weight, number)
+    total: Ints = np.zeros(number, np.int64)
+    for shift in range(0, int(weight.max(initial=0)).bit_length(), _LIMB):
+        limb = (weight >> shift) & (2**_LIMB - 1)
+        total += np.bincount(code, limb, number).astype(np.int64) << shift
+    return total
+
+
+def _equal(n: Ints, squares: Floats) -> Floats:
+    """How many rows of equal weight would be as good (Kish 1965)."""
+    return np.divide(n * n.astype(float), squares, out=np.zeros(len(n)), where=squares > 0)

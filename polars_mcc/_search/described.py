@@ -5,141 +5,157 @@ Scores and intervals compare two logs: the rows of the slice, and all other rows
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.counted import merged
-from polars_mcc._inference.given_labels import given_labels
-from polars_mcc._inference.options import PERIODS, IntervalOptions
-from polars_mcc._inference.periods import changes
-from polars_mcc._inference.pool import Pool
+from polars_mcc._counts.classes import of_pairs
+from polars_mcc._inference.arrays import Counted, Draws, floats, of_arrays
+from polars_mcc._inference.differences import Difference, Side, difference
 from polars_mcc._inference.quantiles import normal_critical
-from polars_mcc._search.codes import Coded
-from polars_mcc._search.counting import SLICE
+from polars_mcc._scores.measure import measure
+from polars_mcc._scores.segments import Floats, Ints
 from polars_mcc._search.overlaps import Overlaps
-from polars_mcc._search.slices import Sought, with_labels
+from polars_mcc._search.slices import Looked, Sought
 from polars_mcc._search.words import collapsed, confused
 
 CONFUSION = ["confused_gold", "confused_pred", "confused", "confused_rest"]
 """The confusion `gold → pred` that costs a slice the most, and its share of the rows of that gold
 label: in the slice, and in the rest."""
-EXPECTED = ["expected", "expected_se"]
-_IS_WRONG = pl.col("gold").ne_missing(pl.col("pred"))
-SCORES = ["score_b", "score_a", "diff", "diff_low", "diff_high"]
+_SIDE = "side of a slice"
 
 
-def described(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:
-    """The `SCORES`, the `EXPECTED` score and the `CONFUSION` of each slice, by its number.
+def described(sought: Sought, looked: Looked, slices: Ints) -> pl.DataFrame:
+    """The scores, the score given the labels, and the confusion of each slice.
 
-    `confusion` says the confusion in words, or that the slice has one predicted label.
-    Side b is the slice, side a the rest of the log.
+    `score_b` is of the slice, `score_a` of the rest of the log. `confusion` says the confusion in
+    words, or that the slice has one predicted label.
     """
-    if slices.is_empty():
-        return pl.DataFrame(schema=_schema(sought))
-    cells = _cells(sought, slices)
-    given = sought.coded.log
-    log = replace(
-        sought.whole, extras=given.extras, zero_division=given.zero_division, apart=(SLICE,)
-    )
-    apart = replace(log, apart=(SLICE, "period"))
-    asked = replace(sought.asked, ci=sought.ci)
-    # With clusters, cells are many: compare one slice at a time, to save memory.
-    parts = cells.partition_by(SLICE) if log.has_clusters else [cells]
-    compared = [
-        changes(log, apart, sought.with_labels(part.lazy()).collect(), asked).select(SLICE, *SCORES)
-        for part in parts
-    ]
-    confusions = _confusions(sought.coded, cells)
-    if sought.metric.is_of_scores:  # A score confuses no label with another.
-        confusions = confusions.clear()
-    found = pl.concat(compared).join(_expected(sought, cells, asked), on=SLICE, how="left")
+    found = Overlaps.of(sought, looked, slices)
+    sides = np.stack([found.is_in, ~found.is_in], axis=1).reshape(-1, found.is_in.shape[1])
+    pairs, every = found.pairs(sides), np.arange(len(slices))
+    pool = found.pairs(np.ones((1, sides.shape[1]), bool))
+    scores = _exact(sought, pairs)
+    both = pl.DataFrame({"score_b": scores[::2], "score_a": scores[1::2]})
+    given = sought.scorer.given_labels(found.pairs(sides[::2]), np.zeros_like(every), pool)
+    change = _difference(sought, found, sides, pairs, pool, floats(scores))
     if sought.to == "expected":
-        diff = pl.col("score_b") - pl.col("expected")
-        reach = normal_critical(sought.ci) * pl.col("expected_se")
-        found = found.with_columns(diff=diff, diff_low=diff - reach, diff_high=diff + reach)
-    return found.join(confusions, on=SLICE, how="left").select(*_schema(sought))
+        reach = normal_critical(sought.ci) * given.se
+        diff = floats(both["score_b"]) - given.expected
+        change = Difference(diff, diff - reach, diff + reach, given.se, change.p_value)
+    limits = of_arrays(diff_low=change.low, diff_high=change.high, expected=given.expected)
+    to = "score_a" if sought.to == "rest" else "expected"
+    with_limits = both.with_columns(limits).with_columns(diff=pl.col("score_b") - pl.col(to))
+    return pl.concat([with_limits, _confusions(sought, found, sides)], how="horizontal")
 
 
-def _schema(sought: Sought) -> dict[str, pl.DataType]:
-    labels = dict.fromkeys(CONFUSION[:2], sought.coded.labels.dtype)
-    numbers = dict.fromkeys([*SCORES, *EXPECTED, *CONFUSION[2:]], pl.Float64())
-    return {SLICE: pl.UInt32(), **numbers, **labels, "confusion": pl.String()}
-
-
-def _expected(sought: Sought, cells: pl.DataFrame, asked: IntervalOptions) -> pl.DataFrame:
-    """The score of each slice given its labels."""
-    log = replace(sought.whole, apart=(SLICE,))
-    pairs = sought.with_labels(cells.lazy()).collect()
-    here = merged(log, pairs.lazy().filter(pl.col("period") == "after")).collect()
-    return given_labels(log, here, Pool.of(log, pairs), asked)
-
-
-def _cells(sought: Sought, slices: pl.DataFrame) -> pl.DataFrame:
-    """The pairs of each slice (`after`) and of its rest (`before`), by cluster if there are any."""
-    overlaps = Overlaps.of(sought, slices)
-    n_slices, n_kinds = overlaps.is_in.shape
-    kinds = pl.DataFrame(
-        {
-            SLICE: slices[SLICE].to_numpy().repeat(n_kinds),
-            "kind": np.tile(np.arange(n_kinds, dtype=np.uint32), n_slices),
-            "is_in": overlaps.is_in.ravel(),
-        }
+def _exact(sought: Sought, pairs: Counted) -> pl.Series:
+    """The exact scores of slices, as `by` has them."""
+    log, metric, labels = sought.coded.log, sought.metric, sought.scorer.labels
+    gold, pred = (labels.gather(one) for one in (pairs.gold, pairs.pred))
+    gold = gold == 1 if log.is_of_scores else gold
+    n = pl.Series(pairs.n).cast(log.numbers.count)
+    cells = {_SIDE: pairs.slices, "gold": gold, "pred": pred, "n": n, "squares": pairs.squares}
+    counted = pl.LazyFrame(cells).with_columns(n_null=pl.lit(0, log.numbers.count))
+    alone = replace(
+        log.whole,
+        extras=(),
+        apart=(_SIDE,),
+        models=(sought.model,),
+        has_models=False,
+        label_dtype=gold.dtype,
+        pred_dtype=pred.dtype,
     )
-    period = pl.when("is_in").then(pl.lit("after")).otherwise(pl.lit("before")).cast(PERIODS)
-    cells = kinds.with_columns(period=period).join(overlaps.cells, on="kind")
-    return cells.drop("kind", "pair", "is_in")
+    classes = of_pairs(alone, counted).collect().lazy()
+    scores = measure(alone, classes, [metric], pairs=counted, positive=sought.positive)
+    every = pl.LazyFrame({_SIDE: np.arange(pairs.number)})
+    found = every.join(scores, on=_SIDE, how="left", maintain_order="left").collect()
+    return found[metric.name].cast(pl.Float64)
 
 
-def _confusions(coded: Coded, cells: pl.DataFrame) -> pl.DataFrame:
+def _difference(
+    sought: Sought,
+    found: Overlaps,
+    sides: Ints,
+    pairs: Counted,
+    pool: Counted,
+    scores: Floats,
+) -> Difference:
+    """The difference of each slice from its rest."""
+    scorer = replace(sought.scorer, zero_division=sought.coded.log.zero_division)
+    draws = None if found.cluster is None else found.draws(sides, pairs)
+    pools = np.zeros(pairs.number, np.int64), pool
+    measured = scorer.measured(pairs, sought.ci, pools, draws, scores)
+    limits = measured.interval
+    rest, own = (
+        Side(*(one[start::2] for one in (scores, limits.low, limits.high, limits.se)))
+        for start in (1, 0)
+    )
+    if draws is None:
+        return difference(rest, own, sought.ci)
+    covariance = found.covariances(sides, found.of_pairs(pairs, measured.phi))
+    clusters = draws[0].n_clusters
+    assert clusters is not None  # noqa: S101 - for the type checker
+    with np.errstate(all="ignore"):
+        correlation = np.clip(covariance / (rest.se * own.se), -1, 1)
+        squared = np.clip(rest.se**2 + own.se**2 - 2 * covariance, 0, None)
+        return difference(
+            rest,
+            own,
+            sought.ci,
+            se=np.sqrt(squared),
+            correlation=np.nan_to_num(correlation, nan=0.0),
+            df=np.minimum(clusters[::2], clusters[1::2]) - 1,
+        )
+
+
+def _confusions(sought: Sought, found: Overlaps, sides: Ints) -> pl.DataFrame:
     """The confusion of each slice, as values and in words."""
-    of_slice, of_rest = (
-        pl.col("n").filter(pl.col("period") == period).sum().cast(pl.Float64)
-        for period in ("after", "before")
-    )
-    pairs = cells.group_by(SLICE, "gold", "pred").agg(here=of_slice, there=of_rest).lazy()
-    costliest, missed = (
-        with_labels(found, coded.labels, "gold", "pred").collect()
-        for found in (_costliest(pairs), _missed(pairs))
-    )
-    values = costliest.rename({"gold": "confused_gold", "pred": "confused_pred"})
-    said = {one: confused(*known) for one, *known in values.rows()}
-    counts = missed.select(SLICE, "pred", "gold", pl.col("here").cast(coded.log.numbers.count))
-    said |= {one: collapsed(*known) for one, *known in counts.rows()}
-    in_words = pl.DataFrame(
-        {SLICE: [*said], "confusion": [*said.values()]}, {SLICE: pl.UInt32, "confusion": pl.String}
-    )
-    return in_words.join(values, on=SLICE, how="left")
+    labels, count = sought.coded.labels, sought.coded.log.numbers.count
+    dtypes = [labels.dtype, labels.dtype, pl.Float64(), pl.Float64()]
+    schema = pl.Schema([*zip(CONFUSION, dtypes, strict=True), ("confusion", pl.String())])
+    rows: list[tuple[object, ...]] = []
+    for costliest, missed in _places(found, sides):
+        one: tuple[object, ...] = (None,) * 5
+        if not sought.metric.is_of_scores:  # A score confuses no label with another.
+            if costliest is not None:
+                place, share, rest = costliest
+                both = labels[int(found.gold[place])], labels[int(found.pred[place])]
+                one = *both, share, rest, confused(*both, share, rest)
+            if missed is not None:
+                place, n = missed
+                both = labels[int(found.pred[place])], labels[int(found.gold[place])]
+                one = *one[:4], collapsed(*both, n if count.is_float() else int(n))
+        rows.append(one)
+    return pl.DataFrame(rows, schema, orient="row")
 
 
-def _costliest(pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """The confusion of each slice with the most excess misses over the rate in the rest."""
-    here, there = pl.col("here"), pl.col("there")
-    rows_here, rows_there = (rows.sum().over(SLICE, "gold") for rows in (here, there))
-    shares = pairs.with_columns(
-        confused=here / rows_here, confused_rest=there / rows_there, rows=rows_here
-    )
-    excess = pl.col("rows") * (pl.col("confused") - pl.col("confused_rest").fill_nan(0.0))
-    return (
-        shares.filter(_IS_WRONG)
-        .with_columns(excess=excess)
-        .filter(pl.col("rows") > 0, pl.col("excess") > 0)  # 0/0 is NaN, which passes > 0
-        .sort("excess", "gold", "pred", descending=[True, False, False])
-        .group_by(SLICE, maintain_order=True)
-        .first()
-        .select(SLICE, "gold", "pred", "confused", pl.col("confused_rest").fill_nan(None))
-    )
+def _places(
+    found: Overlaps, sides: Ints
+) -> Iterator[tuple[tuple[int, float, float | None] | None, tuple[int, float] | None]]:
+    """For each slice: the costliest confusion, with its shares; and the most frequent missed label.
 
-
-def _missed(pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """The most frequent missed label of each slice with one predicted and several gold labels."""
-    n_gold, n_pred = (pl.col(side).n_unique().over(SLICE) for side in ("gold", "pred"))
-    return (
-        pairs.filter(pl.col("here") > 0)
-        .filter(n_pred == 1, n_gold > 1)
-        .filter(_IS_WRONG)
-        .sort("here", "gold", descending=[True, False])
-        .group_by(SLICE, maintain_order=True)
-        .first()
-    )
+    The first has the most excess misses over the rate in the rest. The second is of a slice with
+    one predicted label and several gold labels.
+    """
+    gold, pred = found.gold, found.pred
+    is_wrong = gold != pred
+    _, of_gold = np.unique(gold, return_inverse=True)
+    counts = found.sums(sides, found.n)
+    for here, there in zip(counts[::2], counts[1::2], strict=True):
+        rows, rows_there = (np.bincount(of_gold, one)[of_gold] for one in (here, there))
+        with np.errstate(all="ignore"):
+            share, rest = here / rows, there / rows_there
+            excess = np.where(is_wrong & (rows > 0), rows * (share - np.nan_to_num(rest)), 0.0)
+        best = int(np.argmax(excess)) if len(excess) else -1
+        costliest = missed = None
+        if best >= 0 and excess[best] > 0:
+            known = None if np.isnan(rest[best]) else float(rest[best])
+            costliest = best, float(share[best]), known
+        is_here = here > 0
+        if len(np.unique(pred[is_here])) == 1 and len(np.unique(gold[is_here])) > 1:
+            most = int(np.argmax(np.where(is_here & is_wrong, here, -1.0)))
+            missed = most, float(here[most])
+        yield costliest, missed

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
 from functools import partial
 from typing import TypeAlias
 
+import numpy as np
 import polars as pl
 
 from polars_mcc._counts.sliced import SAID, SET, SlicedLog
-from polars_mcc._inference.differences import with_adjusted
-from polars_mcc._inference.quantiles import two_sided
+from polars_mcc._inference.arrays import of_arrays
+from polars_mcc._inference.differences import adjusted
+from polars_mcc._inference.quantiles import normal
 from polars_mcc._log.words import crossed
-from polars_mcc._search.codes import Coded, coded, is_ordered
-from polars_mcc._search.counting import SLICE
+from polars_mcc._scores.segments import Floats, Ints
+from polars_mcc._search.codes import Coded, is_ordered
 from polars_mcc._search.described import CONFUSION, described
 from polars_mcc._search.listed import Cutoff, Listed, listed
 from polars_mcc._search.parts import dtype_of, parts
@@ -25,9 +27,7 @@ VERDICTS = pl.Enum(
         *("explained by those listed", "no interval"),
     ]
 )
-LISTED, MOST_ROWS, BEYOND, NOT_BEHIND, EXPLAINED, NO_INTERVAL = (
-    pl.lit(name, VERDICTS) for name in VERDICTS.categories
-)
+LISTED, MOST_ROWS, BEYOND, NOT_BEHIND, EXPLAINED, NO_INTERVAL = range(len(VERDICTS.categories))
 
 _Schema: TypeAlias = dict[str, pl.DataType]
 
@@ -62,16 +62,12 @@ def schema_of(search: Search, log: SlicedLog) -> _Schema:
     }
 
 
-def searched(search: Search, log: SlicedLog) -> pl.DataFrame:
+def searched(search: Search, every: Coded) -> pl.DataFrame:
     """The result: the slices of all models, sorted, at most `top`."""
-    every = coded(log, bins=search.bins, least=search.min_n)
-    found = []
-    for model in log.models:
-        of_model = replace(every, log=replace(every.log, models=(model,), has_models=False))
-        slices = _of_model(Sought(**vars(search), coded=of_model))
-        found.append(slices.with_columns(model=pl.lit(model)))
+    models = every.log.models
+    found = [_of_model(Sought(**vars(search), coded=every, model=model)) for model in models]
     rows = _in_order(every, pl.concat(found, how="diagonal_relaxed"))
-    ranked = _answer(search, every, rows, schema_of(search, log))
+    ranked = _answer(search, every, rows, schema_of(search, every.log))
     return ranked if search.top is None else ranked.head(search.top)
 
 
@@ -83,96 +79,141 @@ def _of_model(sought: Sought) -> pl.DataFrame:
         return 0.0 if sought.verdicts else cutoff_of(tests).needed(sought)
 
     looked = looked_at(sought, needed)
-    n_tested = looked.slices["evidence"].drop_nulls().len()
+    is_tested = looked.is_distinct & ~np.isnan(looked.evidence)
+    n_tested, n_slices = (int(one.sum()) for one in (is_tested, looked.is_distinct))
     cutoff = cutoff_of(n_tested)
     chosen = listed(sought, looked, cutoff)
-    rows = _listed(sought, chosen.slices, looked, cutoff)
-    if not sought.verdicts:
-        rows = rows.filter(pl.col("verdict") == LISTED)
-    else:
-        others = _others(sought, looked.slices, chosen, cutoff)
+    rows = _listed(sought, chosen, looked, cutoff)
+    if sought.verdicts:
+        others = _others(sought, looked, chosen, cutoff)
         rows = _in_order(sought.coded, pl.concat([rows, others], how="diagonal_relaxed"))
-        if chosen.slices.is_empty():
-            nearest = rows.head(1)
-            known = described(sought, nearest)
-            rows = rows.update(known.with_columns(parts(sought, looked, nearest)), on=SLICE)
+        if not len(chosen.slices):
+            nearest = rows[:1]
+            known = _described(sought, looked, nearest["number"].to_numpy())
+            rows = pl.concat([nearest.with_columns(known), rows[1:]], how="diagonal_relaxed")
+    elif rows.height:
+        rows = rows.filter(verdict=LISTED)
+    if rows.is_empty():
+        return rows
     return rows.with_columns(
         n_tested=pl.lit(n_tested, pl.Int64),
-        n_untested=pl.lit(looked.n_small + looked.slices.height - n_tested, pl.Int64),
-        loss=pl.col("rest") - pl.lit(looked.overall, pl.Float64),
+        n_untested=pl.lit(looked.n_small + n_slices - n_tested, pl.Int64),
+        loss=pl.col("rest") - looked.overall,
+        model=pl.lit(sought.model),
     )
 
 
-def _listed(sought: Sought, chosen: pl.DataFrame, looked: Looked, cutoff: Cutoff) -> pl.DataFrame:
+def _described(sought: Sought, looked: Looked, slices: Ints) -> list[pl.Series]:
+    """What is known only of the slices that are shown first: none without slices."""
+    if not len(slices):
+        return []
+    known = described(sought, looked, slices)
+    return [*known.get_columns(), parts(sought, looked, slices)]
+
+
+def _slices(sought: Sought, looked: Looked, numbers: Ints) -> pl.DataFrame:
+    """The places and ranks of the values of slices, and their rows."""
+    keys = sought.coded.keys
+    places = looked.places(numbers, [*keys])
+    columns: dict[str, Ints] = {"number": numbers, "n": looked.n[numbers]}
+    columns["n_null"] = looked.n_null[numbers]
+    for at, key in enumerate(keys.values()):
+        columns[key.column] = places[:, at]
+        columns[f"rank:{key.name}"] = key.ranks(places[:, at])
+    is_key = pl.col([key.column for key in keys.values()])
+    return pl.DataFrame(columns).with_columns(pl.when(is_key >= 0).then(is_key))
+
+
+def _listed(sought: Sought, chosen: Listed, looked: Looked, cutoff: Cutoff) -> pl.DataFrame:
     """The listed slices, with their exact scores."""
-    is_most = pl.col("n") > sought.max_share * looked.n
-    decisive = chosen.with_columns(own=two_sided(pl.col("evidence")))
-    apart = [decisive.filter(is_most == pl.lit(one)) for one in (False, True)]
-    lists = (with_adjusted(one, sought.correction, cutoff.tests) for one in apart)
-    sure = pl.concat(lists).with_columns(p_value="own")
-    scores = described(sought, chosen)
-    rows = sure.drop("score").join(scores, on=SLICE, maintain_order="left")
-    scale, end = sought.scale, "diff_low" if sought.scale.turn < 0 else "diff_high"
-    loss = scale.turned(pl.col("score_a")) - pl.lit(looked.overall, pl.Float64)
-    order = -loss if sought.rank == "loss" else scale.turned(pl.col(end))
-    return rows.with_columns(
-        parts(sought, looked, rows),
-        rest=scale.turned(pl.col("score_a")),
-        order=order,
-        verdict=pl.when(is_most).then(MOST_ROWS).otherwise(LISTED),
+    slices, p_value = chosen.slices, chosen.p_value
+    if not len(slices):
+        return pl.DataFrame()
+    is_most = looked.n[slices] > sought.max_share * looked.n_rows
+    p_adjusted = np.empty(len(slices))
+    for one in (is_most, ~is_most):
+        p_adjusted[one] = adjusted(p_value[one], sought.correction, cutoff.tests)
+    own = normal(np.array([chosen.exact[one] for one in slices.tolist()]))
+    rows = _slices(sought, looked, slices).with_columns(
+        *_described(sought, looked, slices),
+        *of_arrays(p_value=own, p_adjusted=p_adjusted),
+        verdict=pl.Series(np.where(is_most, MOST_ROWS, LISTED)),
     )
+    turn, end = sought.scale.turn, "diff_low" if sought.scale.turn < 0 else "diff_high"
+    rows = rows.with_columns(rest=turn * pl.col("score_a"))
+    loss = pl.col("rest") - looked.overall
+    return rows.with_columns(order=-loss if sought.rank == "loss" else turn * pl.col(end))
 
 
-def _others(sought: Sought, slices: pl.DataFrame, chosen: Listed, cutoff: Cutoff) -> pl.DataFrame:
+def _others(sought: Sought, looked: Looked, chosen: Listed, cutoff: Cutoff) -> pl.DataFrame:
     """The slices that are not listed. Each `p_adjusted` supposes that its slice is listed next."""
-    n_listed, evidence = chosen.slices.height, pl.col("evidence")
-    others = slices.join(chosen.slices, on=SLICE, how="anti", maintain_order="left").join(
-        chosen.exact, on=SLICE, how="left", suffix="_exact", maintain_order="left"
-    )
-    exact = pl.col("evidence_exact")
-    p = two_sided(pl.coalesce(exact, evidence))
-    shown = p
-    if sought.coded.log.has_clusters:  # Hide p-values that take rows as independent.
-        shown = pl.when((evidence == 0) | exact.is_not_null()).then(p)
+    is_other = looked.is_distinct.copy()
+    is_other[chosen.slices] = False
+    [slices] = np.nonzero(is_other)
+    evidence = looked.evidence[slices]
+    exact = np.array([chosen.exact.get(one, math.nan) for one in slices.tolist()])
+    p = shown = normal(np.where(np.isnan(exact), evidence, exact))
+    if sought.coded.clusters is not None:  # Hide p-values that take rows as independent.
+        shown = np.where((evidence == 0) | ~np.isnan(exact), p, math.nan)
+    n_listed = len(chosen.slices)
     p_of_next = cutoff.at(n_listed + 1)
-    is_explained = (p <= p_of_next) if n_listed else pl.lit(value=False)
-    verdict = (
-        pl.when(evidence.is_null())
-        .then(NO_INTERVAL)
-        .when(pl.col(SLICE).is_in(chosen.beyond[SLICE].implode()))
-        .then(BEYOND)
-        .when(is_explained)
-        .then(EXPLAINED)
-        .otherwise(NOT_BEHIND)
-    )
-    expected, reference = pl.lit(None, pl.Float64), pl.col("shown_rest")
-    if sought.to == "expected":
-        expected = reference = sought.scale.turned(pl.col("reference"))
-    return others.with_columns(
-        p_value=shown,
-        p_adjusted=pl.when(verdict == NOT_BEHIND).then(
-            (shown / p_of_next * cutoff.level).clip(upper_bound=1.0)
+    verdict = np.full(len(slices), NOT_BEHIND)
+    if n_listed:
+        verdict[p <= p_of_next] = EXPLAINED
+    verdict[np.isin(slices, chosen.beyond)] = BEYOND
+    verdict[np.isnan(evidence)] = NO_INTERVAL
+    p_adjusted = np.minimum(shown / p_of_next * cutoff.level, 1.0)
+    score, rest, reference = _shown(sought, looked, slices)
+    is_expected = sought.to == "expected"
+    return _slices(sought, looked, slices).with_columns(
+        score,
+        rest,
+        *of_arrays(
+            p_value=shown,
+            p_adjusted=np.where(verdict == NOT_BEHIND, p_adjusted, math.nan),
+            order=p,
+            rest=looked.rest[slices],
+            expected=reference if is_expected else np.full(len(slices), math.nan),
         ),
-        score_b="shown",
-        score_a="shown_rest",
-        diff=pl.col("shown") - reference,
-        expected=expected,
-        order=p,
-        verdict=verdict,
+        verdict=pl.Series(verdict),
+        diff=score - (pl.Series(reference, nan_to_null=True) if is_expected else rest),
     )
+
+
+def _shown(
+    sought: Sought, looked: Looked, slices: Ints
+) -> tuple[pl.Series, pl.Series, Floats]:
+    """The scores of slices, of their rests, and given their labels, as `by` has them."""
+    turned = sought.scale.turned
+    both = [turned(one[slices]).tolist() for one in (looked.score, looked.rest)]
+    both = [[None if math.isnan(score) else score for score in one] for one in both]
+    for place, number in enumerate(slices.tolist()):
+        if number in looked.shown:
+            both[0][place], both[1][place] = looked.shown[number]
+    score, rest = (
+        pl.Series(name, one, pl.Float64) for name, one in zip(("score_b", "score_a"), both, strict=True)
+    )
+    return score, rest, turned(looked.reference[slices])
 
 
 def _answer(search: Search, coded: Coded, rows: pl.DataFrame, schema: _Schema) -> pl.DataFrame:
     """The named columns of the result."""
     keys, metric = coded.keys.values(), search.metric.name
+    if rows.is_empty():
+        return pl.DataFrame(schema=schema)
+
+    def known(what: str) -> list[pl.Expr]:
+        return [pl.lit(key.values[what]).gather(pl.col(key.column)) for key in keys]
+
     set_ = [pl.when(pl.col(key.column).is_not_null()).then(pl.lit(key.name)) for key in keys]
-    values = {} if search.long else {key.name: key.known("value") for key in keys}
-    values |= {
+    of_keys = {} if search.long else dict(zip(coded.keys, known("value"), strict=True))
+    values = of_keys | {
         metric: pl.col("score_b"),
         f"{metric}_rest": pl.col("score_a"),
         f"{metric}_expected": pl.col("expected"),
-        SAID: crossed(key.known("said") for key in keys),
+        SAID: crossed(known("said")),
         SET: pl.concat_str(set_, separator=", ", ignore_nulls=True),
+        "verdict": pl.lit(pl.Series([*VERDICTS.categories], dtype=VERDICTS)).gather("verdict"),
     }
     return rows.select(
         values.get(name, pl.col(name)).cast(dtype).alias(name) for name, dtype in schema.items()
@@ -181,7 +222,9 @@ def _answer(search: Search, coded: Coded, rows: pl.DataFrame, schema: _Schema) -
 
 def _in_order(coded: Coded, rows: pl.DataFrame) -> pl.DataFrame:
     """Sort the rows. Sums of floats differ in the last digits from run to run, so these are cut."""
-    keys = [key.column for key in coded.keys.values()]
+    if rows.is_empty():
+        return rows
+    ranks = [f"rank:{name}" for name in coded.keys]
     n = pl.col("n").cast(pl.Float64).round_sig_figs(12)  # weights are summed too
-    by = ["verdict", pl.col("order").round_sig_figs(7), -n, *keys]
+    by = ["verdict", pl.col("order").round_sig_figs(7), -n, *ranks]
     return rows.sort(by, nulls_last=True, maintain_order=True)

@@ -22,16 +22,16 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from polars_mcc._inference.evidence import evidence_of
-from polars_mcc._inference.quantiles import two_sided
+from polars_mcc._inference.quantiles import normal
 from polars_mcc._log.choices import Correction
-from polars_mcc._search.counting import SLICE
+from polars_mcc._scores.segments import Floats, Ints
 from polars_mcc._search.overlaps import Overlaps, Question, spans
-from polars_mcc._search.parts import Places, subsets
+from polars_mcc._search.parts import Places, places_of, subsets
 from polars_mcc._search.slices import Looked, Sought
 
 MOST = 100
@@ -80,16 +80,16 @@ class Cutoff:
         return sum(1 / test for test in range(1, max(self.tests, 1) + 1))
 
 
-@dataclass(frozen=True)
-class Listed:
-    """The listed slices, and the slices that were tested but are not listed."""
+class Listed(NamedTuple):
+    """The listed slices, and the slices that were tested but are not listed, by their numbers."""
 
-    slices: pl.DataFrame
-    """The listed slices, in the order of evidence. `p_value` is the larger of two p-values: of all
-    rows of the slice, and of its remaining rows."""
-    exact: pl.DataFrame
-    """The exact `evidence` of all slices whose overlaps were counted."""
-    beyond: pl.DataFrame
+    slices: Ints
+    """The listed slices, in the order of evidence."""
+    p_value: Floats
+    """The larger of two p-values: of all rows of the slice, and of its remaining rows."""
+    exact: dict[int, float]
+    """The exact evidence of all slices whose overlaps were counted."""
+    beyond: Ints
     """Slices that did not fit in the list, or were not checked because the list was full."""
 
 
@@ -100,41 +100,47 @@ def _most(sought: Sought) -> int:
 
 def _surer(sought: Sought) -> float:
     """How many times evidence by cluster may be the evidence by row."""
-    return _SURER if sought.coded.log.has_clusters else 1.0
+    return _SURER if sought.coded.clusters is not None else 1.0
 
 
 def listed(sought: Sought, looked: Looked, cutoff: Cutoff) -> Listed:
     """List the slices with the most evidence."""
-    most, large = _most(sought), sought.max_share * looked.n
-    near = candidates(sought, looked.slices, cutoff)
-    waiting, beyond = _worth_a_look(sought, near, cutoff, _LOOKED_AT * most)
-    columns, chosen = waiting.columns, waiting[:0].with_columns(p_value=pl.lit(1.0))
-    exact = [waiting[:0].select(SLICE, "evidence")]
-    while waiting.height and chosen.height < most:
-        room = max(_AT_ONCE - chosen.height, _AT_ONCE // 2)
-        pool = pl.concat([chosen.select(columns), waiting[:room]])
-        tested = _Candidates.of(sought, pool, large)
-        exact.append(tested.slices.select(SLICE, "evidence"))
-        chosen, waiting = tested.listed(cutoff), waiting[room:]
-    beyond = pl.concat([chosen[most:].select(columns), waiting, beyond])
-    return Listed(chosen[:most], pl.concat(exact).unique(SLICE, keep="last"), beyond)
+    most, large = _most(sought), sought.max_share * looked.n_rows
+    near = candidates(sought, looked, cutoff)
+    waiting, beyond = _worth_a_look(sought, looked, near, cutoff, _LOOKED_AT * most)
+    chosen, p_value = waiting[:0], np.zeros(0)
+    exact: dict[int, float] = {}
+    while len(waiting) and len(chosen) < most:
+        room = max(_AT_ONCE - len(chosen), _AT_ONCE // 2)
+        pool = np.concatenate([chosen, waiting[:room]])
+        tested = _Candidates.of(sought, looked, pool, large)
+        exact |= dict(zip(tested.slices.tolist(), tested.evidence, strict=True))
+        (chosen, p_value), waiting = tested.listed(cutoff), waiting[room:]
+    beyond = np.concatenate([chosen[most:], waiting, beyond])
+    return Listed(chosen[:most], p_value[:most], exact, beyond)
 
 
-def candidates(sought: Sought, slices: pl.DataFrame, cutoff: Cutoff) -> pl.DataFrame:
+def candidates(sought: Sought, looked: Looked, cutoff: Cutoff) -> Ints:
     """The slices that may be listed, in the order of evidence."""
-    columns = [key.column for key in sought.coded.keys.values()]
-    n_keys = pl.sum_horizontal(pl.col(columns).is_not_null())
-    p = two_sided(pl.col("evidence") * _surer(sought))
-    near = slices.filter((pl.col("evidence") > 0) & (p <= _LENIENT * cutoff.level))
-    ranked = near.sort(-pl.col("evidence"), n_keys, -pl.col("n"), SLICE)
-    largest = np.array([cutoff.at(rank + 1) for rank in range(ranked.height)])
-    below = np.flatnonzero(ranked.select(p).to_series().to_numpy() <= _LENIENT * largest)
+    needed = evidence_of(min(_LENIENT * cutoff.level, 1.0)) / _surer(sought)
+    [near] = np.nonzero(looked.is_distinct & (looked.evidence > max(needed, 0.0)))
+    keys = sorted(sought.coded.keys.values(), key=lambda key: -key.size)
+    places = looked.places(near, [key.name for key in keys])
+    ranks = [key.ranks(places[:, at]) for at, key in enumerate(keys)]
+    sets = np.searchsorted(looked.starts, near, "right")
+    n_keys, evidence = (places >= 0).sum(1), looked.evidence[near]
+    # Equal evidence: fewer keys, more rows, and then the order of the values.
+    order = np.lexsort([*reversed(ranks), sets, -looked.n[near], n_keys, -evidence])
+    ranked = near[order]
+    p = normal(looked.evidence[ranked] * _surer(sought))
+    largest = np.array([cutoff.at(rank + 1) for rank in range(len(ranked))])
+    [below] = np.nonzero(p <= _LENIENT * largest)
     return ranked[: below[-1] + 1] if len(below) else ranked[:0]
 
 
 def _worth_a_look(
-    sought: Sought, ranked: pl.DataFrame, cutoff: Cutoff, most: int
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+    sought: Sought, looked: Looked, ranked: Ints, cutoff: Cutoff, most: int
+) -> tuple[Ints, Ints]:
     """The slices without those that a surer slice seems to explain, and the slices beyond `most`.
 
     A part of a surer slice is left out unless it is behind the other rows of that slice by `_LEFT`
@@ -144,15 +150,14 @@ def _worth_a_look(
     scores were means. This is rough; the slices that are kept are counted exactly later.
     """
     needed = evidence_of(cutoff.at(MOST))
-    first, last = spans(sought.coded, ranked)
-    n, score, rest, spread = (
-        ranked[name].cast(pl.Float64).to_numpy() for name in ("n", "score", "reference", "spread")
-    )
+    first, last = spans(sought, looked, ranked)
+    arrays = looked.n, looked.score, looked.reference, looked.spread
+    n, score, rest, spread = (one[ranked].astype(np.float64) for one in arrays)
     variance = (spread / 2) ** 2
     per_row = n * variance
-    is_waiting = np.ones(ranked.height, dtype=bool)
+    is_waiting = np.ones(len(ranked), dtype=bool)
     kept: list[int] = []
-    for one in range(ranked.height):
+    for one in range(len(ranked)):
         if not is_waiting[one]:
             continue
         if len(kept) == most:
@@ -173,7 +178,7 @@ def _worth_a_look(
         kept.append(one)
         is_waiting &= ~(is_part & ~(behind_rest_of_one >= _LEFT))
         is_waiting &= ~(is_whole & ~is_coarser & ~(behind_all >= _LEFT))
-    return ranked[kept], ranked.filter(is_waiting)
+    return ranked[kept], ranked[is_waiting]
 
 
 @dataclass(frozen=True)
@@ -185,7 +190,11 @@ class _Candidates:
     on slices before it. So each round is right for one slice more, until the guess stays the same.
     """
 
-    slices: pl.DataFrame
+    slices: Ints
+    """The numbers of the slices."""
+    evidence: Sequence[float]
+    values: Sequence[Places]
+    """The place of the value of each key."""
     overlaps: Overlaps
     large: frozenset[int]
     """The slices with most of the rows."""
@@ -193,28 +202,28 @@ class _Candidates:
     """The evidence of all questions that were answered."""
 
     @classmethod
-    def of(cls, sought: Sought, slices: pl.DataFrame, large: float) -> _Candidates:
+    def of(cls, sought: Sought, looked: Looked, slices: Ints, large: float) -> _Candidates:
         """Count the slices, and sort them by exact evidence."""
-        found = Overlaps.of(sought, slices)
-        alone = found.evidence([Question(number) for number in range(slices.height)])
-        order = sorted(range(slices.height), key=lambda number: (-alone[number], number))
+        found = Overlaps.of(sought, looked, slices)
+        alone = found.evidence([Question(number) for number in range(len(slices))])
+        order = sorted(range(len(slices)), key=lambda number: (-alone[number], number))
+        ranked = slices[order]
         known = {Question(rank): alone[number] for rank, number in enumerate(order)}
-        exact = pl.Series("evidence", [*known.values()], dtype=pl.Float64)
-        ranked = slices[order].with_columns(exact)
-        of_most = frozenset(rank for rank, n in enumerate(ranked["n"]) if n > large)
-        return cls(ranked, found.in_order(order), of_most, known)
+        of_most = frozenset(np.flatnonzero(looked.n[ranked] > large).tolist())
+        values = places_of(looked, ranked, [*sought.coded.keys])
+        in_order = found.in_order(order)
+        return cls(ranked, [*known.values()], values, in_order, of_most, known)
 
-    def listed(self, cutoff: Cutoff) -> pl.DataFrame:
+    def listed(self, cutoff: Cutoff) -> tuple[Ints, Floats]:
         """The list at the largest cutoff that holds for it: at most as its length allows."""
-        number, guess = self.slices.height, [*range(self.slices.height)]
+        number, guess = len(self.slices), [*range(len(self.slices))]
         while True:
             p = self._at(cutoff.at(number), guess)
             few, guess = max(len(p.keys() - self.large), 1), [*p]
             if few >= number:
                 break
             number = few
-        rows = self.slices[guess]
-        return rows.with_columns(p_value=pl.Series([*p.values()], dtype=pl.Float64))
+        return self.slices[guess], np.array([*p.values()], np.float64)
 
     def _at(self, largest: float, guess: Sequence[int]) -> dict[int, float]:
         """The slices listed at a p-value, each with the larger p-value of its first two tests."""
@@ -231,7 +240,7 @@ class _Candidates:
         self, largest: float, guess: Sequence[int], removed: Collection[int]
     ) -> dict[int, float]:
         """The slices that pass all tests after the slices listed before them."""
-        every = [rank for rank in range(self.slices.height) if rank not in removed]
+        every = [rank for rank in range(len(self.slices)) if rank not in removed]
         alone = {rank: self._p(Question(rank)) for rank in every}
         behind = [rank for rank in every if alone[rank] <= largest]
         listed = [rank for rank in guess if rank in behind]
@@ -260,12 +269,10 @@ class _Candidates:
     @cached_property
     def _wholes(self) -> list[list[int]]:
         """For each slice, the slices with fewer keys that contain it: its keys, but for some."""
-        columns = [key.column for key in self.overlaps.sought.coded.keys.values()]
-        values: list[Places] = self.slices.select(columns).rows()
-        ranks = {value: rank for rank, value in enumerate(values)}
+        ranks = {value: rank for rank, value in enumerate(self.values)}
         return [
             [ranks[one] for one in subsets(value) if one in ranks and one != value]
-            for value in values
+            for value in self.values
         ]
 
     def _explained_by_its_parts(self, listed: Sequence[int], largest: float) -> int | None:

@@ -1,41 +1,25 @@
 """Overlapping slices: count rows once by the slices they are in, then combine the counts.
 
-The bits of an integer tell which slices a row is in. Few such integers occur. So the pairs of the
-rows that are in one slice and not in another are sums over a small table.
+Codes of a key that are in the same slices are alike. So rows fall into kinds: those of one kind are
+in the same slices. The pairs of the rows that are in one slice and not in another are sums over the
+kinds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
-import polars.selectors as cs
 
-from polars_mcc._counts.classes import is_scored
-from polars_mcc._counts.counted import count_columns, counted
-from polars_mcc._counts.sliced import KEY
-from polars_mcc._inference.arrays import beside
-from polars_mcc._inference.estimate import estimate
-from polars_mcc._inference.evidence import COLLAPSE
-from polars_mcc._inference.pool import Pool
-from polars_mcc._search.codes import Coded
-from polars_mcc._search.counting import SLICE
-from polars_mcc._search.slices import Sought, is_below
+from polars_mcc._inference.arrays import Counted, Draws
+from polars_mcc._scores.segments import Flags, Floats, Ints, added_up
+from polars_mcc._search.counting import numbered
+from polars_mcc._search.slices import Looked, Sought
 
-IS_IN = "is_in"
-"""Whether rows of a comparison are in its slice, or beside it."""
 _NOTHING = 1e-9  # a smaller effect is 0: influences cancel in each cluster
-_WORD = 63  # slices per integer, a bit each
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
-Bits: TypeAlias = npt.NDArray[np.uint64]
-Codes: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -51,46 +35,53 @@ class Question:
 
 @dataclass(frozen=True)
 class Overlaps:
-    """Counts of rows by kind. Rows of one kind are in the same slices."""
+    """Counts of rows by kind: a cell per kind, pair and cluster. Rows of a kind are in the same
+    slices."""
 
     sought: Sought
-    is_in: Mask
+    is_in: Flags
     """Whether rows of a kind are in a slice; shape (slices, kinds)."""
-    cells: pl.DataFrame
-    """A row per `kind`, pair and cluster: `pair`, `n`, `squares` of sample weights."""
-    pairs: pl.DataFrame
-    """The labels of each pair."""
+    kind: Ints
+    """The kind of each cell: (cells,)."""
+    pair: Ints
+    """The place of its pair in `gold` and `pred`."""
+    n: Floats
+    squares: Floats
+    cluster: Ints | None
+    gold: Ints
+    """The code of the gold label of each pair: (pairs,)."""
+    pred: Ints
 
     @classmethod
-    def of(cls, sought: Sought, slices: pl.DataFrame) -> Overlaps:
+    def of(cls, sought: Sought, looked: Looked, slices: Ints) -> Overlaps:
         """Count the rows of the log by kind, for these slices."""
         coded = sought.coded
-        words = [slices[first : first + _WORD] for first in range(0, slices.height, _WORD)]
-        columns = [f"{KEY}word {number}" for number in range(len(words))]
-        of_rows = [_bits_of_rows(coded, word) for word in words]
-        names = tuple(column.removeprefix(KEY) for column in columns)
-        rows = coded.log.frame.select(~cs.starts_with(KEY))
-        rows = rows.with_columns(pl.Series(*one) for one in zip(columns, of_rows, strict=True))
-        log = replace(coded.log, frame=rows, keys=names, has_models=False)
-        cluster = ["cluster"] if log.has_clusters else []
-        # Sums of floats are then the same in each run.
-        order = [*columns, "gold", "pred", *cluster]
-        cells = counted(log).filter(is_scored(log)).sort(order).collect()
-        kinds = cells.select(columns).unique(maintain_order=True).with_row_index("kind")
-        pairs = cells.select("gold", "pred").unique(maintain_order=True).with_row_index("pair")
-        if log.has_clusters:
-            cells = cells.with_columns(pl.col("cluster").rank("dense"))
-        cells = cells.join(kinds, on=columns).drop(columns)
-        bits = [
-            kinds[column].to_numpy() >> np.arange(word.height, dtype=np.uint64)[:, None]
-            for column, word in zip(columns, words, strict=True)
-        ]
-        return cls(
-            sought,
-            (np.concatenate(bits) & np.uint64(1)).astype(bool),
-            cells.join(pairs, on=["gold", "pred"], nulls_equal=True),
-            sought.with_labels(pairs.lazy()).collect(),
-        )
+        firsts, lasts = spans(sought, looked, slices)
+        codes, members = {}, []
+        for place, key in enumerate(coded.keys.values()):
+            first, last = firsts[:, place, None], lasts[:, place, None]
+            if (first >= 0).any():  # Else no slice has the key.
+                every = np.arange(key.size + 1)
+                is_in, alike = _distinct((first <= every) & (every <= last))
+                codes[key.column] = alike[coded.rows[key.column]]
+                members.append(is_in)
+        clusters = {} if coded.clusters is None else {"cluster": coded.clusters}
+        is_scored = [pl.col(side) < len(coded.labels) for side in ("gold", "pred")]
+        rows = sought.counting.frame(codes | clusters)
+        by = [*codes, "gold", "pred", *clusters]
+        cells = rows.group_by(by).agg(pl.all().sum()).filter(*is_scored, pl.col("n") > 0).sort(by)
+        found = cells.collect()
+        kind, places = numbered(found, [*codes])
+        is_in = np.ones((len(slices), places.shape[1]), bool)
+        for of_key, place in zip(members, places, strict=False):
+            is_in &= of_key[:, place]
+        k = len(coded.labels)
+        ids = found["gold"].to_numpy().astype(np.int64) * k + found["pred"].to_numpy()
+        pairs, pair = np.unique(ids, return_inverse=True)
+        n = found["n"].cast(pl.Float64).to_numpy()
+        squares = found["squares"].to_numpy() if "squares" in found.columns else n
+        cluster = np.unique(found["cluster"], return_inverse=True)[1] if clusters else None
+        return cls(sought, is_in, kind, pair, n, squares, cluster, pairs // k, pairs % k)
 
     def in_order(self, order: Sequence[int]) -> Overlaps:
         """The same counts, with the slices in another order."""
@@ -100,7 +91,14 @@ class Overlaps:
         """Whether slice `one` contains all rows of slice `other`."""
         return not np.any(self.is_in[other] & ~self.is_in[one])
 
-    def _masks(self, asked: Sequence[Question]) -> Mask:
+    def evidence(self, asked: Sequence[Question]) -> list[float]:
+        """How many standard errors each slice is behind; 0 if not behind, or without rows."""
+        if not asked:
+            return []
+        found = self._evidence(self._masks(asked))
+        return np.nan_to_num(np.clip(found, 0, None)).tolist()
+
+    def _masks(self, asked: Sequence[Question]) -> Flags:
         """The kinds of rows of each comparison in the slice, and beside it."""
         masks = []
         for one in asked:
@@ -108,139 +106,143 @@ class Overlaps:
             masks += [self.is_in[one.slice] & rows, ~self.is_in[one.slice] & rows]
         return np.array(masks)
 
-    def evidence(self, asked: Sequence[Question]) -> list[float]:
-        """How many standard errors each slice is behind; 0 if not behind, or without rows."""
-        if not asked:
-            return []
-        sought, masks = self.sought, self._masks(asked)
-        log = replace(sought.whole, apart=(SLICE, IS_IN))
-        here = replace(log, apart=(SLICE,))
-        pairs = self._pairs(masks)
-        pool = Pool.of(here, pairs)
-        of_slices = pairs.filter(IS_IN).drop(IS_IN)
-        has_clusters = sought.coded.log.has_clusters
+    def _evidence(self, masks: Flags) -> Floats:
+        """The evidence of each comparison; NaN if it is unknown."""
+        sought, scale = self.sought, self.sought.scale
+        number = len(masks) // 2
+        pairs = self.pairs(masks)
+        pool = self.pairs(masks[::2] | masks[1::2])
+        inside = self.pairs(masks[::2])
+        every = np.arange(number)
         if sought.to == "expected":
-            below = sought.below_expected(here, of_slices, pool).select(SLICE, "evidence")
-            return _in_order(below, len(asked))
-        found = estimate(log, pairs, replace(sought.asked, pool=pool))
-        sure = sought.limits(found)
-        both = sure.filter(IS_IN).join(sure.filter(~pl.col(IS_IN)), on=SLICE, suffix="_out")
-        evidence = sought.scale.evidence(
-            pl.col("proportion"),
-            pl.col("rows_up"),
-            pl.col("proportion_out"),
-            pl.col("rows_down_out"),
+            return sought.below_expected(inside, every, pool)[2]
+        sure = sought.limits(pairs, (np.repeat(every, 2), pool))
+        here, there = slice(0, None, 2), slice(1, None, 2)
+        found = scale.evidence(
+            sure.proportion[here], sure.rows_up[here], sure.proportion[there], sure.rows_down[there]
         )
-        known = _in_order(both.select(SLICE, evidence.fill_nan(None).clip(0)), len(asked))
-        if has_clusters:
-            known = [*self._clustered(masks, found.influences(sought.metric.name), known)]
-            of_slices = self._with_clusters(masks, of_slices)
-        both = beside(here, both, sought.collapse(here, of_slices, pool))
-        sure = both.filter(is_below(pl.col("score_out"))).select(SLICE, COLLAPSE)
-        collapsed: dict[int, float] = dict(sure.drop_nulls(COLLAPSE).rows())
-        return [collapsed.get(place, one) for place, one in enumerate(known)]
+        draws = None
+        if self.cluster is not None:
+            found = np.array([*self._clustered(masks, self.of_pairs(pairs, sure.phi), found)])
+            draws = self._draws(masks[::2], inside)
+        collapsed = sought.collapse(inside, every, pool, draws)
+        is_below = sure.score[here] + sure.spread[here] < sure.score[there]
+        return np.where(is_below & ~np.isnan(collapsed), collapsed, found)
 
-    def _with_clusters(self, masks: Mask, pairs: pl.DataFrame) -> pl.DataFrame:
-        """The pairs of slices with the number of their clusters, as `draws`."""
-        kind, is_there = self.cells["kind"].to_numpy(), pl.col("n") > 0
-        counted = [
-            self.cells.filter(mask[kind])
-            .filter(is_there)
-            .group_by("pair")
-            .agg(pl.lit(place, pl.UInt32).alias(SLICE), draws=pl.col("cluster").n_unique())
-            for place, mask in enumerate(masks[::2])
-        ]
-        draws = pl.concat(counted).join(self.pairs, on="pair").drop("pair")
-        return pairs.join(draws, on=[SLICE, "gold", "pred"], how="left", nulls_equal=True)
+    def _cells(self, masks: Flags) -> Iterable[Ints]:
+        """The places of the cells of each mask."""
+        return (np.flatnonzero(mask[self.kind]) for mask in masks)
 
-    def _pairs(self, masks: Mask) -> pl.DataFrame:
-        """The pairs of both sides of each comparison."""
-        log = self.sought.whole
-        kind, pair = (self.cells[name].to_numpy() for name in ("kind", "pair"))
-        weights = {
-            name: self.cells[name].cast(pl.Float64).to_numpy()
-            for name in count_columns(log)
-            if name != "n_null"
-        }
-        sums = {name: np.zeros((len(masks), len(self.pairs))) for name in weights}
-        for row, mask in enumerate(masks):
-            cells = mask[kind]
-            for name, weight in weights.items():
-                sums[name][row] = np.bincount(pair[cells], weight[cells], len(self.pairs))
-        where = rows, pairs = np.nonzero(sums["n"] > 0)
-        return (
-            self.pairs.select(pl.col("gold", "pred").gather(pairs))
-            .with_columns(
-                pl.Series(SLICE, rows // 2, pl.UInt32),
-                pl.Series(IS_IN, rows % 2 == 0),
-                *(pl.Series(name, one[where]) for name, one in sums.items()),
-            )
-            .with_columns(pl.col("n").cast(log.numbers.count), n_null=pl.lit(0, log.numbers.count))
-        )
+    def sums(self, masks: Flags, weight: Floats) -> Floats:
+        """The weight of the rows of each mask and pair: (masks, pairs)."""
+        number = len(self.gold)
+        rows = [added_up(weight[one], self.pair[one], number) for one in self._cells(masks)]
+        return np.array(rows).reshape(len(masks), number)
 
-    def _clustered(
-        self, masks: Mask, moved: pl.DataFrame, evidence: Sequence[float]
-    ) -> Iterator[float]:
+    def pairs(self, masks: Flags) -> Counted:
+        """The pairs of the rows of each mask."""
+        sums = self.sums(masks, self.n)
+        where = slices, pairs = np.nonzero(sums > 0)
+        n = squares = sums[where]
+        if not self.sought.coded.log.is_frequency:
+            squares = self.sums(masks, self.squares)[where]
+        return Counted(len(masks), slices, self.gold[pairs], self.pred[pairs], n, squares)
+
+    def draws(self, masks: Flags, pairs: Counted) -> tuple[Draws, Ints]:
+        """The clusters of the rows of each mask, and the place in `pairs` of each of their cells."""
+        assert self.cluster is not None  # noqa: S101 - for the type checker
+        place = self.of_pairs(pairs, np.arange(len(pairs.n)))
+        cells = [one[np.argsort(self.cluster[one], kind="stable")] for one in self._cells(masks)]
+        slices = np.repeat(np.arange(len(masks)), [*map(len, cells)])
+        every = np.concatenate(cells)
+        ids = np.stack([slices, self.cluster[every]])
+        starts = np.flatnonzero(np.diff(ids, prepend=-1).any(axis=0))
+        n = self.n[every]
+        draws = Draws(len(masks), pl.DataFrame(), slices, n, n, starts)
+        return draws, place[slices, self.pair[every]].astype(np.int64)
+
+    def covariances(self, masks: Flags, phi: Floats) -> Floats:
+        """The covariance of the scores of a slice and of its rest, from clusters that are in both.
+
+        Φ is the sum of the influences φ of the rows of a cluster. The covariance is Σ Φ_in Φ_out,
+        divided by the rows in the slice and by the rows in the rest.
+        """
+        assert self.cluster is not None  # noqa: S101 - for the type checker
+        number, sides = int(self.cluster.max(initial=-1)) + 1, []
+        for place, cells in enumerate(self._cells(masks)):
+            n = self.n[cells]
+            moved = n * phi[place, self.pair[cells]]
+            sides.append(added_up(moved, self.cluster[cells], number) / n.sum())
+        both = np.array(sides)
+        found: Floats = (both[::2] * both[1::2]).sum(1)
+        return found
+
+    def of_pairs(self, pairs: Counted, values: Floats) -> Floats:
+        """Values of pairs as a table: (slices, pairs)."""
+        k = len(self.sought.coded.labels)
+        found = np.full((pairs.number, len(self.gold)), math.nan)
+        at = np.searchsorted(self.gold * k + self.pred, pairs.gold * k + pairs.pred)
+        found[pairs.slices, at] = values
+        return found
+
+    def _draws(self, masks: Flags, pairs: Counted) -> Floats:
+        """The number of clusters that have rows of each pair of slices."""
+        found = np.zeros((len(masks), len(self.gold)))
+        for place, cells in enumerate(self._cells(masks)):
+            assert self.cluster is not None  # noqa: S101 - for the type checker
+            both = np.unique(np.stack([self.pair[cells], self.cluster[cells]]), axis=1)
+            found[place] = np.bincount(both[0], minlength=len(self.gold))
+        k = len(self.sought.coded.labels)
+        at = np.searchsorted(self.gold * k + self.pred, pairs.gold * k + pairs.pred)
+        return found[pairs.slices, at]
+
+    def _clustered(self, masks: Flags, phi: Floats, evidence: Floats) -> Iterator[float]:
         """Convert evidence by row to evidence by cluster; 0 with one cluster on a side.
 
         Student's t becomes a normal deviate: D. L. Wallace, Annals of Mathematical Statistics 30
         (1959) 1121-1123.
         """
-        of_pair = moved.join(self.pairs, on=["gold", "pred"], nulls_equal=True)
-        kind, n = self.cells["kind"].to_numpy(), pl.col("n").cast(pl.Float64)
-        for slice_, both_masks in enumerate(masks.reshape(-1, 2, masks.shape[1])):
-            cells = []
-            for is_in, mask in zip((True, False), both_masks, strict=True):
-                known = of_pair.filter(pl.col(SLICE) == slice_, pl.col(IS_IN) == is_in)
-                rows = self.cells.filter(mask[kind]).filter(n > 0)
-                sign = 1 if is_in else -1
-                moves = rows.join(known.select("pair", "phi"), on="pair", maintain_order="left")
-                cells.append(moves.with_columns(phi=sign * pl.col("phi") / n.sum()))
-            both = pl.concat(cells)
-            squares = both["n" if self.sought.whole.is_frequency else "squares"].to_numpy()
-            weight, phi = both["n"].cast(pl.Float64).to_numpy(), both["phi"].to_numpy()
-            clusters = np.unique(both["cluster"].fill_null(0).to_numpy(), return_inverse=True)[1]
-            rows_vary = (squares * phi**2).sum()
-            clusters_vary = (np.bincount(clusters, weight * phi) ** 2).sum()
+        assert self.cluster is not None  # noqa: S101 - for the type checker
+        places = [*self._cells(masks)]
+        for question, own in enumerate(evidence.tolist()):
+            squares = np.zeros(0)
+            of_cells, clusters = [], []
+            for side, sign in ((2 * question, 1), (2 * question + 1, -1)):
+                cells = places[side]
+                n = self.n[cells]
+                moved = sign * phi[side, self.pair[cells]] / n.sum()
+                squares = np.append(squares, self.squares[cells] * moved**2)
+                of_cells.append(n * moved)
+                clusters.append(self.cluster[cells])
+            both = np.unique(np.concatenate(clusters), return_inverse=True)[1]
+            rows_vary = squares.sum()
+            clusters_vary = (np.bincount(both, np.concatenate(of_cells)) ** 2).sum()
             effect = clusters_vary / rows_vary if rows_vary > 0 else 0.0
-            fewest = min(rows["cluster"].n_unique() for rows in cells)
+            fewest = min(len(np.unique(one)) for one in clusters)
             if fewest > 1 and effect > _NOTHING:
                 df = fewest - 1
                 effect *= fewest / df  # few clusters show too little variance
-                t2 = evidence[slice_] ** 2 / effect
+                t2 = own**2 / effect
                 yield (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
             else:
                 yield 0.0
 
 
-def _in_order(evidence: pl.DataFrame, number: int) -> list[float]:
-    """The evidence of each question in order; 0 where it is unknown."""
-    known = dict(evidence.fill_null(0.0).rows())
-    return [known.get(question, 0.0) for question in range(number)]
-
-
-def spans(coded: Coded, slices: pl.DataFrame) -> tuple[Codes, Codes]:
+def spans(sought: Sought, looked: Looked, slices: Ints) -> tuple[Ints, Ints]:
     """The first and last code of each slice in each key; all codes if the key is not in its set."""
-    firsts, lasts = (
-        slices.select(
-            key.known(end).cast(pl.Int64).fill_null(of_all).alias(key.column)
-            for key in coded.keys.values()
-        )
-        for end, of_all in (("first", -1), ("last", np.iinfo(np.int64).max))
-    )
-    shape = slices.height, len(coded.keys)
-    return firsts.to_numpy().reshape(shape), lasts.to_numpy().reshape(shape)
+    keys = sought.coded.keys.values()
+    places = looked.places(slices, [key.name for key in keys])
+    firsts, lasts = np.full(places.shape, -1), np.full(places.shape, np.iinfo(np.int64).max)
+    for at, key in enumerate(keys):
+        [has] = np.nonzero(places[:, at] >= 0)
+        for ends, name in ((firsts, "first"), (lasts, "last")):
+            ends[has, at] = key.values[name].to_numpy()[places[has, at]]
+    return firsts, lasts
 
 
-def _bits_of_rows(coded: Coded, slices: pl.DataFrame) -> Bits:
-    """An integer per row, with a bit per slice: whether the row is in it."""
-    bits = np.left_shift(np.uint64(1), np.arange(slices.height, dtype=np.uint64))
-    firsts, lasts = spans(coded, slices)
-    of_keys = []
-    for key, first, last in zip(coded.keys.values(), firsts.T, lasts.T, strict=True):
-        if (first >= 0).any():  # Else no slice has the key.
-            codes = np.arange(key.size + 1)
-            is_in = (first[:, None] <= codes) & (codes <= last[:, None])
-            of_code = np.where(is_in, bits[:, None], np.uint64(0)).sum(0, np.uint64)
-            of_keys.append(of_code[coded.rows[key.column].to_numpy()])
-    return reduce(np.bitwise_and, of_keys)
+def _distinct(is_in: Flags) -> tuple[Flags, Ints]:
+    """The distinct columns of membership, and which of them each column is."""
+    packed = np.packbits(is_in, axis=0)
+    _, first, alike = np.unique(packed, axis=1, return_index=True, return_inverse=True)
+    alike = alike.reshape(-1)
+    return is_in[:, first], alike.astype(np.min_scalar_type(len(first)))

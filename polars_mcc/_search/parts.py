@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import polars as pl
 
+from polars_mcc._scores.segments import Ints
 from polars_mcc._search.slices import Looked, Sought
 
 Places: TypeAlias = tuple[int | None, ...]
@@ -32,18 +33,24 @@ def dtype_of(metric: str, count: pl.DataType) -> pl.List:
     return pl.List(pl.Struct({"key": pl.String(), "slice": pl.String(), **numbers}))
 
 
-def parts(sought: Sought, looked: Looked, chosen: pl.DataFrame) -> pl.Series:
+def places_of(looked: Looked, slices: Ints, keys: Sequence[str]) -> list[Places]:
+    """The place of the value of each key, of slices by their numbers."""
+    rows = looked.places(slices, keys).tolist()
+    return [tuple(None if place < 0 else place for place in row) for row in rows]
+
+
+def parts(sought: Sought, looked: Looked, chosen: Ints) -> pl.Series:
     """The parts of each chosen slice of two or more keys; null for a slice of one key."""
     keys = [*sought.coded.keys.values()]
-    columns = [key.column for key in keys]
-    slices: list[Places] = chosen.select(columns).rows()
-    wanted = {subset for one in slices for subset in subsets(one)}
-    wide = pl.DataFrame([*wanted], dict.fromkeys(columns, pl.UInt32()), orient="row")
-    found = wide.join(looked.slices, on=columns, nulls_equal=True)
-    numbers = found.select("n", sought.scale.turned(pl.col("score"))).rows()
-    known: dict[Places, _Known] = dict(zip(found.select(columns).rows(), numbers, strict=True))
-    overall = None if looked.overall is None else sought.scale.turn * looked.overall
-    known[(None,) * len(keys)] = looked.n, overall
+    slices = places_of(looked, chosen, [*sought.coded.keys])
+    known: dict[Places, _Known] = {}
+    for subset in {subset for one in slices for subset in subsets(one)}:
+        number = looked.number_of(
+            {key.name: place for key, place in zip(keys, subset, strict=True) if place is not None}
+        )
+        if number is not None:
+            known[subset] = looked.n[number].item(), _known(sought, looked.score[number])
+    known[(None,) * len(keys)] = looked.n_rows, _known(sought, looked.overall)
     metric = sought.metric.name
 
     def of_slice(slice_: Places) -> list[dict[str, Any]] | None:
@@ -59,6 +66,10 @@ def parts(sought: Sought, looked: Looked, chosen: pl.DataFrame) -> pl.Series:
 
     dtype = dtype_of(metric, sought.coded.log.numbers.count)
     return pl.Series("parts", [of_slice(one) for one in slices], dtype=dtype)
+
+
+def _known(sought: Sought, score: float) -> float | None:
+    return None if math.isnan(score) else sought.scale.turn * float(score)
 
 
 def _only(slice_: Places, kept: Collection[int]) -> Places:

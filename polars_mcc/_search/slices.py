@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
-from polars_mcc._counts.classes import of_pairs
-from polars_mcc._counts.counted import count_columns
-from polars_mcc._counts.exact import count_where
 from polars_mcc._counts.identity import wide_of
-from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import beside
-from polars_mcc._inference.estimate import Estimate, estimate, has_classes
-from polars_mcc._inference.evidence import COLLAPSE, LEVEL, Scale, collapse
-from polars_mcc._inference.given_labels import given_labels
-from polars_mcc._inference.options import IntervalOptions, columns_of
-from polars_mcc._inference.pool import Pool
-from polars_mcc._inference.rest_of_log import classes_of_rest, scores_of_rest, taken_away
+from polars_mcc._inference.arrays import Classes, Counted
+from polars_mcc._inference.estimate import has_classes
+from polars_mcc._inference.evidence import LEVEL, Scale, collapse
+from polars_mcc._inference.scorer import Scorer
 from polars_mcc._log.choices import Correction, Rank, Reference
-from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
-from polars_mcc._scores.metrics import MCC
+from polars_mcc._scores.segments import Flags, Floats, Ints, added_up, places_in
 from polars_mcc._search.codes import Coded
-from polars_mcc._search.counting import SLICE, Batch, Counting
+from polars_mcc._search.counting import Batch, Counting, Keys, Slices, ids_of
 
 _SAME = 100  # most slices, on average, that have the same rows because keys determine each other
-
-_PAIRS = 2**22  # the most pairs of a score and a gold label that are in memory at once
+_MARGINS = 2**20  # labels of slices that are scored at once
 _ROUNDING = 2.0**-40  # the share of a sum of float weights that its order may change
 
 
@@ -53,149 +46,154 @@ class Search:
     to: Reference
 
 
+class Limits(NamedTuple):
+    """Scores and how sure they are, such that more is better: arrays (slices,)."""
+
+    score: Floats
+    proportion: Floats
+    """The score as a proportion."""
+    rows_up: Floats
+    """The rows m of the proportion, from the upper limit."""
+    rows_down: Floats
+    """The same from the lower limit."""
+    spread: Floats
+    """The distance from the score to its upper limit."""
+    phi: Floats
+    """The influence of one row of each pair: (pairs,)."""
+
+
 @dataclass(frozen=True)
 class Sought(Search):
     """A search in the coded log of one model."""
 
     coded: Coded
+    model: str
 
-    @property
+    @cached_property
     def scale(self) -> Scale:
         """The metric as a proportion."""
         return Scale.of(self.metric)
 
-    @property
-    def whole(self) -> SlicedLog:
-        """The log as one slice, without clusters. A score at 0/0 is 0, or null."""
-        zero_division = 0.0 if self.coded.log.zero_division == 0 else None
-        log = replace(self.coded.log.whole, extras=(), zero_division=zero_division)
+    @cached_property
+    def counting(self) -> Counting:
+        """What counts slices."""
+        return Counting(self.coded, self.model, self.min_n)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """What scores slices. A score at 0/0 is 0, or unknown."""
+        log, labels = self.coded.log, self.coded.labels
+        if self.metric.has_labels:
+            labels = labels.cast(wide_of(labels.dtype))
         if not self.metric.needs_labels:
-            return log
-        dtype = self.labels.dtype
-        return replace(
-            log, label_dtype=pl.Boolean() if log.is_of_scores else dtype, pred_dtype=dtype
-        )
+            labels = pl.int_range(len(labels), dtype=pl.UInt32, eager=True)
+        zero_division = 0.0 if log.zero_division == 0 else None
+        return Scorer(self.metric, labels, self.positive, zero_division, log.is_frequency)
 
-    @property
-    def labels(self) -> pl.Series:
-        """The labels, in the order of their codes, in a dtype to compute with."""
-        labels = self.coded.labels
-        return labels.cast(wide_of(labels.dtype)) if self.metric.has_labels else labels
+    def scores(self, classes: Classes, *, or_nothing: bool = False) -> Floats:
+        """The scores of slices, such that more is better. `or_nothing`: NaN at 0/0."""
+        zero_division = None if or_nothing else self.scorer.zero_division
+        return self.scale.turned(self.scorer.values(classes, zero_division))
 
-    @property
-    def numbered(self) -> SlicedLog:
-        """The log with a number per slice, in the column `slice`."""
-        return replace(self.whole, apart=(SLICE,))
+    def limits(self, pairs: Counted, pool: tuple[Ints, Counted] | None = None) -> Limits:
+        """The scores of slices, and how sure they are."""
+        scale = self.scale
+        found = self.scorer.measured(pairs, LEVEL, pool)
+        score = scale.turned(found.score)
+        ends = [scale.turned(end) for end in (found.interval.low, found.interval.high)]
+        low, high = ends if scale.turn > 0 else ends[::-1]
+        n = added_up(pairs.n, pairs.slices, pairs.number)
+        rows_up, rows_down = (scale.worth(score, end, n) for end in (high, low))
+        proportion = scale.proportion(score)
+        return Limits(score, proportion, rows_up, rows_down, high - score, found.phi)
 
-    @property
-    def asked(self) -> IntervalOptions:
-        """The query for the confidence limits that give the evidence."""
-        return IntervalOptions(
-            LEVEL, metrics=[self.metric], positive=self.positive, is_compared=True
-        )
+    def below_expected(
+        self, pairs: Counted, pool_of: Ints, pool: Counted
+    ) -> tuple[Floats, Floats, Floats]:
+        """The score of each slice given its labels, twice its standard error, and the evidence."""
+        scale = self.scale
+        here = scale.turned(self.scorer.values_of_pairs(pairs))
+        expected, se, step = self.scorer.given_labels(pairs, pool_of, pool)
+        there, n = scale.turned(expected), added_up(pairs.n, pairs.slices, pairs.number)
+        collapsed = self.collapse(pairs, pool_of, pool)
+        with np.errstate(all="ignore"):
+            apart = np.where(
+                np.isnan(collapsed), scale.apart(here, n, there, se, step), collapsed
+            )
+            is_known = (se > 0) & ~np.isnan(here) & ~np.isnan(there)
+            evidence = np.where(is_known, np.where(here < there, apart, 0.0), math.nan)
+        return there, 2 * se, evidence
 
-    def with_labels(self, counts: pl.LazyFrame, *columns: str) -> pl.LazyFrame:
-        """Pairs, or other counts, with labels in place of codes, if the metric needs labels."""
-        if not self.metric.needs_labels:
-            return counts
-        columns = columns or ("gold", "pred")
-        found = with_labels(counts, self.labels, *columns)
-        if not self.metric.is_of_scores:
-            return found
-        return found.with_columns(pl.col(name) == 1 for name in columns if name != "pred")
-
-    def scored(
-        self, log: SlicedLog, classes: pl.LazyFrame, pairs: pl.LazyFrame | None = None
-    ) -> pl.LazyFrame:
-        """The `n` and the `score` of each slice, its sign such that more is better."""
-        scores = measure(log, classes, [self.metric], pairs=pairs, positive=self.positive)
-        score = pl.col(self.metric.name).cast(pl.Float64)
-        score = self.scale.turned(score.fill_nan(None))
-        return scores.select(*log.slice, "n", score=score)
-
-    def limits(self, found: Estimate) -> pl.DataFrame:
-        """The `score` of each slice, its sign such that more is better, and its precision.
-
-        `proportion` is the score as a proportion. `rows_up` and `rows_down` are the rows m of the
-        proportion, from the upper and the lower limit. `spread` is the distance from the score to
-        the upper limit.
-        """
-        n = pl.col("n").cast(pl.Float64)
-        name, scale = self.metric.name, self.scale
-        low, high, _ = columns_of([name])
-        ends = [scale.turned(pl.col(end)) for end in (low, high)]
-        low_end, high_end = ends if scale.turn > 0 else ends[::-1]
-        score = scale.turned(pl.col(name))
-        return found.scores.select(
-            *found.log.slice,
-            score=score,
-            proportion=scale.proportion(score),
-            rows_up=scale.worth(score, high_end, n),
-            rows_down=scale.worth(score, low_end, n),
-            spread=high_end - score,
-        )
-
-    def below_expected(self, log: SlicedLog, pairs: pl.DataFrame, pool: Pool) -> pl.DataFrame:
-        """The score of each slice given its labels, as `reference`, and the `evidence` below it.
-
-        `spread` is twice the standard error. `pairs` and `pool` have labels, if the metric does.
-        """
-        scale, here, n = self.scale, pl.col("score"), pl.col("n").cast(pl.Float64)
-        counted = pairs.lazy()
-        scores = self.scored(log, of_pairs(log, counted), counted).collect()
-        expected = given_labels(log, pairs, pool, self.asked)
-        there, se = scale.turned(pl.col("expected").fill_nan(None)), pl.col("expected_se")
-        apart = pl.coalesce(COLLAPSE, scale.apart(here, n).fill_nan(None))
-        evidence = pl.when(se > 0).then(pl.when(here < there).then(apart).otherwise(0.0))
-        both = beside(log, scores, expected)
-        return beside(log, both, self.collapse(log, pairs, pool)).select(
-            *log.slice, reference=there, spread=2 * se, evidence=evidence
-        )
-
-    def collapse(self, log: SlicedLog, pairs: pl.DataFrame, pool: Pool) -> pl.DataFrame:
+    def collapse(
+        self, pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None = None
+    ) -> Floats:
         """The evidence of slices whose predictions are one class, where the metric is 0/0 then."""
-        can_be = self.metric.is_of_two and not self.metric.is_of_scores
-        found = collapse(
-            log, pairs if can_be and log.zero_division is not None else pairs[:0], pool
-        )
-        if found.is_empty():
-            return found
-        cells = pairs.join(found, on=log.slice, how="semi").lazy()
-        here = self.scored(replace(log, zero_division=None), of_pairs(log, cells), cells)
-        undefined = here.filter(pl.col("score").is_null()).collect()
-        return found.join(undefined, on=log.slice, how="semi")
-
-    def sure(self, log: SlicedLog, pairs: pl.DataFrame) -> pl.DataFrame:
-        """The `limits` of the slices of these pairs."""
-        return self.limits(estimate(log, pairs, self.asked))
-
-
-def is_below(reference: pl.Expr) -> pl.Expr:
-    """Whether the upper limit of a score is below a reference: see `Sought.limits`."""
-    return pl.col("score") + pl.col("spread") < reference
-
-
-def with_labels(pairs: pl.LazyFrame, labels: pl.Series, *columns: str) -> pl.LazyFrame:
-    """The pairs with labels in place of their codes."""
-    codes = pl.Series(range(len(labels)), dtype=pl.UInt32)
-    return pairs.with_columns(
-        pl.col(column).replace_strict(codes, labels, default=None, return_dtype=labels.dtype)
-        for column in columns
-    )
+        metric = self.metric
+        can_be = metric.is_of_two and not metric.is_of_scores
+        if not can_be or self.scorer.zero_division is None:
+            return np.full(pairs.number, math.nan)
+        found = collapse(pairs, pool_of, pool, draws)
+        if not np.isnan(found).all():
+            classes = self.scorer.classes_of_pairs(pairs)
+            found[~np.isnan(self.scores(classes, or_nothing=True))] = math.nan
+        return found
 
 
 @dataclass(frozen=True)
 class Looked:
-    """All slices that were counted and are large enough."""
+    """All slices that were counted and are large enough, set after set: arrays (slices,)."""
 
-    slices: pl.DataFrame
-    """A row per slice: for each key, the number of its value in `Key.values`, null if the key is
-    not in the set of the slice; `n`, `n_null`; and what `compared` adds. More is better."""
-    overall: float | None
+    sets: Sequence[Slices]
+    starts: Ints
+    """The number of the first slice of each set."""
+    n: Ints
+    n_null: Ints
+    score: Floats
+    """More is better, as for all scores here. 0/0 is unknown."""
+    rest: Floats
+    """The score of all other rows."""
+    reference: Floats
+    """The score that the slice is compared with."""
+    spread: Floats
+    """The distance from the score to its upper limit."""
+    evidence: Floats
+    """How many standard errors the slice is behind the reference; 0 if it is not behind, NaN if it
+    cannot be compared."""
+    shown: dict[int, tuple[float | None, float | None]]
+    """The scores of the slice and of its rest as `by` has them, where they are not the above."""
+    is_distinct: Flags
+    """Whether it has other rows than each slice with one key fewer."""
+    overall: float
     """The score of the log."""
-    n: float
+    n_rows: float
     """The scored rows of the log."""
     n_small: int
+
+    def places(self, slices: Ints, keys: Sequence[str]) -> Ints:
+        """The place of the value of each key, -1 if the key is not in the set: (slices, keys)."""
+        at = {name: place for place, name in enumerate(keys)}
+        found = np.full((len(slices), len(keys)), -1, np.int64)
+        sets = np.searchsorted(self.starts, slices, "right") - 1
+        for number in np.unique(sets).tolist():
+            [rows] = np.nonzero(sets == number)
+            one = self.sets[number]
+            columns = [at[key.name] for key in one.keys]
+            found[np.ix_(rows, columns)] = one.places[:, slices[rows] - self.starts[number]].T
+        return found
+
+    def number_of(self, places: Mapping[str, int]) -> int | None:
+        """The number of the slice with these places of values, if it was large enough."""
+        number = self._numbers.get(frozenset(places))
+        if number is None:
+            return None
+        one = self.sets[number]
+        wanted = np.array([[places[key.name]] for key in one.keys])
+        [found] = np.nonzero((one.places == wanted).all(0))
+        return int(self.starts[number] + found[0]) if len(found) else None
+
+    @cached_property
+    def _numbers(self) -> dict[frozenset[str], int]:
+        return {frozenset(key.name for key in one.keys): at for at, one in enumerate(self.sets)}
 
 
 def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
@@ -204,28 +202,75 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
     `needed` gives the least evidence of a listed slice, from the number of tests. A slice that
     cannot reach it, whatever its limits, gets evidence 0, and its limits are not computed.
     """
-    coded = sought.coded
-    counting = Counting(coded, sought.min_n)
-    n_small = sum(key.n_small for key in coded.keys.values())
-    all_rows = _AllRows.of(sought, sought.with_labels(counting.whole().lazy()).collect())
-    found: list[pl.DataFrame] = []
+    all_rows = _AllRows.of(sought)
+    n_small = sum(key.n_small for key in sought.coded.keys.values())
+    sets: list[Slices] = []
+    found: list[_Compared] = []
     n_tested = 0
-    for batch in counting.batches(sought.depth):
+    for batch in sought.counting.batches(sought.depth):
         n_small += batch.n_small
-        n_tested += batch.slices.height
+        sets += batch.sets
+        n = np.concatenate([one.n for one in batch.sets])
+        n_tested += len(n)
         # Some slices have the same rows, which lowers the number of tests and the needed evidence.
-        beside = all_rows.compared(batch, needed(n_tested // _SAME))
-        found.append(batch.slices.join(beside, on=SLICE, maintain_order="left").drop(SLICE))
-    slices = pl.concat([_none(coded), *found], how="diagonal").with_row_index(SLICE)
-    return Looked(_distinct(coded, slices), all_rows.overall, all_rows.n, n_small)
+        found += all_rows.compared(batch, n, needed(n_tested // _SAME))
+    starts = np.cumsum([0, *(len(one.n) for one in sets)])[:-1]
+    arrays = [np.concatenate(one) for one in zip(*(one[:5] for one in found), strict=True)]
+    shown: dict[int, tuple[float | None, float | None]] = {}
+    number = 0
+    for one in found:
+        shown |= {number + place: both for place, both in one.shown.items()}
+        number += len(one.score)
+    n, n_null = (
+        np.concatenate([getattr(one, name) for one in sets] or [np.zeros(0, np.int64)])
+        for name in ("n", "n_null")
+    )
+    score, rest, reference, spread, evidence = arrays or [np.zeros(0)] * 5
+    is_float = sought.coded.log.numbers.count.is_float()
+    by_keys = {one.keys: one for one in sets}
+    is_distinct = [_adds(by_keys, one, is_float=is_float) for one in sets]
+    return Looked(
+        sets,
+        starts,
+        n,
+        n_null,
+        score,
+        rest,
+        reference,
+        spread,
+        evidence,
+        shown,
+        np.concatenate(is_distinct or [np.zeros(0, bool)]),
+        all_rows.overall,
+        all_rows.n,
+        n_small,
+    )
 
 
-def _none(coded: Coded) -> pl.DataFrame:
-    """An empty frame with the columns of slices."""
-    columns: dict[str, pl.DataType] = {key.column: pl.UInt32() for key in coded.keys.values()}
-    columns |= {"n": coded.log.numbers.count, "n_null": coded.log.numbers.count}
-    scores = ("score", "rest", "reference", "spread", "evidence", "shown", "shown_rest")
-    return pl.DataFrame(schema=columns | dict.fromkeys(scores, pl.Float64()))
+def _adds(sets: Mapping[Keys, Slices], one: Slices, *, is_float: bool) -> Flags:
+    """Whether each slice lacks rows of every slice with one key fewer: else a key adds nothing."""
+    found = np.ones(len(one.n), bool)
+    if len(one.keys) < 2:
+        return found
+    rounding = one.n * _ROUNDING if is_float else 0
+    for left_out in range(len(one.keys)):
+        kept = [at for at in range(len(one.keys)) if at != left_out]
+        coarser = sets[tuple(one.keys[at] for at in kept)]
+        if len(coarser.n):
+            place = places_in(coarser.ids, ids_of(coarser.keys, one.places[kept]))
+            found &= (place < 0) | (coarser.n[place] - one.n > rounding)
+    return found
+
+
+class _Compared(NamedTuple):
+    """The scores of some slices: see `Looked`."""
+
+    score: Floats
+    rest: Floats
+    reference: Floats
+    spread: Floats
+    evidence: Floats
+    shown: dict[int, tuple[float | None, float | None]]
 
 
 @dataclass(frozen=True)
@@ -233,157 +278,140 @@ class _AllRows:
     """All rows of the log. The rest of a slice is all rows minus the slice."""
 
     sought: Sought
-    pairs: pl.DataFrame
-    classes: pl.LazyFrame
+    pairs: Counted
     n: float
-    overall: float | None
-    rows: float | None
-    """The rows m of the score of the log as a proportion."""
-    n_classes: tuple[int, int]
-    """The number of gold and of predicted classes."""
+    overall: float
+    rows: float
+    """The rows m of the score of the log as a proportion; 0 if it is unknown."""
 
     @classmethod
-    def of(cls, sought: Sought, pairs: pl.DataFrame) -> _AllRows:
-        """Score all rows, from their pairs."""
-        log = sought.whole
-        classes = of_pairs(log, pairs.lazy()).collect().lazy()
-        score = sought.scored(log, classes, pairs.lazy())
-        (n, overall), rows = score.collect().row(0), sought.sure(log, pairs)["rows_down"].item()
-        rows = None if rows is None or math.isnan(rows) else rows
-        n_classes = classes.select(count_where(pl.col("gold_n", "pred_n") > 0)).collect().row(0)
-        return cls(sought, pairs, classes, n, overall, rows, n_classes)
-
-    def compared(self, batch: Batch, needed: float) -> pl.DataFrame:
-        """The `score` of each slice, of the `rest` of the log, and of the `reference`.
-
-        0/0 is null there. The answer has `shown` and `shown_rest`, where 0/0 is as the log has it.
-        The `evidence` is how many standard errors the slice is behind the reference; 0 if it is not
-        behind, null if it cannot be compared. `spread` is the distance from the score to its upper
-        limit.
-        """
-        classes = self.sought.with_labels(batch.classes, "label").collect().lazy()
-        scored = self._scored(batch, classes)
-        if self.sought.to == "expected":
-            found = self._beside_expected(batch, scored)
-        else:
-            found = self._beside_rest(batch, scored, needed)
-        score, rest = pl.col("score"), pl.col("rest")
-        is_odd = ~pl.col("is_comparable") | score.is_null() | rest.is_null()
-        is_odd &= not self.sought.metric.is_of_scores  # These are null as they are.
-        odd = self._shown(classes, found.filter(is_odd).select(SLICE))
-        shown = {"shown": score, "shown_rest": rest}
-        return found.join(odd, on=SLICE, how="left").select(
-            *(SLICE, "score", "rest", "reference", "spread"),
-            evidence=pl.when("is_comparable").then("evidence"),
-            **{
-                name: pl.when(is_odd).then(name).otherwise(self.sought.scale.turned(one))
-                for name, one in shown.items()
-            },
-        )
-
-    def _scored(self, batch: Batch, classes: pl.LazyFrame) -> pl.DataFrame:
-        """The score of each slice and of its rest, and whether they can be compared."""
-        sought, log, pairs = self.sought, self.sought.numbered, None
-        if sought.metric.is_of_scores:
-            pairs = sought.with_labels(batch.pairs(batch.slices[SLICE]).lazy()).collect().lazy()
-        here = sought.scored(log, classes, pairs)
-        rest = self._rest(classes) if pairs is None else self._rests_of_scores(pairs)
-        n_classes = {side: count_where(pl.col(f"{side}_n") > 0) for side in ("gold", "pred")}
-        of_slices = log.per_slice(classes, **n_classes).with_columns(
-            all_gold=pl.lit(self.n_classes[0]), all_pred=pl.lit(self.n_classes[1])
-        )
-        numbers = map(pl.col, ("gold", "pred", "all_gold", "all_pred"))
-        is_comparable = has_classes(sought.metric.classes_needed, *numbers)
-        known = of_slices.select(SLICE, is_comparable=is_comparable)
-        return log.beside(log.beside(here, rest), known).collect()
-
-    def _shown(self, classes: pl.LazyFrame, slices: pl.DataFrame) -> pl.DataFrame:
-        """The scores of slices and of their rests as `by` has them."""
-        sought, zero_division = self.sought, self.sought.coded.log.zero_division
-        if slices.is_empty():
-            empty = dict.fromkeys(("shown", "shown_rest"), pl.lit(None, pl.Float64))
-            return slices.with_columns(**empty)
-        log = replace(sought.numbered, zero_division=zero_division)
-        here = classes.join(slices.lazy(), on=SLICE, how="semi")
-        sides = {"shown": here, "shown_rest": classes_of_rest(log, here, self.classes)}
-        scores = [
-            measure(log, side, [sought.metric], positive=sought.positive).select(
-                SLICE, pl.col(sought.metric.name).cast(pl.Float64).alias(name)
-            )
-            for name, side in sides.items()
-        ]
-        return log.beside(*scores).collect()
-
-    def _beside_expected(self, batch: Batch, scored: pl.DataFrame) -> pl.DataFrame:
-        """The evidence against the score given the labels."""
-        sought, log = self.sought, self.sought.numbered
-        pairs = sought.with_labels(batch.pairs(batch.slices[SLICE]).lazy()).collect()
-        return beside(log, scored, sought.below_expected(log, pairs, self._pool))
+    def of(cls, sought: Sought) -> _AllRows:
+        """Score all rows."""
+        pairs = sought.counting.whole()
+        found = sought.limits(pairs)
+        rows = float(np.nan_to_num(found.rows_down[0]))
+        return cls(sought, pairs, float(pairs.n.sum()), float(found.score[0]), rows)
 
     @cached_property
-    def _pool(self) -> Pool:
-        return Pool.of(self.sought.whole, self.pairs)
+    def margins(self) -> tuple[Floats, Floats, Floats]:
+        """How often each label is gold, predicted, and both: (labels,)."""
+        k, (_, _, gold, pred, n, _) = len(self.sought.coded.labels), self.pairs
+        is_hit = gold == pred
+        sides = (gold, n), (pred, n), (gold[is_hit], n[is_hit])
+        t, p, c = (added_up(one, at, k) for at, one in sides)
+        return t, p, c
 
-    def _beside_rest(self, batch: Batch, scored: pl.DataFrame, needed: float) -> pl.DataFrame:
-        """The evidence against the rest of the log, of slices that may reach the needed evidence.
+    def compared(self, batch: Batch, n: Ints, needed: float) -> Iterator[_Compared]:
+        """Score some slices and their rests, a few at a time, and compare them."""
+        step = max(1, _MARGINS // max(1, len(self.sought.coded.labels)))
+        for first in range(0, len(n), step):
+            last = min(first + step, len(n))
+            yield self._compared(batch, np.arange(first, last), n[first:last] * 1.0, needed)
+
+    def _compared(self, batch: Batch, slices: Ints, n: Floats, needed: float) -> _Compared:
+        sought = self.sought
+        shown: dict[int, tuple[float | None, float | None]] = {}
+        if sought.metric.is_of_scores:
+            pairs = batch.counts.pairs(slices)
+            score, rest = self._of_scores(pairs)
+            is_comparable = np.ones(len(slices), bool)
+        else:
+            margins = batch.counts.margins(int(slices[0]), int(slices[-1]) + 1)
+            here, there = (sought.scorer.classes_of(*one) for one in (margins, self._left(margins)))
+            score, rest = sought.scores(here), sought.scores(there, or_nothing=True)
+            numbers = ((one > 0).sum(-1) for one in (*margins[:2], *self.margins[:2]))
+            is_comparable = np.asarray(has_classes(sought.metric.classes_needed, *numbers))
+            is_odd = ~is_comparable | np.isnan(score) | np.isnan(rest)
+            if is_odd.any():
+                shown = self._shown(here, there, is_odd)
+        if sought.to == "expected":
+            pairs, pool_of = batch.counts.pairs(slices), np.zeros(len(slices), np.int64)
+            reference, spread, evidence = sought.below_expected(pairs, pool_of, self.pairs)
+        else:
+            reference = rest
+            spread, evidence = self._below_rest(batch, slices, n, score, rest, needed, is_comparable)
+        evidence = np.where(is_comparable, evidence, math.nan)
+        return _Compared(score, rest, reference, spread, evidence, shown)
+
+    def _left(self, margins: tuple[Ints, Ints, Ints]) -> tuple[Ints, Ints, Ints]:
+        """The margins of the rests of slices."""
+        t, p, c = (all_ - one for all_, one in zip(self.margins, margins, strict=True))
+        if not self.sought.coded.log.numbers.count.is_float():
+            return t, p, c
+        nothing = self.n * _ROUNDING
+        t, p, c = (np.where(one > nothing, one, 0.0) for one in (t, p, c))
+        return t, p, c
+
+    def _shown(
+        self, here: Classes, there: Classes, is_odd: Flags
+    ) -> dict[int, tuple[float | None, float | None]]:
+        """The scores of slices and of their rests as `by` has them."""
+        scorer, zero_division = self.sought.scorer, self.sought.coded.log.zero_division
+        both = []
+        for classes in (here.where(is_odd), there.where(is_odd)):
+            values = scorer.values(classes, zero_division)
+            # NaN is a value at 0/0, if the user says so; without gold rows there is none.
+            known = scorer.values(classes, 0.0) if zero_division is not None else values
+            both.append(
+                [None if math.isnan(k) else v for k, v in zip(known, values.tolist(), strict=True)]
+            )
+        return dict(zip(np.flatnonzero(is_odd).tolist(), zip(*both, strict=True), strict=True))
+
+    def _below_rest(
+        self,
+        batch: Batch,
+        slices: Ints,
+        n: Floats,
+        score: Floats,
+        rest: Floats,
+        needed: float,
+        is_comparable: Flags,
+    ) -> tuple[Floats, Floats]:
+        """The spread and the evidence of slices that may reach the needed evidence.
 
         The rest has as many rows of a proportion, for each of its rows, as the log.
         """
         sought, scale = self.sought, self.sought.scale
-        of_rest = (1 - pl.col("n") / self.n) * (0.0 if self.rows is None else self.rows)
-        rest = scale.proportion(pl.col("rest")), of_rest
-        at_most = scale.at_most(pl.col("score"), pl.col("n").cast(pl.Float64), *rest)
-        is_behind = (pl.col("score") < pl.col("rest")) & (at_most >= needed)
-        marked = scored.with_columns(is_behind=is_behind, reference="rest")
-        behind = marked.filter(pl.col("is_comparable") & pl.col("is_behind"))[SLICE]
-        pairs = sought.with_labels(batch.pairs(behind).lazy()).collect()
-        log = sought.numbered
-        sure = sought.sure(log, pairs).drop("score")
-        both = beside(log, beside(log, marked, sure), sought.collapse(log, pairs, self._pool))
-        evidence = scale.evidence(pl.col("proportion"), pl.col("rows_up"), *rest).fill_nan(None)
-        evidence = pl.coalesce(pl.when(is_below(pl.col("rest"))).then(COLLAPSE), evidence)
-        return both.with_columns(
-            evidence=pl.when("is_behind").then(evidence).when(~pl.col("is_behind")).then(0.0)
-        )
+        rest_of = scale.proportion(rest), (1 - n / self.n) * self.rows
+        at_most = scale.at_most(score, n, *rest_of)
+        is_behind = (score < rest) & (at_most >= needed)
+        spread = np.full(len(n), math.nan)
+        evidence = np.where(np.isnan(score) | np.isnan(rest) | np.isnan(at_most), math.nan, 0.0)
+        [behind] = np.nonzero(is_behind & is_comparable)
+        if len(behind):
+            pairs = batch.counts.pairs(slices[behind])
+            sure = sought.limits(pairs)
+            v, m = (one[behind] for one in rest_of)
+            found = scale.evidence(sure.proportion, sure.rows_up, v, m)
+            collapsed = sought.collapse(pairs, np.zeros(len(behind), np.int64), self.pairs)
+            is_below = sure.score + sure.spread < rest[behind]
+            found = np.where(is_below & ~np.isnan(collapsed), collapsed, found)
+            spread[behind], evidence[behind] = sure.spread, found
+        return spread, evidence
 
-    def _rest(self, classes: pl.LazyFrame) -> pl.LazyFrame:
-        log = replace(self.sought.numbered, zero_division=None)
-        if self.sought.metric is MCC:
-            return scores_of_rest(log, classes, self.classes)
-        rest = classes_of_rest(log, classes, self.classes)
-        return self.sought.scored(log, rest).select(SLICE, rest="score")
-
-    def _rests_of_scores(self, pairs: pl.LazyFrame) -> pl.LazyFrame:
-        """The score of the rest of each slice, from the pairs of the log without its own.
+    def _of_scores(self, pairs: Counted) -> tuple[Floats, Floats]:
+        """The score of each slice, and of its rest: the pairs of the log without its own.
 
         A few slices at a time, to bound the memory.
         """
-        log = self.sought.numbered
-        slices = pairs.select(SLICE).unique(maintain_order=True).collect()
-        few = max(1, _PAIRS // max(1, self.pairs.height))
-        found = []
-        for part in slices.iter_slices(few):
-            every = part.lazy().join(self.pairs.lazy(), how="cross")
-            own = pairs.join(part.lazy(), on=SLICE, how="semi")
-            own = own.with_columns(-pl.col(name) for name in count_columns(log))
-            rest = taken_away(log, pl.concat([every, own], how="diagonal_relaxed"))
-            scores = self.sought.scored(log, of_pairs(log, rest), rest)
-            found.append(scores.select(SLICE, rest="score").collect())
-        return pl.concat(found).lazy()
-
-
-def _distinct(coded: Coded, slices: pl.DataFrame) -> pl.DataFrame:
-    """Drop slices that have all rows of a slice with one key fewer: that key adds nothing."""
-    columns = [key.column for key in coded.keys.values()]
-    if len(columns) == 1:
-        return slices
-    is_float = coded.log.numbers.count.is_float()
-    rounding = pl.col("n") * _ROUNDING if is_float else pl.lit(0)
-
-    def adds_nothing(column: str) -> pl.Expr:
-        others = [other for other in columns if other != column]
-        n_without = pl.col("n").filter(pl.col(column).is_null()).first().over(others)
-        is_crossed = pl.col(column).is_not_null() & pl.any_horizontal(pl.col(others).is_not_null())
-        return is_crossed & (n_without - pl.col("n") <= rounding).fill_null(value=False)
-
-    return slices.filter(~pl.any_horizontal(map(adds_nothing, columns)))
+        sought, k = self.sought, len(self.sought.coded.labels)
+        whole, ids = self.pairs, self.pairs.gold * k + self.pairs.pred
+        number = len(whole.n)
+        few = max(1, _MARGINS // max(1, number))
+        rests = []
+        for first in range(0, pairs.number, few):
+            last = min(first + few, pairs.number)
+            start, stop = np.searchsorted(pairs.slices, [first, last])
+            slices, gold, pred, n, squares = (one[start:stop] for one in pairs[1:])
+            at = np.searchsorted(ids, gold * k + pred)
+            left = []
+            for all_, own in ((whole.n, n), (whole.squares, squares)):
+                one = np.tile(all_, (last - first, 1))
+                one[slices - first, at] -= own
+                left.append(np.where(one > all_.max() * _ROUNDING, one, 0.0))
+            where = np.nonzero(left[0])
+            cells = whole.gold[where[1]], whole.pred[where[1]], *(one[where] for one in left)
+            rest = Counted(last - first, where[0], *cells)
+            rests.append(sought.scorer.values_of_pairs(rest))
+        score = sought.scorer.values_of_pairs(pairs)
+        return sought.scale.turned(score), sought.scale.turned(np.concatenate(rests))

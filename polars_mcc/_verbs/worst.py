@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 import polars as pl
@@ -245,9 +244,11 @@ def worst(
         needs = "rows must be independent and of equal weight"
         call = Words("worst(..., to='expected')", "worst --to expected")
         log.meaning.check_without(call, needs, "cluster", "sample_weight")
-    from polars_mcc._counts.odd_keys import odd_keys  # noqa: PLC0415 - for it alone
-    from polars_mcc._search import found  # noqa: PLC0415 - NumPy is loaded for it alone
-    from polars_mcc._search.slices import Search  # noqa: PLC0415 - likewise
+    # NumPy is loaded for it alone.
+    from polars_mcc._search import found  # noqa: PLC0415
+    from polars_mcc._search.codes import coded  # noqa: PLC0415
+    from polars_mcc._search.odd_keys import odd_keys  # noqa: PLC0415
+    from polars_mcc._search.slices import Search  # noqa: PLC0415
 
     taken = [*([] if long else [SAID]), *found.columns_of_answer(chosen.name)]
     each_key = KeySets("each", keys, total=False)
@@ -276,14 +277,11 @@ def worst(
         to=to,
     )
     warn = warner(log, of_two_classes=chosen.is_of_two)
-    is_of_polars = isinstance(log.meaning.source, Frame)
 
     def answer() -> pl.DataFrame:
-        # Several queries follow, so another engine counts its rows once, here.
-        once = sliced if is_of_polars else replace(sliced, frame=sliced.frame.collect().lazy())
-        labelled = replace(once, models=()) if once.is_of_scores else once
-        warn_of(odd_keys(labelled, log.meaning.gold.name, min_n))
-        answer = found.searched(search, once)
+        every = coded(sliced, bins=bins, least=min_n)
+        warn_of(odd_keys(every, log.meaning.gold.name, min_n))
+        answer = found.searched(search, every)
         warn(None)
         return answer
 

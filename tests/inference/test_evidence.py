@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import binom, chi2_contingency, entropy
 
 from polars_mcc._inference.evidence import Scale
-from polars_mcc._inference.quantiles import two_sided
+from polars_mcc._inference.quantiles import normal
 from polars_mcc._scores import registry
 
 
@@ -50,14 +51,13 @@ def test_far_out_in_the_tail_it_is_near_the_exact_probability():
     n, rate = 92, 0.1
     scale = Scale.of(registry.one("accuracy"))
     for wrong in range(16, 32):
-        v = pl.lit(1 - wrong / n)
-        z = scale.evidence(v, pl.lit(float(n)), pl.lit(1 - rate), pl.lit(1e12))
-        [p] = pl.select(two_sided(z)).to_series()
+        known = (np.array([one]) for one in (1 - wrong / n, float(n), 1 - rate, 1e12))
+        [p] = normal(scale.evidence(*known))
         exact = binom.sf(wrong - 1, n, rate)
         assert 0.9 < p / 2 / exact < 1.5
-        normal = (wrong / n - rate) / math.sqrt(rate * (1 - rate) / n)
+        plain = (wrong / n - rate) / math.sqrt(rate * (1 - rate) / n)
         if wrong >= 25:
-            assert math.erfc(normal / math.sqrt(2)) / 2 < exact / 10
+            assert math.erfc(plain / math.sqrt(2)) / 2 < exact / 10
 
 
 def test_the_scale_of_metrics():
@@ -70,7 +70,7 @@ def test_a_limit_tells_how_many_rows_a_score_is_worth():
     z2 = NormalDist().inv_cdf(0.975) ** 2
 
     def worth(scale: Scale, score: float, limit: float, n: float = 1e6) -> float:
-        return pl.select(scale.worth(pl.lit(score), pl.lit(limit), pl.lit(n))).item()
+        return float(scale.worth(*(np.array(one) for one in (score, limit, n))))
 
     assert worth(Scale(1, None, None), 0.7, 0.5) == pytest.approx(z2 / 0.2**2)
     v, m = 0.8, 120  # of MCC 0.6: Wilson's upper limit of m rows
@@ -83,11 +83,9 @@ def test_a_limit_tells_how_many_rows_a_score_is_worth():
 @pytest.mark.parametrize("score", [-0.6, 0.2, 0.31, 0.33, 0.9])
 def test_a_score_is_apart_from_the_one_given_its_labels_by_more_than_half_a_step(score):
     expected, se, step, n = 0.3, 0.05, 0.04, 400.0
-    columns = {"expected": expected, "expected_se": se, "expected_step": step}
 
     def apart(scale: Scale, score: float) -> float:
-        frame = pl.DataFrame({name: [value] for name, value in columns.items()})
-        return frame.select(scale.apart(pl.lit(score), pl.lit(n))).item()
+        return float(scale.apart(*(np.array(one) for one in (score, n, expected, se, step))))
 
     away = max(abs(expected - score) - step / 2, 0)
     assert apart(Scale(1, None, None), score) == pytest.approx(away / se)

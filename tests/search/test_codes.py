@@ -22,7 +22,7 @@ def codes_of(column: pl.Series, *, bins: int | None = 10, least: float = 1) -> t
     log = pl.DataFrame({"key": column}).with_columns(gold=1, pred=1)
     found = coded(cut(log.mcc(), ["key"], taken=()), bins=bins, least=least)
     key = found.keys["key"]
-    codes = found.rows["key:key"].to_list()
+    codes = found.rows["key:key"].tolist()
     return key, [None if code == key.size else code for code in codes]
 
 

@@ -7,18 +7,19 @@ A sample of the rows is enough to see it. Slices of such a key differ by constru
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._counts.spelling import Spelled, alike, code_of, remark
-from polars_mcc._log.bins import cuts_of, sampled
+from polars_mcc._log.bins import cuts_of
 from polars_mcc._log.labels import is_text
 from polars_mcc._log.messages import Words, as_sql, said
+from polars_mcc._search.codes import Coded
 
 _BINS = 20  # bins of numbers: at most one of them holds the threshold of a score
 _FEW_VALUES = 1_000  # values of a text that are compared with each other, at most
-_SMALL = 50_000  # rows of a sample that is the whole log
 _MANY = 50  # least values of a text that may be an id or a time
 _LEAST = 10  # rows of a value, to say that all have one label
 _PURE = 0.9  # share of the rows whose value has one label; the rest is noise, or that one bin
@@ -26,29 +27,21 @@ _OF_MODEL = 0.5  # kappa of a key with gold, as a share of the kappa of the mode
 _RANKS = 0.5  # Gini coefficient from which a number between 0 and 1 is called a score
 
 
-def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
+def odd_keys(coded: Coded, gold: str, min_n: float) -> Iterator[str]:
     """A sentence for each key that is probably an id, a label, a prediction or a score.
 
     `gold` is the name of the gold label. A slice needs `min_n` rows.
     """
+    log, n = coded.log, coded.n_rows
+    log = replace(log, models=()) if log.is_of_scores else log
     names = {"gold": gold, **{PRED + name: name for name in log.models}}
-    rows = sampled(log.frame.select(*(KEY + key for key in log.keys), *names, "weight"))
-    rows = rows.with_columns(pl.col(side).cast(log.label_dtype) for side in names)
-    # In a large log, the number of values is an estimate.
-    n_unique = pl.Expr.n_unique if rows.height < _SMALL else pl.Expr.approx_n_unique
-    may_be_ids = [
-        pl.col(KEY + key)
-        for key, dtype in log.key_dtypes.items()
-        if dtype.is_integer() or is_text(dtype)
-    ]
-    found = log.frame.select(pl.col("weight").sum().alias("rows"), *map(n_unique, may_be_ids))
-    sizes = found.select(pl.all().cast(pl.Float64)).collect().row(0, named=True)
-    yield from _spellings(log, sizes)
+    rows = coded.sample.with_columns(pl.col(side).cast(log.label_dtype) for side in names)
+    yield from _spellings(coded)
     for key in log.keys:
         dtype, of_key = log.key_dtypes[key], rows.rename({KEY + key: "key"})
         if dtype.is_nested() or rows.is_empty() or key == gold:  # Another warning is of gold.
             continue
-        n, values = sizes["rows"], sizes.get(KEY + key, 0.0)
+        values = coded.n_values.get(key, 0)
         if is_text(dtype) and values > _MANY and n < values * min_n:
             name = as_sql(key)
             yield said(
@@ -80,24 +73,14 @@ def odd_keys(log: SlicedLog, gold: str, min_n: float) -> Iterator[str]:
             )
 
 
-def _spellings(log: SlicedLog, sizes: dict[str, float]) -> Iterator[str]:
+def _spellings(coded: Coded) -> Iterator[str]:
     """A sentence for each key of few values that differ only in spelling, such as "Male", "male".
 
-    All rows are read: the values of a key with a few rows each make slices too.
+    All rows count: the values of a key with a few rows each make slices too.
     """
-    keys = [
-        key
-        for key, dtype in log.key_dtypes.items()
-        if is_text(dtype) and sizes[KEY + key] <= _FEW_VALUES
-    ]
-    values = (
-        log.frame.group_by(pl.col(KEY + key).cast(pl.String)).agg(
-            n=pl.len() if log.weight_name is None or not log.is_frequency else pl.sum("weight")
-        )
-        for key in keys
-    )
-    for key, found in zip(keys, pl.collect_all(values), strict=True):
-        rows = dict(found.drop_nulls(KEY + key).iter_rows())
+    for key, rows in coded.texts.items():
+        if coded.n_values[key] > _FEW_VALUES:
+            continue
         chosen = {
             text: best
             for group in alike(rows)
@@ -107,7 +90,7 @@ def _spellings(log: SlicedLog, sizes: dict[str, float]) -> Iterator[str]:
         }
         if chosen:
             changed = {text: rows[text] for text in chosen}
-            column = Spelled(key, code_of(key), log.key_dtypes[key], "--by", changed)
+            column = Spelled(key, code_of(key), coded.log.key_dtypes[key], "--by", changed)
             so = "each spelling makes slices of its own; if they are one value"
             yield remark(f"values of key '{key}'", so, [column], chosen, texts=[*rows])
 

@@ -1,0 +1,204 @@
+"""Counted pairs as codes → the scores of slices, their limits, and what they were expected to be.
+
+All is arrays. `estimate` does the same for frames, where the exact scores are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from polars_mcc._inference import influence
+from polars_mcc._inference.arrays import Classes, Counted, Draws, Pairs
+from polars_mcc._inference.estimate import has_classes, limits_of
+from polars_mcc._inference.given_labels import spread_of_draws
+from polars_mcc._inference.intervals import Interval, Sampling
+from polars_mcc._inference.moves_of_scores import MOVES, Levels
+from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._inference.pool import tabulated
+from polars_mcc._inference.tables import tables_of
+from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.segments import Flags, Floats, Ints, Segments, added_up
+
+
+class Measured(NamedTuple):
+    """The scores of slices with their limits, and the influence of one row of each pair."""
+
+    score: Floats
+    interval: Interval
+    phi: Floats
+    pairs: Pairs
+
+
+class Given(NamedTuple):
+    """What slices would score given their labels: arrays (slices,). See `given_labels`."""
+
+    expected: Floats
+    se: Floats
+    step: Floats
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A metric of coded pairs. A score that is 0/0 is `zero_division`, or NaN."""
+
+    metric: Metric
+    labels: pl.Series
+    """All labels, in the order of their codes."""
+    positive: pl.Expr | None
+    """Whether a label is the positive one."""
+    zero_division: float | None
+    is_frequency: bool
+    """Whether a weight counts rows."""
+
+    @cached_property
+    def is_positive(self) -> Floats:
+        """1 for the positive label: (labels,)."""
+        is_positive = pl.lit(value=False) if self.positive is None else self.positive
+        found = self.labels.alias("label").to_frame().with_columns(
+            is_positive=is_positive.cast(pl.Float64).fill_null(0.0)
+        )
+        return found["is_positive"].to_numpy()
+
+    def classes_of(self, t: Ints, p: Ints, c: Ints) -> Classes:
+        """The classes of slices from the counts of all labels: (slices, labels)."""
+        slices, codes = np.nonzero((t > 0) | (p > 0))
+        s, counts = t.sum(1)[slices], (one[slices, codes] for one in (t, p, c))
+        return self._classes(len(t), slices, codes, s, *counts)
+
+    def classes_of_pairs(self, pairs: Counted) -> Classes:
+        """The classes of slices from their pairs."""
+        k = max(len(self.labels), 1)
+        sides = [pairs.slices.astype(np.int64) * k + one for one in (pairs.gold, pairs.pred)]
+        ids, places = np.unique(np.concatenate(sides), return_inverse=True)
+        gold, pred = np.split(places, 2)
+        is_hit = pairs.gold == pairs.pred
+        t, p = (added_up(pairs.n, one, len(ids)) for one in (gold, pred))
+        c = added_up(pairs.n[is_hit], gold[is_hit], len(ids))
+        s = added_up(pairs.n, pairs.slices, pairs.number)[ids // k]
+        return self._classes(pairs.number, ids // k, ids % k, s, t, p, c)
+
+    def _classes(self, number: int, slices: Ints, codes: Ints, s: Ints, *counts: Ints) -> Classes:
+        t, p, c = counts
+        differences = (np.clip(one, 0, None) for one in (t - c, p - c, s - t - p + c))
+        floats = (one.astype(np.float64) for one in (t, p, c, *differences))
+        rows = Segments.of(slices, number)
+        return Classes(self.labels, rows, codes, *floats, self.is_positive[codes])
+
+    def values(self, classes: Classes, zero_division: float | None) -> Floats:
+        """The scores of slices."""
+        with np.errstate(all="ignore"):
+            return influence.values_of(classes, self.metric, zero_division)
+
+    def values_of_pairs(self, pairs: Counted) -> Floats:
+        """The scores of slices, from their pairs."""
+        if not self.metric.is_of_scores:
+            return self.values(self.classes_of_pairs(pairs), self.zero_division)
+        with np.errstate(all="ignore"):
+            return MOVES[self.metric.name](self._levels_of(pairs)[0]).value
+
+    def measured(
+        self,
+        pairs: Counted,
+        ci: float,
+        pool: tuple[Ints, Counted] | None = None,
+        draws: tuple[Draws, Ints] | None = None,
+        exact: Floats | None = None,
+    ) -> Measured:
+        """The scores of slices with their limits, to be compared.
+
+        `pool`: the pool of each slice, and the pairs of the pools. `draws`: clusters, and the pair
+        of each of their cells. `exact`: the scores, if they are known.
+        """
+        metric = self.metric
+        asked = IntervalOptions(ci, metrics=[metric], is_compared=True)
+        with np.errstate(all="ignore"):
+            is_known: Flags | None = None
+            if metric.is_of_scores:
+                levels, found = self._levels_of(pairs)
+                [moved] = influence.of_scores(levels, found, [metric]).values()
+                score, classes = moved.value, None
+            else:
+                classes, found = self._of_labels(pairs)
+                expected = None
+                if pool is not None:
+                    expected = tabulated(classes, *pool)
+                    here = [classes.rows.sum((one > 0) * 1.0) for one in (classes.t, classes.p)]
+                    is_known = has_classes(metric.classes_needed, *here, *expected.n_classes)
+                tables = tables_of(classes, found, expected)
+                [moved] = influence.of_classes(
+                    classes, tables, [metric], self.zero_division
+                ).values()
+                score = influence.values_of(classes, metric, self.zero_division)
+            score = score if exact is None else exact
+            of_draws, pair = draws or (Draws.of_pairs(found), np.arange(len(found.n)))
+            sampling = Sampling.of(of_draws, is_frequency=self.is_frequency)
+            seen = classes if self.zero_division == 0 else None
+            name = metric.name
+            one = {name: score}, {name: moved}, found, of_draws, pair, sampling, asked, seen
+            known = limits_of(*one)[name].where(is_known)
+        return Measured(score, known, moved.phi, found)
+
+    def given_labels(self, pairs: Counted, pool_of: Ints, pool: Counted) -> Given:
+        """What slices would score if their gold labels were predicted at the rates of their pool."""
+        k = len(self.labels)
+        here, starts = np.unique(pairs.slices.astype(np.int64) * k + pairs.gold, return_index=True)
+        rows = Segments(starts, len(pairs.n)).sum(pairs.n)
+        of_pool, starts = np.unique(pool.slices.astype(np.int64) * k + pool.gold, return_index=True)
+        labels = Segments(starts, len(pool.n))
+        place = np.searchsorted(of_pool, pool_of[here // k].astype(np.int64) * k + here % k)
+        lengths = labels.lengths[place]
+        of_gold = np.repeat(np.arange(len(here)), lengths)
+        at = np.arange(len(of_gold)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        at += labels.starts[place[of_gold]]
+        pool_rows = labels.sum(pool.n)[place][of_gold]
+        rate, own = pool.n[at] / pool_rows, rows[of_gold]
+        slices, gold = here[of_gold] // k, here[of_gold] % k
+        expected = Counted(pairs.number, slices, gold, pool.pred[at], own * rate, own * rate)
+        with np.errstate(all="ignore"):
+            score, phi = self._influence(expected)
+            of_label = Segments(np.flatnonzero(np.diff(of_gold, prepend=-1)), len(of_gold))
+            of_slice = Segments.of(slices, pairs.number)
+            se, step = spread_of_draws(of_slice, of_label, own, pool_rows, rate, phi)
+        return Given(score, se, step)
+
+    def _influence(self, pairs: Counted) -> tuple[Floats, Floats]:
+        """The scores, and the influence of one row of each pair."""
+        metric = self.metric
+        if metric.is_of_scores:
+            levels, found = self._levels_of(pairs)
+            [moved] = influence.of_scores(levels, found, [metric]).values()
+            return moved.value, moved.phi
+        classes, found = self._of_labels(pairs)
+        tables = tables_of(classes, found, None, is_smoothed=False)
+        [moved] = influence.of_classes(classes, tables, [metric], self.zero_division).values()
+        return influence.values_of(classes, metric, self.zero_division), moved.phi
+
+    def _of_labels(self, pairs: Counted) -> tuple[Classes, Pairs]:
+        """The classes of slices, and their pairs with places in these."""
+        classes = self.classes_of_pairs(pairs)
+        places = (classes.places(pairs.slices, one) for one in (pairs.gold, pairs.pred))
+        rows = Segments.of(pairs.slices, pairs.number)
+        return classes, Pairs(rows, *places, pairs.n, pairs.squares)
+
+    def _levels_of(self, pairs: Counted) -> tuple[Levels, Pairs]:
+        """The levels of slices, and their pairs with places in these."""
+        k, slices = len(self.labels), pairs.slices.astype(np.int64)
+        ids, place = np.unique(slices * k + (k - 1 - pairs.pred), return_inverse=True)
+        values = self.labels.to_numpy()
+        is_gold = values[pairs.gold] == 1
+        rows = Segments.of(ids // k, pairs.number)
+        both = [added_up(pairs.n[one], place[one], len(ids)) for one in (is_gold, ~is_gold)]
+        above, all_rows = (
+            [how(one) for one in both]
+            for how in (rows.cumulated, lambda one: rows.spread(rows.sum(one)))
+        )
+        of_slices = Segments.of(slices, pairs.number)
+        found = Pairs(of_slices, is_gold.astype(np.int64), place, pairs.n, pairs.squares)
+        score = values[k - 1 - ids % k].astype(np.float64)
+        per_weight = rows.spread(found.per_weight)
+        return Levels(rows, score, *both, *above, *all_rows, per_weight), found
