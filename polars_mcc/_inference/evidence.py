@@ -92,9 +92,7 @@ class Scale:
             root = np.sqrt(np.clip(2 * apart, 0, None))
             return np.where(v_b < v_a, root, np.where(v_b >= v_a, 0.0, math.nan))
 
-    def apart(
-        self, score: Floats, n: Floats, expected: Floats, se: Floats, step: Floats
-    ) -> Floats:
+    def apart(self, score: Floats, n: Floats, expected: Floats, se: Floats, step: Floats) -> Floats:
         """How many standard errors a score is from the score given its labels, on either side.
 
         Both are such that more is better; `se` and `step` are those of `given_labels`. The expected

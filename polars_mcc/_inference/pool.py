@@ -95,8 +95,8 @@ class Pool:
         pool, gold, pred = (pairs[name].cast(pl.Int64).to_numpy() for name in (NUMBER, GOLD, PRED))
         n = pairs["n"].cast(pl.Float64).to_numpy()
         squares = n if whole.is_frequency else pairs["squares"].to_numpy()
-        counted = Counted(pools.height, pool, gold, pred, n, squares)
-        return tabulated(classes, pool_of[NUMBER].to_numpy(), counted)
+        of_pools = Counted(pools.height, pool, gold, pred, n, squares)
+        return tabulated(classes, pool_of[NUMBER].to_numpy(), of_pools)
 
 
 def tabulated(classes: Classes, pool_of: Ints, pool: Counted) -> Expected:

@@ -21,8 +21,11 @@ from polars_mcc._inference.moves_of_scores import MOVES, Levels
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.pool import tabulated
 from polars_mcc._inference.tables import tables_of
+from polars_mcc._scores.levels import BOTH
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.segments import Flags, Floats, Ints, Segments, added_up
+
+_SIDES = (*BOTH, "tp", "fp", "all_positive", "all_negative")
 
 
 class Measured(NamedTuple):
@@ -54,13 +57,17 @@ class Scorer:
     zero_division: float | None
     is_frequency: bool
     """Whether a weight counts rows."""
+    rounding: float
+    """The share of a sum of weights that its order may change."""
 
     @cached_property
     def is_positive(self) -> Floats:
         """1 for the positive label: (labels,)."""
         is_positive = pl.lit(value=False) if self.positive is None else self.positive
-        found = self.labels.alias("label").to_frame().with_columns(
-            is_positive=is_positive.cast(pl.Float64).fill_null(0.0)
+        found = (
+            self.labels.alias("label")
+            .to_frame()
+            .with_columns(is_positive=is_positive.cast(pl.Float64).fill_null(0.0))
         )
         return found["is_positive"].to_numpy()
 
@@ -84,10 +91,13 @@ class Scorer:
 
     def _classes(self, number: int, slices: Ints, codes: Ints, s: Ints, *counts: Ints) -> Classes:
         t, p, c = counts
-        differences = (np.clip(one, 0, None) for one in (t - c, p - c, s - t - p + c))
-        floats = (one.astype(np.float64) for one in (t, p, c, *differences))
+        # What rounding leaves of float weights is nothing.
+        least = s * self.rounding
+        differences = (np.where(one > least, one, 0) for one in (t - c, p - c, s - t - p + c))
+        fn, fp, tn = (one.astype(np.float64) for one in differences)
+        t, p, c = (one.astype(np.float64) for one in counts)
         rows = Segments.of(slices, number)
-        return Classes(self.labels, rows, codes, *floats, self.is_positive[codes])
+        return Classes(self.labels, rows, codes, t, p, c, fn, fp, tn, self.is_positive[codes])
 
     def values(self, classes: Classes, zero_division: float | None) -> Floats:
         """The scores of slices."""
@@ -127,13 +137,14 @@ class Scorer:
                 expected = None
                 if pool is not None:
                     expected = tabulated(classes, *pool)
-                    here = [classes.rows.sum((one > 0) * 1.0) for one in (classes.t, classes.p)]
+                    sides = (one > 0 for one in (classes.t, classes.p))
+                    here = [classes.rows.sum(one.astype(np.float64)) for one in sides]
                     is_known = has_classes(metric.classes_needed, *here, *expected.n_classes)
                 tables = tables_of(classes, found, expected)
                 [moved] = influence.of_classes(
                     classes, tables, [metric], self.zero_division
                 ).values()
-                score = influence.values_of(classes, metric, self.zero_division)
+                score = self._score(classes, moved.value)
             score = score if exact is None else exact
             of_draws, pair = draws or (Draws.of_pairs(found), np.arange(len(found.n)))
             sampling = Sampling.of(of_draws, is_frequency=self.is_frequency)
@@ -176,14 +187,20 @@ class Scorer:
         classes, found = self._of_labels(pairs)
         tables = tables_of(classes, found, None, is_smoothed=False)
         [moved] = influence.of_classes(classes, tables, [metric], self.zero_division).values()
-        return influence.values_of(classes, metric, self.zero_division), moved.phi
+        return self._score(classes, moved.value), moved.phi
+
+    def _score(self, classes: Classes, value: Floats) -> Floats:
+        """The scores of slices, whose values are known where they are not 0/0."""
+        if self.zero_division is None or not np.isnan(value).any():
+            return value
+        return influence.values_of(classes, self.metric, self.zero_division)
 
     def _of_labels(self, pairs: Counted) -> tuple[Classes, Pairs]:
         """The classes of slices, and their pairs with places in these."""
         classes = self.classes_of_pairs(pairs)
-        places = (classes.places(pairs.slices, one) for one in (pairs.gold, pairs.pred))
+        gold, pred = (classes.places(pairs.slices, one) for one in (pairs.gold, pairs.pred))
         rows = Segments.of(pairs.slices, pairs.number)
-        return classes, Pairs(rows, *places, pairs.n, pairs.squares)
+        return classes, Pairs(rows, gold, pred, pairs.n, pairs.squares)
 
     def _levels_of(self, pairs: Counted) -> tuple[Levels, Pairs]:
         """The levels of slices, and their pairs with places in these."""
@@ -193,12 +210,11 @@ class Scorer:
         is_gold = values[pairs.gold] == 1
         rows = Segments.of(ids // k, pairs.number)
         both = [added_up(pairs.n[one], place[one], len(ids)) for one in (is_gold, ~is_gold)]
-        above, all_rows = (
-            [how(one) for one in both]
-            for how in (rows.cumulated, lambda one: rows.spread(rows.sum(one)))
-        )
+        above = [*map(rows.cumulated, both)]
+        every = [rows.spread(rows.sum(one)) for one in both]
         of_slices = Segments.of(slices, pairs.number)
         found = Pairs(of_slices, is_gold.astype(np.int64), place, pairs.n, pairs.squares)
         score = values[k - 1 - ids % k].astype(np.float64)
         per_weight = rows.spread(found.per_weight)
-        return Levels(rows, score, *both, *above, *all_rows, per_weight), found
+        counts = dict(zip(_SIDES, (*both, *above, *every), strict=True))
+        return Levels(rows, score, **counts, per_weight=per_weight), found

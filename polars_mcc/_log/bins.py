@@ -319,9 +319,10 @@ def _quantiles(values: pl.DataFrame, number: int) -> list[float | int]:
     if values.is_empty():
         return []
     upto = values["weight"].cum_sum()
-    places = [int(upto.search_sorted(upto[-1] * part / number)) for part in range(1, number)]
-    ends = sorted({values["value"][min(place, len(upto) - 1)] for place in places})
-    return [end for end in ends if end < values["value"][-1]]
+    parts = pl.Series([upto[-1] * part / number for part in range(1, number)])
+    places = upto.search_sorted(parts).clip(upper_bound=len(upto) - 1)
+    ends = values["value"].gather(places).unique().sort()
+    return ends.filter(ends < values["value"][-1]).to_list()
 
 
 def _rounded(ends: list[float | int]) -> list[float | int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
@@ -125,25 +126,49 @@ class OverClasses(OverPairs):
     def __init__(self, column: Columns) -> None:
         """Take the columns of classes."""
         super().__init__(column)
-        each = TwoByTwo.of_floats(column)
         self.s = self.t = self.p = self.n = column("s")
         self.c, self.k = column("hits").sum(), column("k")
         one: Any = column.number(1.0, is_total=True)
         self.rows_squared = self.gold_times_pred = one
-        self.hits_times_rows = (column("hits") / self.s).sum()
-        self.covariance = each.covariance.sum()
-        self.var_gold, self.var_pred = each.var_gold.sum(), each.var_pred.sum()
-        self.apart = self.covariance + (column("fn") / self.s).sum()
-        is_positive = column("is_positive")
+
+    # Most metrics need few of these.
+    @cached_property
+    def _each(self) -> TwoByTwo:
+        return TwoByTwo.of_floats(self._column)
+
+    @cached_property
+    def covariance(self) -> Any:  # type: ignore[override] # noqa: ANN401
+        return self._each.covariance.sum()
+
+    @cached_property
+    def var_gold(self) -> Any:  # type: ignore[override] # noqa: ANN401
+        return self._each.var_gold.sum()
+
+    @cached_property
+    def var_pred(self) -> Any:  # type: ignore[override] # noqa: ANN401
+        return self._each.var_pred.sum()
+
+    @cached_property
+    def hits_times_rows(self) -> Any:  # type: ignore[override] # noqa: ANN401
+        return (self._column("hits") / self.s).sum()
+
+    @cached_property
+    def apart(self) -> Any:  # type: ignore[override] # noqa: ANN401
+        return self.covariance + (self._column("fn") / self.s).sum()
+
+    @cached_property
+    def positive(self) -> TwoByTwo:  # type: ignore[override]
+        """The table of the positive class and the rest."""
+        is_positive = self._column("is_positive")
 
         def of_positive(name: str) -> pl.Expr:
             if name == "s":
                 return self.s
-            total: pl.Expr = column(name).filter(is_positive).sum()
+            total: pl.Expr = self._column(name).filter(is_positive).sum()
             # Without the positive class, all rows are negative.
             return total + self.s * (1 - is_positive.sum()) if name == "tn" else total
 
-        self.positive = TwoByTwo.of_floats(of_positive)
+        return TwoByTwo.of_floats(of_positive)
 
 
 def has_two_gold(terms: Terms) -> pl.Expr:

@@ -11,13 +11,13 @@ were found. Only the small tables of values are sorted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from polars_mcc._counts.coded import rows_of, scan_worth_reading
 from polars_mcc._counts.codes import Values, codes_of_log
@@ -108,8 +108,10 @@ class Coded:
     """The rows, or the sum of weights, of each value of a key of text."""
     n_values: Mapping[str, int]
     """How many values each key of text or of integers has."""
+    sampled: Ints
+    """The places of some rows."""
     sample: pl.DataFrame
-    """Some rows, with their values."""
+    """These rows, with their values."""
 
     @property
     def n_rows(self) -> float:
@@ -137,14 +139,15 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
     of_texts: dict[str, Mapping[str, float]] = {}
     n_values: dict[str, int] = {}
     keys = {}
-    sample = _sample(log, read, texts)
+    sampled = places_sampled(len(rows["gold"])).to_numpy()
+    sample = _sample(log, read, texts, sampled)
     cuts = {} if bins is None else _cuts(log, read, bins)
     for name, dtype in log.key_dtypes.items():
         column = KEY + name
         if dtype.is_integer():  # Of many rows, an estimate suffices.
             is_small = read.height < _SMALL
-            count = pl.Series.n_unique if is_small else pl.Series.approx_n_unique
-            n_values[name] = count(read[column])
+            count = pl.col(column).n_unique() if is_small else pl.col(column).approx_n_unique()
+            n_values[name] = read.select(count).item()
         if name in cuts:
             keys[name], rows[column] = _of_bins(name, read[column], cuts[name])
         elif bins is not None and isinstance(dtype, (pl.Date, pl.Datetime)):
@@ -160,7 +163,7 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
             keys[name], rows[column] = _of_values(name, one, sizes, least, as_words=as_words)
         read = read.drop(column, strict=False)
     clusters = read["cluster"].to_numpy() if log.has_clusters else None
-    return Coded(log, keys, labels, rows, weights, clusters, of_texts, n_values, sample)
+    return Coded(log, keys, labels, rows, weights, clusters, of_texts, n_values, sampled, sample)
 
 
 def _read(log: SlicedLog) -> tuple[pl.DataFrame, dict[str, Column]]:
@@ -197,7 +200,7 @@ def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, Column]:
     labels = Values()
     values = {name: Values() if name.startswith(KEY) else labels for name in names}
     try:
-        groups = codes_of_log(scan, values)
+        groups = [{**group} for group in codes_of_log(scan, values)]
         need(rows_of(log) == sum(len(group[names[0]]) for group in groups))
     except FAILURES:
         return {}
@@ -234,9 +237,9 @@ def _labels(
         together = pl.concat([read[side] for side in sides], rechunk=False)
         codes, values = column_of(together)
         columns = dict(zip(sides, np.split(codes, len(sides)), strict=True))
-    n = sum(np.bincount(codes, minlength=len(values)) for codes in columns.values())
+    sizes = [np.bincount(codes, minlength=len(values)) for codes in columns.values()]
     labels = values.cast(_in_memory(log))
-    is_label = pl.Series(n) > 0
+    is_label = pl.Series(np.max(sizes, axis=0) > 0)
     if log.nulls != "label":
         is_label &= labels.is_not_null()
     order = labels.arg_sort(nulls_last=True).to_numpy()
@@ -245,38 +248,38 @@ def _labels(
     return labels.gather(order), numbered
 
 
-def _sample(log: SlicedLog, read: pl.DataFrame, texts: Mapping[str, Column]) -> pl.DataFrame:
+def _sample(
+    log: SlicedLog, read: pl.DataFrame, texts: Mapping[str, Column], places: Ints
+) -> pl.DataFrame:
     """Some rows: keys, labels and weights."""
-    places = places_sampled(read.height)
     columns = {name: one.values.gather(one.codes[places]) for name, one in texts.items()}
-    columns |= {name: read[name].gather(places) for name in read.columns if name != "cluster"}
+    rows = read.select(~cs.by_name("cluster", require_all=False))
+    rows = (rows if len(places) == read.height else rows[places]).with_columns(**columns)
     if log.weight_name is None:
-        columns["weight"] = pl.repeat(1, len(places), dtype=pl.Int64, eager=True)
-    texts_ = (name for name in columns if isinstance(columns[name].dtype, pl.Categorical))
-    return pl.DataFrame(columns).with_columns(pl.col([*texts_]).cast(pl.String))
+        rows = rows.with_columns(weight=pl.lit(1, pl.Int64))
+    return rows.with_columns(cs.categorical().cast(pl.String))
 
 
 def column_of(column: pl.Series) -> Column:
     """The codes of a column, and their values."""
     if column.dtype.is_nested() or column.dtype == pl.Object:
         return _by_hash(column)
-    numbers = column.to_physical()
+    numbers = column if column.dtype in _INTEGERS else column.to_physical()
     if numbers.dtype not in _INTEGERS:
         return _by_hash(column)
-    least, most = numbers.min(), numbers.max()
-    if least is None or most is None:  # all null, or no rows
-        number = min(len(column), 1)
-        return Column(np.zeros(len(column), np.uint8), column[:number])
-    least, span = int(least), int(most) - int(least)  # type: ignore[call-overload]
-    if span >= min(_NEAR, max(4 * len(column), 2**8)) or max(-least, span) >= 2**62:
+    ends: Any = numbers.min(), numbers.max()
+    if None in ends:  # all null, or no rows
+        return Column(np.zeros(len(column), np.uint8), column[:1])
+    least, span = int(ends[0]), int(ends[1]) - int(ends[0])
+    if span >= min(_NEAR, max(4 * len(column), 2**8)) or abs(least) >= 2**62:
         return _by_hash(column)
     has_null = numbers.null_count() > 0
     dtype = np.min_scalar_type(span + has_null)
     distance = numbers.cast(pl.Int64) - least
-    codes = distance.fill_null(span + 1).to_numpy().astype(dtype)
+    codes = (distance.fill_null(span + 1) if has_null else distance).to_numpy().astype(dtype)
     values = pl.int_range(least, least + span + 1, eager=True).cast(numbers.dtype)
-    is_text = isinstance(column.dtype, (pl.Categorical, pl.Enum))
-    values = values.cat.to(column.dtype) if is_text else values.cast(column.dtype)
+    is_numbered = isinstance(column.dtype, (pl.Categorical, pl.Enum))
+    values = values.cat.to(column.dtype) if is_numbered else values.cast(column.dtype)
     return Column(codes, values.extend_constant(None, 1) if has_null else values)
 
 
@@ -322,7 +325,7 @@ def _of_values(
     """A key with a slice per value, and its codes."""
     codes, values = column
     [kept] = np.nonzero(sizes >= least)
-    n_small = np.count_nonzero(sizes) - len(kept)
+    n_small = int(np.count_nonzero(sizes)) - len(kept)
     if len(kept) < len(values):
         codes = _numbered(codes, len(values), kept)
         values, sizes = values.gather(kept), sizes[kept]

@@ -45,10 +45,11 @@ class Table:
     def pairs(self, slices: Ints) -> Counted:
         """The scored pairs of some slices."""
         n = self._of_labels(self.n[slices])
-        where = np.nonzero(n)
-        found = n[where].astype(np.float64)
-        squares = found if self.squares is None else self._of_labels(self.squares[slices])[where]
-        return Counted(len(slices), *where, found, squares)
+        places, gold, pred = np.nonzero(n)
+        found = squares = n[places, gold, pred].astype(np.float64)
+        if self.squares is not None:
+            squares = self._of_labels(self.squares[slices])[places, gold, pred]
+        return Counted(len(slices), places, gold, pred, found, squares)
 
     def margins(self, first: int, last: int) -> tuple[Ints, Ints, Ints]:
         """How often each label is gold, predicted, and both: (slices, labels)."""
@@ -105,7 +106,7 @@ class Slices(NamedTuple):
 def ids_of(keys: Keys, places: Ints) -> Ints:
     """A number for the values of some keys, of Python if there are very many values."""
     sizes = [key.values.height for key in keys]
-    found = places[0].astype(np.int64 if math.prod(sizes) < 2**63 else object)
+    found: Ints = places[0].astype(np.int64 if math.prod(sizes) < 2**63 else object)
     for size, place in zip(sizes[1:], places[1:], strict=True):
         found = found * size + place
     return found
@@ -271,7 +272,9 @@ class Counting:
             found.append(one)
             pairs.append(counted._replace(slices=counted.slices + number))
             number, n_small = number + len(one.n), n_small + small
-        counted = Counted(number, *map(np.concatenate, zip(*(one[1:] for one in pairs), strict=True)))
+        counted = Counted(
+            number, *map(np.concatenate, zip(*(one[1:] for one in pairs), strict=True))
+        )
         return Batch(found, n_small, Cells(len(self.coded.labels), counted))
 
     def _of_set(self, keys: Keys) -> tuple[Slices, Counted, int]:
@@ -385,4 +388,6 @@ def _added_up(code: Codes, weight: Ints | None, number: int) -> Ints:
 
 def _equal(n: Ints, squares: Floats) -> Floats:
     """How many rows of equal weight would be as good (Kish 1965)."""
-    return np.divide(n * n.astype(float), squares, out=np.zeros(len(n)), where=squares > 0)
+    found: Floats = np.zeros(len(n))
+    np.divide(n * n.astype(float), squares, out=found, where=squares > 0)
+    return found

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._counts.classes import of_pairs
-from polars_mcc._inference.arrays import Counted, Draws, floats, of_arrays
+from polars_mcc._inference.arrays import Counted, floats, of_arrays
 from polars_mcc._inference.differences import Difference, Side, difference
 from polars_mcc._inference.quantiles import normal_critical
 from polars_mcc._scores.measure import measure

@@ -180,9 +180,7 @@ def _others(sought: Sought, looked: Looked, chosen: Listed, cutoff: Cutoff) -> p
     )
 
 
-def _shown(
-    sought: Sought, looked: Looked, slices: Ints
-) -> tuple[pl.Series, pl.Series, Floats]:
+def _shown(sought: Sought, looked: Looked, slices: Ints) -> tuple[pl.Series, pl.Series, Floats]:
     """The scores of slices, of their rests, and given their labels, as `by` has them."""
     turned = sought.scale.turned
     both = [turned(one[slices]).tolist() for one in (looked.score, looked.rest)]
@@ -191,7 +189,8 @@ def _shown(
         if number in looked.shown:
             both[0][place], both[1][place] = looked.shown[number]
     score, rest = (
-        pl.Series(name, one, pl.Float64) for name, one in zip(("score_b", "score_a"), both, strict=True)
+        pl.Series(name, one, pl.Float64)
+        for name, one in zip(("score_b", "score_a"), both, strict=True)
     )
     return score, rest, turned(looked.reference[slices])
 

@@ -6,9 +6,11 @@ A sample of the rows is enough to see it. Slices of such a key differ by constru
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
@@ -16,7 +18,7 @@ from polars_mcc._counts.spelling import Spelled, alike, code_of, remark
 from polars_mcc._log.bins import cuts_of
 from polars_mcc._log.labels import is_text
 from polars_mcc._log.messages import Words, as_sql, said
-from polars_mcc._search.codes import Coded
+from polars_mcc._search.codes import Coded, column_of
 
 _BINS = 20  # bins of numbers: at most one of them holds the threshold of a score
 _FEW_VALUES = 1_000  # values of a text that are compared with each other, at most
@@ -55,7 +57,7 @@ def odd_keys(coded: Coded, gold: str, min_n: float) -> Iterator[str]:
                 f"key '{key}' has a value of its own in nearly every row. Is it the id of a row? "
                 "Leave it out."
             )
-        elif told := _tells(of_key, names):
+        elif told := _tells(rows[KEY + key], coded, names):
             what = "label" if told == gold else "prediction or the score"
             yield (
                 f"nearly every value of key '{key}' has one label of '{told}'. Is it a {what}? "
@@ -95,23 +97,27 @@ def _spellings(coded: Coded) -> Iterator[str]:
             yield remark(f"values of key '{key}'", so, [column], chosen, texts=[*rows])
 
 
-def _tells(rows: pl.DataFrame, names: dict[str, str]) -> str | None:
+def _tells(key: pl.Series, coded: Coded, names: dict[str, str]) -> str | None:
     """The name of the first label column that the values of a key tell."""
-    value = pl.col("key")
-    if rows.schema["key"].is_numeric():  # Numbers with many values are binned.
-        [cuts] = cuts_of(rows.lazy().select(value, "weight"), _BINS, few=_BINS)
-        value = cuts.bin_of(value) if cuts.ends else value
+    weight = coded.sample["weight"]
+    if key.dtype.is_numeric():  # Numbers with many values are binned.
+        rows = pl.DataFrame({"key": key, "weight": weight})
+        [cuts] = cuts_of(rows.lazy(), _BINS, few=_BINS)
+        key = rows.select(cuts.bin_of(pl.col("key"))).to_series() if cuts.ends else key
+    codes, values = column_of(key)
+    n_labels = len(coded.labels)
+    shape = len(values), n_labels + 1
+    weights = None if coded.weights is None else coded.weights.n[coded.sampled]
     for side, name in names.items():
-        label = pl.col(side)
-        of_values = (
-            rows.filter(label.is_not_null())
-            .group_by(value.alias("value"))
-            .agg(n=pl.col("weight").sum(), labels=label.n_unique(), label=label.first())
-            .filter(pl.col("n") >= _LEAST)
+        ids = codes.astype(np.int64) * shape[1] + coded.rows[side][coded.sampled]
+        n, number = (
+            np.bincount(ids, one, math.prod(shape)).reshape(shape)[:, :n_labels]
+            for one in (weights, None)
         )
-        pure = of_values.filter(pl.col("labels") == 1)
-        n, of_all = (frame.select(pl.sum("n")).item() for frame in (pure, of_values))
-        if pure["label"].n_unique() > 1 and n / of_all >= _PURE:
+        is_enough = n.sum(1) >= _LEAST
+        is_pure = is_enough & (np.count_nonzero(number, axis=1) == 1)
+        told = np.count_nonzero(number[is_pure].any(0))
+        if told > 1 and n[is_pure].sum() >= _PURE * n[is_enough].sum():
             return name
     return None
 

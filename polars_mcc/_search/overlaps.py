@@ -35,8 +35,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Overlaps:
-    """Counts of rows by kind: a cell per kind, pair and cluster. Rows of a kind are in the same
-    slices."""
+    """Counts of rows by kind: a cell per kind, pair and cluster."""
 
     sought: Sought
     is_in: Flags
@@ -95,8 +94,8 @@ class Overlaps:
         """How many standard errors each slice is behind; 0 if not behind, or without rows."""
         if not asked:
             return []
-        found = self._evidence(self._masks(asked))
-        return np.nan_to_num(np.clip(found, 0, None)).tolist()
+        found: list[float] = np.nan_to_num(self._evidence(self._masks(asked))).tolist()
+        return found
 
     def _masks(self, asked: Sequence[Question]) -> Flags:
         """The kinds of rows of each comparison in the slice, and beside it."""
@@ -149,9 +148,9 @@ class Overlaps:
         return Counted(len(masks), slices, self.gold[pairs], self.pred[pairs], n, squares)
 
     def draws(self, masks: Flags, pairs: Counted) -> tuple[Draws, Ints]:
-        """The clusters of the rows of each mask, and the place in `pairs` of each of their cells."""
+        """The clusters of the rows of each mask, and the place of the pair of each of their cells."""
         assert self.cluster is not None  # noqa: S101 - for the type checker
-        place = self.of_pairs(pairs, np.arange(len(pairs.n)))
+        place = self.of_pairs(pairs, np.arange(len(pairs.n), dtype=np.float64))
         cells = [one[np.argsort(self.cluster[one], kind="stable")] for one in self._cells(masks)]
         slices = np.repeat(np.arange(len(masks)), [*map(len, cells)])
         every = np.concatenate(cells)

@@ -87,8 +87,19 @@ class Sought(Search):
             labels = labels.cast(wide_of(labels.dtype))
         if not self.metric.needs_labels:
             labels = pl.int_range(len(labels), dtype=pl.UInt32, eager=True)
-        zero_division = 0.0 if log.zero_division == 0 else None
-        return Scorer(self.metric, labels, self.positive, zero_division, log.is_frequency)
+        return Scorer(
+            self.metric,
+            labels,
+            self.positive,
+            zero_division=0.0 if log.zero_division == 0 else None,
+            is_frequency=log.is_frequency,
+            rounding=self.rounding,
+        )
+
+    @property
+    def rounding(self) -> float:
+        """The share of a sum of weights that its order may change."""
+        return _ROUNDING if self.coded.log.numbers.count.is_float() else 0.0
 
     def scores(self, classes: Classes, *, or_nothing: bool = False) -> Floats:
         """The scores of slices, such that more is better. `or_nothing`: NaN at 0/0."""
@@ -117,9 +128,7 @@ class Sought(Search):
         there, n = scale.turned(expected), added_up(pairs.n, pairs.slices, pairs.number)
         collapsed = self.collapse(pairs, pool_of, pool)
         with np.errstate(all="ignore"):
-            apart = np.where(
-                np.isnan(collapsed), scale.apart(here, n, there, se, step), collapsed
-            )
+            apart = np.where(np.isnan(collapsed), scale.apart(here, n, there, se, step), collapsed)
             is_known = (se > 0) & ~np.isnan(here) & ~np.isnan(there)
             evidence = np.where(is_known, np.where(here < there, apart, 0.0), math.nan)
         return there, 2 * se, evidence
@@ -177,8 +186,8 @@ class Looked:
         for number in np.unique(sets).tolist():
             [rows] = np.nonzero(sets == number)
             one = self.sets[number]
-            columns = [at[key.name] for key in one.keys]
-            found[np.ix_(rows, columns)] = one.places[:, slices[rows] - self.starts[number]].T
+            for key, places in zip(one.keys, one.places, strict=True):
+                found[rows, at[key.name]] = places[slices[rows] - self.starts[number]]
         return found
 
     def number_of(self, places: Mapping[str, int]) -> int | None:
@@ -226,9 +235,8 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
         for name in ("n", "n_null")
     )
     score, rest, reference, spread, evidence = arrays or [np.zeros(0)] * 5
-    is_float = sought.coded.log.numbers.count.is_float()
     by_keys = {one.keys: one for one in sets}
-    is_distinct = [_adds(by_keys, one, is_float=is_float) for one in sets]
+    is_distinct = [_adds(by_keys, one, sought.rounding) for one in sets]
     return Looked(
         sets,
         starts,
@@ -247,18 +255,17 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
     )
 
 
-def _adds(sets: Mapping[Keys, Slices], one: Slices, *, is_float: bool) -> Flags:
+def _adds(sets: Mapping[Keys, Slices], one: Slices, rounding: float) -> Flags:
     """Whether each slice lacks rows of every slice with one key fewer: else a key adds nothing."""
     found = np.ones(len(one.n), bool)
     if len(one.keys) < 2:
         return found
-    rounding = one.n * _ROUNDING if is_float else 0
     for left_out in range(len(one.keys)):
         kept = [at for at in range(len(one.keys)) if at != left_out]
         coarser = sets[tuple(one.keys[at] for at in kept)]
         if len(coarser.n):
             place = places_in(coarser.ids, ids_of(coarser.keys, one.places[kept]))
-            found &= (place < 0) | (coarser.n[place] - one.n > rounding)
+            found &= (place < 0) | (coarser.n[place] - one.n > rounding * one.n)
     return found
 
 
@@ -328,18 +335,18 @@ class _AllRows:
             pairs, pool_of = batch.counts.pairs(slices), np.zeros(len(slices), np.int64)
             reference, spread, evidence = sought.below_expected(pairs, pool_of, self.pairs)
         else:
-            reference = rest
-            spread, evidence = self._below_rest(batch, slices, n, score, rest, needed, is_comparable)
+            reference, comparable = rest, np.where(is_comparable, rest, math.nan)
+            spread, evidence = self._below_rest(
+                lambda some: batch.counts.pairs(slices[some]), n, score, comparable, needed
+            )
         evidence = np.where(is_comparable, evidence, math.nan)
         return _Compared(score, rest, reference, spread, evidence, shown)
 
     def _left(self, margins: tuple[Ints, Ints, Ints]) -> tuple[Ints, Ints, Ints]:
         """The margins of the rests of slices."""
-        t, p, c = (all_ - one for all_, one in zip(self.margins, margins, strict=True))
-        if not self.sought.coded.log.numbers.count.is_float():
-            return t, p, c
-        nothing = self.n * _ROUNDING
-        t, p, c = (np.where(one > nothing, one, 0.0) for one in (t, p, c))
+        left = (all_ - one for all_, one in zip(self.margins, margins, strict=True))
+        nothing = self.n * self.sought.rounding
+        t, p, c = (np.where(one > nothing, one, 0) for one in left)
         return t, p, c
 
     def _shown(
@@ -359,13 +366,11 @@ class _AllRows:
 
     def _below_rest(
         self,
-        batch: Batch,
-        slices: Ints,
+        pairs_of: Callable[[Ints], Counted],
         n: Floats,
         score: Floats,
         rest: Floats,
         needed: float,
-        is_comparable: Flags,
     ) -> tuple[Floats, Floats]:
         """The spread and the evidence of slices that may reach the needed evidence.
 
@@ -377,9 +382,9 @@ class _AllRows:
         is_behind = (score < rest) & (at_most >= needed)
         spread = np.full(len(n), math.nan)
         evidence = np.where(np.isnan(score) | np.isnan(rest) | np.isnan(at_most), math.nan, 0.0)
-        [behind] = np.nonzero(is_behind & is_comparable)
+        [behind] = np.nonzero(is_behind)
         if len(behind):
-            pairs = batch.counts.pairs(slices[behind])
+            pairs = pairs_of(behind)
             sure = sought.limits(pairs)
             v, m = (one[behind] for one in rest_of)
             found = scale.evidence(sure.proportion, sure.rows_up, v, m)
@@ -408,7 +413,7 @@ class _AllRows:
             for all_, own in ((whole.n, n), (whole.squares, squares)):
                 one = np.tile(all_, (last - first, 1))
                 one[slices - first, at] -= own
-                left.append(np.where(one > all_.max() * _ROUNDING, one, 0.0))
+                left.append(np.where(one > all_.max() * sought.rounding, one, 0.0))
             where = np.nonzero(left[0])
             cells = whole.gold[where[1]], whole.pred[where[1]], *(one[where] for one in left)
             rest = Counted(last - first, where[0], *cells)

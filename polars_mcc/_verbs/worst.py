@@ -21,7 +21,7 @@ from polars_mcc._log.choices import (
 )
 from polars_mcc._log.columns import resolved
 from polars_mcc._log.described import Described
-from polars_mcc._log.frames import Frame, FrameT
+from polars_mcc._log.frames import FrameT
 from polars_mcc._log.key_sets import KeySets
 from polars_mcc._log.keys import IntoKey, check_plain, columns_of
 from polars_mcc._log.messages import Words, quoted

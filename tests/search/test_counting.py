@@ -102,9 +102,7 @@ def test_counts_are_those_of_each_slice(monkeypatch, way, weight):
         ]
         for slice_ in itertools.product(*places):
             if 1 <= sum(place >= 0 for place in slice_) <= 3:
-                sums[tuple(None if place < 0 else place for place in slice_)] += row[
-                    "weight"
-                ]
+                sums[tuple(None if place < 0 else place for place in slice_)] += row["weight"]
     large = {slice_: n for slice_, n in sums.items() if n >= least}
     distinct = {
         slice_: n
