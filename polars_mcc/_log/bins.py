@@ -300,18 +300,19 @@ def cuts_of(rows: pl.LazyFrame, number: int, few: int = 0) -> list[Cuts]:
 def _sampled(rows: pl.LazyFrame) -> pl.DataFrame:
     """About `_SAMPLED` rows: a sample by hash, as every k-th row may be periodic."""
     number = rows.select(pl.len()).collect().item()
-    few = rows.filter(_is_sampled(number)) if number > _SAMPLED else rows
-    return few.collect()
+    every = math.ceil(number / _SAMPLED)
+    is_sampled = pl.int_range(pl.len(), dtype=pl.UInt64).hash(1) % every == 0
+    return (rows.filter(is_sampled) if every > 1 else rows).collect()
 
 
 def places_sampled(rows: int) -> pl.Series:
     """The places of about `_SAMPLED` of so many rows: all places, if these are few."""
-    return pl.select(_is_sampled(rows)).to_series().arg_true()
-
-
-def _is_sampled(rows: int) -> pl.Expr:
     every = max(math.ceil(rows / _SAMPLED), 1)
-    return pl.int_range(rows, dtype=pl.UInt64).hash(1) % every == 0
+    parts = [pl.Series(dtype=pl.UInt32)]
+    for start in range(0, rows, _SAMPLED):  # A few at a time: a hash has 8 bytes.
+        places = pl.int_range(start, min(start + _SAMPLED, rows), dtype=pl.UInt64, eager=True)
+        parts.append(places.filter(places.hash(1) % every == 0).cast(pl.UInt32))
+    return pl.concat(parts)
 
 
 def _quantiles(values: pl.DataFrame, number: int) -> list[float | int]:

@@ -11,7 +11,7 @@ were found. Only the small tables of values are sorted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from polars_mcc._counts.parquet import Codes
 
 _SMALL = 50_000  # rows whose values are counted, not estimated
+_STEP = 2**17  # least rows that are counted at once
+_LIMB = 21  # bits of a weight that are added up at once: floats add up 2³² such numbers exactly
 _NEAR = 2**20  # most integers in a table that says the code of each
 _INTEGERS = {
     *(pl.Boolean, pl.Int8, pl.Int16, pl.Int32, pl.Int64),
@@ -237,7 +239,7 @@ def _labels(
         together = pl.concat([read[side] for side in sides], rechunk=False)
         codes, values = column_of(together)
         columns = dict(zip(sides, np.split(codes, len(sides)), strict=True))
-    sizes = [np.bincount(codes, minlength=len(values)) for codes in columns.values()]
+    sizes = [_rows_of(codes, None, len(values)) for codes in columns.values()]
     labels = values.cast(_in_memory(log))
     is_label = pl.Series(np.max(sizes, axis=0) > 0)
     if log.nulls != "label":
@@ -254,7 +256,8 @@ def _sample(
     """Some rows: keys, labels and weights."""
     columns = {name: one.values.gather(one.codes[places]) for name, one in texts.items()}
     rows = read.select(~cs.by_name("cluster", require_all=False))
-    rows = (rows if len(places) == read.height else rows[places]).with_columns(**columns)
+    rows = rows[places] if len(places) < rows.height else rows
+    rows = pl.DataFrame([*rows.get_columns(), *(one.alias(name) for name, one in columns.items())])
     if log.weight_name is None:
         rows = rows.with_columns(weight=pl.lit(1, pl.Int64))
     return rows.with_columns(cs.categorical().cast(pl.String))
@@ -292,11 +295,40 @@ def _by_hash(column: pl.Series) -> Column:
     return Column(codes.to_numpy(), values)
 
 
+def portions(rows: int, least: int = _STEP) -> Iterator[slice]:
+    """Split rows into portions that fit in the caches. NumPy makes 64-bit integers of codes."""
+    return (slice(start, start + least) for start in range(0, rows, least))
+
+
+def added_up(codes: Codes, weight: Ints | None, number: int) -> Ints:
+    """Count rows by code, or add up their weights: integers exactly, in parts."""
+    if weight is None:
+        return np.bincount(codes, minlength=number)
+    if weight.dtype.kind == "f":
+        return np.bincount(codes, weight, number)
+    total: Ints = np.zeros(number, np.int64)
+    for shift in range(0, int(weight.max(initial=0)).bit_length(), _LIMB):
+        limb = (weight >> shift) & (2**_LIMB - 1)
+        total += np.bincount(codes, limb, number).astype(np.int64) << shift
+    return total
+
+
+def _rows_of(codes: Codes, weight: Ints | None, number: int) -> Ints:
+    """The rows of each code, or the sum of their weights, in little memory."""
+    total: Ints = np.zeros(number, np.int64 if weight is None else weight.dtype)
+    for rows in portions(len(codes), max(_STEP, number)):
+        total += added_up(codes[rows], None if weight is None else weight[rows], number)
+    return total
+
+
 def _numbered(codes: Codes, number: int, order: Ints) -> Codes:
     """Other codes of so many values: their places in an order; its length for other values."""
     of_code = np.full(max(number, 1), len(order), np.min_scalar_type(len(order)))
     of_code[order] = np.arange(len(order))
-    return of_code[codes]
+    found = np.empty_like(codes, of_code.dtype)
+    for rows in portions(len(codes)):
+        found[rows] = of_code[codes[rows]]
+    return found
 
 
 def _sizes(column: Column, weights: Weights | None) -> Ints:
@@ -305,7 +337,7 @@ def _sizes(column: Column, weights: Weights | None) -> Ints:
     With sample weights, the rows: no slice of them is worth more rows of equal weight.
     """
     of_rows = None if weights is None or weights.squares is not None else weights.n
-    return np.bincount(column.codes, of_rows, len(column.values))
+    return _rows_of(column.codes, of_rows, len(column.values))
 
 
 def _cuts(log: SlicedLog, read: pl.DataFrame, bins: int) -> dict[str, Cuts]:
@@ -356,7 +388,7 @@ def _of_times(name: str, column: pl.Series) -> tuple[Key, Codes]:
     # A day of a zone may have two midnights, so a time is a date first.
     codes, values = column_of(column.dt.date().dt.truncate(unit))
     order = values.arg_sort(nulls_last=True).to_numpy()
-    order = order[np.bincount(codes, minlength=len(values))[order] > 0]
+    order = order[_rows_of(codes, None, len(values))[order] > 0]
     starts = values.gather(order)
     days = starts.drop_nulls().dt.to_string(FORMATS[unit])
     week = "in the week of " if unit == "1w" else ""

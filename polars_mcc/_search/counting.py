@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,8 @@ import polars as pl
 from polars_mcc._counts.sliced import PRED
 from polars_mcc._inference.arrays import Counted
 from polars_mcc._scores.segments import Floats, Ints, added_up
-from polars_mcc._search.codes import Coded, Key
+from polars_mcc._search.codes import Coded, Key, portions
+from polars_mcc._search.codes import added_up as summed
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet import Codes
@@ -28,10 +30,11 @@ if TYPE_CHECKING:
 Keys: TypeAlias = tuple[Key, ...]
 """A set of keys that are crossed."""
 
-_MOST = 2**22  # most cells of a table, 32 MB, and of the sets that are counted at once
+_MOST = 2**22  # most cells of a table, 32 MB
+_AT_ONCE = 2**21  # most cells of the tables that are counted at once, if these are several
+_SORTED = 2**20  # rows that are sorted at once
 _STEP = 2**17  # least rows that are counted at once: their codes fit in the caches
 _CACHED = 2**18  # most cells of a table that fits in the caches, 2 MB
-_LIMB = 21  # bits of a weight that are added up at once: floats add up 2³² such numbers exactly
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,14 @@ class Batch(NamedTuple):
     """The counts of all slices, one set after the other."""
 
 
+class _Rows(NamedTuple):
+    """The codes of each key, and of both labels as one: arrays (rows,)."""
+
+    codes: Mapping[str, Codes]
+    ends: Sequence[Sequence[int]] | None
+    """If portions of rows are sorted by the first key: where each of its codes begins and ends."""
+
+
 @dataclass(frozen=True)
 class Counting:
     """Counts the slices of one model in a coded log."""
@@ -136,27 +147,44 @@ class Counting:
             return self._cells(())[1]
         weights = self.coded.weights
         arrays = [None] if weights is None else [weights.n, weights.squares]
+        rows = _Rows(self._rows, None)
         n, *squares = (
-            self._table((), self._rows, one) for one in arrays if weights is None or one is not None
+            self._table((), rows, one) for one in arrays if weights is None or one is not None
         )
         table = Table(len(self.coded.labels), n, squares[0] if squares else None)
         return table.pairs(np.zeros(1, np.int64))
 
     def batches(self, depth: int) -> Iterator[Batch]:
-        """Count every set of up to `depth` keys, many sets at a time."""
-        keys = [key for key in self.coded.keys.values() if key.size]
-        keys.sort(key=lambda key: -key.size)
+        """Count every set of up to `depth` keys, many sets at a time.
+
+        The next sets are counted while the slices of these are scored.
+        """
         small: list[Keys] = []
         large: list[Keys] = []
         for number in range(1, depth + 1):
-            for one in itertools.combinations(keys, number):
+            for one in itertools.combinations(self._keys, number):
                 (small if self._size(one) <= _MOST else large).append(one)
         with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-            for sets in _portions(small, [*map(self._size, small)]):
-                yield self._in_tables(sets, pool)
-        n_rows = len(self._sides[0])
-        for sets in _portions(large, [n_rows] * len(large)):
+            waiting: deque[Callable[[], Batch]] = deque()
+            for _, alike in itertools.groupby(small, self._order):
+                for sets in _portions([*alike], self._size):
+                    waiting.append(self._in_tables(sets, pool))
+                    if len(waiting) > 1:
+                        yield waiting.popleft()()
+            yield from (one() for one in waiting)
+        for sets in _portions(large, lambda _: len(self._sides[0])):
             yield self._grouped(sets)
+
+    @cached_property
+    def _keys(self) -> Keys:
+        """The keys, those with the most codes first."""
+        keys = [key for key in self.coded.keys.values() if key.size]
+        return tuple(sorted(keys, key=lambda key: -key.size))
+
+    def _order(self, keys: Keys) -> Key | None:
+        """The key by which rows are sorted, so that the parts of a table fit in the caches."""
+        is_large = self._size(keys) > _CACHED and len(self._sides[0]) > _SORTED
+        return keys[0] if is_large and self.coded.weights is None else None
 
     def _size(self, keys: Keys) -> float:
         """The cells of the table of a set of keys. Scores have too many values for a table."""
@@ -181,8 +209,8 @@ class Counting:
         keys = {key.column: self.coded.rows[key.column] for key in self.coded.keys.values()}
         return {**keys, "pair": _as_one(self._sides, [self._n_codes] * 2)}
 
-    def _in_tables(self, sets: Sequence[Keys], pool: ThreadPoolExecutor) -> Batch:
-        """Slices that are counted by NumPy."""
+    def _in_tables(self, sets: Sequence[Keys], pool: ThreadPoolExecutor) -> Callable[[], Batch]:
+        """Slices that are counted by NumPy, in threads."""
         weights, rows = self.coded.weights, self._in_order(sets, pool)
         arrays = [None] if weights is None else [weights.n, weights.n_null, weights.squares]
 
@@ -202,63 +230,70 @@ class Counting:
             [large] = np.nonzero(effective >= self.min_n)
             n_small = np.count_nonzero((n_all > 0) | (left_out > 0)) - len(large)
             places = np.unravel_index(large, [key.values.height for key in keys])
-            found = Slices(keys, np.array(places), scored[large], left_out[large])
+            found = Slices(keys, np.array(places, np.int32), scored[large], left_out[large])
             return found, int(n_small), [one[large] for one in (n, *tables[2:])]
 
-        found, n_small, kept = zip(*pool.map(counted, sets), strict=True)
-        n, *squares = (np.concatenate(one) for one in zip(*kept, strict=True))
-        table = Table(len(self.coded.labels), n, squares[0] if squares else None)
-        return Batch(found, sum(n_small), table)
+        def batch() -> Batch:
+            found, n_small, kept = zip(*parts, strict=True)
+            n, *squares = (np.concatenate(one) for one in zip(*kept, strict=True))
+            table = Table(len(self.coded.labels), n, squares[0] if squares else None)
+            return Batch(found, sum(n_small), table)
 
-    def _table(self, keys: Keys, rows: dict[str, Codes], weight: Ints | None) -> Ints:
+        parts = pool.map(counted, sets)
+        return batch
+
+    def _table(self, keys: Keys, rows: _Rows, weight: Ints | None) -> Ints:
         """The rows of each slice of a set of keys, by both labels; or the sums of a weight."""
         n_codes = self._n_codes
         sizes = [*(key.size + 1 for key in keys), n_codes**2]
-        codes = [*(rows[key.column] for key in keys), rows["pair"]]
-        number = math.prod(sizes)
-        dtype = np.int64 if weight is None else weight.dtype
-        table: Ints = np.zeros(number, dtype)
-        step = max(_STEP, number)
-        for start in range(0, len(codes[0]), step):
-            code = _as_one([one[start : start + step] for one in codes], sizes)
-            own = None if weight is None else weight[start : start + step]
-            table += _added_up(code, own, number)
-        table = table.reshape(sizes)
+        codes = [*(rows.codes[key.column] for key in keys), rows.codes["pair"]]
+        table: Ints = np.zeros(sizes, np.int64 if weight is None else weight.dtype)
+        if rows.ends is None:
+            for part in portions(len(codes[0]), max(_STEP, table.size)):
+                own = None if weight is None else weight[part]
+                code = _as_one([one[part] for one in codes], sizes)
+                table += summed(code, own, table.size).reshape(sizes)
+        else:  # A part of the table after the other.
+            shape = sizes[1:]
+            for part, ends in zip(portions(len(codes[0]), _SORTED), rows.ends, strict=True):
+                code = _as_one([one[part] for one in codes[1:]], shape)
+                for place, (start, stop) in enumerate(itertools.pairwise(ends)):
+                    number = math.prod(shape)
+                    table[place] += summed(code[start:stop], None, number).reshape(shape)
         for axis, key in enumerate(keys):  # Each value is a sum over its codes.
             if not key.is_cut:
                 table = table[(slice(None),) * axis + (slice(key.size),)]
                 continue
-            ends = key.values.select("first", pl.col("last") + 1).to_numpy().ravel()
-            table = np.add.reduceat(table, ends, axis)
-            table = table.take(range(0, len(ends), 2), axis)
+            spans = key.values.select("first", pl.col("last") + 1).to_numpy().ravel()
+            table = np.add.reduceat(table, spans, axis)
+            table = table.take(range(0, len(spans), 2), axis)
         return table.reshape(-1, n_codes, n_codes)
 
-    def _in_order(self, sets: Sequence[Keys], pool: ThreadPoolExecutor) -> dict[str, Codes]:
-        """The codes of rows, sorted by the first key if tables are larger than the caches.
-
-        A table is then filled a part after the other. Rows are sorted a million at a time.
-        """
-        first, rows = sets[0][0].column, self._rows
-        are_large = max(map(self._size, sets)) > _CACHED and len(rows[first]) > _MOST
-        if not are_large or self.coded.weights is not None:
-            return rows
-        known = self._sorted.get(first)
-        if known is None:
+    def _in_order(self, sets: Sequence[Keys], pool: ThreadPoolExecutor) -> _Rows:
+        """The codes of rows, sorted by the first key if tables are larger than the caches."""
+        first, rows = self._order(sets[0]), self._rows
+        if first is None:
+            return _Rows(rows, None)
+        if first not in self._sorted:
             self._sorted.clear()
-            known = {name: np.empty_like(one) for name, one in rows.items()}
+            later = self._keys[self._keys.index(first) :]
+            names = [*(key.column for key in later), "pair"]
+            found = {name: np.empty_like(rows[name]) for name in names}
 
-            def sort(start: int) -> None:
-                block = slice(start, start + 2**20)
-                order = np.argsort(rows[first][block], kind="stable")
-                for name, one in rows.items():
-                    known[name][block] = one[block][order]
+            def sort(part: slice) -> Sequence[int]:
+                code = rows[first.column][part]
+                order = np.argsort(code, kind="stable")
+                for name, one in found.items():
+                    one[part] = rows[name][part][order]
+                sizes = np.bincount(code, minlength=first.size + 1)
+                return [0, *np.cumsum(sizes).tolist()]
 
-            [*pool.map(sort, range(0, len(rows[first]), 2**20))]
-            self._sorted[first] = known
-        return known
+            parts = [*pool.map(sort, portions(len(rows["pair"]), _SORTED))]
+            self._sorted[first] = _Rows(found, parts)
+        return self._sorted[first]
 
     @cached_property
-    def _sorted(self) -> dict[str, dict[str, Codes]]:
+    def _sorted(self) -> dict[Key, _Rows]:
         """The codes of rows, sorted by the last key that was asked for."""
         return {}
 
@@ -349,12 +384,13 @@ def numbered(cells: pl.DataFrame, columns: Sequence[str]) -> tuple[Ints, Ints]:
     return np.cumsum(is_new) - 1, places[:, is_new]
 
 
-def _portions(sets: Sequence[Keys], sizes: Sequence[float]) -> Iterator[list[Keys]]:
-    """Split sets of keys into portions of at most `_MOST` together, or of one."""
+def _portions(sets: Sequence[Keys], size_of: Callable[[Keys], float]) -> Iterator[list[Keys]]:
+    """Split sets of keys into portions of at most `_AT_ONCE` together, or of one."""
     waiting: list[Keys] = []
     total = 0.0
-    for one, size in zip(sets, sizes, strict=True):
-        if waiting and total + size > _MOST:
+    for one in sets:
+        size = size_of(one)
+        if waiting and total + size > _AT_ONCE:
             yield waiting
             waiting, total = [], 0.0
         waiting.append(one)
@@ -371,19 +407,6 @@ def _as_one(codes: Sequence[Codes], sizes: Sequence[int]) -> Codes:
         code *= dtype.type(size)
         code += one.astype(dtype, copy=False)
     return code
-
-
-def _added_up(code: Codes, weight: Ints | None, number: int) -> Ints:
-    """Count rows by code, or add up their weights: integers exactly, in parts."""
-    if weight is None:
-        return np.bincount(code, minlength=number)
-    if weight.dtype.kind == "f":
-        return np.bincount(code, weight, number)
-    total: Ints = np.zeros(number, np.int64)
-    for shift in range(0, int(weight.max(initial=0)).bit_length(), _LIMB):
-        limb = (weight >> shift) & (2**_LIMB - 1)
-        total += np.bincount(code, limb, number).astype(np.int64) << shift
-    return total
 
 
 def _equal(n: Ints, squares: Floats) -> Floats:
