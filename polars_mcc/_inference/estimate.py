@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -87,27 +87,35 @@ def estimate(log: SlicedLog, cells: pl.DataFrame, options: IntervalOptions) -> E
         sampling = Sampling.of(draws, is_frequency=log.is_frequency)
         scores_of = {one.name: floats(measured[one.name]) for one in options.sure}
         classes_of = None if log.zero_division != 0 or levels is not None else arrays
-        limits = limits_of(scores_of, found, pairs, draws, pair, sampling, options, classes_of)
+        drawn = Drawn(pairs, draws, pair, sampling)
+        limits = limits_of(scores_of, found, drawn, options, classes_of)
         limits = {name: one.where(is_known.get(name)) for name, one in limits.items()}
     scores = _with_limits(log, measured, limits, sampling, options.metrics)
     return Estimate(log, scores, pairs, draws, {name: one.phi for name, one in found.items()})
 
 
+class Drawn(NamedTuple):
+    """The pairs of slices and how they were drawn."""
+
+    pairs: Pairs
+    draws: Draws
+    pair: Ints
+    """The place of the pair of each cell of the draws."""
+    sampling: Sampling
+
+
 def limits_of(
     scores: Mapping[str, Floats],
     found: Mapping[str, Influence],
-    pairs: Pairs,
-    draws: Draws,
-    pair: Ints,
-    sampling: Sampling,
+    drawn: Drawn,
     options: IntervalOptions,
     classes: Classes | None,
 ) -> dict[str, Interval]:
     """The limits of scores: (slices,).
 
-    `pair` is the place of the pair of each cell of `draws`. `classes` tell of classes that are
-    never predicted; None: they have no limits of their own.
+    `classes` tell of classes that are never predicted; None: they have no limits of their own.
     """
+    pairs, draws, pair, sampling = drawn
     limits: dict[str, Interval] = {}
     if not options.is_smoothed:
         return limits

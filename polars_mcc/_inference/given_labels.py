@@ -56,12 +56,18 @@ def given_labels(
     slices = found.pairs.rows.of_row
     is_new = np.diff(np.stack([slices, gold]).astype(np.int64), prepend=-1).any(axis=0)
     labels = Segments(np.flatnonzero(is_new), len(gold))
-    se, step = spread_of_draws(found.pairs.rows, labels, rows, of_all, rate, phi)
+    se, step = spread_of_draws(found.pairs.rows, labels, rows, of_all, rate=rate, phi=phi)
     return scores.with_columns(of_arrays(expected_se=se, expected_step=step))
 
 
 def spread_of_draws(
-    slices: Segments, labels: Segments, rows: Floats, of_all: Floats, rate: Floats, phi: Floats
+    slices: Segments,
+    labels: Segments,
+    rows: Floats,
+    of_all: Floats,
+    *,
+    rate: Floats,
+    phi: Floats,
 ) -> tuple[Floats, Floats]:
     """The standard error of each expected score, and how far one prediction moves it, at most.
 

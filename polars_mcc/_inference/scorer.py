@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_mcc._inference import influence
 from polars_mcc._inference.arrays import Classes, Counted, Draws, Pairs
-from polars_mcc._inference.estimate import has_classes, limits_of
+from polars_mcc._inference.estimate import Drawn, has_classes, limits_of
 from polars_mcc._inference.given_labels import spread_of_draws
 from polars_mcc._inference.intervals import Interval, Sampling
 from polars_mcc._inference.moves_of_scores import MOVES, Levels
@@ -150,12 +150,13 @@ class Scorer:
             sampling = Sampling.of(of_draws, is_frequency=self.is_frequency)
             seen = classes if self.zero_division == 0 else None
             name = metric.name
-            one = {name: score}, {name: moved}, found, of_draws, pair, sampling, asked, seen
-            known = limits_of(*one)[name].where(is_known)
+            drawn = Drawn(found, of_draws, pair, sampling)
+            limits = limits_of({name: score}, {name: moved}, drawn, asked, seen)
+            known = limits[name].where(is_known)
         return Measured(score, known, moved.phi, found)
 
     def given_labels(self, pairs: Counted, pool_of: Ints, pool: Counted) -> Given:
-        """What slices would score if their gold labels were predicted at the rates of their pool."""
+        """What slices would score, if gold labels were predicted at the rates of their pool."""
         k = len(self.labels)
         here, starts = np.unique(pairs.slices.astype(np.int64) * k + pairs.gold, return_index=True)
         rows = Segments(starts, len(pairs.n)).sum(pairs.n)
@@ -174,7 +175,7 @@ class Scorer:
             score, phi = self._influence(expected)
             of_label = Segments(np.flatnonzero(np.diff(of_gold, prepend=-1)), len(of_gold))
             of_slice = Segments.of(slices, pairs.number)
-            se, step = spread_of_draws(of_slice, of_label, own, pool_rows, rate, phi)
+            se, step = spread_of_draws(of_slice, of_label, own, pool_rows, rate=rate, phi=phi)
         return Given(score, se, step)
 
     def _influence(self, pairs: Counted) -> tuple[Floats, Floats]:

@@ -141,18 +141,17 @@ class Counting:
     model: str
     min_n: float
 
-    def whole(self) -> Counted:
-        """The pairs of the whole log."""
+    def whole(self) -> Table | Cells:
+        """The counts of the whole log, as one slice."""
         if self._size(()) > _MOST:
-            return self._cells(())[1]
+            return Cells(len(self.coded.labels), self._cells(())[1])
         weights = self.coded.weights
         arrays = [None] if weights is None else [weights.n, weights.squares]
         rows = _Rows(self._rows, None)
         n, *squares = (
             self._table((), rows, one) for one in arrays if weights is None or one is not None
         )
-        table = Table(len(self.coded.labels), n, squares[0] if squares else None)
-        return table.pairs(np.zeros(1, np.int64))
+        return Table(len(self.coded.labels), n, squares[0] if squares else None)
 
     def batches(self, depth: int) -> Iterator[Batch]:
         """Count every set of up to `depth` keys, many sets at a time.

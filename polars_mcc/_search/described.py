@@ -36,11 +36,10 @@ def described(sought: Sought, looked: Looked, slices: Ints) -> pl.DataFrame:
     found = Overlaps.of(sought, looked, slices)
     sides = np.stack([found.is_in, ~found.is_in], axis=1).reshape(-1, found.is_in.shape[1])
     pairs, every = found.pairs(sides), np.arange(len(slices))
-    pool = found.pairs(np.ones((1, sides.shape[1]), bool))
     scores = _exact(sought, pairs)
     both = pl.DataFrame({"score_b": scores[::2], "score_a": scores[1::2]})
-    given = sought.scorer.given_labels(found.pairs(sides[::2]), np.zeros_like(every), pool)
-    change = _difference(sought, found, sides, pairs, pool, floats(scores))
+    given = sought.scorer.given_labels(found.pairs(sides[::2]), np.zeros_like(every), found.whole)
+    change = _difference(sought, found, sides, pairs, floats(scores))
     if sought.to == "expected":
         reach = normal_critical(sought.ci) * given.se
         diff = floats(both["score_b"]) - given.expected
@@ -80,13 +79,12 @@ def _difference(
     found: Overlaps,
     sides: Ints,
     pairs: Counted,
-    pool: Counted,
     scores: Floats,
 ) -> Difference:
     """The difference of each slice from its rest."""
     scorer = replace(sought.scorer, zero_division=sought.coded.log.zero_division)
     draws = None if found.cluster is None else found.draws(sides, pairs)
-    pools = np.zeros(pairs.number, np.int64), pool
+    pools = np.zeros(pairs.number, np.int64), found.whole
     measured = scorer.measured(pairs, sought.ci, pools, draws, scores)
     limits = measured.interval
     rest, own = (

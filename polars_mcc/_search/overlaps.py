@@ -147,8 +147,13 @@ class Overlaps:
             squares = self.sums(masks, self.squares)[where]
         return Counted(len(masks), slices, self.gold[pairs], self.pred[pairs], n, squares)
 
+    @property
+    def whole(self) -> Counted:
+        """The pairs of all rows."""
+        return self.pairs(np.ones((1, self.is_in.shape[1]), bool))
+
     def draws(self, masks: Flags, pairs: Counted) -> tuple[Draws, Ints]:
-        """The clusters of the rows of each mask, and the place of the pair of each of their cells."""
+        """The clusters of the rows of masks, and the place of the pair of each of their cells."""
         assert self.cluster is not None  # noqa: S101 - for the type checker
         place = self.of_pairs(pairs, np.arange(len(pairs.n), dtype=np.float64))
         cells = [one[np.argsort(self.cluster[one], kind="stable")] for one in self._cells(masks)]

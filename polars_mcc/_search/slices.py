@@ -286,6 +286,8 @@ class _AllRows:
 
     sought: Sought
     pairs: Counted
+    margins: tuple[Ints, Ints, Ints]
+    """How often each label is gold, predicted, and both: (1, labels)."""
     n: float
     overall: float
     rows: float
@@ -294,19 +296,12 @@ class _AllRows:
     @classmethod
     def of(cls, sought: Sought) -> _AllRows:
         """Score all rows."""
-        pairs = sought.counting.whole()
+        counts = sought.counting.whole()
+        pairs = counts.pairs(np.zeros(1, np.int64))
         found = sought.limits(pairs)
         rows = float(np.nan_to_num(found.rows_down[0]))
-        return cls(sought, pairs, float(pairs.n.sum()), float(found.score[0]), rows)
-
-    @cached_property
-    def margins(self) -> tuple[Floats, Floats, Floats]:
-        """How often each label is gold, predicted, and both: (labels,)."""
-        k, (_, _, gold, pred, n, _) = len(self.sought.coded.labels), self.pairs
-        is_hit = gold == pred
-        sides = (gold, n), (pred, n), (gold[is_hit], n[is_hit])
-        t, p, c = (added_up(one, at, k) for at, one in sides)
-        return t, p, c
+        n, overall = float(pairs.n.sum()), float(found.score[0])
+        return cls(sought, pairs, counts.margins(0, 1), n, overall, rows)
 
     def compared(self, batch: Batch, n: Ints, needed: float) -> Iterator[_Compared]:
         """Score some slices and their rests, a few at a time, and compare them."""

@@ -7,6 +7,7 @@ import math
 import random
 from collections import Counter
 from statistics import NormalDist
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -19,12 +20,8 @@ from scipy.special import xlogy
 from scipy.stats import norm, t
 from support import ask, some_slow
 
-from polars_mcc import each, metrics, sets
-from polars_mcc._counts.classes import of_pairs
-from polars_mcc._counts.counted import merged
-from polars_mcc._counts.cut import cut
-from polars_mcc._counts.pairs import pairs
-from polars_mcc._inference.rest_of_log import scores_of_rest, taken_away
+from polars_mcc import metrics, sets
+from polars_mcc._search.slices import _AllRows
 
 Z = NormalDist().inv_cdf(0.975)
 KEYS = ("a", "b", "c")
@@ -281,37 +278,30 @@ def test_a_null_is_a_value_and_not_all_values(run):
 
 @pytest.mark.parametrize("most", [20, 10**17])
 def test_the_score_of_the_rest_is_that_of_what_is_left(most):
-    """The score of the rest, from sums over classes, decides which slices are tested."""
+    """The score of the rest decides which slices are tested."""
     rng = np.random.default_rng(3)
     rows = [(key, gold, pred) for key in "xyz" for gold in range(4) for pred in range(4)]
     n = rng.integers(0, most, len(rows)).tolist()
     counts = pl.DataFrame(rows, schema=["key", "gold", "pred"], orient="row").with_columns(
         n=pl.Series(n)
     )
-    log = cut(counts.mcc(weight="n"), [each("key")], taken=())
-    cells = pairs(log)
-    total = merged(log.whole, cells)
-    classes = [of_pairs(log, cells), of_pairs(log.whole, total)]
-    found = scores_of_rest(log, *classes).collect()
-    for key, score in found.select("key:key", "rest").iter_rows():
+    found = counts.mcc(weight="n").worst("key", min_n=1, verdicts=True)
+    assert found.height == 3
+    for key, score in found.select("key", "mcc_rest").iter_rows():
         left = {}
         for (other, *pair), count in zip(rows, n, strict=True):
             if other != key:
                 left[tuple(pair)] = left.get(tuple(pair), 0) + count
-        assert score == pytest.approx(float(exact(left)), rel=1e-14)
+        assert score == pytest.approx(float(exact(left)), rel=1e-13)
 
 
-@pytest.mark.parametrize("parts", [[0.1, 0.2], [0.3, -5e-17]], ids=["less", "more"])
-def test_what_rounding_leaves_of_floats_is_nothing(parts):
+@pytest.mark.parametrize("taken", [0.1 + 0.2, 0.3 - 5e-17], ids=["more", "less"])
+def test_what_rounding_leaves_of_floats_is_nothing(taken):
     """Otherwise the rest of a slice would get labels that do not occur in it."""
-    counts = pl.DataFrame({"key": "x", "gold": 1, "pred": 1, "n": [0.3]})
-    log = cut(counts.mcc(weight="n"), ["key"], taken=())
-    pair = {"key:key": "x", "gold": 1, "pred": 1, "n_null": 0.0}
-    taken = {**pair, "n": -sum(parts)}
-    kept = {**pair, "pred": 2, "n": 1e-9}
-    signed = pl.LazyFrame([{**pair, "n": 0.3}, taken, kept])
-    left = taken_away(log, signed).collect()
-    assert left.select("pred", "n").rows() == [(2, 1e-9)]
+    whole = np.array([[0.3, 1e-9]])
+    rest = _AllRows(SimpleNamespace(rounding=2.0**-40), None, (whole,) * 3, 0.3, 0.0, 0.0)
+    for left in rest._left((np.array([[taken, 0.0]]),) * 3):
+        assert left.tolist() == [[0.0, 1e-9]]
 
 
 def test_top_is_the_head(run):
