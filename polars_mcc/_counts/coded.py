@@ -38,9 +38,9 @@ READING: ContextVar[Reading | None] = ContextVar("READING", default=None)
 
 
 def scan_with_codes(log: SlicedLog) -> Scan | None:
-    """The files of a log that are worth counting by codes, or None.
+    """The files of a log that are worth counting by codes, or None; it may read a footer.
 
-    Text costs a plan of Polars more than codes do; integers do not, and Booleans cost less.
+    Text and integers cost a plan of Polars more than codes do, and Booleans cost less.
     """
     if log.is_multilabel or log.windows is not None or log.apart:
         return None
@@ -49,7 +49,7 @@ def scan_with_codes(log: SlicedLog) -> Scan | None:
     if scan is None:
         return None
     kinds = scan.dtypes.dtypes()
-    return scan if sum(map(is_text, kinds)) > kinds.count(pl.Boolean()) else None
+    return scan if 2 * kinds.count(pl.Boolean()) < len(kinds) and scan.is_suited() else None
 
 
 def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:

@@ -113,12 +113,22 @@ class Scan:
             need(all(_is_alike(first.get(name), fields.get(name)) for name in names))
             groups = known.num_row_groups
             need(groups <= 1 or known.num_rows >= _ROWS * groups)
-            of_text = [n for n in range(known.num_columns) if known.schema.column(n).path in texts]
+            paths = [known.schema.column(n).path for n in range(known.num_columns)]
             for number in range(groups):
                 group = known.row_group(number)
-                need(all(_has_few_values(group.column(n)) for n in of_text))
+                for n, name in enumerate(paths):
+                    if name in self.in_files:
+                        need((_has_few_texts if name in texts else _are_near)(group.column(n)))
                 opened = partial(pq.ParquetFile, path, metadata=known, **options)
                 yield RowGroup(self, opened, place, number, group.num_rows)
+
+    def is_suited(self) -> bool:
+        """Whether codes may serve, by the footer of the first file."""
+        try:
+            next(self.row_groups(), None)
+        except Exception:  # noqa: BLE001 - what is not recognised goes the plain way
+            return False
+        return True
 
     def _check(self, schema: pa.Schema) -> None:
         """Raise unless the columns of a file have the dtypes that Polars reads them as."""
@@ -137,11 +147,18 @@ def _is_alike(one: pa.Field | None, other: pa.Field | None) -> bool:
     return bool(one.equals(other, check_metadata=True))
 
 
-def _has_few_values(column: pa.ColumnChunkMetaData) -> bool:
+def _has_few_texts(column: pa.ColumnChunkMetaData) -> bool:
     """Whether the dictionary of a column is small, by the footer: else reading it is in vain."""
     start = column.dictionary_page_offset
     size = 0 if start is None else column.data_page_offset - start
     return bool(size <= _BYTES * max(column.num_values, 2**12))
+
+
+def _are_near(column: pa.ColumnChunkMetaData) -> bool:
+    """Whether integers are near each other, if the footer has their least and their largest."""
+    known = column.statistics
+    ends = (known.min, known.max) if known is not None and known.has_min_max else ()
+    return not ends or not isinstance(ends[0], int) or bool(ends[1] - ends[0] < _SPAN)
 
 
 class RowGroup(NamedTuple):
@@ -188,14 +205,13 @@ def _found(column: pa.ChunkedArray) -> Found:
         codes, values = pl.Series(array.indices), array.dictionary
     else:
         numbers = pl.Series(array).to_physical()
-        # The distance of two integers may need one bit more than they have.
-        numbers = numbers.cast(pl.UInt64 if kind == "uint64" else pl.Int64)
         least, most = numbers.min(), numbers.max()
-        values = range(0)
+        codes, values = numbers.cast(pl.Int16, wrap_numerical=True), range(0)
         if isinstance(least, int) and isinstance(most, int):  # Else all values are null.
             need(most - least < _SPAN)
-            numbers, values = numbers - least, range(least, most + 1)
-        codes = numbers.cast(pl.Int16)
+            # Rows and their least value wrap to 16 bits alike, and distances below 2^12 stay.
+            codes = codes - ((least + 2**15) % 2**16 - 2**15)
+            values = range(least, most + 1)
     # Not `to_numpy` and `fill_null` of pyarrow: they import pandas, and a module of functions.
     if not codes.null_count():
         return Found(codes.to_numpy(), values)
