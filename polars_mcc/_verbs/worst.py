@@ -61,9 +61,8 @@ def worst(
     - Take the listed parts out of a slice. If its remaining rows are not behind, the slice is
       removed from the list.
 
-    The log is read several times: for the values of each key, for the slices, and for the slices
-    that may be listed. Each query depends on the answer of the query before. So a lazy log is read
-    when the answer is collected, by several streaming queries.
+    The keys and labels are read once, into memory, when the answer is collected. What is counted
+    next depends on what was found, so the search is no query: it counts what is in memory.
 
     Args:
         *keys: The columns to search, cut or not, as in `bins(age, 5)`. In Python also expressions
@@ -163,8 +162,9 @@ def worst(
         score is the mean of other classes.
 
     For how many planted slices are found, and how many false ones, see the guide, *Find the slices
-    that fail*. Memory: 1 or 2 bytes per row, key and label. The guide has what was measured. In a
-    log with clusters, a slice is counted by cluster only if it may be listed.
+    that fail*. Memory: 1 or 2 bytes per row, key and label; numbers and times take the bytes of
+    their dtype until they are cut. The guide has what was measured. In a log with clusters, a slice
+    is counted by cluster only if it may be listed.
 
     Raises:
         ValueError: There are no keys, or keys are sets or windows; `depth`, `min_n`, `bins` or
