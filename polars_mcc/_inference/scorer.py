@@ -5,6 +5,7 @@ All is arrays. `estimate` does the same for frames, where the exact scores are k
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,11 +22,8 @@ from polars_mcc._inference.moves_of_scores import MOVES, Levels
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.pool import tabulated
 from polars_mcc._inference.tables import tables_of
-from polars_mcc._scores.levels import BOTH
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.segments import Flags, Floats, Ints, Segments, added_up
-
-_SIDES = (*BOTH, "tp", "fp", "all_positive", "all_negative")
 
 
 class Measured(NamedTuple):
@@ -71,11 +69,25 @@ class Scorer:
         )
         return found["is_positive"].to_numpy()
 
-    def classes_of(self, t: Ints, p: Ints, c: Ints) -> Classes:
-        """The classes of slices from the counts of all labels: (slices, labels)."""
-        slices, codes = np.nonzero((t > 0) | (p > 0))
-        s, counts = t.sum(1)[slices], (one[slices, codes] for one in (t, p, c))
-        return self._classes(len(t), slices, codes, s, *counts)
+    def values(self, margins: Sequence[Ints], zero_division: float | None) -> Floats:
+        """The scores of slices from counts of all labels: (slices, labels).
+
+        The counts are how often a label is gold, predicted, and both. Of a metric of scores: of
+        positive rows with each score, and of negative rows.
+        """
+        slices, codes = np.nonzero((margins[0] > 0) | (margins[1] > 0))
+        number, counts = len(margins[0]), [one[slices, codes] for one in margins]
+        with np.errstate(all="ignore"):
+            if self.metric.is_of_scores:
+                # The largest score of a slice is first.
+                down = np.lexsort([-codes, slices])
+                rows = Segments.of(slices, number)
+                both = (one[down].astype(np.float64) for one in counts)
+                levels = _levels(rows, self.labels.to_numpy()[codes[down]], *both)
+                return MOVES[self.metric.name](levels).value
+            s = margins[0].sum(1)[slices]
+            classes = self._classes(number, slices, codes, s, *counts)
+            return influence.values_of(classes, self.metric, zero_division)
 
     def classes_of_pairs(self, pairs: Counted) -> Classes:
         """The classes of slices from their pairs."""
@@ -99,17 +111,13 @@ class Scorer:
         rows = Segments.of(slices, number)
         return Classes(self.labels, rows, codes, t, p, c, fn, fp, tn, self.is_positive[codes])
 
-    def values(self, classes: Classes, zero_division: float | None) -> Floats:
-        """The scores of slices."""
-        with np.errstate(all="ignore"):
-            return influence.values_of(classes, self.metric, zero_division)
-
-    def values_of_pairs(self, pairs: Counted) -> Floats:
+    def values_of_pairs(self, pairs: Counted, zero_division: float | None) -> Floats:
         """The scores of slices, from their pairs."""
-        if not self.metric.is_of_scores:
-            return self.values(self.classes_of_pairs(pairs), self.zero_division)
         with np.errstate(all="ignore"):
-            return MOVES[self.metric.name](self._levels_of(pairs)[0]).value
+            if self.metric.is_of_scores:
+                return MOVES[self.metric.name](self._levels_of(pairs)[0]).value
+            classes = self.classes_of_pairs(pairs)
+            return influence.values_of(classes, self.metric, zero_division)
 
     def measured(
         self,
@@ -210,12 +218,23 @@ class Scorer:
         values = self.labels.to_numpy()
         is_gold = values[pairs.gold] == 1
         rows = Segments.of(ids // k, pairs.number)
-        both = [added_up(pairs.n[one], place[one], len(ids)) for one in (is_gold, ~is_gold)]
-        above = [*map(rows.cumulated, both)]
-        every = [rows.spread(rows.sum(one)) for one in both]
+        both = (added_up(pairs.n[one], place[one], len(ids)) for one in (is_gold, ~is_gold))
         of_slices = Segments.of(slices, pairs.number)
         found = Pairs(of_slices, is_gold.astype(np.int64), place, pairs.n, pairs.squares)
-        score = values[k - 1 - ids % k].astype(np.float64)
-        per_weight = rows.spread(found.per_weight)
-        counts = dict(zip(_SIDES, (*both, *above, *every), strict=True))
-        return Levels(rows, score, **counts, per_weight=per_weight), found
+        levels = _levels(rows, values[k - 1 - ids % k], *both, per_weight=found.per_weight)
+        return levels, found
+
+
+def _levels(
+    rows: Segments,
+    score: Floats,
+    positive: Floats,
+    negative: Floats,
+    *,
+    per_weight: Floats | None = None,
+) -> Levels:
+    """The levels of slices from their counts, from the largest score of a slice down."""
+    tp, fp = rows.cumulated(positive), rows.cumulated(negative)
+    all_positive, all_negative = (rows.spread(rows.sum(one)) for one in (positive, negative))
+    weights = np.ones(len(score)) if per_weight is None else rows.spread(per_weight)
+    return Levels(rows, score, positive, negative, tp, fp, all_positive, all_negative, weights)

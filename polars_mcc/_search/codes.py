@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _SMALL = 50_000  # rows whose values are counted, not estimated
 _STEP = 2**17  # least rows that are counted at once
-_LIMB = 21  # bits of a weight that are added up at once: floats add up 2³² such numbers exactly
 _NEAR = 2**20  # most integers in a table that says the code of each
 _INTEGERS = {
     *(pl.Boolean, pl.Int8, pl.Int16, pl.Int32, pl.Int64),
@@ -301,15 +300,11 @@ def portions(rows: int, least: int = _STEP) -> Iterator[slice]:
 
 
 def added_up(codes: Codes, weight: Ints | None, number: int) -> Ints:
-    """Count rows by code, or add up their weights: integers exactly, in parts."""
+    """Count rows by code, or add up their weights in their dtype: integers exactly."""
     if weight is None:
         return np.bincount(codes, minlength=number)
-    if weight.dtype.kind == "f":
-        return np.bincount(codes, weight, number)
-    total: Ints = np.zeros(number, np.int64)
-    for shift in range(0, int(weight.max(initial=0)).bit_length(), _LIMB):
-        limb = (weight >> shift) & (2**_LIMB - 1)
-        total += np.bincount(codes, limb, number).astype(np.int64) << shift
+    total: Ints = np.zeros(number, weight.dtype)
+    np.add.at(total, codes, weight)
     return total
 
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 Keys: TypeAlias = tuple[Key, ...]
 """A set of keys that are crossed."""
 
+Margins: TypeAlias = list[Ints]
+"""Counts of labels, or of scores: each (slices, labels)."""
+
 _MOST = 2**22  # most cells of a table, 32 MB
 _AT_ONCE = 2**21  # most cells of the tables that are counted at once, if these are several
 _SORTED = 2**20  # rows that are sorted at once
@@ -54,10 +57,10 @@ class Table:
             squares = self._of_labels(self.squares[slices])[places, gold, pred]
         return Counted(len(slices), places, gold, pred, found, squares)
 
-    def margins(self, first: int, last: int) -> tuple[Ints, Ints, Ints]:
-        """How often each label is gold, predicted, and both: (slices, labels)."""
+    def margins(self, first: int, last: int) -> Margins:
+        """How often each label is gold, predicted, and both."""
         n = self._of_labels(self.n[first:last])
-        return n.sum(2), n.sum(1), n.diagonal(axis1=1, axis2=2)
+        return [n.sum(2), n.sum(1), n.diagonal(axis1=1, axis2=2)]
 
     def _of_labels(self, counts: Ints) -> Ints:
         return counts[:, : self.labels, : self.labels]
@@ -69,6 +72,8 @@ class Cells:
 
     labels: int
     counted: Counted
+    positive: int | None
+    """In a log of scores: the code of the gold label of positive rows."""
 
     def pairs(self, slices: Ints) -> Counted:
         """The scored pairs of some slices."""
@@ -78,15 +83,18 @@ class Cells:
         [kept] = np.nonzero(own >= 0)
         return Counted(len(slices), own[kept], *(one[kept] for one in self.counted[2:]))
 
-    def margins(self, first: int, last: int) -> tuple[Ints, Ints, Ints]:
-        """How often each label is gold, predicted, and both: (slices, labels)."""
+    def margins(self, first: int, last: int) -> Margins:
+        """How often each label is gold, predicted, and both; or each score, by gold label."""
         start, stop = np.searchsorted(self.counted.slices, [first, last])
         slices, gold, pred, n = (one[start:stop] for one in self.counted[1:5])
-        rows, is_hit, shape = (slices - first) * self.labels, gold == pred, (last - first, -1)
-        sides = (rows + gold, n), (rows + pred, n), ((rows + gold)[is_hit], n[is_hit])
-        number = (last - first) * self.labels
-        t, p, c = (added_up(own, at, number).reshape(shape) for at, own in sides)
-        return t, p, c
+        rows, shape = (slices - first) * self.labels, (last - first, self.labels)
+        if self.positive is None:
+            is_hit = gold == pred
+            sides = [(rows + gold, n), (rows + pred, n), ((rows + gold)[is_hit], n[is_hit])]
+        else:
+            is_positive = gold == self.positive
+            sides = [((rows + pred)[one], n[one]) for one in (is_positive, ~is_positive)]
+        return [added_up(own, at, math.prod(shape)).reshape(shape) for at, own in sides]
 
 
 class Slices(NamedTuple):
@@ -144,7 +152,7 @@ class Counting:
     def whole(self) -> Table | Cells:
         """The counts of the whole log, as one slice."""
         if self._size(()) > _MOST:
-            return Cells(len(self.coded.labels), self._cells(())[1])
+            return self._listed(self._cells(())[1])
         weights = self.coded.weights
         arrays = [None] if weights is None else [weights.n, weights.squares]
         rows = _Rows(self._rows, None)
@@ -309,7 +317,13 @@ class Counting:
         counted = Counted(
             number, *map(np.concatenate, zip(*(one[1:] for one in pairs), strict=True))
         )
-        return Batch(found, n_small, Cells(len(self.coded.labels), counted))
+        return Batch(found, n_small, self._listed(counted))
+
+    def _listed(self, counted: Counted) -> Cells:
+        labels, positive = self.coded.labels, None
+        if self.coded.log.is_of_scores:
+            positive = int((labels == 1).arg_max() or 0)
+        return Cells(len(labels), counted, positive)
 
     def _of_set(self, keys: Keys) -> tuple[Slices, Counted, int]:
         """The slices of one set of keys, their pairs, and how many slices have too few rows."""
@@ -318,7 +332,7 @@ class Counting:
             added_up(one, counted.slices, counted.number) for one in (counted.n, counted.squares)
         )
         [large] = np.nonzero(_equal(scored, squares) >= self.min_n)
-        kept = Cells(0, counted).pairs(large)
+        kept = self._listed(counted).pairs(large)
         if self.coded.weights is None or self.coded.weights.n.dtype.kind == "i":
             scored = scored.astype(np.int64)
         found = Slices(keys, places[:, large], scored[large], left_out[large])

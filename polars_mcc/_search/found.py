@@ -14,7 +14,7 @@ from polars_mcc._inference.arrays import of_arrays
 from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.quantiles import normal
 from polars_mcc._log.words import crossed
-from polars_mcc._scores.segments import Floats, Ints
+from polars_mcc._scores.segments import Ints
 from polars_mcc._search.codes import Coded, is_ordered
 from polars_mcc._search.described import CONFUSION, described
 from polars_mcc._search.listed import Cutoff, Listed, listed
@@ -79,7 +79,7 @@ def _of_model(sought: Sought) -> pl.DataFrame:
         return 0.0 if sought.verdicts else cutoff_of(tests).needed(sought)
 
     looked = looked_at(sought, needed)
-    is_tested = looked.is_distinct & ~np.isnan(looked.evidence)
+    is_tested = looked.is_distinct & ~np.isnan(looked.compared.evidence)
     n_tested, n_slices = (int(one.sum()) for one in (is_tested, looked.is_distinct))
     cutoff = cutoff_of(n_tested)
     chosen = listed(sought, looked, cutoff)
@@ -150,7 +150,7 @@ def _others(sought: Sought, looked: Looked, chosen: Listed, cutoff: Cutoff) -> p
     is_other = looked.is_distinct.copy()
     is_other[chosen.slices] = False
     [slices] = np.nonzero(is_other)
-    evidence = looked.evidence[slices]
+    evidence = looked.compared.evidence[slices]
     exact = np.array([chosen.exact.get(one, math.nan) for one in slices.tolist()])
     p = shown = normal(np.where(np.isnan(exact), evidence, exact))
     if sought.coded.clusters is not None:  # Hide p-values that take rows as independent.
@@ -163,8 +163,17 @@ def _others(sought: Sought, looked: Looked, chosen: Listed, cutoff: Cutoff) -> p
     verdict[np.isin(slices, chosen.beyond)] = BEYOND
     verdict[np.isnan(evidence)] = NO_INTERVAL
     p_adjusted = np.minimum(shown / p_of_next * cutoff.level, 1.0)
-    score, rest, reference = _shown(sought, looked, slices)
-    is_expected = sought.to == "expected"
+    score, rest = (
+        pl.Series(name, shown[slices], nan_to_null=True).replace(math.inf, math.nan)
+        for name, shown in (
+            ("score_b", looked.compared.shown),
+            ("score_a", looked.compared.shown_rest),
+        )
+    )
+    expected = np.full(len(slices), math.nan)
+    if sought.to == "expected":
+        expected = sought.scale.turned(looked.compared.reference[slices])
+    of_labels = pl.Series("expected", expected, nan_to_null=True)
     return _slices(sought, looked, slices).with_columns(
         score,
         rest,
@@ -172,27 +181,12 @@ def _others(sought: Sought, looked: Looked, chosen: Listed, cutoff: Cutoff) -> p
             p_value=shown,
             p_adjusted=np.where(verdict == NOT_BEHIND, p_adjusted, math.nan),
             order=p,
-            rest=looked.rest[slices],
-            expected=reference if is_expected else np.full(len(slices), math.nan),
+            rest=looked.compared.rest[slices],
         ),
+        of_labels,
         verdict=pl.Series(verdict),
-        diff=score - (pl.Series(reference, nan_to_null=True) if is_expected else rest),
+        diff=score - (rest if sought.to == "rest" else of_labels),
     )
-
-
-def _shown(sought: Sought, looked: Looked, slices: Ints) -> tuple[pl.Series, pl.Series, Floats]:
-    """The scores of slices, of their rests, and given their labels, as `by` has them."""
-    turned = sought.scale.turned
-    both = [turned(one[slices]).tolist() for one in (looked.score, looked.rest)]
-    both = [[None if math.isnan(score) else score for score in one] for one in both]
-    for place, number in enumerate(slices.tolist()):
-        if number in looked.shown:
-            both[0][place], both[1][place] = looked.shown[number]
-    score, rest = (
-        pl.Series(name, one, pl.Float64)
-        for name, one in zip(("score_b", "score_a"), both, strict=True)
-    )
-    return score, rest, turned(looked.reference[slices])
 
 
 def _answer(search: Search, coded: Coded, rows: pl.DataFrame, schema: _Schema) -> pl.DataFrame:

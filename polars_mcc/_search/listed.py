@@ -123,16 +123,16 @@ def listed(sought: Sought, looked: Looked, cutoff: Cutoff) -> Listed:
 def candidates(sought: Sought, looked: Looked, cutoff: Cutoff) -> Ints:
     """The slices that may be listed, in the order of evidence."""
     needed = evidence_of(min(_LENIENT * cutoff.level, 1.0)) / _surer(sought)
-    [near] = np.nonzero(looked.is_distinct & (looked.evidence > max(needed, 0.0)))
+    [near] = np.nonzero(looked.is_distinct & (looked.compared.evidence > max(needed, 0.0)))
     keys = sorted(sought.coded.keys.values(), key=lambda key: -key.size)
     places = looked.places(near, [key.name for key in keys])
     ranks = [key.ranks(places[:, at]) for at, key in enumerate(keys)]
     sets = np.searchsorted(looked.starts, near, "right")
-    n_keys, evidence = (places >= 0).sum(1), looked.evidence[near]
+    n_keys, evidence = (places >= 0).sum(1), looked.compared.evidence[near]
     # Equal evidence: fewer keys, more rows, and then the order of the values.
     order = np.lexsort([*reversed(ranks), sets, -looked.n[near], n_keys, -evidence])
     ranked = near[order]
-    p = normal(looked.evidence[ranked] * _surer(sought))
+    p = normal(looked.compared.evidence[ranked] * _surer(sought))
     largest = np.array([cutoff.at(rank + 1) for rank in range(len(ranked))])
     [below] = np.nonzero(p <= _LENIENT * largest)
     return ranked[: below[-1] + 1] if len(below) else ranked[:0]
@@ -151,7 +151,8 @@ def _worth_a_look(
     """
     needed = evidence_of(cutoff.at(MOST))
     first, last = spans(sought, looked, ranked)
-    arrays = looked.n, looked.score, looked.reference, looked.spread
+    found = looked.compared
+    arrays = looked.n, found.score, found.reference, found.spread
     n, score, rest, spread = (one[ranked].astype(np.float64) for one in arrays)
     variance = (spread / 2) ** 2
     per_row = n * variance

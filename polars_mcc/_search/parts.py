@@ -49,7 +49,7 @@ def parts(sought: Sought, looked: Looked, chosen: Ints) -> pl.Series:
             {key.name: place for key, place in zip(keys, subset, strict=True) if place is not None}
         )
         if number is not None:
-            known[subset] = looked.n[number].item(), _known(sought, looked.score[number])
+            known[subset] = looked.n[number].item(), _known(sought, looked.compared.score[number])
     known[(None,) * len(keys)] = looked.n_rows, _known(sought, looked.overall)
     metric = sought.metric.name
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._counts.identity import wide_of
-from polars_mcc._inference.arrays import Classes, Counted
+from polars_mcc._inference.arrays import Counted
 from polars_mcc._inference.estimate import has_classes
 from polars_mcc._inference.evidence import LEVEL, Scale, collapse
 from polars_mcc._inference.scorer import Scorer
@@ -20,9 +20,19 @@ from polars_mcc._log.choices import Correction, Rank, Reference
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.segments import Flags, Floats, Ints, added_up, places_in
 from polars_mcc._search.codes import Coded
-from polars_mcc._search.counting import Batch, Counting, Keys, Slices, ids_of
+from polars_mcc._search.counting import (
+    Batch,
+    Cells,
+    Counting,
+    Keys,
+    Margins,
+    Slices,
+    Table,
+    ids_of,
+)
 
 _SAME = 100  # most slices, on average, that have the same rows because keys determine each other
+_NO_ROWS = np.zeros(0, np.int64)
 _MARGINS = 2**20  # labels of slices that are scored at once
 _ROUNDING = 2.0**-40  # the share of a sum of float weights that its order may change
 
@@ -101,10 +111,20 @@ class Sought(Search):
         """The share of a sum of weights that its order may change."""
         return _ROUNDING if self.coded.log.numbers.count.is_float() else 0.0
 
-    def scores(self, classes: Classes, *, or_nothing: bool = False) -> Floats:
+    def scores(self, margins: Margins, *, or_nothing: bool = False) -> Floats:
         """The scores of slices, such that more is better. `or_nothing`: NaN at 0/0."""
         zero_division = None if or_nothing else self.scorer.zero_division
-        return self.scale.turned(self.scorer.values(classes, zero_division))
+        return self.scale.turned(self.scorer.values(margins, zero_division))
+
+    def shown(self, margins: Margins) -> Floats:
+        """The scores of slices as `by` has them; infinite for NaN, and NaN if there is none."""
+        zero_division = self.coded.log.zero_division
+        values = self.scorer.values(margins, zero_division)
+        if zero_division is None or not math.isnan(zero_division):
+            return values
+        # At 0/0 it is NaN. Without gold rows there is none.
+        is_known = ~np.isnan(self.scorer.values(margins, 0.0))
+        return np.where(np.isnan(values) & is_known, math.inf, values)
 
     def limits(self, pairs: Counted, pool: tuple[Ints, Counted] | None = None) -> Limits:
         """The scores of slices, and how sure they are."""
@@ -123,7 +143,7 @@ class Sought(Search):
     ) -> tuple[Floats, Floats, Floats]:
         """The score of each slice given its labels, twice its standard error, and the evidence."""
         scale = self.scale
-        here = scale.turned(self.scorer.values_of_pairs(pairs))
+        here = scale.turned(self.scorer.values_of_pairs(pairs, self.scorer.zero_division))
         expected, se, step = self.scorer.given_labels(pairs, pool_of, pool)
         there, n = scale.turned(expected), added_up(pairs.n, pairs.slices, pairs.number)
         collapsed = self.collapse(pairs, pool_of, pool)
@@ -143,22 +163,15 @@ class Sought(Search):
             return np.full(pairs.number, math.nan)
         found = collapse(pairs, pool_of, pool, draws)
         if not np.isnan(found).all():
-            classes = self.scorer.classes_of_pairs(pairs)
-            found[~np.isnan(self.scores(classes, or_nothing=True))] = math.nan
+            found[~np.isnan(self.scorer.values_of_pairs(pairs, None))] = math.nan
         return found
 
 
-@dataclass(frozen=True)
-class Looked:
-    """All slices that were counted and are large enough, set after set: arrays (slices,)."""
+class Compared(NamedTuple):
+    """Slices compared with the rest of the log: arrays (slices,). More is better."""
 
-    sets: Sequence[Slices]
-    starts: Ints
-    """The number of the first slice of each set."""
-    n: Ints
-    n_null: Ints
     score: Floats
-    """More is better, as for all scores here. 0/0 is unknown."""
+    """0/0 is unknown."""
     rest: Floats
     """The score of all other rows."""
     reference: Floats
@@ -168,15 +181,39 @@ class Looked:
     evidence: Floats
     """How many standard errors the slice is behind the reference; 0 if it is not behind, NaN if it
     cannot be compared."""
-    shown: dict[int, tuple[float | None, float | None]]
-    """The scores of the slice and of its rest as `by` has them, where they are not the above."""
+    shown: Floats
+    """The score as `by` has it: see `Sought.shown`. Only if all slices are shown."""
+    shown_rest: Floats
+
+
+@dataclass(frozen=True)
+class Looked:
+    """All slices that were counted and are large enough, set after set."""
+
+    sets: Sequence[Slices]
+    compared: Compared
     is_distinct: Flags
-    """Whether it has other rows than each slice with one key fewer."""
+    """Whether it has other rows than each slice with one key fewer: (slices,)."""
     overall: float
     """The score of the log."""
     n_rows: float
     """The scored rows of the log."""
     n_small: int
+
+    @cached_property
+    def starts(self) -> Ints:
+        """The number of the first slice of each set."""
+        return np.cumsum([0, *(len(one.n) for one in self.sets)])[:-1]
+
+    @cached_property
+    def n(self) -> Ints:
+        """The weight of the scored rows of each slice: (slices,)."""
+        return np.concatenate([_NO_ROWS, *(one.n for one in self.sets)])
+
+    @cached_property
+    def n_null(self) -> Ints:
+        """The rows of each slice that are not scored: (slices,)."""
+        return np.concatenate([_NO_ROWS, *(one.n_null for one in self.sets)])
 
     def places(self, slices: Ints, keys: Sequence[str]) -> Ints:
         """The place of the value of each key, -1 if the key is not in the set: (slices, keys)."""
@@ -214,7 +251,7 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
     all_rows = _AllRows.of(sought)
     n_small = sum(key.n_small for key in sought.coded.keys.values())
     sets: list[Slices] = []
-    found: list[_Compared] = []
+    found = [Compared(*(np.zeros(0),) * 7)]
     n_tested = 0
     for batch in sought.counting.batches(sought.depth):
         n_small += batch.n_small
@@ -223,36 +260,11 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
         n_tested += len(n)
         # Some slices have the same rows, which lowers the number of tests and the needed evidence.
         found += all_rows.compared(batch, n, needed(n_tested // _SAME))
-    starts = np.cumsum([0, *(len(one.n) for one in sets)])[:-1]
-    arrays = [np.concatenate(one) for one in zip(*(one[:5] for one in found), strict=True)]
-    shown: dict[int, tuple[float | None, float | None]] = {}
-    number = 0
-    for one in found:
-        shown |= {number + place: both for place, both in one.shown.items()}
-        number += len(one.score)
-    n, n_null = (
-        np.concatenate([getattr(one, name) for one in sets] or [np.zeros(0, np.int64)])
-        for name in ("n", "n_null")
-    )
-    score, rest, reference, spread, evidence = arrays or [np.zeros(0)] * 5
+    compared = Compared(*map(np.concatenate, zip(*found, strict=True)))
     by_keys = {one.keys: one for one in sets}
     is_distinct = [_adds(by_keys, one, sought.rounding) for one in sets]
-    return Looked(
-        sets,
-        starts,
-        n,
-        n_null,
-        score,
-        rest,
-        reference,
-        spread,
-        evidence,
-        shown,
-        np.concatenate(is_distinct or [np.zeros(0, bool)]),
-        all_rows.overall,
-        all_rows.n,
-        n_small,
-    )
+    every = np.concatenate([np.zeros(0, bool), *is_distinct])
+    return Looked(sets, compared, every, all_rows.overall, all_rows.n, n_small)
 
 
 def _adds(sets: Mapping[Keys, Slices], one: Slices, rounding: float) -> Flags:
@@ -269,25 +281,13 @@ def _adds(sets: Mapping[Keys, Slices], one: Slices, rounding: float) -> Flags:
     return found
 
 
-class _Compared(NamedTuple):
-    """The scores of some slices: see `Looked`."""
-
-    score: Floats
-    rest: Floats
-    reference: Floats
-    spread: Floats
-    evidence: Floats
-    shown: dict[int, tuple[float | None, float | None]]
-
-
 @dataclass(frozen=True)
 class _AllRows:
     """All rows of the log. The rest of a slice is all rows minus the slice."""
 
     sought: Sought
     pairs: Counted
-    margins: tuple[Ints, Ints, Ints]
-    """How often each label is gold, predicted, and both: (1, labels)."""
+    margins: Margins
     n: float
     overall: float
     rows: float
@@ -303,61 +303,45 @@ class _AllRows:
         n, overall = float(pairs.n.sum()), float(found.score[0])
         return cls(sought, pairs, counts.margins(0, 1), n, overall, rows)
 
-    def compared(self, batch: Batch, n: Ints, needed: float) -> Iterator[_Compared]:
+    def compared(self, batch: Batch, n: Ints, needed: float) -> Iterator[Compared]:
         """Score some slices and their rests, a few at a time, and compare them."""
         step = max(1, _MARGINS // max(1, len(self.sought.coded.labels)))
         for first in range(0, len(n), step):
             last = min(first + step, len(n))
-            yield self._compared(batch, np.arange(first, last), n[first:last] * 1.0, needed)
+            yield self._compared(batch.counts, first, n[first:last] * 1.0, needed)
 
-    def _compared(self, batch: Batch, slices: Ints, n: Floats, needed: float) -> _Compared:
-        sought = self.sought
-        shown: dict[int, tuple[float | None, float | None]] = {}
-        if sought.metric.is_of_scores:
-            pairs = batch.counts.pairs(slices)
-            score, rest = self._of_scores(pairs)
-            is_comparable = np.ones(len(slices), bool)
-        else:
-            margins = batch.counts.margins(int(slices[0]), int(slices[-1]) + 1)
-            here, there = (sought.scorer.classes_of(*one) for one in (margins, self._left(margins)))
-            score, rest = sought.scores(here), sought.scores(there, or_nothing=True)
-            numbers = ((one > 0).sum(-1) for one in (*margins[:2], *self.margins[:2]))
-            is_comparable = np.asarray(has_classes(sought.metric.classes_needed, *numbers))
-            is_odd = ~is_comparable | np.isnan(score) | np.isnan(rest)
-            if is_odd.any():
-                shown = self._shown(here, there, is_odd)
+    def _compared(self, counts: Table | Cells, first: int, n: Floats, needed: float) -> Compared:
+        sought, slices = self.sought, np.arange(first, first + len(n))
+        here = counts.margins(first, first + len(n))
+        left = self._left(here)
+        score, rest = sought.scores(here), sought.scores(left, or_nothing=True)
+        shown = [np.zeros(0)] * 2
+        if sought.verdicts:
+            shown = [*map(sought.shown, (here, left))]
+        is_comparable = self._is_comparable(here)
         if sought.to == "expected":
-            pairs, pool_of = batch.counts.pairs(slices), np.zeros(len(slices), np.int64)
-            reference, spread, evidence = sought.below_expected(pairs, pool_of, self.pairs)
+            pools = np.zeros(len(n), np.int64), self.pairs
+            reference, spread, evidence = sought.below_expected(counts.pairs(slices), *pools)
         else:
             reference, comparable = rest, np.where(is_comparable, rest, math.nan)
             spread, evidence = self._below_rest(
-                lambda some: batch.counts.pairs(slices[some]), n, score, comparable, needed
+                lambda some: counts.pairs(slices[some]), n, score, comparable, needed
             )
         evidence = np.where(is_comparable, evidence, math.nan)
-        return _Compared(score, rest, reference, spread, evidence, shown)
+        return Compared(score, rest, reference, spread, evidence, *shown)
 
-    def _left(self, margins: tuple[Ints, Ints, Ints]) -> tuple[Ints, Ints, Ints]:
+    def _is_comparable(self, margins: Margins) -> Flags:
+        """Whether slices have the classes that a comparison needs."""
+        if self.sought.metric.is_of_scores:
+            return np.ones(len(margins[0]), bool)
+        numbers = ((one > 0).sum(1) for one in (*margins[:2], *self.margins[:2]))
+        return np.asarray(has_classes(self.sought.metric.classes_needed, *numbers))
+
+    def _left(self, margins: Margins) -> Margins:
         """The margins of the rests of slices."""
-        left = (all_ - one for all_, one in zip(self.margins, margins, strict=True))
+        left = (every - one for every, one in zip(self.margins, margins, strict=True))
         nothing = self.n * self.sought.rounding
-        t, p, c = (np.where(one > nothing, one, 0) for one in left)
-        return t, p, c
-
-    def _shown(
-        self, here: Classes, there: Classes, is_odd: Flags
-    ) -> dict[int, tuple[float | None, float | None]]:
-        """The scores of slices and of their rests as `by` has them."""
-        scorer, zero_division = self.sought.scorer, self.sought.coded.log.zero_division
-        both = []
-        for classes in (here.where(is_odd), there.where(is_odd)):
-            values = scorer.values(classes, zero_division)
-            # NaN is a value at 0/0, if the user says so; without gold rows there is none.
-            known = scorer.values(classes, 0.0) if zero_division is not None else values
-            both.append(
-                [None if math.isnan(k) else v for k, v in zip(known, values.tolist(), strict=True)]
-            )
-        return dict(zip(np.flatnonzero(is_odd).tolist(), zip(*both, strict=True), strict=True))
+        return [np.where(one > nothing, one, 0) for one in left]
 
     def _below_rest(
         self,
@@ -388,30 +372,3 @@ class _AllRows:
             found = np.where(is_below & ~np.isnan(collapsed), collapsed, found)
             spread[behind], evidence[behind] = sure.spread, found
         return spread, evidence
-
-    def _of_scores(self, pairs: Counted) -> tuple[Floats, Floats]:
-        """The score of each slice, and of its rest: the pairs of the log without its own.
-
-        A few slices at a time, to bound the memory.
-        """
-        sought, k = self.sought, len(self.sought.coded.labels)
-        whole, ids = self.pairs, self.pairs.gold * k + self.pairs.pred
-        number = len(whole.n)
-        few = max(1, _MARGINS // max(1, number))
-        rests = []
-        for first in range(0, pairs.number, few):
-            last = min(first + few, pairs.number)
-            start, stop = np.searchsorted(pairs.slices, [first, last])
-            slices, gold, pred, n, squares = (one[start:stop] for one in pairs[1:])
-            at = np.searchsorted(ids, gold * k + pred)
-            left = []
-            for all_, own in ((whole.n, n), (whole.squares, squares)):
-                one = np.tile(all_, (last - first, 1))
-                one[slices - first, at] -= own
-                left.append(np.where(one > all_.max() * sought.rounding, one, 0.0))
-            where = np.nonzero(left[0])
-            cells = whole.gold[where[1]], whole.pred[where[1]], *(one[where] for one in left)
-            rest = Counted(last - first, where[0], *cells)
-            rests.append(sought.scorer.values_of_pairs(rest))
-        score = sought.scorer.values_of_pairs(pairs)
-        return sought.scale.turned(score), sought.scale.turned(np.concatenate(rests))
