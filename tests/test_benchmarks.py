@@ -18,13 +18,15 @@ import pytest
 from benchmarks import (
     collapsed_slices,
     few_differences,
-    inference_cost,
     interval_coverage,
+    measuring,
     planted_slices,
     promises,
+    quick,
     report_cost,
     sets_cost,
     speed,
+    waiting,
 )
 
 pytestmark = pytest.mark.slow
@@ -40,15 +42,18 @@ def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
         text=True,
         check=True,
     )
-    _, whole, _, warm = done.stdout.split("\n\n")
+    _, whole, _, warm, _, fastest, _, fastest_warm = done.stdout.split("\n\n")
     queries = ["DuckDB, from pairs", "DuckDB, from marginals"]
     queries += ["DuckDB, from joint pairs"] * (workload == "three models")
     for table, peers in ((whole, queries), (warm, queries)):
         header, _, *rows = table.splitlines()
         cells = [dict(zip(header.split(" | "), row.split(" | "), strict=True)) for row in rows]
-        assert [row["peer"] for row in cells] == peers
+        assert [row["each peer"] for row in cells] == peers
         assert all(float(row["ours / peer"]) > 0 for row in cells)
         assert all(float(row.get("differ |", "0 |").removesuffix(" |")) < 1e-14 for row in cells)
+    for table, every in ((fastest, whole), (fastest_warm, warm)):
+        _, _, row = table.strip().splitlines()
+        assert row.removesuffix(" |") in every
 
 
 def numbers_of(function: Callable[..., None], *arguments: object) -> list[float]:
@@ -74,7 +79,7 @@ def test_report_cost_runs(tmp_path, monkeypatch, capsys):
     )
     report_cost.main()
     _, _, *rows = capsys.readouterr().out.splitlines()
-    assert [row.split(" | ")[:2] for row in rows] == [
+    assert [row.removeprefix("| ").split(" | ")[:2] for row in rows] == [
         [log, query] for log in ("long", "wide", "short") for query in ("by", "html", "md", "json")
     ]
 
@@ -160,8 +165,8 @@ def test_promises_are_kept_by_worst(weights, monkeypatch):
 
 def test_what_was_tried_prints_tables():
     done = run("tried", "--samples", "5")
-    assert "| by gold and by pred, the smaller m | " in done
-    assert "| both intervals | " in done
+    assert "| the same by true and by predicted class: the larger variance | " in done
+    assert "| from both intervals (Zou 2007), which " in done
 
 
 def test_few_differences_prints_a_table(monkeypatch, capsys):
@@ -212,25 +217,40 @@ def test_what_intervals_cost(tmp_path):
 
 
 def test_what_inference_costs():
-    assert "contrast, to rest " in run("inference_cost", "--rounds", "1")
-    calls = inference_cost.wide(rows=2_000)
-    assert inference_cost.least(calls, 1).keys() == calls.keys()
+    done = run("waiting", "--rounds", "1")
+    assert "| `by` | 1.0 | " in done
+    assert "| `report`, HTML | " in done
+    calls = waiting.wide(rows=2_000)
+    assert measuring.in_turns(calls, 1).keys() == calls.keys()
+
+
+def test_the_quick_part_of_all_speeds(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(quick, "apart", lambda *_: [100.0])
+    chosen = ["`by`, short text labels", "by, each of ten keys", "scores: by, three", "report, md"]
+    every = {name: call for name, call in quick.calls().items() if name[0] in chosen}
+    monkeypatch.setattr(quick, "calls", lambda: every)
+    options = ["--rows", "8000", "--rounds", "1"]
+    monkeypatch.setattr("sys.argv", ["quick.py", str(tmp_path), *options])
+    quick.main()
+    header, _, *rows = capsys.readouterr().out.splitlines()
+    assert header == "| question | beside | times as long | peak, MB |"
+    assert len(rows) == len(every) > 3
 
 
 def test_what_a_progress_bar_costs():
     done = run("progress_cost", "--rows", "8000", "--rounds", "1")
-    assert done.count("1.00 × without") >= 4
+    assert "| text labels | " in done
+    assert "| Boolean labels | " in done
 
 
 def test_what_sets_cost(tmp_path, monkeypatch, capsys):
     """One query in a process of its own, as all of them have there; the others here."""
     measured = sets_cost.measured
 
-    def measured_here(query: str, logs: str) -> tuple[float, int]:
+    def measured_here(query: str, logs: str) -> list[float]:
         if query == "by, one key":
             return measured(query, logs)
-        seconds, megabytes = numbers_of(sets_cost.run, query, logs)
-        return seconds, int(megabytes)
+        return numbers_of(sets_cost.run, query, logs)
 
     monkeypatch.setattr(sets_cost, "measured", measured_here)
     monkeypatch.setattr(
@@ -239,13 +259,12 @@ def test_what_sets_cost(tmp_path, monkeypatch, capsys):
     sets_cost.main()
     done = capsys.readouterr().out
     assert "| by, each of ten keys |" in done
-    assert "| worst, ten keys, depth 2 |" in done
+    assert "| worst, ten keys, depth 3 | worst, ten keys, depth 2 | " in done
 
 
 def test_what_a_store_costs():
     done = run("store_cost", "--inputs", "3", "--rows", "100", "--rounds", "1")
-    assert "  none new " in done
-    assert "  of the store " in done
+    assert "| 3 | 100 | " in done
 
 
 def test_engines_and_larger_logs():
@@ -265,8 +284,8 @@ def test_what_scores_cost(tmp_path):
 
 def test_what_metrics_cost():
     done = run("metrics_cost", "--rows", "8000", "--rounds", "1")
-    assert "mcc                                       1.00 × mcc" in done
-    assert "lists: 18 metrics" in done
+    assert "| MCC alone | 1.00 | 1.00 to 1.00 | " in done
+    assert "| lists: 18 metrics | " in done
 
 
 @pytest.mark.parametrize("keys", ["independent", "nested", "nearly equal"])

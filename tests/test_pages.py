@@ -96,11 +96,6 @@ def test_verbs_keys_and_options_are_listed():
         assert f"`{word}(" in page, word
 
 
-def test_every_benchmark_is_listed():
-    scripts = {path.name for path in Path(peers.__file__).parent.glob("*.py")}
-    assert {*re.findall(r"tests/benchmarks/(\w+\.py)", GUIDE["benchmarks"])} == scripts
-
-
 def test_the_folders_for_contributors_are_those_of_the_package():
     package = Path(polars_mcc.__file__).parent
     folders = {path.parent.name for path in package.glob("_*/__init__.py")}

@@ -22,7 +22,8 @@ Columns of labels are aligned to the left, columns of figures to the right. `--c
 command with `--short`, which prints some of the rows, or rows of fewer samples. If each number of
 each row is as written, only the commit is written. Else the rows that differ are printed, and
 nothing is written. As written means: it differs by at most a tenth, or by at most 0.02, which is
-rounding for a ratio and sampling error for a share. Columns of times and ranges are not compared.
+rounding for a ratio and sampling error for a share. Columns of times and ranges, and those that say
+where something is, are not compared.
 
 `--quick` runs the command of the table "quick", and prints what is more than a quarter larger.
 
@@ -49,8 +50,8 @@ REGION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 QUOTES = re.compile(r"<!-- quotes ([\w ]+) -->")
-TIMES = re.compile(r"\b(ms|s|min|seconds?|minutes)\b|^range$")
-"""Columns that another machine does not repeat."""
+TIMES = re.compile(r"(^| )(ms|s|min|seconds?)($|[ ,])|range$|^where")
+"""Columns that another run does not repeat."""
 Rows = dict[tuple[str, ...], dict[str, str]]
 
 
