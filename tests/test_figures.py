@@ -28,13 +28,9 @@ def test_tables_with_many_numbers_stand_between_markers():
             assert "--:" not in table, (page.name, table)
 
 
-def test_every_marker_has_its_end():
-    for page in figures.pages(pages.ROOT):
-        text = page.read_text("utf-8")
-        whole = len(figures.REGION.findall(text))
-        assert text.count("<!-- figures ") == text.count("<!-- end of ") == whole or (
-            page.name == "metrics.md"
-        ), page
+def test_every_marker_is_read():
+    text = "".join(page.read_text("utf-8") for page in figures.pages(pages.ROOT))
+    assert text.count("<!-- figures ") == len(TABLES) > 20
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -23,11 +23,10 @@ def print_row(*cells: object) -> None:
 
 
 def parsed(parser: argparse.ArgumentParser, **short: object) -> argparse.Namespace:
-    """The options of a benchmark. `--short` gives them other defaults: a part of the table."""
+    """The options of a benchmark. With `--short`, some have other values: a part of the table."""
     parser.add_argument("--short", action="store_true", help="a part of it, for figures.py")
-    if "--short" in sys.argv:
-        parser.set_defaults(**short)
-    return parser.parse_args()
+    options = parser.parse_args()
+    return argparse.Namespace(**vars(options) | (short if options.short else {}))
 
 
 def in_turns(
