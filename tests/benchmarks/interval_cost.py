@@ -106,13 +106,11 @@ def main() -> None:
     parser.add_argument("--n-boot", type=int, default=10_000)
     parser.add_argument("--only", default="", help="logs with this in their name")
     parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
-    args = parsed(parser, rounds=3, only="short text", n_boot=0)
+    args = parsed(parser, rounds=3, only="short text", n_boot=1000)
     if args.query:
         run(args.query, args.logs)
         return
     intervals(Path(args.logs), args.rows, args.rounds, args.only)
-    if not args.n_boot:
-        return
     print(f"\n{args.n_boot} replicates of 200 slices of 10 classes; scikit-learn is extrapolated\n")
     times_rows = "resampled rows (scikit-learn) / counts"
     print_head(["rows of a slice"], [times_rows, "counts, s", "rows, s"])
