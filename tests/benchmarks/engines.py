@@ -26,6 +26,8 @@ import polars as pl
 from expression_or_by import write_log
 from measuring import parsed, peak, print_head, print_row
 
+from polars_mcc import PredictionLog
+
 TASK_ROWS = 50_000_000
 """Rows that a task of a cluster counts: about 128 MB of three columns of text labels."""
 MACHINE, CLUSTER = 32, 800
@@ -61,7 +63,7 @@ def ask(engine: str, logs: str, rounds: int) -> None:
     frame, seconds = scan(engine, logs), []
     for _ in range(rounds + 1):
         start = time.perf_counter()
-        answer = frame.mcc.by("slice").collect()
+        answer = PredictionLog(frame).by("slice").collect()
         seconds.append(time.perf_counter() - start)
     print(json.dumps({"seconds": seconds[1:], "answer": answer.hash_rows(1).to_list()}))
 
