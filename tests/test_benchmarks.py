@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,18 +14,22 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pages
 import polars as pl
 import pytest
 from benchmarks import (
     collapsed_slices,
     few_differences,
-    inference_cost,
+    figures,
     interval_coverage,
+    measuring,
     planted_slices,
     promises,
+    quick,
     report_cost,
     sets_cost,
     speed,
+    waiting,
 )
 
 pytestmark = pytest.mark.slow
@@ -40,15 +45,19 @@ def test_speed_of_ours_and_of_duckdb(workload, tmp_path):
         text=True,
         check=True,
     )
-    _, whole, _, warm = done.stdout.split("\n\n")
+    assert_prints(done.stdout, "speed_whole", "speed_warm")
+    _, whole, _, warm, _, fastest, _, fastest_warm = done.stdout.split("\n\n")
     queries = ["DuckDB, from pairs", "DuckDB, from marginals"]
     queries += ["DuckDB, from joint pairs"] * (workload == "three models")
     for table, peers in ((whole, queries), (warm, queries)):
         header, _, *rows = table.splitlines()
         cells = [dict(zip(header.split(" | "), row.split(" | "), strict=True)) for row in rows]
-        assert [row["peer"] for row in cells] == peers
+        assert [row["each peer"] for row in cells] == peers
         assert all(float(row["ours / peer"]) > 0 for row in cells)
         assert all(float(row.get("differ |", "0 |").removesuffix(" |")) < 1e-14 for row in cells)
+    for table, every in ((fastest, whole), (fastest_warm, warm)):
+        _, _, row = table.strip().splitlines()
+        assert row.removesuffix(" |") in every
 
 
 def numbers_of(function: Callable[..., None], *arguments: object) -> list[float]:
@@ -73,8 +82,10 @@ def test_report_cost_runs(tmp_path, monkeypatch, capsys):
         "sys.argv", ["report_cost.py", str(tmp_path), "--rows", "4000", "--rounds", "1"]
     )
     report_cost.main()
-    _, _, *rows = capsys.readouterr().out.splitlines()
-    assert [row.split(" | ")[:2] for row in rows] == [
+    done = capsys.readouterr().out
+    assert_prints(done, "report")
+    _, _, *rows = done.splitlines()
+    assert [row.removeprefix("| ").split(" | ")[:2] for row in rows] == [
         [log, query] for log in ("long", "wide", "short") for query in ("by", "html", "md", "json")
     ]
 
@@ -160,8 +171,7 @@ def test_promises_are_kept_by_worst(weights, monkeypatch):
 
 def test_what_was_tried_prints_tables():
     done = run("tried", "--samples", "5")
-    assert "| by gold and by pred, the smaller m | " in done
-    assert "| both intervals | " in done
+    assert_prints(done, "tried_variances", "tried_tests")
 
 
 def test_few_differences_prints_a_table(monkeypatch, capsys):
@@ -194,7 +204,9 @@ def test_the_simulation_prints_tables_and_draws_a_chart(tmp_path, monkeypatch, c
     files = ["--out", str(tmp_path / "out"), "--chart", str(tmp_path / "chart.svg")]
     monkeypatch.setattr("sys.argv", ["interval_coverage.py", *options, *files])
     interval_coverage.main()
-    assert [line for line in capsys.readouterr().out.splitlines() if line.isalpha()] == [
+    done = capsys.readouterr().out
+    assert_prints(done, "methods")
+    assert [line for line in done.splitlines() if line.isalpha()] == [
         "scores",
         "differences",
         "users",
@@ -207,30 +219,43 @@ def test_the_simulation_prints_tables_and_draws_a_chart(tmp_path, monkeypatch, c
 def test_what_intervals_cost(tmp_path):
     size = ("--rows", "2000", "--rounds", "1", "--n-boot", "2")
     done = run("interval_cost", str(tmp_path), *size, "--only", "three models")
-    assert "| three models | compare | joint pairs |" in done
-    assert "| 100000 |" in done
+    assert_prints(done, "intervals", "bootstrap")
 
 
 def test_what_inference_costs():
-    assert "contrast, to rest " in run("inference_cost", "--rounds", "1")
-    calls = inference_cost.wide(rows=2_000)
-    assert inference_cost.least(calls, 1).keys() == calls.keys()
+    done = run("waiting", "--rounds", "1")
+    assert_prints(done, "waiting")
+    assert "| `by` | 1.0 | " in done
+    calls = waiting.wide(rows=2_000)
+    assert measuring.in_turns(calls, 1).keys() == calls.keys()
+
+
+def test_the_quick_part_of_all_speeds(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(quick, "apart", lambda *_: [100.0])
+    chosen = ["`by`, short text labels", "by, each of ten keys", "scores: by, three", "report, md"]
+    every = {name: call for name, call in quick.calls().items() if name[0] in chosen}
+    monkeypatch.setattr(quick, "calls", lambda: every)
+    options = ["--rows", "8000", "--rounds", "1"]
+    monkeypatch.setattr("sys.argv", ["quick.py", str(tmp_path), *options])
+    quick.main()
+    done = capsys.readouterr().out
+    assert_prints(done, "quick")
+    assert len(done.splitlines()) == 2 + len(every) > 5
 
 
 def test_what_a_progress_bar_costs():
     done = run("progress_cost", "--rows", "8000", "--rounds", "1")
-    assert done.count("1.00 × without") >= 4
+    assert_prints(done, "progress")
 
 
 def test_what_sets_cost(tmp_path, monkeypatch, capsys):
     """One query in a process of its own, as all of them have there; the others here."""
     measured = sets_cost.measured
 
-    def measured_here(query: str, logs: str) -> tuple[float, int]:
+    def measured_here(query: str, logs: str) -> list[float]:
         if query == "by, one key":
             return measured(query, logs)
-        seconds, megabytes = numbers_of(sets_cost.run, query, logs)
-        return seconds, int(megabytes)
+        return numbers_of(sets_cost.run, query, logs)
 
     monkeypatch.setattr(sets_cost, "measured", measured_here)
     monkeypatch.setattr(
@@ -238,14 +263,12 @@ def test_what_sets_cost(tmp_path, monkeypatch, capsys):
     )
     sets_cost.main()
     done = capsys.readouterr().out
-    assert "| by, each of ten keys |" in done
-    assert "| worst, ten keys, depth 2 |" in done
+    assert_prints(done, "sets", "sets_beside")
 
 
 def test_what_a_store_costs():
     done = run("store_cost", "--inputs", "3", "--rows", "100", "--rounds", "1")
-    assert "  none new " in done
-    assert "  of the store " in done
+    assert_prints(done.replace("| 3 | 100 | ", "| 365 | 50000 | "), "store")
 
 
 def test_engines_and_larger_logs():
@@ -253,8 +276,7 @@ def test_engines_and_larger_logs():
     done = run(
         "engines", "--rows", "8000", "--slices", "100", "--rounds", "1", "--engines", "Polars"
     )
-    assert "| Polars |" in done
-    assert "| 10^13 | 20 M | " in done
+    assert_prints(done, "engines", "larger_logs")
 
 
 def test_what_scores_cost(tmp_path):
@@ -265,8 +287,8 @@ def test_what_scores_cost(tmp_path):
 
 def test_what_metrics_cost():
     done = run("metrics_cost", "--rows", "8000", "--rounds", "1")
-    assert "mcc                                       1.00 × mcc" in done
-    assert "lists: 18 metrics" in done
+    assert_prints(done, "metrics")
+    assert "| MCC alone | 1.00 | 1.00 to 1.00 | " in done
 
 
 @pytest.mark.parametrize("keys", ["independent", "nested", "nearly equal"])
@@ -292,3 +314,13 @@ def run(benchmark: str, *arguments: str) -> str:
     command = [sys.executable, str(Path(__file__).with_name("benchmarks") / f"{benchmark}.py")]
     command += arguments
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def assert_prints(done: str, *names: str) -> None:
+    """The tables of the guide: their header rows, and labels that are there."""
+    found = re.findall(r"(?:^\|.*\n)+", f"{done}\n", re.MULTILINE)
+    for name in names:
+        table = figures.tables(pages.ROOT)[name]
+        text = figures.like(table, found)
+        assert text, (name, figures.header(table.text))
+        assert figures.rows(text).keys() & figures.rows(table.text).keys(), name

@@ -17,6 +17,7 @@ import itertools
 
 import numpy as np
 import polars as pl
+from measuring import parsed, print_head, print_row
 
 import polars_mcc  # noqa: F401 - registers the namespace
 
@@ -68,22 +69,21 @@ def lists_something(classes: int, share: float, found: float, seed: int) -> bool
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--logs", type=int, default=20)
-    logs = parser.parse_args().logs
-    print(
-        "| classes | rows of the most frequent class | rows of the slice | listed first | alone |"
-    )
-    print("| --: | --: | --: | --: | --: |")
-    for classes, share, size in itertools.product((2, 3, 6), (0.6, 0.9), (60, 120, 300, 1000)):
+    args = parsed(parser)
+    logs, classes_of = args.logs, (3,) if args.short else (2, 3, 6)
+    labels = ["classes", "most frequent class"]
+    print_head([*labels, "rows of the slice"], ["listed first", "alone"])
+    for classes, share, size in itertools.product(classes_of, (0.6, 0.9), (60, 120, 300, 1000)):
         lists = [named(size, classes, share, seed) for seed in range(logs)]
         first = sum(one[:1] == ["key1 = bad"] for one in lists)
         alone = sum(one == ["key1 = bad"] for one in lists)
-        print(f"| {classes} | {share:.0%} | {size} | {first} | {alone} |", flush=True)
-    print("\n| classes | rows of the most frequent class | found | something is listed |")
-    print("| --: | --: | --: | --: |")
-    settings = itertools.product((2, 3, 6), ((0.6, 0.7), (0.95, 0.3), (0.98, 0.5)))
+        print_row(classes, f"{share:.0%}", size, first, alone)
+    print()
+    print_head([*labels, "recall of the others"], ["something is listed"])
+    settings = itertools.product(classes_of, ((0.6, 0.7), (0.95, 0.3), (0.98, 0.5)))
     for classes, (share, found) in settings:
         listed = sum(lists_something(classes, share, found, seed) for seed in range(logs))
-        print(f"| {classes} | {share:.0%} | {found:.0%} | {listed} |", flush=True)
+        print_row(classes, f"{share:.0%}", f"{found:.0%}", listed)
 
 
 if __name__ == "__main__":

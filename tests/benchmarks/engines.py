@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -25,6 +24,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from expression_or_by import write_log
+from measuring import parsed, peak, print_head, print_row
+
+from polars_mcc import PredictionLog
 
 TASK_ROWS = 50_000_000
 """Rows that a task of a cluster counts: about 128 MB of three columns of text labels."""
@@ -61,7 +63,7 @@ def ask(engine: str, logs: str, rounds: int) -> None:
     frame, seconds = scan(engine, logs), []
     for _ in range(rounds + 1):
         start = time.perf_counter()
-        answer = frame.mcc.by("slice").collect()
+        answer = PredictionLog(frame).by("slice").collect()
         seconds.append(time.perf_counter() - start)
     print(json.dumps({"seconds": seconds[1:], "answer": answer.hash_rows(1).to_list()}))
 
@@ -85,17 +87,11 @@ def pairs(folder: str) -> None:
     log.head(1000).mcc.counts("slice").collect()
     before = peak()
     found = log.mcc.counts("slice").collect()
-    memory = peak() - before
+    memory = (peak() - before) * 2**20
     found.write_parquet(f"{folder}/counts.parquet")
     stored = Path(folder, "counts.parquet").stat().st_size
     each = {"memory": memory, "Arrow": found.estimated_size(), "Parquet": stored}
     print(json.dumps({name: size / found.height for name, size in each.items()}))
-
-
-def peak() -> int:
-    """The peak of memory of this process, in bytes. getrusage would include its parent."""
-    status = Path("/proc/self/status").read_text("utf-8")
-    return 1024 * int(re.search(r"VmHWM:\s*(\d+) kB", status)[1])
 
 
 def apart(*arguments: object) -> dict:
@@ -113,7 +109,7 @@ def main() -> None:
     parser.add_argument("--slices", type=int, default=500_000)
     parser.add_argument("--ask", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--pairs", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = parsed(parser, rounds=3, engines=["Polars", "DuckDB"])
     if args.ask:
         ask(*args.ask, args.rounds)
     elif args.pairs:
@@ -142,14 +138,13 @@ def compare(args: argparse.Namespace) -> None:
     print(
         f"{args.rows} rows, 1000 slices, 10 text labels, {cores} cores, median of {args.rounds}\n"
     )
-    print("| engine | s | beside the first | rows a second and core |")
-    print("| --- | --: | --: | --: |")
+    print_head(["engine"], ["s", "beside the first", "rows a second and core"])
     for engine, run in found.items():
         assert run["answer"] == base["answer"], f"{engine} gives a different answer"
         seconds = statistics.median(run["seconds"])
         ratio = seconds / statistics.median(base["seconds"])
         rate = args.rows / seconds / cores
-        print(f"| {engine} | {seconds:.2f} | {ratio:.1f} | {rate / 1e6:.1f} M |")
+        print_row(engine, f"{seconds:.2f}", f"{ratio:.1f}", f"{rate / 1e6:.1f} M")
     print(f"\nA row: {row_bytes:.2f} bytes of Parquet in the columns that are read. A pair:")
     print(", ".join(f"{size:.1f} bytes {name}" for name, size in each.items()))
     rate = args.rows / statistics.median(base["seconds"]) / cores
@@ -158,18 +153,21 @@ def compare(args: argparse.Namespace) -> None:
         f"{DISK / 1e9:.0f} GB/s a machine, {CLUSTER} cores a cluster of {CLUSTER // 16}, "
         f"{TASK_ROWS / 1e6:.0f} M rows a task:\n"
     )
-    print("| rows | pairs | log | one machine: computing, reading | cluster | memory | shuffled |")
-    print("| --: | --: | --: | --: | --: | --: | --: |")
+    costs = ["log", "one machine: computing, reading, min", "cluster, min", "memory", "shuffled"]
+    print_head(["rows", "pairs"], costs)
     for rows in (10**10, 10**12, 10**13):
         for distinct in (20_000, 20_000_000):
             tasks = rows / TASK_ROWS
             log = rows * row_bytes
             shuffled = min(tasks * distinct, rows) * each["Arrow"]
-            print(
-                f"| 10^{np.log10(rows):.0f} | {distinct / 1e6:g} M | {log / 1e12:.2f} TB "
-                f"| {rows / rate / MACHINE / 60:.1f} min, {log / DISK / 60:.1f} min "
-                f"| {max(rows / rate / CLUSTER, log / DISK / (CLUSTER / 16)) / 60:.1f} min "
-                f"| {distinct * each['memory'] / 1e9:.2f} GB | {shuffled / 1e9:.1f} GB |"
+            print_row(
+                f"10^{np.log10(rows):.0f}",
+                f"{distinct / 1e6:g} M",
+                f"{log / 1e12:.2f} TB",
+                f"{rows / rate / MACHINE / 60:.1f}, {log / DISK / 60:.1f}",
+                f"{max(rows / rate / CLUSTER, log / DISK / (CLUSTER / 16)) / 60:.1f}",
+                f"{distinct * each['memory'] / 1e9:.2f} GB",
+                f"{shuffled / 1e9:.1f} GB",
             )
 
 

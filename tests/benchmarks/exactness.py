@@ -2,7 +2,7 @@
 
     python tests/benchmarks/exactness.py --tables 20_000
 
-Prints the largest error in units in the last place, for each family of tables in tests/tables.py
+Prints a table: the largest error in units in the last place, for each family in tests/tables.py
 and each way to score them. Each table of a family is a slice of one counts table.
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import polars as pl
+from measuring import parsed, print_head, print_row
 
 import polars_mcc
 
@@ -55,12 +56,10 @@ def errors(some: Sequence[oracles.Table], query: str) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--tables", type=int, default=20_000, help="tables per family")
-    args = parser.parse_args()
-    print(f"polars-mcc {polars_mcc.__version__}, polars {pl.__version__}: the largest error in ulp")
-    print("| tables | how many |", " | ".join(QUERIES), "|")
-    print("|---|" + "--:|" * (len(QUERIES) + 1))
-    total = 0
-    for family in (*tables.INTEGERS, *tables.FLOATS):
+    args = parsed(parser)
+    print_head(["tables", "how many"], [*QUERIES])
+    total, families = 0, (*tables.INTEGERS, *tables.FLOATS)
+    for family in families[:2] if args.short else families:
         rng = random.Random(family.__name__)
         n = args.tables // 20 if family is tables.many_classes else args.tables
         some = [family(rng) for _ in range(n)]
@@ -69,7 +68,7 @@ def main() -> None:
         if family in tables.BEYOND_LABELS:
             worst["agg, labels"] = "floats"
         name = family.__name__.replace("_", " ")
-        print(f"| {name} | {n} |", " | ".join(worst.values()), "|", flush=True)
+        print_row(name, n, *worst.values())
     print(f"{total} tables")
 
 

@@ -2,21 +2,20 @@
 
     python tests/benchmarks/expression_or_by.py --rows 10_000_000 --weight float
 
-Makes a log of 10 text labels in 200 slices, runs the queries in turn, and prints the median
-of the ratios of each round, with their range.
+Makes a log of 10 text labels in 200 slices, runs the queries in turn, and prints a table of the
+median of the ratios of each round, with their range.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from measuring import in_turns, parsed, print_head, print_ratios
 
 import polars_mcc
 
@@ -43,20 +42,12 @@ def write_log(rows: int, folder: Path) -> None:
         ).write_parquet(folder / f"{part}.parquet")
 
 
-def print_ratios(seconds: dict[str, list[float]], base: str, width: int) -> None:
-    """Print the seconds of each query divided by the base query: median and range of rounds."""
-    for name, times in seconds.items():
-        ratios = [t / one for t, one in zip(times, seconds[base], strict=True)]
-        low, high, median = min(ratios), max(ratios), statistics.median(ratios)
-        print(f"{name:{width}} {median:5.2f} × {base}   ({low:.2f} to {high:.2f})")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--weight", choices=["integer", "float"])
-    args = parser.parse_args()
+    args = parsed(parser, rounds=3)
     with tempfile.TemporaryDirectory() as folder:
         write_log(args.rows, Path(folder))
         log = pl.scan_parquet(f"{folder}/*.parquet")
@@ -68,24 +59,16 @@ def main() -> None:
             return lambda: log.group_by("slice").agg(mcc=mcc).sort("slice").collect()
 
         queries = {
-            "by": lambda: log.mcc(weight=args.weight).by("slice").collect(),
-            "agg, labels=[...]": aggregated(LABELS),
-            "agg": aggregated(None),
+            "`by`": lambda: log.mcc(weight=args.weight).by("slice").collect(),
+            "the expression, `labels=[...]`": aggregated(LABELS),
+            "the expression": aggregated(None),
         }
-        expected = queries["by"]()["mcc"]
-        seconds: dict[str, list[float]] = {name: [] for name in queries}
-        for _ in range(args.rounds):
-            for name, query in queries.items():
-                start = time.perf_counter()
-                answer = query()["mcc"]
-                seconds[name].append(time.perf_counter() - start)
-                assert ((answer - expected).abs() < 1e-12).all(), name
-    weight = f"{args.weight} weights, " if args.weight else ""
-    print(
-        f"{args.rows} rows, {weight}{SLICES} slices, {len(LABELS)} text labels, "
-        f"{args.rounds} rounds"
-    )
-    print_ratios(seconds, "by", width=20)
+        expected = queries["`by`"]()["mcc"]
+        for name, query in queries.items():
+            assert ((query()["mcc"] - expected).abs() < 1e-12).all(), name
+        seconds = in_turns(queries, args.rounds)
+    print_head(["query"], ["times `by`", "range", "seconds"])
+    print_ratios(seconds, "`by`")
 
 
 if __name__ == "__main__":

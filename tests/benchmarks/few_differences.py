@@ -15,6 +15,7 @@ import itertools
 
 import numpy as np
 from interval_coverage import counts, given_gold, margins
+from measuring import parsed, print_head, print_row
 
 Z = 1.959963984540054
 CLASSES = (2, 4)
@@ -53,7 +54,7 @@ def adjusted(draws: np.ndarray, more: int) -> tuple[np.ndarray, np.ndarray]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=1500, help="samples per setting")
-    size = parser.parse_args().samples
+    size = parsed(parser, samples=300).samples
     rng = np.random.default_rng(5)
     scores, found = ((0.6, 0.6), (0.9, 0.9), (0.6, 0.9)), []
     copies = (0.8, 0.95, 0.99)
@@ -76,15 +77,14 @@ def main() -> None:
             for name, (low, high) in limits.items()
         }
         found.append(((draws * (1 - np.eye(classes))).sum() / size, covers))
-    print("| rows that differ | settings |", *(f"{name} |" for name in METHODS))
-    print("| --- | --- |", *("--- |" for _ in METHODS))
+    print_head(["rows that differ", "settings"], METHODS)
     for least, most in ((3, 10), (10, 30), (30, 1000)):
         of_size = [covers for differ, covers in found if least <= differ < most]
         cells = []
         for name in METHODS:
             values = [covers[name] for covers in of_size]
-            cells.append(f"{min(values):.3f} to {max(values):.3f} ({np.median(values):.3f}) |")
-        print(f"| {least} to {most} | {len(of_size)} |", *cells)
+            cells.append(f"{min(values):.3f} to {max(values):.3f} ({np.median(values):.3f})")
+        print_row(f"{least} to {most}", len(of_size), *cells)
 
 
 if __name__ == "__main__":

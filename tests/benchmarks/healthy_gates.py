@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from measuring import parsed, print_head, print_row
 
 import polars_mcc
 
@@ -111,16 +112,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--logs", type=int, default=60, help="logs per setting")
     parser.add_argument("--metric", default="mcc", help="the metric of the gate")
-    asked = parser.parse_args()
+    asked = parsed(parser)
     rng = np.random.default_rng(5)
-    print("| classes | recall | key | at min | min 0.02 lower | nights | found | uncorrected |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for mix, recall, key in itertools.product(MIXES, RECALLS, KEYS):
+    figures = ["at min", "min 0.02 lower", "nights", "found", "uncorrected"]
+    print_head(["classes", "recall", "key"], figures)
+    settings = [*itertools.product(MIXES, RECALLS, KEYS)]
+    for mix, recall, key in settings[:4] if asked.short else settings:
         found = tried(mix, recall, key, asked.logs, rng, asked.metric)
         shares = {name: f"{nights.mean():.3f}" for name, nights in found.items()}
         first = f"{found['below'][:NIGHTS].sum()} of {NIGHTS}"
-        cells = [mix, str(recall), key, shares["at"], shares["below"], first]
-        print("|", " | ".join([*cells, shares["found"], shares["uncorrected"]]), "|", flush=True)
+        cells = [shares["at"], shares["below"], first, shares["found"], shares["uncorrected"]]
+        print_row(mix, recall, key, *cells)
 
 
 if __name__ == "__main__":

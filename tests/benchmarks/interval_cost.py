@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import speed
+from measuring import apart, parsed, print_head, print_row, times
 
 from polars_mcc import Bootstrap
 from polars_mcc._counts.cut import cut
@@ -48,9 +47,8 @@ QUERIES = {
 
 
 def seconds_of(query: str, log: Path) -> float:
-    command = [sys.executable, __file__, "--query", query, str(log)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(done.stdout)
+    [seconds] = apart(__file__, "--query", query, log)
+    return seconds
 
 
 def run(query: str, log: str) -> None:
@@ -61,22 +59,17 @@ def run(query: str, log: str) -> None:
 
 
 def intervals(logs: Path, rows: int, rounds: int, only: str) -> None:
-    print("| log | query | beside | ratio | range | beside, s |")
-    print("| --- | --- | --- | --: | --: | --: |")
+    print_head(["log", "query", "beside"], ["times as long", "range", "beside, s"])
     for name, query, beside in TASKS:
         if only not in name:
             continue
         workload = speed.BY_NAME[name]
         folder = workload.folder(logs, rows)
         speed.write_logs(workload, rows, folder)
-        both = [(seconds_of(beside, folder), seconds_of(query, folder)) for _ in range(rounds)]
-        ratios = sorted(found / counted for counted, found in both)
-        counted = statistics.median(counted for counted, _ in both)
-        print(
-            f"| {name} | {query} | {beside} | {statistics.median(ratios):.2f} "
-            f"| {ratios[0]:.2f} to {ratios[-1]:.2f} | {counted:.2f} |",
-            flush=True,
-        )
+        both = [(seconds_of(query, folder), seconds_of(beside, folder)) for _ in range(rounds)]
+        ours, counted = zip(*both, strict=True)
+        median = f"{statistics.median(counted):.2f}"
+        print_row(name, query, beside, *times(ours, counted, 2), median)
 
 
 def bootstrap(rows: int, n_boot: int) -> None:
@@ -102,25 +95,25 @@ def bootstrap(rows: int, n_boot: int) -> None:
         matthews_corrcoef(gold[pick], pred[pick])
         done += 1
     theirs = (time.perf_counter() - start) / done * 200 * n_boot
-    print(f"| {rows} | {ours:.1f} | {theirs:.0f} | {ours / theirs:.5f} |", flush=True)
+    print_row(rows, f"{theirs / ours:.0f}", f"{ours:.1f}", f"{theirs:.0f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("logs", help="a folder for logs of 1 GB")
-    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--rows", type=int, default=8_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--n-boot", type=int, default=10_000)
     parser.add_argument("--only", default="", help="logs with this in their name")
     parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = parsed(parser, rounds=3, only="short text", n_boot=1000)
     if args.query:
         run(args.query, args.logs)
         return
     intervals(Path(args.logs), args.rows, args.rounds, args.only)
     print(f"\n{args.n_boot} replicates of 200 slices of 10 classes; scikit-learn is extrapolated\n")
-    print("| rows a slice | counts, s | rows (scikit-learn), s | ratio |")
-    print("| --: | --: | --: | --: |")
+    times_rows = "resampled rows (scikit-learn) / counts"
+    print_head(["rows of a slice"], [times_rows, "counts, s", "rows, s"])
     for rows in (1000, 100_000):
         bootstrap(rows, args.n_boot)
 

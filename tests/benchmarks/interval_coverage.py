@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from measuring import parsed
 
 import polars_mcc
 from polars_mcc import Bootstrap
@@ -168,7 +169,8 @@ def summary(results: pl.DataFrame, *keys: str) -> str:
     )
     cells = results.group_by(*keys, "method", maintain_order=True).agg(number.alias("cell"))
     lines = cells.pivot("method", index=list(keys), values="cell", maintain_order=True)
-    header = f"| {' | '.join(lines.columns)} |\n|{' --- |' * lines.width}"
+    marks = [*["---"] * len(keys), *["--:"] * (lines.width - len(keys))]
+    header = f"| {' | '.join(lines.columns)} |\n| {' | '.join(marks)} |"
     return "\n".join([header, *(f"| {' | '.join(map(str, row))} |" for row in lines.rows())])
 
 
@@ -205,7 +207,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="rows of a sample")
     parser.add_argument("--out", type=Path, help="a folder for all results, as Parquet")
     parser.add_argument("--chart", type=Path, help="an .svg, .png or .html (needs altair)")
-    args = parser.parse_args()
+    args = parsed(parser, replicates=1000, n_boot=200, sizes=[10, 100])
     print(
         f"polars-mcc {polars_mcc.__version__}, polars {pl.__version__}, {args.replicates} samples"
     )

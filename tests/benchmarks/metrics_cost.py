@@ -3,19 +3,19 @@
     python tests/benchmarks/metrics_cost.py --rows 20_000_000
 
 Makes a log of 10 text labels in 200 slices, and a log with lists of labels. Runs the queries in
-turn, and prints the median of the ratios of each round, with their range.
+turn, and prints a table: the median of the ratios of each round, with their range.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
-from expression_or_by import print_ratios, write_log
+from expression_or_by import write_log
+from measuring import in_turns, parsed, print_head, print_ratios
 
 import polars_mcc
 
@@ -29,7 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    args = parser.parse_args()
+    args = parsed(parser, rounds=2)
     listed = polars_mcc.metrics()
     of_classes = listed.filter(pl.col("from") == "classes")["metric"].to_list()
     of_pairs = listed.filter(pl.col("from") == "pairs")["metric"].to_list()
@@ -44,7 +44,7 @@ def main() -> None:
             log.with_columns(map(two_labels, ("gold", "pred"))).write_parquet(lists / file.name)
         log, tagged = (pl.scan_parquet(made / "*.parquet") for made in (rows, lists))
         queries: dict[str, Callable[[], pl.LazyFrame]] = {
-            "mcc": lambda: log.mcc.by("slice"),
+            "MCC alone": lambda: log.mcc.by("slice"),
             f"{len(of_classes)} metrics of classes": lambda: log.mcc.by(
                 "slice", metrics=of_classes
             ),
@@ -64,14 +64,12 @@ def main() -> None:
             ),
             f"lists: {len(of_lists)} metrics": lambda: tagged.mcc.by("slice", metrics=of_lists),
         }
-        seconds: dict[str, list[float]] = {name: [] for name in queries}
-        for _ in range(args.rounds):
-            for name, query in queries.items():
-                start = time.perf_counter()
-                query().collect()
-                seconds[name].append(time.perf_counter() - start)
-    print(f"{args.rows} rows, 200 slices, 10 text labels, {args.rounds} rounds")
-    print_ratios(seconds, "mcc", width=40)
+        if args.short:
+            queries = {name: query for name, query in queries.items() if "lists" not in name}
+        calls = {name: lambda query=query: query().collect() for name, query in queries.items()}
+        seconds = in_turns(calls, args.rounds)
+    print_head(["query"], ["times MCC alone", "range", "seconds"])
+    print_ratios(seconds, "MCC alone")
 
 
 if __name__ == "__main__":

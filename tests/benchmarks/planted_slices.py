@@ -15,13 +15,13 @@ import argparse
 import itertools
 import multiprocessing
 import os
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
+from measuring import parsed, print_head, print_row
 
 import polars_mcc  # noqa: F401 - registers the namespace
 
@@ -44,12 +44,15 @@ class Setting:
     planted: str = "apart"
     correction: str = "bh"
 
-    def __str__(self) -> str:
+    @property
+    def cells(self) -> list[str]:
         mix = "balanced" if self.is_balanced else "95:5"
-        return (
-            f"{self.depth} | {self.rows:,} | {self.classes}, {mix} | {self.keys} | "
-            f"{self.planted} | {self.correction}"
-        )
+        rows = f"{self.rows:,}".replace(",", " ")
+        cells = [str(self.depth), rows, f"{self.classes}, {mix}", self.keys, self.planted]
+        return [*cells[:-1], f"{self.planted}; by"] if self.correction == "by" else cells
+
+    def __str__(self) -> str:
+        return " | ".join(self.cells)
 
     @property
     def mix(self) -> list[float]:
@@ -174,16 +177,13 @@ class Found:
     recalled: int
     listed: int
     false: int
-    seconds: float
 
 
 def look(setting: Setting, seed: int, finder: str) -> Found:
     rng = np.random.default_rng([seed, setting.rows])
     planted = planted_in(setting, rng)
     log = log_of(setting, planted, rng)
-    start = time.perf_counter()
     found = (of_sliceline if finder == "SliceLine" else ours)(log, setting)
-    seconds = time.perf_counter() - start
     every, share = population(setting.keys)
     rate = rates_of(every, planted)
     false = 0
@@ -199,21 +199,20 @@ def look(setting: Setting, seed: int, finder: str) -> Found:
         return bool(share[both].sum() >= 0.9 * share[either].sum())
 
     recalled = sum(any(is_same(one, other) for other in found) for one in planted)
-    return Found(len(planted), recalled, len(found), false if planted else len(found), seconds)
+    return Found(len(planted), recalled, len(found), false if planted else len(found))
 
 
-def row_of(setting: Setting, finder: str, found: Sequence[Found]) -> str:
+def row_of(setting: Setting, finder: str, found: Sequence[Found]) -> list[str]:
     planted = sum(one.planted for one in found)
     listed = [one.listed - one.false for one in found]
     shares = [one.false / max(one.listed, 1) for one in found]
     recall = f"{sum(one.recalled for one in found) / planted:.1%}" if planted else ""
     times = f"{sum(listed) / planted:.2f}" if planted else ""
     error = np.std(shares) / np.sqrt(len(shares))
-    seconds = np.median([one.seconds for one in found])
-    return (
-        f"| {setting} | {finder} | {recall} | {np.mean(shares):.1%} ± {error:.1%} | {times} "
-        f"| {seconds:.2f} |"
-    )
+    *cells, about = setting.cells
+    about = about if finder == "polars_mcc" else f"{about}; {finder}"
+    false = f"{np.mean(shares):.1%} ± {error:.1%}"
+    return [*cells, about, recall, false, times]
 
 
 def beside_numbers(rows: int, rate: float, keys: int, seed: int) -> str:
@@ -234,47 +233,44 @@ def beside_numbers(rows: int, rate: float, keys: int, seed: int) -> str:
     named = log.mcc.worst(*columns)["slice"].to_list()
     wanted = "country = DE and device = phone" if keys == 2 else "country = DE"
     if named == [wanted]:
-        return "exact"
-    return "with others" if wanted in named else "other" if named else "none"
+        return "alone"
+    return "with others" if wanted in named else "another" if named else "none"
 
 
-def print_beside_numbers(logs: int) -> None:
-    names = ("exact", "with others", "other", "none")
-    print(f"\n| beside numbers: rows | keys | misses | {' | '.join(names)} |")
-    print("| --: | --: | --: | --: | --: | --: | --: |")
-    settings = itertools.product(
-        (10_000, 20_000, 50_000), ((1, 0.13), (1, 0.15), (1, 0.2), (2, 0.25))
-    )
+def print_beside_numbers(logs: int, sizes: Sequence[int]) -> None:
+    names = ("alone", "with others", "another", "none")
+    print()
+    print_head(["rows", "keys of the slice", "errors in it"], names)
+    settings = itertools.product(sizes, ((1, 0.13), (1, 0.15), (1, 0.2), (2, 0.25)))
     for rows, (keys, rate) in settings:
         found = [beside_numbers(rows, rate, keys, seed) for seed in range(logs)]
-        counts = " | ".join(str(found.count(name)) for name in names)
-        print(f"| {rows:,} | {keys} | {rate:.0%} | {counts} |", flush=True)
+        counts = [found.count(name) for name in names]
+        print_row(f"{rows:,}".replace(",", " "), keys, f"{rate:.0%}", *counts)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--logs", type=int, default=100)
     parser.add_argument("--only", default="", help="only settings whose text contains this")
     parser.add_argument("--peers", type=int, default=0, help="logs that SliceLine searches")
     parser.add_argument("--jobs", type=int, default=2)
-    options = parser.parse_args()
+    options = parsed(parser)
     chosen = [setting for setting in settings() if options.only in str(setting)]
-    print(
-        "| depth | rows | classes | keys | planted | correction | by | recall "
-        "| false discoveries | rows per planted | seconds |"
-    )
-    print("| --: | --: | --- | --- | --- | --- | --- | --: | --: | --: | --: |", flush=True)
+    chosen = chosen[:6] if options.short else chosen
+    labels = ["depth", "rows", "classes", "keys", "planted"]
+    print_head(labels, ["recall", "false discoveries", "per planted"])
     os.environ["POLARS_MAX_THREADS"] = "1"  # of the processes below
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
         for setting in chosen:
-            finders = {"polars_mcc": options.logs, "SliceLine": options.peers}
+            peers = 0 if options.short else options.peers
+            finders = {"polars_mcc": options.logs, "SliceLine": peers}
             for finder, logs in finders.items():
                 if logs and (finder == "polars_mcc" or setting.planted != "none"):
                     seeds = range(logs)
                     found = pool.map(look, [setting] * logs, seeds, [finder] * logs)
-                    print(row_of(setting, finder, [*found]), flush=True)
+                    print_row(*row_of(setting, finder, [*found]))
     if not options.only or options.only == "beside":
-        print_beside_numbers(options.logs)
+        print_beside_numbers(options.logs, (10_000,) if options.short else (10_000, 20_000, 50_000))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python tests/benchmarks/progress_cost.py --rows 20_000_000
 
-Makes the log of `expression_or_by.py` and runs both queries in turn. Prints the median of the
-ratios of each round, with their range: of seconds, and of processor time, which is less noisy.
+Makes the log of `expression_or_by.py` and runs both queries in turn. Prints a table: the median of
+the ratios of each round, with their range; of seconds, and of processor time, which is less noisy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from contextlib import closing
 from pathlib import Path
 
 import polars as pl
-from expression_or_by import print_ratios, write_log
+from expression_or_by import write_log
+from measuring import parsed, print_head, print_row, times
 from rich.console import Console
 
 from polars_mcc._show.progress import ProgressBar, collect
@@ -30,7 +31,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=9)
-    args = parser.parse_args()
+    args = parsed(parser, rows=6_000_000)
+    print_head(["labels"], ["times as long with a bar", "range", "of processor time", "its range"])
     for name, labels in LABELS.items():
         with tempfile.TemporaryDirectory() as folder:
             write_log(args.rows, Path(folder))
@@ -59,10 +61,8 @@ def compare(log: pl.LazyFrame, args: argparse.Namespace, name: str) -> None:
             wall[query].append(time.perf_counter() - start)
             processor[query].append(time.process_time() - used)
     assert answers["with"].equals(answers["without"])
-    print(f"{args.rows} rows, {name}, {args.rounds} rounds")
-    for kind, seconds in {"seconds": wall, "processor time": processor}.items():
-        print(kind)
-        print_ratios(seconds, "without", 8)
+    cells = [cell for of in (wall, processor) for cell in times(of["with"], of["without"], 2)]
+    print_row(name, *cells)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ Weights: "none"; "mild" sample weights are exponential; "heavy" ones its squares
 five rows each: half of them have up to twice the misses, and the others as many fewer.
 
 Prints a row for each claim, family of metrics, class shares, rows and weights: the mean and the
-least coverage, or the largest ratio. Then it prints the cells outside the promises: see `LIMITS`.
+least coverage, or the largest ratio. Then it prints a table of the guide, and the cells outside the
+promises: see `LIMITS`.
 A cell is promised from so many rows of the smallest class on, gold and predicted, as `LIMITS` say.
 
 `--rare` measures models that hardly ever predict a class, in the same way, where 3 to 95 % of the
@@ -58,6 +59,7 @@ from statistics import NormalDist
 
 import numpy as np
 import polars as pl
+from measuring import parsed, print_head, print_row
 
 import polars_mcc
 
@@ -70,6 +72,31 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "kappa": ("kappa",),
     "own": ("own_rate", "own_squares"),
 }
+TITLES: Mapping[str, str] = {
+    "rates of one class": "rates of one class (`tpr`, `ppv`, `f1`, …)",
+    "means over rows": "means over rows (`accuracy`, `f1_weighted`, …)",
+    "sums of rates": "sums of rates (`informedness`, `balanced_accuracy`, …)",
+    "means over classes": "means over classes (`f1_macro`, `recall_macro`, …)",
+    "R_K": "MCC (`mcc`, `phi`)",
+    "kappa": "`kappa`",
+    "own": "two metrics of your own",
+}
+TITLES_OF_SCORES: Mapping[str, tuple[str, ...]] = {
+    "`roc_auc`": ("roc_auc",),
+    "`roc_auc`, with one positive row of ten below all negative rows": ("roc_auc, far off",),
+    "`average_precision`": ("average_precision",),
+    "`brier`": ("brier",),
+    "`log_loss`": ("log_loss", "log_loss, not calibrated"),
+    "`log_loss`, with two sure mistakes on average": ("log_loss, rarely wrong",),
+    "both, if all scores are 0 or 1": ("brier, zero or one", "log_loss, zero or one"),
+}
+OF_DIFFERENCES: Mapping[str, tuple[str, ...]] = {
+    "`contrast` to the rest, `drift`": ("rest", "drift"),
+    "`contrast` to the total": ("total",),
+    "`contrast` of equal scores with other mixes of classes": ("rest, other mix",),
+    "`compare` of two models": ("compare",),
+}
+WEIGHED = "all of them with sample weights or clusters"
 FAMILY = {metric: family for family, metrics in FAMILIES.items() for metric in metrics}
 ZIPF = 1 / np.arange(1, 31)
 MIXES: Mapping[str, np.ndarray] = {
@@ -711,32 +738,58 @@ def summary(found: pl.DataFrame) -> str:
     return "\n".join([header, *lines])
 
 
-def by_family(found: pl.DataFrame) -> str:
-    """A Markdown table, a row per family: what the guide shows."""
-    value, rows = pl.col("value"), []
-    covered = found.filter(claim="coverage")
+def print_by_family(found: pl.DataFrame, *, rare: bool) -> None:
+    """A row per family: what the guide shows of coverage, and of what `worst` lists."""
+    value, covered = pl.col("value"), found.filter(claim="coverage")
+    covered = covered if rare else covered.filter(weights="none")
+    last = "among these, mean" if rare else "`worst` lists something"
+    least = {rows: f"least, from {rows} rows" for rows in (30, 8)}
+    print_head(["family"], ["coverage, mean", f"{least[30]} of a class", least[8], last])
     for family in found["family"].unique(maintain_order=True):
-        own, of_family = covered.filter(family=family), found.filter(family=family)
-        row = {
-            "family": family,
-            "coverage, mean": own.filter(pl.col("least_class") >= 8)["value"].mean(),
-        }
-        for least in (30, 8):
-            here = own.filter(pl.col("least_class") >= least, weights="none")
-            row[f"least, from {least} rows of a class"] = here["value"].min()
-        own = found.filter(family=family, claim="never predicted")
-        if own.height:
-            row["never predicted, least"] = own.filter(pl.col("least_class") >= 8)["value"].min()
-        for claim in ("rest", "total", "drift", "compare"):
-            here = of_family.filter(pl.col("claim") == claim, weights="none")
-            row[f"p < 0.01, {claim}"] = here["p0.01"].max()
-        searched = of_family.filter(claim="worst")
-        row["worst lists something"] = searched.select(value.mean()).item()
-        rows.append(row)
-    frame = pl.DataFrame(rows).with_columns(pl.selectors.float().round(3))
-    header = f"| {' | '.join(frame.columns)} |\n|{' --- |' * frame.width}"
-    cells = (["" if cell is None else str(cell) for cell in row] for row in frame.rows())
-    return "\n".join([header, *(f"| {' | '.join(row)} |" for row in cells)])
+        own = covered.filter(family=family).filter(pl.col("least_class") >= 8)
+        of_class = own.filter(weights="none")
+        more = found.filter(family=family, claim="never predicted" if rare else "worst")
+        print_row(
+            TITLES.get(family, family),
+            *map(
+                three_digits,
+                (
+                    own["value"].mean(),
+                    of_class.filter(pl.col("least_class") >= 30)["value"].min(),
+                    of_class["value"].min(),
+                    more.select(value.mean()).item(),
+                ),
+            ),
+        )
+
+
+def three_digits(number: float | None) -> str:
+    return "" if number is None else f"{number:.3f}"
+
+
+def print_of_differences(found: pl.DataFrame) -> None:
+    """How many times too often p < 0.01 comes, with 15 rows of two classes."""
+    two = found.filter(pl.col("mix").is_in([*OTHER_MIX]), rows=15)
+    none = two.filter(weights="none")
+    print_head(["where nothing differs"], ["mean of the cells", "most"])
+    for title, claims in OF_DIFFERENCES.items():
+        share = none.filter(pl.col("claim").is_in(claims))["p0.01"]
+        if share.count():
+            print_row(title, f"{share.mean():.2f}", f"{share.max():.2f}")
+    weighed = two.filter(pl.col("weights") != "none", pl.col("p0.01").is_not_null())
+    means = weighed.group_by("claim").agg(pl.col("p0.01").mean())["p0.01"]
+    if means.len():
+        mean = f"{means.min():.2f} to {means.max():.2f}"
+        print_row(WEIGHED, mean, f"{weighed['p0.01'].max():.2f}")
+
+
+def print_of_scores(found: pl.DataFrame) -> None:
+    """The coverage of metrics of scores, and where it is least."""
+    print_head(["metric"], ["mean", "least", "where it is least"])
+    for title, families in TITLES_OF_SCORES.items():
+        own = found.filter(pl.col("family").is_in(families), claim="coverage").sort("value")
+        where = ", ".join(own.select("mix", "model", "weights").row(0))
+        print_row(title, f"{own['value'].mean():.2f}", f"{own['value'][0]:.2f}", where)
 
 
 def run(todo: Sequence[tuple], processes: int) -> pl.DataFrame:
@@ -772,14 +825,21 @@ def main() -> None:
     )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, help="a folder for all cells, as Parquet")
-    args = parser.parse_args()
+    args = parsed(parser)
+    if args.short and "difference" not in args.only:  # rare p-values need all samples
+        args.samples, args.logs = args.samples // 3, args.logs // 3
     print(f"polars-mcc {polars_mcc.__version__}, polars {pl.__version__}, {args.samples} samples\n")
     todo = jobs(args.samples, args.logs, args.sizes, args.only)
     todo = jobs_of_scores(args.samples, args.only) if args.scores else todo
     todo = jobs_of_rare(args.samples, args.sizes, args.only) if args.rare else todo
     found = run([*todo], args.processes)
-    print(summary(found))
-    print(f"\n{by_family(found)}")
+    print(summary(found), "\n")
+    if args.scores:
+        print_of_scores(found)
+    elif "coverage" in args.only:
+        print_by_family(found, rare=args.rare)
+    elif "difference" in args.only:
+        print_of_differences(found)
     print("\nOutside the promises:\n")
     broken = outside(found, LIMITS_OF_SCORES if args.scores else LIMITS)
     print(summary(broken) if broken.height else "nothing")

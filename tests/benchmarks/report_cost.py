@@ -11,15 +11,14 @@ Queries run in turn, each in a new process. The table shows medians.
 from __future__ import annotations
 
 import argparse
-import re
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from measuring import apart, parsed, peak, print_head, print_row
 
 from polars_mcc import each
 
@@ -54,50 +53,47 @@ def write_log(name: str, folder: Path, rows: int) -> Path:
     return path
 
 
+def answer(name: str, path: Path, query: str) -> str:
+    """The report in a format; for "by", its keys are scored, and there is no text."""
+    keys, _, models = LOGS[name]
+    log = pl.scan_parquet(path).mcc(pred=models)
+    if query != "by":
+        return log.report(*keys, format=query)
+    log.by(each(*keys, total=True), ci=0.95).collect()
+    return ""
+
+
 def ask(name: str, path: Path, query: str) -> None:
     """Run a query in this process; print seconds, peak memory in MB, and the text in MB."""
-    keys, _, models = LOGS[name]
     start = time.perf_counter()
-    log = pl.scan_parquet(path).mcc(pred=models)
-    text = ""
-    if query == "by":
-        log.by(each(*keys, total=True), ci=0.95).collect()
-    else:
-        text = log.report(*keys, format=query)
-    took = time.perf_counter() - start
-    # Not `ru_maxrss`, which includes the process that started this one.
-    status = Path("/proc/self/status").read_text("utf-8")
-    [peak] = re.findall(r"VmHWM:\s*(\d+) kB", status)
-    print(took, int(peak) / 1024, len(text) / 1e6)
+    text = answer(name, path, query)
+    print(time.perf_counter() - start, peak(), len(text) / 1e6)
 
 
 def asked(name: str, path: Path, query: str) -> list[float]:
-    command = [sys.executable, __file__, "--ask", name, str(path), query]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [*map(float, done.stdout.split())]
+    return apart(__file__, "--ask", name, path, query)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("logs", type=Path)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    arguments = parser.parse_args()
-    print("log | query | seconds | times `by` | peak MB | text MB |")
-    print("--- | --- | ---: | ---: | ---: | ---: |")
-    for name in LOGS:
+    arguments = parsed(parser, rounds=2)
+    print_head(["log", "query"], ["seconds", "times `by`", "peak, MB", "text, MB"])
+    for name in [*LOGS][-1:] if arguments.short else LOGS:
         rows = max(arguments.rows // SHARES[name], 200)
-        path = write_log(name, arguments.logs, rows)
+        path = write_log(name, arguments.logs / f"report-{arguments.rows}", rows)
         rounds = [
             {query: asked(name, path, query) for query in ("by", *FORMATS)}
             for _ in range(arguments.rounds)
         ]
         for query in ("by", *FORMATS):
-            took, peak, size = (
+            took, most, size = (
                 statistics.median(found[query][place] for found in rounds) for place in range(3)
             )
             ratio = statistics.median(found[query][0] / found["by"][0] for found in rounds)
-            print(f"{name} | {query} | {took:.2f} | {ratio:.1f} | {peak:.0f} | {size:.2f} |")
+            print_row(name, query, f"{took:.2f}", f"{ratio:.1f}", f"{most:.0f}", f"{size:.2f}")
 
 
 if __name__ == "__main__":

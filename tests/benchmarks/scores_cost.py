@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +20,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import polars as pl
+from measuring import apart, parsed, peak, print_head, print_row, times
 
 FILES, SLICES = 8, 200
 METRICS = ["roc_auc", "brier", "log_loss"]
@@ -80,17 +79,7 @@ def run(query: str, folder: str, *, in_memory: bool) -> None:
             duckdb.register("arrow", frame.to_arrow())
     start = time.perf_counter()
     QUERIES[query](log, source)
-    seconds = time.perf_counter() - start
-    status = Path("/proc/self/status").read_text()
-    [peak] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
-    print(seconds, int(peak) // 1024)
-
-
-def measured(query: str, folder: str, *options: str) -> tuple[float, int]:
-    command = [sys.executable, __file__, folder, "--query", query, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    seconds, megabytes = done.stdout.split()
-    return float(seconds), int(megabytes)
+    print(time.perf_counter() - start, peak())
 
 
 def main() -> None:
@@ -101,7 +90,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only queries with this in their name")
     parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
     parser.add_argument("--in-memory", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = parsed(parser, rounds=2, only="three")
     if args.query:
         import polars_mcc  # noqa: F401, PLC0415 - adds `mcc`; DuckDB does not need it
 
@@ -109,23 +98,20 @@ def main() -> None:
         return
     folder = f"{args.logs}/scores-{args.rows}"
     write_log(Path(folder), args.rows)
-    print("| log | query | seconds | beside DuckDB | range | peak, MB |")
-    print("| --- | --- | --: | --: | --: | --: |")
+    print_head(["log", "query"], ["seconds", "times DuckDB's count", "range", "peak, MB"])
     for log, options in (("Parquet", []), ("in memory", ["--in-memory"])):
-        found: dict[str, list[tuple[float, int]]] = {
+        runs: dict[str, list[list[float]]] = {
             query: [] for query in QUERIES if query == BASE or args.only in query
         }
         for _ in range(args.rounds):
-            for query, runs in found.items():
-                runs.append(measured(query, folder, *options))
-        for query, runs in found.items():
-            ratios = [ours / one for (ours, _), (one, _) in zip(runs, found[BASE], strict=True)]
-            print(
-                f"| {log} | {query} | {statistics.median(one for one, _ in runs):.2f} "
-                f"| {statistics.median(ratios):.1f} | {min(ratios):.1f} to {max(ratios):.1f} "
-                f"| {max(peak for _, peak in runs)} |",
-                flush=True,
-            )
+            for query, of_query in runs.items():
+                of_query.append(apart(__file__, folder, "--query", query, *options))
+        seconds = {query: [took for took, _ in of_query] for query, of_query in runs.items()}
+        for query, took in seconds.items():
+            megabytes = max(most for _, most in runs[query])
+            cells = times(took, seconds[BASE])
+            median = f"{statistics.median(took):.2f}"
+            print_row(log, query, median, *cells, f"{megabytes:.0f}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 
 Makes logs once, in the folder LOGS: ten text keys of 20 values, and ten text labels. Queries run in
 turn, each in a new process. The table shows the median of the ratios to `by` over one key, and the
-peak of memory of the process. The floor decodes and hashes all columns, without a group by.
+peak of memory of the process. The floor decodes and hashes all columns, without a group by. A
+second table has `worst` beside DuckDB's counts of the same sets, and depth 3 beside depth 2.
 `--memory` prints the peak of `worst` on three keys, gold and pred of Int8, for more and more rows.
 """
 
@@ -13,8 +14,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from itertools import combinations
@@ -23,12 +22,18 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import polars as pl
+from measuring import apart, parsed, peak, print_head, print_row, times
 
 from polars_mcc import each
 
 KEYS = [f"key{place}" for place in range(10)]
 FILES = 8
 NARROW = "worst, three Int8 keys"
+ONE, ALONE = "by, one key", "by, each of ten keys"
+DUCKDB = ("DuckDB, pairs of ten grouping sets", "DuckDB, pairs of 45 grouping sets of two")
+WORST = tuple(f"worst, ten keys, depth {depth}" for depth in (1, 2, 3))
+BESIDE = tuple(zip(WORST, (*DUCKDB, WORST[1]), strict=True))
+SHORT = (ONE, ALONE, *DUCKDB, *WORST[:2])
 
 
 def write_logs(folder: Path, rows: int) -> None:
@@ -76,22 +81,22 @@ def each_alone(log: pl.LazyFrame) -> None:
 
 
 QUERIES: dict[str, Callable[[pl.LazyFrame, str], object]] = {
-    "by, one key": lambda log, _: log.mcc.by(KEYS[0]).collect(),
+    ONE: lambda log, _: log.mcc.by(KEYS[0]).collect(),
     "floor: decode and hash all": lambda log, _: log.select(pl.all().hash().max()).collect(),
     "floor, and text to categories": lambda log, _: log.select(
         pl.all().cast(pl.Categorical).to_physical().max()
     ).collect(),
-    "by, each of ten keys": lambda log, _: log.mcc.by(each(*KEYS)).collect(),
+    ALONE: lambda log, _: log.mcc.by(each(*KEYS)).collect(),
     "by, ten keys, one by one": lambda log, _: each_alone(log),
     "by, each of ten keys, the plain plan": lambda log, _: (
         log.mcc(portable=True).by(each(*KEYS)).collect()
     ),
-    "DuckDB, pairs of ten grouping sets": lambda _, logs: of_duckdb(logs, 1),
-    "DuckDB, pairs of 45 grouping sets of two": lambda _, logs: of_duckdb(logs, 2),
-    "worst, ten keys, depth 1": lambda log, _: log.mcc.worst(*KEYS, depth=1).collect(),
-    "worst, ten keys, depth 2": lambda log, _: log.mcc.worst(*KEYS).collect(),
+    DUCKDB[0]: lambda _, logs: of_duckdb(logs, 1),
+    DUCKDB[1]: lambda _, logs: of_duckdb(logs, 2),
+    WORST[0]: lambda log, _: log.mcc.worst(*KEYS, depth=1).collect(),
+    WORST[1]: lambda log, _: log.mcc.worst(*KEYS).collect(),
     NARROW: lambda log, _: log.mcc.worst(*KEYS[:3]).collect(),
-    "worst, ten keys, depth 3": lambda log, _: log.mcc.worst(*KEYS, depth=3).collect(),
+    WORST[2]: lambda log, _: log.mcc.worst(*KEYS, depth=3).collect(),
 }
 
 
@@ -99,54 +104,62 @@ def run(query: str, logs: str) -> None:
     log = pl.scan_parquet(logs)
     start = time.perf_counter()
     QUERIES[query](log, logs)
-    seconds = time.perf_counter() - start
-    status = Path("/proc/self/status").read_text()
-    [peak] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
-    print(seconds, int(peak) // 1024)
+    print(time.perf_counter() - start, peak())
 
 
-def measured(query: str, logs: str) -> tuple[float, int]:
-    command = [sys.executable, __file__, logs, "--query", query]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    seconds, megabytes = done.stdout.split()
-    return float(seconds), int(megabytes)
+def measured(query: str, logs: str) -> list[float]:
+    """The seconds of a query in a new process, and its peak of memory in MB."""
+    return apart(__file__, logs, "--query", query)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("logs", metavar="LOGS")
     parser.add_argument("--rows", type=int, default=8_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--queries", nargs="*", default=[name for name in QUERIES if name != NARROW]
+    )
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10**7 * 2**k for k in range(4)])
     parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parsed(parser, rounds=2, queries=SHORT, sizes=[10**7, 2 * 10**7])
     if options.query:
         run(options.query, options.logs)
-        return
-    if options.memory:
-        print("| rows | seconds | peak, MB |\n| --: | --: | --: |")
-        for rows in (10_000_000, 20_000_000, 40_000_000, 80_000_000):
-            folder = Path(options.logs) / f"narrow-{rows}"
-            write_narrow(folder, rows)
-            seconds, peak = measured(NARROW, f"{folder}/*.parquet")
-            print(f"| {rows:,} | {seconds:.2f} | {peak} |")
-        return
+    elif options.memory:
+        print_memory(options)
+    else:
+        print_costs(options)
+
+
+def print_memory(options: argparse.Namespace) -> None:
+    print_head(["rows"], ["seconds", "peak, MB"])
+    for rows in options.sizes:
+        folder = Path(options.logs) / f"narrow-{rows}"
+        write_narrow(folder, rows)
+        seconds, megabytes = measured(NARROW, f"{folder}/*.parquet")
+        print_row(f"{rows:,}", f"{seconds:.2f}", f"{megabytes:.0f}")
+
+
+def print_costs(options: argparse.Namespace) -> None:
     folder = Path(options.logs) / f"ten-keys-{options.rows}"
     write_logs(folder, options.rows)
-    found: dict[str, list[tuple[float, int]]] = {query: [] for query in QUERIES if query != NARROW}
+    runs: dict[str, list[list[float]]] = {query: [] for query in options.queries}
     for _ in range(options.rounds):
-        for query, runs in found.items():
-            runs.append(measured(query, f"{folder}/*.parquet"))
-    [one_key, *_] = found.values()
-    print("| query | seconds | beside by of one key | range | peak, MB |")
-    print("| --- | --: | --: | --: | --: |")
-    for query, runs in found.items():
-        ratios = sorted(ours / one for (ours, _), (one, _) in zip(runs, one_key, strict=True))
-        seconds = statistics.median(seconds for seconds, _ in runs)
-        print(
-            f"| {query} | {seconds:.2f} | {statistics.median(ratios):.1f} "
-            f"| {ratios[0]:.1f} to {ratios[-1]:.1f} | {max(peak for _, peak in runs)} |"
-        )
+        for query, of_query in runs.items():
+            of_query.append(measured(query, f"{folder}/*.parquet"))
+    seconds = {query: [took for took, _ in of_query] for query, of_query in runs.items()}
+    print_head(["query"], ["seconds", "times `by` of one key", "peak, MB"])
+    for query, took in seconds.items():
+        megabytes = max(most for _, most in runs[query])
+        median = f"{statistics.median(took):.2f}"
+        ratio, _ = times(took, seconds[ONE])
+        print_row(query, median, ratio, f"{megabytes:.0f}")
+    print()
+    print_head(["query", "beside"], ["times as long", "range"])
+    for query, other in BESIDE:
+        if query in seconds:
+            print_row(query, other, *times(seconds[query], seconds[other], 2))
 
 
 if __name__ == "__main__":

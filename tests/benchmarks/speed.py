@@ -7,7 +7,7 @@ two Markdown tables. The first table is what a user feels: each run is a new pro
 It shows the median and the range of the ratios, peaks of memory, and the largest difference of the
 scores. The second table is what the engine does: warm calls, in turns in one process, without the
 first call of each. Runs repeat `--rounds` times. In the first table they stop earlier if a peer has
-taken `--patience` seconds.
+taken `--patience` seconds. Two tables more have the fastest query of DuckDB for each log.
 
 The floor is what any query of Polars must do: decode the columns, and hash their values.
 """
@@ -31,6 +31,8 @@ from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
+
+from measuring import parsed, print_head, print_row
 
 FILES = 8
 DAYS = 8
@@ -403,23 +405,24 @@ def compared(
     ]
 
 
-def beside(peer: str, workload: Workload, folder: Path, rounds: int, patience: float) -> str:
+def beside(peer: str, workload: Workload, folder: Path, rounds: int, patience: float) -> list[str]:
     """A row of the first table: ours and a peer, in turn."""
     ours, theirs = [], []
     while len(theirs) < rounds and sum(run.seconds for run in theirs) <= patience:
         ours.append(run("polars_mcc", workload, folder))
         theirs.append(run(peer, workload, folder))
     seconds = [[run.seconds for run in runs] for runs in (ours, theirs)]
-    cells = [
+    return [
         *compared(workload, peer, *seconds, digits=2),
         f"{max(run.megabytes for run in ours):.0f}",
         f"{max(run.megabytes for run in theirs):.0f}",
         difference(peer, workload, folder),
     ]
-    return "| " + " | ".join(cells) + " |"
 
 
-def warm(workload: Workload, folder: Path, others: Sequence[str], rounds: int) -> Iterator[str]:
+def warm(
+    workload: Workload, folder: Path, others: Sequence[str], rounds: int
+) -> Iterator[list[str]]:
     """Rows of the second table: ours and peers, in turns in one process."""
     command = [sys.executable, __file__, str(folder), "--query", *["polars_mcc", *others]]
     command += ["--workload", json.dumps(asdict(workload)), "--rounds", str(rounds)]
@@ -427,7 +430,7 @@ def warm(workload: Workload, folder: Path, others: Sequence[str], rounds: int) -
     seconds = json.loads(done.stdout)
     ours = seconds.pop("polars_mcc")
     for peer, theirs in seconds.items():
-        yield "| " + " | ".join(compared(workload, peer, ours, theirs, digits=3)) + " |"
+        yield compared(workload, peer, ours, theirs, digits=3)
 
 
 def in_turns(queries: Sequence[str], workload: Workload, folder: Path, rounds: int) -> None:
@@ -485,12 +488,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=8_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--patience", type=float, default=30, help="seconds that a peer may take")
-    parser.add_argument("--only", default="", help="only workloads with this in their name")
+    parser.add_argument("--only", nargs="*", default=[""], help="only logs with this in their name")
     parser.add_argument("--peers", default="", help="only peers with this in their name")
     parser.add_argument("--query", choices=QUERIES, nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--workload", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = parsed(parser, rounds=3, only=["integer labels", "short text", "three"], peers="DuckDB")
     if args.query:
         workload = Workload(**args.workload)
         if len(args.query) > 1:
@@ -505,17 +508,27 @@ def main() -> None:
     versions = (f"{name} {version(name)}" for name in ("polars", "duckdb"))
     python = platform.python_version()
     print(f"{args.rows} rows, {os.cpu_count()} cores, Python {python}, {', '.join(versions)}\n")
-    print_whole_processes(args)
-    print_warm_calls(args)
+    whole, in_process = print_whole_processes(args), print_warm_calls(args)
+    print_fastest("whole processes", WHOLE, whole)
+    print_fastest("warm calls", WARM, in_process)
 
 
-def print_whole_processes(args: argparse.Namespace) -> None:
-    print("| log | peer | ours / peer | range | ours, s | peer, s | ours, MB | peer, MB | differ |")
-    print("| --- | --- | --: | --: | --: | --: | --: | --: | --: |")
+WARM = ["ours / peer", "range", "ours, s", "peer, s"]
+WHOLE = [*WARM, "ours, MB", "peer, MB"]
+
+
+def is_asked(args: argparse.Namespace, workload: Workload) -> bool:
+    return any(text in workload.name for text in args.only)
+
+
+def print_whole_processes(args: argparse.Namespace) -> list[list[str]]:
+    print_head(["log", "each peer"], [*WHOLE, "differ"])
     tasks = [(workload, args.rows, list(peers(workload))) for workload in WORKLOADS]
-    tasks += [(workload, rows, ["DuckDB, from pairs"]) for workload, rows in growth(args.rows)]
+    if not args.short:
+        tasks += [(workload, rows, ["DuckDB, from pairs"]) for workload, rows in growth(args.rows)]
+    found = []
     for workload, rows, beside_whom in tasks:
-        if args.only not in workload.name:
+        if not is_asked(args, workload):
             continue
         folder = workload.folder(args.logs, rows)
         # In a new process, because the peak of memory of a process starts at its parent's peak.
@@ -523,19 +536,34 @@ def print_whole_processes(args: argparse.Namespace) -> None:
             writer.submit(write_logs, workload, rows, folder).result()
         for peer in beside_whom:
             if args.peers in peer:
-                print(beside(peer, workload, folder, args.rounds, args.patience), flush=True)
+                found.append(beside(peer, workload, folder, args.rounds, args.patience))
+                print_row(*found[-1])
+    return found
 
 
-def print_warm_calls(args: argparse.Namespace) -> None:
+def print_warm_calls(args: argparse.Namespace) -> list[list[str]]:
     print("\nwarm, in turns in one process:\n")
-    print("| log | peer | ours / peer | range | ours, s | peer, s |")
-    print("| --- | --- | --: | --: | --: | --: |")
+    print_head(["log", "each peer"], WARM)
+    found = []
     for workload in WORKLOADS:
         others = [peer for peer in engines(workload) if args.peers in peer]
-        if args.only in workload.name and others:
+        if is_asked(args, workload) and others:
             folder = workload.folder(args.logs, args.rows)
             for row in warm(workload, folder, others, args.rounds):
-                print(row, flush=True)
+                found.append(row)
+                print_row(*row)
+    return found
+
+
+def print_fastest(title: str, figures: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table of the fastest query of DuckDB for each log."""
+    print(f"\nthe fastest query of DuckDB, {title}:\n")
+    print_head(["log"], ["peer", *figures])  # another query may be the fastest next time
+    for name in BY_NAME:
+        of_log = [row for row in rows if row[0] == name and row[1].startswith("DuckDB")]
+        if of_log:
+            fastest = max(of_log, key=lambda row: float(row[2]))
+            print_row(*fastest[: 2 + len(figures)])
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """The cost of a store of counts and the time that it saves, compared with its log.
 
-    python tests/benchmarks/store_cost.py --inputs 365 --rows 50_000
-    python tests/benchmarks/store_cost.py --inputs 8760 --rows 1000
+    python tests/benchmarks/store_cost.py [--inputs 8760 365] [--rows 1000 50_000]
 
-Writes a log of --inputs files, and keeps its counts in a store. Updates the store with no new file,
-and with one new file. Then scores the store and the log. Prints medians of the rounds.
+Writes a log of --inputs files of --rows rows, and keeps its counts in a store. Updates the store
+with no new file, and with one new file. Then scores the store and the log. Prints a table of the
+medians of the rounds.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from measuring import parsed, print_head, print_row
 
 import polars_mcc
 
@@ -50,17 +51,13 @@ def seconds(run: Callable[[], object], rounds: int = 1) -> float:
     return statistics.median(taken)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--inputs", type=int, default=365)
-    parser.add_argument("--rows", type=int, default=50_000)
-    parser.add_argument("--rounds", type=int, default=7)
-    args = parser.parse_args()
+def measured(inputs: int, rows: int, rounds: int) -> list[float]:
+    """Seconds to count all files, none, and a new one; then to score the store, and the log."""
     with tempfile.TemporaryDirectory() as folder:
         logs, store = Path(folder, "logs"), Path(folder, "store")
         logs.mkdir()
-        for day in range(args.inputs):
-            write(logs / f"{day:05}.parquet", day, args.rows)
+        for day in range(inputs):
+            write(logs / f"{day:05}.parquet", day, rows)
 
         def keep() -> pl.DataFrame:
             return polars_mcc.keep_counts(logs, store, *KEYS)
@@ -71,23 +68,26 @@ def main() -> None:
         def of_log() -> pl.DataFrame:
             return pl.scan_parquet(logs / "*.parquet").mcc.by("country").collect()
 
-        first, again = seconds(keep), seconds(keep, args.rounds)
-        write(logs / "new.parquet", args.inputs, args.rows)
+        first, again = seconds(keep), seconds(keep, rounds)
+        write(logs / "new.parquet", inputs, rows)
         new = seconds(keep)
         assert of_store().equals(of_log())
-        on_log, on_store = seconds(of_log, args.rounds), seconds(of_store, args.rounds)
-        sizes = [
-            sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
-            for place in (logs, store)
-        ]
-    print(f"{args.inputs} files of {args.rows} rows, counts by {' and '.join(KEYS)}")
-    print("keep_counts")
-    print(f"  all files new {first:9.3f} s")
-    print(f"  none new      {again:9.3f} s")
-    print(f"  one new       {new:9.3f} s")
-    print("by(country)")
-    print(f"  of the log    {on_log:9.3f} s, {sizes[0] / 1e6:.1f} MB")
-    print(f"  of the store  {on_store:9.3f} s, {sizes[1] / 1e6:.1f} MB, {on_store / on_log:.2f} ×")
+        return [first, again, new, seconds(of_store, rounds), seconds(of_log, rounds)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--inputs", type=int, nargs="*", default=[8760, 365])
+    parser.add_argument("--rows", type=int, nargs="*", default=[1000, 50_000])
+    parser.add_argument("--rounds", type=int, default=7)
+    args = parsed(parser, inputs=[365], rows=[50_000])
+    columns = [f"{step}, s" for step in ("count all", "nothing new", "one new file")]
+    columns += ["score the store, s", "score the log, s", "log / store"]
+    print_head(["files", "rows of a file"], columns)
+    for inputs, rows in zip(args.inputs, args.rows, strict=True):
+        found = measured(inputs, rows, args.rounds)
+        cells = [f"{one:.2f}" for one in found]
+        print_row(inputs, rows, *cells, f"{found[-1] / found[-2]:.1f}")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from measuring import parsed, print_head, print_row
 from promises import MIXES, models
 from scipy.special import erfc, xlogy
 
@@ -149,11 +150,17 @@ def both_sides(tables: np.ndarray) -> Scores:
 
 
 WAYS: dict[str, Callable[[np.ndarray], Scores]] = {
-    "same margins, two random rows": lambda tables: worth(tables, same_margins(tables)),
-    "one row more": lambda tables: worth(tables, more_rows(tables, 1)),
-    "two rows more": lambda tables: worth(tables, more_rows(tables, 2)),
-    "two rows more of each gold class": lambda tables: worth(tables, by_gold(tables)),
-    "by gold and by pred, the smaller m": both_sides,
+    "a table with the same margins and two random rows per class (before)": lambda tables: worth(
+        tables, same_margins(tables)
+    ),
+    "a table with one row more of each class, half right, half wrong": lambda tables: worth(
+        tables, more_rows(tables, 1)
+    ),
+    "a table with two rows more of each class": lambda tables: worth(tables, more_rows(tables, 2)),
+    "a table with two rows more of each true class, scaled back to its size": lambda tables: worth(
+        tables, by_gold(tables)
+    ),
+    "the same by true and by predicted class: the larger variance": both_sides,
 }
 
 
@@ -197,11 +204,11 @@ def intervals(samples: int, rng: np.random.Generator) -> None:
                     widths[way].append((high - low).mean())
     first = np.array(widths[next(iter(WAYS))])
     print(f"{number} settings, {len(truth)} metrics\n")
-    print("| table | least, from 30 rows of a class | least, from 8 rows | width at 1000 rows |")
-    print("|---|---|---|---|")
+    figures = ["from 30 rows of a class", "from 8 rows", "width at 1000 rows"]
+    print_head(["the variance comes from"], figures)
     for way, lowest in least_from.items():
         width = (np.array(widths[way]) / first).mean()
-        print(f"| {way} | {lowest[30]:.3f} | {lowest[8]:.3f} | {width:.3f} |")
+        print_row(way, f"{lowest[30]:.3f}", f"{lowest[8]:.3f}", f"{width:.3f}")
 
 
 def likelihood_ratio(v: np.ndarray, m: np.ndarray, w: np.ndarray, k: np.ndarray) -> np.ndarray:
@@ -224,7 +231,11 @@ def mover(v: np.ndarray, m: np.ndarray, w: np.ndarray, k: np.ndarray) -> np.ndar
     return erfc(Z * np.abs(w - v) / np.where(w > v, down, up) / np.sqrt(2))
 
 
-TESTS = {"likelihood ratio": likelihood_ratio, "Pearson": pearson, "both intervals": mover}
+TESTS = {
+    "likelihood ratio of two proportions": likelihood_ratio,
+    "Pearson's, with the pooled proportion": pearson,
+    "from both intervals (Zou 2007), which `contrast` and `drift` use": mover,
+}
 SIDES = ((15, 15), (15, 35), (18, 42), (60, 140), (30, 1000), (60, 3000), (200, 800))
 
 
@@ -267,15 +278,16 @@ def p_values(samples: int, rng: np.random.Generator) -> None:
                     p = p_of(v[name], rows[0][name], w[name], rows[1][name])
                     often = (known & (p < 0.01)).mean() / 0.01
                     most[test, way] = max(most[test, way], often)
-    print("\n| test | own tables | and the pooled table |\n|---|---|---|")
+    print()
+    print_head(["the test"], ["from the slice's own tables", "and from the pooled table"])
     for test in TESTS:
-        print(f"| {test} | {most[test, 'own']:.1f} | {most[test, 'pooled']:.1f} |")
+        print_row(test, *(f"{most[test, way]:.1f}" for way in ("own", "pooled")))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--samples", type=int, default=2000)
-    samples = parser.parse_args().samples
+    samples = parsed(parser, samples=500).samples
     rng = np.random.default_rng(3)
     intervals(samples, rng)
     p_values(4 * samples, rng)
