@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,18 +11,16 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_mcc._counts.remarks import Sides, heard, key_is_gold, remarks
-from polars_mcc._counts.sliced import SET
+from polars_mcc._inference.differences import with_adjusted
 from polars_mcc._inference.options import columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import ReportFormat, check_at_least, check_choice, check_level
 from polars_mcc._log.columns import Columns, as_expr
 from polars_mcc._log.described import Described
-from polars_mcc._log.key_sets import each, sets
-from polars_mcc._log.keys import TOTAL
 from polars_mcc._log.labels import as_compared
 from polars_mcc._report.gaps import gaps
-from polars_mcc._report.once import Answer, Collect, Once, called, counted_once
-from polars_mcc._report.parts import Part, crossed, joined
+from polars_mcc._report.once import Answer, Collect, Once, called, counted_once, without
+from polars_mcc._report.parts import Part, crossed, joined, of_each
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
@@ -94,32 +92,14 @@ def answers(
     """Count a log once, and score the slices. All other answers are asked for when needed."""
     needed = {name: column for part in parts for name, column in part.needed.items()}
     once = counted_once(log, needed, collect)
-    return Answers(once, parts, options, [*needed], *_scores(once, parts, options))
-
-
-def _scores(
-    once: Once, parts: Sequence[Part], options: Options
-) -> tuple[Answer, Sequence[tuple[Part, Answer]]]:
-    """The total, and the slices of each part. One query serves all parts that are columns."""
-
-    def scores(asked: Sequence[Part]) -> Answer:
-        """Only the metric of the report has intervals."""
-        others = [other for other in _METRICS if other != options.scored.name]
-        metrics = [options.metric, *others]
-        rows, query = once.ask("scores", by, asked, metrics=metrics, ci=options.ci)
-        return Answer(without(rows, columns_of(others)), query)
-
-    rows, query = scores(of_each(parts, total=True))
-    names = [part.name for part in parts if part.is_column]
-    if not names:
-        rows = rows.select(pl.lit(TOTAL).alias(SET), pl.all())
-
-    def of_set(name: str) -> Answer:
-        of_name = rows.filter(pl.col(SET) == name)
-        return Answer(without(of_name, {SET, *names} - {name}), query)
-
-    slices = [(part, of_set(part.name) if part.is_column else scores([part])) for part in parts]
-    return of_set(TOTAL), slices
+    # Only the metric of the report has intervals.
+    others = [other for other in _METRICS if other != options.scored.name]
+    metrics = [options.metric, *others]
+    total, *slices = (
+        Answer(without(rows, columns_of(others)), query)
+        for rows, query in once.ask_each("scores", by, parts, metrics=metrics, ci=options.ci)
+    )
+    return Answers(once, parts, options, [*needed], total, [*zip(parts, slices, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -242,37 +222,43 @@ class Answers:
         names = [part.name for part in self.parts if part.is_column]
         return Answer(gaps(found, names, self.options.min_n, 1 - self.options.ci), query)
 
-    @cached_property
+    @property
     def compared(self) -> Answer | None:
         """The other models compared with the first; None if there is one model."""
-        return self._compared([]) if len(self.models) > 1 else None
+        return self._compared[0] if len(self.models) > 1 else None
 
-    @cached_property
+    @property
     def compared_by(self) -> Sequence[tuple[Part, Answer]]:
         """Models compared in the slices of each key, and of pairs of keys if these are few."""
-        if len(self.models) == 1:
-            return []
-        once, min_n = self.once, self.options.min_n
-        found = [(part, self._compared([part])) for part in self.parts]
+        return self._compared[1] if len(self.models) > 1 else []
+
+    @cached_property
+    def _compared(self) -> tuple[Answer, Sequence[tuple[Part, Answer]]]:
+        """Models compared over all rows, and by each key: counted once for all sets of columns."""
+        options, pairs = self.options.of_verb, self._pairs
+        total, *found = self.once.ask_each("models", compare, [*self.parts, *pairs], **options)
+        slices = [
+            (part, Answer(with_adjusted(rows, defaults.CORRECTION), query))
+            for part, (rows, query) in zip(self.parts, found, strict=False)
+        ]
+        for part, (rows, _) in zip(pairs, found[len(slices) :], strict=True):
+            rows = with_adjusted(rows, "by")  # noqa: PLW2901 - it holds if slices overlap
+            query = called(self.once.log, compare, part.key, correction="by", **options)
+            slices.append((part, Answer(rows.filter(pl.col("n") >= part.min_n), query)))
+        return Answer(with_adjusted(total.rows, defaults.CORRECTION), total.query), slices
+
+    @property
+    def _pairs(self) -> list[Part]:
+        """The pairs of keys as one part, if their slices are few."""
+        once, parts = self.once, self.parts
         if self.options.depth < 2 or not once.counts_answer([], needs_draws=True):
-            return found
+            return []
         few = [part for part in self.parts if part.is_column and once.size([part]) <= _VALUES]
         pairs = [*itertools.combinations(few, 2)]
-        if pairs and sum(once.size(pair) for pair in pairs) <= _PAIRS:
-            of_pairs = joined(
-                few, "pairs of keys", lambda keys: sets(*itertools.combinations(keys, 2)), min_n
-            )
-            # "by" holds if slices overlap.
-            rows, query = self._compared([of_pairs], correction="by")
-            found.append((of_pairs, Answer(rows.filter(pl.col("n") >= min_n), query)))
-        return found
-
-    def _compared(
-        self,
-        parts: Sequence[Part],
-        **more: Any,  # noqa: ANN401 - of `compare`
-    ) -> Answer:
-        return self.once.ask("models", compare, parts, **more, **self.options.of_verb)
+        if not pairs or sum(once.size(pair) for pair in pairs) > _PAIRS:
+            return []
+        named = [(one.name, other.name) for one, other in pairs]
+        return [joined(few, named, "pairs of keys", min_n=self.options.min_n)]
 
     @cached_property
     def of_scores(self) -> Sequence[Answer]:
@@ -296,17 +282,6 @@ class Answers:
         rows, long = replace(self.once, counts=None), {"long": True} if asked else {}
         found = [rows.ask("scores", by, asked, metrics=metrics, ci=ci, **long)]
         return [*found, rows.ask("calibration", calibration, ci=ci)] if are_probabilities else found
-
-
-def of_each(parts: Sequence[Part], *, total: bool = False) -> list[Part]:
-    """One part that slices by each column alone; none if no part is a column."""
-    columns = [part for part in parts if part.is_column]
-    return [joined(columns, "each", lambda keys: each(*keys, total=total))] if columns else []
-
-
-def without(frame: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
-    """Drop columns by exact name: `drop` would read a name like `^m.*$` as a pattern."""
-    return frame[[name for name in frame.columns if name not in columns]]
 
 
 def _by_reason(log: Described[Any], *, at: int, weight: Columns | None) -> Any:  # noqa: ANN401

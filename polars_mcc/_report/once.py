@@ -8,7 +8,7 @@ has rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,12 +17,12 @@ import polars.selectors as cs
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.joint import GOLD, HAS_NONE, TIMES, N, joint
-from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
+from polars_mcc._counts.sliced import KEY, PRED, SET, SlicedLog
 from polars_mcc._log.columns import Columns, IntoColumn, as_many_as_fit, distinct
 from polars_mcc._log.described import Described
-from polars_mcc._log.keys import IntoKey, columns_of
+from polars_mcc._log.keys import IntoKey, KeySet, columns_of, name_of
 from polars_mcc._log.messages import as_arguments, as_code
-from polars_mcc._report.parts import Part
+from polars_mcc._report.parts import Part, joined
 from polars_mcc._verbs.counts import counts
 
 Collect: TypeAlias = Callable[[str, Callable[[pl.LazyFrame], pl.LazyFrame]], pl.DataFrame]
@@ -37,6 +37,11 @@ class Answer(NamedTuple):
 
     rows: pl.DataFrame
     query: str
+
+
+def without(frame: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
+    """Drop columns by exact name: `drop` would read a name like `^m.*$` as a pattern."""
+    return frame[[name for name in frame.columns if name not in columns]]
 
 
 def called(log: Described[Any], verb: Callable[..., Any], *keys: IntoKey, **options: object) -> str:
@@ -94,6 +99,35 @@ class Once:
                 about, lambda rows: verb(self.log.with_frame(rows), *keys, **options)
             )
         return Answer(rows, called(self.log, verb, *keys, **options))
+
+    def ask_each(
+        self,
+        about: str,
+        verb: Callable[..., Any],
+        parts: Sequence[Part],
+        **options: Any,  # noqa: ANN401 - of any verb
+    ) -> list[Answer]:
+        """Call a verb on all rows, and on each part: once for all sets of columns together."""
+        columns = [part for part in parts if part.is_column]
+        sets = [one for part in parts for one in part.sets]
+        at_once = [joined(columns, sets, total=True)] if sets else []
+        rows, _ = self.ask(about, verb, at_once, **options)
+        every = {SET, *(part.name for part in columns)} if sets else {*()}
+
+        def of_sets(named: Sequence[KeySet], shown: Sequence[str]) -> pl.DataFrame:
+            of_part = rows.filter(pl.col(SET).is_in([*map(name_of, named)])) if sets else rows
+            return without(of_part, every.difference(shown))
+
+        total = Answer(of_sets([()], []), called(self.log, verb, **options))
+        return [
+            total,
+            *(
+                Answer(of_sets(part.sets, part.columns), called(self.log, verb, part.key, **options))
+                if part.sets
+                else self.ask(about, verb, [part], **options)
+                for part in parts
+            ),
+        ]
 
     def size(self, parts: Sequence[Part]) -> float:
         """The number of slices of crossed keys; infinite if the counts lack one of the keys."""

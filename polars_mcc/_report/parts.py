@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from polars_mcc._log.bins import Bins, cut_if_many
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.key_sets import KeySets
-from polars_mcc._log.keys import IntoKey, Key, Keys, is_same
+from polars_mcc._log.keys import IntoKey, Key, Keys, KeySet, is_same
 from polars_mcc._log.messages import Words, as_sql, said
 from polars_mcc._log.trailing import Trailing
 
@@ -26,12 +26,14 @@ class Part:
     """One key of a report: a column, sets of columns, or windows."""
 
     key: IntoKey
-    """The key for the log. Numbers with many values are binned."""
+    """The key for the log. Numbers and times with many values are binned."""
     by_name: IntoKey
     """The same key for the counts, whose columns have the names of the keys."""
     name: str
     needed: Mapping[str, IntoColumn]
     """The columns that the key is made of, by name."""
+    sets: Sequence[KeySet] = ()
+    """The sets of columns that slice; none for windows, and for sets that the user named."""
     min_n: int = 0
     """Slices of fewer rows are not shown."""
     is_time: bool = False
@@ -47,14 +49,42 @@ class Part:
         """The columns of an answer that identify a slice."""
         return [SET, *self.needed] if isinstance(self.key, KeySets) else [*self.needed]
 
+    @property
+    def note(self) -> str:
+        """How the report cuts the times of the key; "" if it does not."""
+        if not isinstance(self.key, Bins) or not isinstance(self.key.cuts, str):
+            return ""
+        unit = {"1d": "day", "1w": "week, which its Monday names", "1mo": "month"}[self.key.cuts]
+        return f"{self.name} has many values, so it is cut by {unit}."
+
 
 def joined(
-    parts: Sequence[Part], name: str, join: Callable[[Sequence[IntoKey]], IntoKey], min_n: int = 0
+    columns: Sequence[Part],
+    sets: Sequence[KeySet],
+    name: str = "",
+    *,
+    total: bool = False,
+    min_n: int = 0,
 ) -> Part:
-    """Make one part of several; `join` makes one key of their keys."""
-    needed = {name: column for part in parts for name, column in part.needed.items()}
-    key, by_name = join([part.key for part in parts]), join([part.by_name for part in parts])
-    return Part(key, by_name, name, needed, min_n)
+    """One part that slices by several sets of columns, and by all rows as a slice if `total`."""
+    is_each = all(len(one) == 1 for one in sets)
+
+    def key(which: str) -> KeySets:
+        keys = {part.name: getattr(part, which) for part in columns}
+        listed = (tuple(keys[name] for name in one) for one in sets)
+        if is_each:
+            return KeySets("each", tuple(itertools.chain(*listed)), total)
+        return KeySets("sets", tuple(listed), total)
+
+    needed = {name: column for part in columns for name, column in part.needed.items()}
+    return Part(key("key"), key("by_name"), name, needed, sets, min_n)
+
+
+def of_each(parts: Sequence[Part], *, total: bool = False) -> list[Part]:
+    """One part that slices by each column alone; none if no part is a column."""
+    columns = [part for part in parts if part.is_column]
+    sets = [one for part in columns for one in part.sets]
+    return [joined(columns, sets, total=total)] if columns else []
 
 
 def crossed(parts: Sequence[Part]) -> list[Part]:
@@ -105,8 +135,8 @@ def _of_key(key: IntoKey, found: Keys, cuts: Mapping[str, Bins]) -> Iterator[Par
         name = f"{key.kind}({', '.join(columns)})"
         yield Part(key, by_name, name, columns)
     else:
-        is_time = isinstance(key, Bins) and isinstance(key.cuts, str)
         for name, column in columns.items():
             cut = None if isinstance(key, Key) else cuts.get(name)
             of_counts = name if cut is None else replace(cut, column=name)
-            yield Part(cut or column, of_counts, name, {name: column}, is_time=is_time)
+            is_time = any(isinstance(one, Bins) and isinstance(one.cuts, str) for one in (key, cut))
+            yield Part(cut or column, of_counts, name, {name: column}, [(name,)], is_time=is_time)

@@ -12,9 +12,9 @@ from polars_mcc._counts.sliced import SAID, SET
 from polars_mcc._log.bins import Bins
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
-from polars_mcc._report.answers import OF_SCORES, TOP, Answers, Worst, without
+from polars_mcc._report.answers import OF_SCORES, TOP, Answers, Worst
 from polars_mcc._report.gaps import MOST
-from polars_mcc._report.once import Answer
+from polars_mcc._report.once import Answer, without
 from polars_mcc._report.parts import Part
 from polars_mcc._search.described import CONFUSION
 from polars_mcc._show.table import is_time
@@ -306,9 +306,9 @@ def _listed(
         shown = slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
         drawings = lines(shown)
     number, few = (frame.select(keys).n_unique() for frame in (slices, shown))
-    notes, on_charts = list[str](), list[str]()
+    notes, on_charts = [*filter(None, [part.note])], list[str]()
     if rows.height < slices.height:
-        notes = [f"The table holds {rows.height:,} of {slices.height:,} rows, the {by}."]
+        notes += [f"The table holds {rows.height:,} of {slices.height:,} rows, the {by}."]
     if drawings and few < number:
         on_charts = [f"The chart shows the {which} {few} of {number:,} slices."]
     id_, query = f"{kind}:{part.name}", answer.query
