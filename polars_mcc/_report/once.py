@@ -20,9 +20,9 @@ from polars_mcc._counts.joint import GOLD, HAS_NONE, TIMES, N, joint
 from polars_mcc._counts.sliced import KEY, PRED, SET, SlicedLog
 from polars_mcc._log.columns import Columns, IntoColumn, as_many_as_fit, distinct
 from polars_mcc._log.described import Described
-from polars_mcc._log.keys import IntoKey, KeySet, columns_of, name_of
+from polars_mcc._log.keys import TOTAL, IntoKey, columns_of
 from polars_mcc._log.messages import as_arguments, as_code
-from polars_mcc._report.parts import Part, joined
+from polars_mcc._report.parts import Part, joined, named
 from polars_mcc._verbs.counts import counts
 
 Collect: TypeAlias = Callable[[str, Callable[[pl.LazyFrame], pl.LazyFrame]], pl.DataFrame]
@@ -108,26 +108,21 @@ class Once:
         **options: Any,  # noqa: ANN401 - of any verb
     ) -> list[Answer]:
         """Call a verb on all rows, and on each part: once for all sets of columns together."""
-        columns = [part for part in parts if part.is_column]
         sets = [one for part in parts for one in part.sets]
-        at_once = [joined(columns, sets, total=True)] if sets else []
-        rows, _ = self.ask(about, verb, at_once, **options)
-        every = {SET, *(part.name for part in columns)} if sets else {*()}
+        rows, _ = self.ask(about, verb, [joined(sets, total=True)] if sets else [], **options)
+        keys = {SET, *(part.name for one in sets for part in one)}
 
-        def of_sets(named: Sequence[KeySet], shown: Sequence[str]) -> pl.DataFrame:
-            of_part = rows.filter(pl.col(SET).is_in([*map(name_of, named)])) if sets else rows
-            return without(of_part, every.difference(shown))
+        def of(names: Sequence[str], shown: Sequence[str], *key: IntoKey) -> Answer:
+            found = rows.filter(pl.col(SET).is_in(names)) if sets else rows
+            query = called(self.log, verb, *key, **options)
+            return Answer(without(found, keys.difference(shown)), query)
 
-        total = Answer(of_sets([()], []), called(self.log, verb, **options))
-        return [
-            total,
-            *(
-                Answer(of_sets(part.sets, part.columns), called(self.log, verb, part.key, **options))
-                if part.sets
-                else self.ask(about, verb, [part], **options)
-                for part in parts
-            ),
-        ]
+        found = [of([TOTAL], [])]
+        for part in parts:
+            names = [*map(named, part.sets)]
+            is_asked = of(names, part.columns, part.key) if names else None
+            found.append(is_asked or self.ask(about, verb, [part], **options))
+        return found
 
     def size(self, parts: Sequence[Part]) -> float:
         """The number of slices of crossed keys; infinite if the counts lack one of the keys."""

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -32,9 +33,13 @@ _AND = " and "  # between the keys of a slice
 def libraries() -> Iterator[Callable[[], str]]:
     """Bundle the libraries that draw the charts; the function waits for their script.
 
-    This takes about as long as the answers, and blocks Python. So a process of its own does it.
+    This takes longer than the answers, and blocks Python. So a process of its own does it, for the
+    first page; the script stays in memory for the next ones.
     """
     version = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
+    if version in _bundled:
+        yield lambda: _bundled[version]
+        return
     command = [sys.executable, "-c", _BUNDLE, version]
     with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as process:  # noqa: S603
 
@@ -43,7 +48,7 @@ def libraries() -> Iterator[Callable[[], str]]:
             if process.returncode:
                 msg = "vl-convert could not bundle the libraries of the charts: see its error above"
                 raise RuntimeError(msg)
-            return text
+            return _bundled.setdefault(version, text)
 
         try:
             yield script
@@ -51,6 +56,7 @@ def libraries() -> Iterator[Callable[[], str]]:
             process.kill()
 
 
+_bundled: dict[str, str] = {}
 _BUNDLE = """
 import sys, vl_convert
 sys.stdout.reconfigure(encoding="utf-8")
@@ -63,19 +69,14 @@ def page(report: Report, script: Callable[[], str]) -> str:
 
     The `script` draws.
     """
-    from importlib.resources import files  # noqa: PLC0415 - these take long to load
-
-    import jinja2  # noqa: PLC0415 - altair, which is optional, needs and brings it
-
-    here = files("polars_mcc._report")
-    html, css, js = (
-        here.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
-    )
     answers, pictures = report.answers, picture(report.answers)
     drawings = [*pictures]
     for section in report.sections:
         drawings += [*section.drawings, *section.on_demand]
-    specs = [_spec(drawing, answers.models) for drawing in drawings]
+    # Altair would check each part of a chart against the schema, and again each copy of it.
+    with alt.utils.schemapi.debug_mode(False):  # noqa: FBT003 - positional only
+        specs = [_spec(drawing, answers.models) for drawing in drawings]
+        chart, notes = explorer(answers)
     for draw, channel in (("slices", "x"), ("over_time", "y")):
         of_metric = [
             spec
@@ -83,19 +84,13 @@ def page(report: Report, script: Callable[[], str]) -> str:
             if drawing.draw == draw and drawing.options.get("metric") == answers.metric
         ]
         _on_one_axis(of_metric, channel)
-    chart, notes = explorer(answers)
-    if chart is not None:
+    specs = [_plain(spec) for spec in specs]
+    if chart is not None:  # It has many numbers, but no NaN.
         specs.append(chart.to_dict(validate=False))
-    data = json.dumps(_plain(specs), default=str).replace("<", "\\u003c")
+    data = json.dumps(specs, default=str, allow_nan=False).replace("<", "\\u003c")
+    template, css, js = _files()
     # A text must not end the script element around it.
     scripts = [one.replace("</script", "<\\/script") for one in (script(), js)]
-    template = jinja2.Template(
-        html,
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     page: str = template.render(
         title=answers.options.title,
         verdict=_nested(report.verdict),
@@ -115,6 +110,24 @@ def page(report: Report, script: Callable[[], str]) -> str:
         specs=data,
     )
     return page
+
+
+@cache
+def _files() -> tuple[Any, str, str]:
+    """The template of the page, its style, and its script."""
+    from importlib.resources import files  # noqa: PLC0415 - these take long to load
+
+    import jinja2  # noqa: PLC0415 - altair, which is optional, needs and brings it
+
+    here = files("polars_mcc._report")
+    html, css, js = (
+        here.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
+    )
+    undefined = jinja2.StrictUndefined
+    template = jinja2.Template(
+        html, autoescape=True, undefined=undefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return template, css, js
 
 
 def _on_one_axis(specs: Sequence[dict[str, Any]], channel: str) -> None:

@@ -15,8 +15,8 @@ from polars_mcc._log import keys as keys_of_question
 from polars_mcc._log.bins import Bins, cut_if_many
 from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
-from polars_mcc._log.key_sets import KeySets
-from polars_mcc._log.keys import IntoKey, Key, Keys, KeySet, is_same
+from polars_mcc._log.key_sets import KeySets, each
+from polars_mcc._log.keys import IntoKey, Key, Keys, is_same, name_of
 from polars_mcc._log.messages import Words, as_sql, said
 from polars_mcc._log.trailing import Trailing
 
@@ -32,8 +32,8 @@ class Part:
     name: str
     needed: Mapping[str, IntoColumn]
     """The columns that the key is made of, by name."""
-    sets: Sequence[KeySet] = ()
-    """The sets of columns that slice; none for windows, and for sets that the user named."""
+    joins: Sequence[Sequence[Part]] = ()
+    """The sets of parts that slice, if the report made the key of them."""
     min_n: int = 0
     """Slices of fewer rows are not shown."""
     is_time: bool = False
@@ -43,6 +43,11 @@ class Part:
     def is_column(self) -> bool:
         """Whether the key is one column, which may be binned."""
         return not isinstance(self.key, Key) or self.key.stands_for == "column"
+
+    @property
+    def sets(self) -> Sequence[Sequence[Part]]:
+        """The sets of parts that slice; none for windows, and for sets that the user named."""
+        return [(self,)] if self.is_column else self.joins
 
     @property
     def columns(self) -> list[str]:
@@ -59,32 +64,22 @@ class Part:
 
 
 def joined(
-    columns: Sequence[Part],
-    sets: Sequence[KeySet],
-    name: str = "",
-    *,
-    total: bool = False,
-    min_n: int = 0,
+    sets: Sequence[Sequence[Part]], name: str = "", *, total: bool = False, min_n: int = 0
 ) -> Part:
     """One part that slices by several sets of columns, and by all rows as a slice if `total`."""
+    needed = {name: one for part in itertools.chain(*sets) for name, one in part.needed.items()}
+    of_log = tuple(tuple(part.key for part in one) for one in sets)
+    by_name = tuple(tuple(part.by_name for part in one) for one in sets)
     is_each = all(len(one) == 1 for one in sets)
-
-    def key(which: str) -> KeySets:
-        keys = {part.name: getattr(part, which) for part in columns}
-        listed = (tuple(keys[name] for name in one) for one in sets)
-        if is_each:
-            return KeySets("each", tuple(itertools.chain(*listed)), total)
-        return KeySets("sets", tuple(listed), total)
-
-    needed = {name: column for part in columns for name, column in part.needed.items()}
-    return Part(key("key"), key("by_name"), name, needed, sets, min_n)
+    shown = (
+        each(*itertools.chain(*of_log), total=total) if is_each else KeySets("sets", of_log, total)
+    )
+    return Part(shown, KeySets("sets", by_name, total), name, needed, sets, min_n)
 
 
-def of_each(parts: Sequence[Part], *, total: bool = False) -> list[Part]:
-    """One part that slices by each column alone; none if no part is a column."""
-    columns = [part for part in parts if part.is_column]
-    sets = [one for part in columns for one in part.sets]
-    return [joined(columns, sets, total=total)] if columns else []
+def named(parts: Sequence[Part]) -> str:
+    """The name of a set of columns in an answer."""
+    return name_of(tuple(part.name for part in parts))
 
 
 def crossed(parts: Sequence[Part]) -> list[Part]:
@@ -139,4 +134,4 @@ def _of_key(key: IntoKey, found: Keys, cuts: Mapping[str, Bins]) -> Iterator[Par
             cut = None if isinstance(key, Key) else cuts.get(name)
             of_counts = name if cut is None else replace(cut, column=name)
             is_time = any(isinstance(one, Bins) and isinstance(one.cuts, str) for one in (key, cut))
-            yield Part(cut or column, of_counts, name, {name: column}, [(name,)], is_time=is_time)
+            yield Part(cut or column, of_counts, name, {name: column}, is_time=is_time)

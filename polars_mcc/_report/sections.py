@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -158,14 +158,9 @@ def _compared(answers: Answers, answer: Answer) -> Section:
 
 def _by(answers: Answers, part: Part, answer: Answer) -> Section:
     """The section of the scores by one key."""
-    metric, total = answers.metric, answers.total.rows
+    metric = answers.metric
     what = f"{metric} by {part.name}"
-
-    def lines(slices: pl.DataFrame) -> list[Drawing]:
-        with_total = _with_total(part, slices, total)
-        return drawn(what, "slices", with_total, metric, metric=metric, sort=False)
-
-    section = _listed(answers, part, answer, metric, kind="by", title=what, lines=lines)
+    section = _listed(answers, part, answer, metric, kind="by", title=what, draw="slices")
     notes, on_charts, drawings = section.notes, section.on_charts, section.drawings
     number = answer.rows.select(map(as_expr, part.columns)).n_unique()
     unsure = [f"{one}." for _, one in counted(answer.rows, metric, "slices")]
@@ -260,11 +255,8 @@ def _compared_by(answers: Answers, part: Part, answer: Answer) -> Section:
     """The section that compares models in the slices of a key."""
     title = f"{_compared_with(answers)}, by {part.name}"
     few = [f"Only slices with at least {part.min_n} rows."] if part.min_n else []
-
-    def lines(slices: pl.DataFrame) -> list[Drawing]:
-        return drawn(title, "differences", slices, "diff", sort=False)
-
-    section = _listed(answers, part, answer, "diff", kind=COMPARED_ID, title=title, lines=lines)
+    kind = COMPARED_ID
+    section = _listed(answers, part, answer, "diff", kind=kind, title=title, draw="differences")
     notes = [_better(answers), *few, *section.notes]
     return replace(section, notes=notes, hidden=_OF_COMPARED)
 
@@ -283,11 +275,11 @@ def _listed(
     *,
     kind: str,
     title: str,
-    lines: Callable[[pl.DataFrame], list[Drawing]],
+    draw: Literal["slices", "differences"],
 ) -> Section:
     """A section of the slices of a key in order: of time, or the worst score of any model first.
 
-    `lines` draws slices that are not of time, each as a line.
+    `draw` draws slices that are not of time, each as a line.
     """
     keys = [as_expr(column) for column in part.columns]
     slices = answer.rows
@@ -304,7 +296,11 @@ def _listed(
         rows = slices.head(ROWS)
         first = slices.select(keys).unique(maintain_order=True).head(LINES)
         shown = slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
-        drawings = lines(shown)
+        if draw == "slices":
+            lines = _with_total(part, shown, answers.total.rows)
+            drawings = drawn(title, draw, lines, score, metric=score, sort=False)
+        else:
+            drawings = drawn(title, draw, shown, score, sort=False)
     number, few = (frame.select(keys).n_unique() for frame in (slices, shown))
     notes, on_charts = [*filter(None, [part.note])], list[str]()
     if rows.height < slices.height:
