@@ -286,8 +286,8 @@ def is_calendar(dtype: pl.DataType) -> bool:
 
 
 def span(times: pl.Expr) -> pl.Expr:
-    """How many days lie between the first and the last time, null without times."""
-    return (times.max() - times.min()).dt.total_days()
+    """How many days lie between the first and the last date of times; null without times."""
+    return (times.max().dt.date() - times.min().dt.date()).dt.total_days()
 
 
 def unit_of(days: int | None) -> str:

@@ -93,7 +93,10 @@ def answers(
 ) -> Answers:
     """Count a log once, and score the slices. All other answers are asked for when needed."""
     needed = {name: column for part in parts for name, column in part.needed.items()}
-    once = counted_once(log, needed, collect)
+    # Times that the report cuts are counted by day: there are fewer days than times.
+    raw = {name for part in parts if not part.note for name in part.needed}
+    days = {name: as_expr(needed[name]).dt.date() for name in needed.keys() - raw}
+    once = counted_once(log, needed | days, collect)
     # Only the metric of the report has intervals.
     others = [other for other in _METRICS if other != options.scored.name]
     metrics = [options.metric, *others]

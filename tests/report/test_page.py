@@ -61,12 +61,10 @@ def test_what_is_shown_is_what_the_queries_give():
     names = {"log": log, "each": each, "sets": sets}
     answers = {query: eval(query, names).collect() for query in queries}  # noqa: S307
     verbs = [re.match(r"log\.mcc\(pred=\[.*?\]\)\.(\w+)\(", query)[1] for query in queries]
-    assert verbs == ["by", "worst", *["compare"] * 4, "confusion"]
-    scores, worst, compared, *_, confusions = answers.values()
-    total = scores.filter(pl.col("keys") == "")
+    assert verbs == ["by", "worst", "compare", "by", "by", *["compare"] * 3, "confusion"]
+    total, worst, compared, _, folds, *_, confusions = answers.values()
     assert [row[2] for row in rows_of(page, "All rows")] == [f"{mcc:.3f}" for mcc in total["mcc"]]
     assert len(rows_of(page, "Worst slices")) == worst.height > 0
-    folds = scores.filter(pl.col("keys") == "fold")
     by_worst = folds.sort(pl.col("mcc").min().over("fold"), maintain_order=True)
     assert [row[:4] for row in rows_of(page, "By fold")] == [
         [str(fold), model, str(n), f"{mcc:.3f}"]
