@@ -21,8 +21,18 @@ from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.labels import are_scored
 from polars_mcc._report.gaps import gaps
-from polars_mcc._report.once import Answer, Collect, Once, called, counted_once, without
-from polars_mcc._report.parts import Part, crossed, joined, named
+from polars_mcc._report.once import (
+    Answer,
+    Collect,
+    Once,
+    Part,
+    called,
+    counted_once,
+    crossed,
+    joined,
+    named,
+    without,
+)
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
@@ -186,7 +196,7 @@ class Answers:
         metric, meaning, total = self.options.scored, self.once.log.meaning, self.total.rows
         if metric.given is None:
             return [rows_in_words(n) for n in total["n"]]
-        label = True if meaning.positive is None else pl.select(meaning.positive).item()
+        label = True if meaning.positive is None else meaning.positive_label
         is_positive = pl.col(metric.given) == pl.lit(label, meaning.label_dtype)
         of_rate = self.cells.filter(~is_positive if metric.of_rest else is_positive)
         others = sorted({*self.cells[metric.given]} - {label, None})
@@ -206,10 +216,9 @@ class Answers:
             pl.when(~self.is_scored & pl.col(side).is_null()).then(pl.format("{} is null", name))
             for side, name in (("gold", pl.lit(meaning.gold.name)), ("pred", model))
         ]
-        without_label = pairs.filter(~self.is_scored).with_columns(n_null="n", weight=None)
-        rows = pl.concat(
-            [without_label, pairs.with_columns(weight=pl.lit(weight))], how="vertical_relaxed"
-        )
+        unlabelled = pairs.filter(~self.is_scored).with_columns(n_null="n", weight=None)
+        unweighted = pairs.with_columns(weight=pl.lit(weight))
+        rows = pl.concat([unlabelled, unweighted], how="vertical_relaxed")
         reason = pl.concat_str([*nulls, "weight"], separator=", ", ignore_nulls=True)
         groups = rows.filter(pl.col("n_null") > 0).group_by(pred=model, reason=reason)
         found = groups.agg(pl.col("n_null").sum()).sort("pred", "reason")

@@ -19,10 +19,11 @@ from typing import Any
 import polars as pl
 
 from polars_mcc import plot
-from polars_mcc._report.explorer import explorer
+from polars_mcc._report.answers import Answers
 from polars_mcc._report.sections import Drawing
 from polars_mcc._report.verdict import Report, Sentence, picture, tiles
 from polars_mcc._show.chart import COLOURS, alt, legible_name
+from polars_mcc._show.explore import Explorer, explore, keys_in, labelled, metrics_of, within
 from polars_mcc._show.table import texts_of
 
 ALTAIR: str = alt.__version__
@@ -76,7 +77,7 @@ def page(report: Report, script: Callable[[], str]) -> str:
     # Altair would check each part of a chart against the schema, and again each copy of it.
     with alt.utils.schemapi.debug_mode(False):  # noqa: FBT003 - positional only
         specs = [_spec(drawing, answers.models) for drawing in drawings]
-        chart, notes = explorer(answers)
+        chart, notes = _explorer(answers)
     for draw, channel in (("slices", "x"), ("over_time", "y")):
         of_metric = [
             spec
@@ -228,3 +229,43 @@ def _table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any
         columns.append([*zip(texts, full, ranks, is_number, strict=True)])
     heads = [(name, dtype.is_numeric()) for name, dtype in answer.schema.items()]
     return heads, [*zip(*columns, strict=True)]
+
+
+def _explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
+    """The chart that a reader explores, or None; and the notes above it."""
+    options, meaning, rows = answers.options, answers.once.log.meaning, answers.options.explored
+    counts = answers.once.fewer(rows, [part for part in answers.parts if part.is_column])
+    counts = counts if counts.is_empty() else labelled(counts, meaning.nulls)
+    if counts.is_empty():
+        return None, ["There are no counts to explore in this page."]
+    cells = within(counts, rows)
+    if cells is None:
+        return None, ["There is nothing to explore in this page: there are too many labels."]
+    how = (
+        "Tick the keys to slice by. Choose which rows to include. Click a slice to see its "
+        "confusion matrix. Your browser computes everything from the counts in this page."
+    )
+    marks = "A cross marks a slice with one predicted label, a ring one gold label: MCC is 0/0."
+    notes = [how, marks]
+    if left_out := [name for name in answers.keys if name not in keys_in(cells)]:
+        why = "because they have too many values or a reserved name"
+        notes.append(f"These keys are left out, {why}: {', '.join(left_out)}.")
+    name, metrics = answers.metric, metrics_of(cells, meaning.positive_label)
+    is_known = isinstance(options.metric, str) and name in metrics
+    if not is_known:
+        notes.append(f"This chart cannot compute the metric {name}.")
+    notes.append(
+        "The intervals of this chart are approximate (Wilson intervals, from the variance of "
+        "the score). The tables above have better intervals."
+        if answers.once.rows_are_draws
+        else "This chart has no intervals: the log has clusters or sample weights."
+    )
+    return explore(
+        cells,
+        metric=name if is_known else metrics[0],
+        ci=options.ci if answers.once.rows_are_draws else None,
+        positive=meaning.positive_label,
+        nulls=meaning.nulls,
+        min_n=options.min_n if cells.schema["n"].is_integer() else 0,
+        rows=rows,
+    ), notes

@@ -14,8 +14,7 @@ from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
 from polars_mcc._report.answers import OF_SCORES, TOP, Answers, Worst
 from polars_mcc._report.gaps import MOST
-from polars_mcc._report.once import Answer, without
-from polars_mcc._report.parts import Part
+from polars_mcc._report.once import Answer, Part, without
 from polars_mcc._search.described import CONFUSION
 from polars_mcc._show.table import is_time
 from polars_mcc._show.undefined import counted
@@ -110,14 +109,10 @@ def _worst(answers: Answers, worst: Worst) -> Section:
         "the slice."
     )
     cut = [f"The table shows the first {TOP}."] if worst.listed.height > TOP else []
+    of_metric = {"metric": answers.metric}
     # A waterfall for each slice of several keys: what each key adds.
     waterfalls = [
-        Drawing(
-            f"{row[SAID]}{answers.of_model(row)}",
-            "waterfall",
-            slices,
-            {"row": at, "metric": answers.metric},
-        )
+        Drawing(f"{row[SAID]}{answers.of_model(row)}", "waterfall", slices, of_metric | {"row": at})
         for at, row in enumerate(slices.iter_rows(named=True))
         if row["parts"] is not None and None not in [part["adds"] for part in row["parts"]]
     ]
@@ -214,9 +209,8 @@ def _of_scores(answers: Answers) -> Iterator[Section]:
     if not calibrated:
         notes += ["The scores are not all between 0 and 1, so they are no probabilities."]
     if rows.height > ROWS:
-        notes += [
-            f"The table holds {ROWS:,} of {rows.height:,} rows, the lowest by {OF_SCORES[0]}."
-        ]
+        which = f"the lowest by {OF_SCORES[0]}"
+        notes += [f"The table holds {ROWS:,} of {rows.height:,} rows, {which}."]
     hidden = [SET, *(f"{metric}_se" for metric in OF_SCORES)]
     hidden += [f"{OF_SCORES[-1]}_{end}" for end in ("low", "high")]  # always null
     title = "How good are the scores?"
@@ -238,9 +232,8 @@ def _confusions(answers: Answers) -> Section:
         cells = answers.rows_of(name, answers.cells)
         labels = cells["gold"].n_unique()
         if labels > _LABELS:
-            on_charts.append(
-                f"The confusion matrix of {name} is not drawn, because it has {labels} labels."
-            )
+            why = f"because it has {labels} labels"
+            on_charts.append(f"The confusion matrix of {name} is not drawn, {why}.")
         else:
             drawings += drawn(f"confusion matrix of {name}", "confusion", cells, "n")
     what = (
@@ -296,11 +289,10 @@ def _listed(
         rows = slices.head(ROWS)
         first = slices.select(keys).unique(maintain_order=True).head(LINES)
         shown = slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
+        drawings = drawn(title, draw, shown, score, sort=False)
         if draw == "slices":
             lines = _with_total(part, shown, answers.total.rows)
             drawings = drawn(title, draw, lines, score, metric=score, sort=False)
-        else:
-            drawings = drawn(title, draw, shown, score, sort=False)
     number, few = (frame.select(keys).n_unique() for frame in (slices, shown))
     notes, on_charts = [*filter(None, [part.note])], list[str]()
     if rows.height < slices.height:

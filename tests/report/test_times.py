@@ -93,12 +93,13 @@ def test_few_times_stay():
 
 
 def test_counts_hold_days_not_times(monkeypatch):
-    """A log with a time per row would have as many counts as rows."""
-    log = log_over(90)
-    expected = json.loads(log.mcc.report("at", "country", format="json"))
-    monkeypatch.setattr(once, "_MOST", N - 100)
-    found = json.loads(log.mcc.report("at", "country", format="json"))
+    """A log with a time per row has as many counts as rows: then no pairs of keys are compared."""
+    log = log_over(40).mcc(pred=["pred", "other"])
+    expected = json.loads(log.report("at", "country", format="json"))
+    monkeypatch.setattr(once, "_MOST", N - 200)
+    found = json.loads(log.report("at", "country", format="json"))
     assert found["sections"] == expected["sections"]
+    assert len(section(found, "compared:pairs of keys")["rows"]) == 12
 
 
 def test_a_page_draws_the_units_over_time():
