@@ -304,7 +304,7 @@ def confusion(result: pl.DataFrame) -> Chart:
     base = alt.Chart(cells).encode(
         x=alt.X("pred", type="nominal").scale(domain=order).axis(labelAngle=angle),
         y=alt.Y("gold", type="nominal").scale(domain=order),
-        tooltip=["gold", "pred", "n", "share"],
+        tooltip=[*map(alt.Tooltip, ("gold", "pred", "n", "share"))],
     )
     layers = chart.cells(base, number)
     if not has_texts:
