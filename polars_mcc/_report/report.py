@@ -65,11 +65,11 @@ def report(
         make a funnel plot (see `plot.funnel`).
 
         The log is counted once, by all keys together, and all answers come from these counts; times
-        that are cut are counted by day. The counts are held in memory, 4 million at most. If they would be more, the keys with most
-        values are left out of the counts and read from the log, with a query each. If the log has
-        clusters or sample weights, all intervals are read from the log too. Scores always are, in
-        three queries. A log of more than 4 million rows is first read once, to estimate how many
-        counts there would be.
+        that are cut are counted by day. The counts are held in memory, 4 million at most. If they
+        would be more, the keys with most values are left out of the counts and read from the log,
+        with a query for each question. If the log has clusters or sample weights, all intervals are
+        read from the log too. Scores always are, in three queries. A log of more than 4 million
+        rows is first read once, to estimate how many counts there would be.
 
     Raises:
         ModuleNotFoundError: altair is not installed. The extra `plot` has it. Only "html" needs it.
