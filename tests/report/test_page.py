@@ -447,6 +447,13 @@ def test_all_charts_of_a_metric_have_one_axis():
         assert found[0][0] <= low < found[0][1] <= 1
 
 
+def test_the_libraries_are_bundled_once_in_a_process(monkeypatch):
+    log = log_of([("x", 0, 0), ("y", 1, 1)]).mcc
+    [first] = re.findall(r'<script type="module">(.{1000})', log.report("key"), re.DOTALL)[:1]
+    monkeypatch.setattr("subprocess.Popen", None)
+    assert first in log.report("key")
+
+
 @pytest.mark.slow
 def test_numbers_are_binned_and_stay_in_order():
     log = pl.read_parquet("data/digits.parquet").mcc
