@@ -304,7 +304,7 @@ def confusion(result: pl.DataFrame) -> Chart:
     base = alt.Chart(cells).encode(
         x=alt.X("pred", type="nominal").scale(domain=order).axis(labelAngle=angle),
         y=alt.Y("gold", type="nominal").scale(domain=order),
-        tooltip=["gold", "pred", "n", "share"],
+        tooltip=[*map(alt.Tooltip, ("gold", "pred", "n", "share"))],
     )
     layers = chart.cells(base, number)
     if not has_texts:
@@ -362,7 +362,7 @@ def waterfall(result: pl.DataFrame, *, row: int = 0, metric: str = "mcc") -> Cha
     tooltip += [alt.Tooltip("alone", title=f"{title} of this part alone", format=".3f")]
     base = alt.Chart(rows).encode(y=_of_slices(rows["slice"].to_list()), tooltip=tooltip)
     start = alt.X("start", type="quantitative", title=title)
-    colours = alt.condition("datum.is_part", alt.value(chart.COLOURS[1]), alt.value(COLOUR))
+    colours = chart.value_if(alt.ColorValue, COLOUR, ("datum.is_part", chart.COLOURS[1]))
     layers = [
         base.mark_bar(height=10).encode(x=start, x2=alt.X2("end"), color=colours),
         base.mark_tick(color=GREY, thickness=2).encode(x=alt.X("alone", type="quantitative")),

@@ -30,6 +30,7 @@ FORMATS: Mapping[str, str] = {
 
 FEW = 3
 """Numbers of at most `FEW` times as many values as bins are not cut, unless a user asks for it."""
+_FEW_TIMES = 60  # times of at most this many values are not cut, such as two months of days
 _SAMPLED = 100_000  # rows of the sample for quantiles, about
 
 
@@ -257,15 +258,43 @@ def _text(end: Number) -> str:
 def cut_if_many(
     log: Described[Any], columns: Mapping[str, IntoColumn], number: int
 ) -> dict[str, Bins]:
-    """Bins of the columns of numbers with many values, as the search cuts them."""
+    """Bins of the columns of numbers and of times with many values, as the search cuts them."""
     schema = resolved(log.meaning.schema, [*columns.values()], "key")
     numeric = [name for name, dtype in schema.items() if dtype.is_numeric()]
-    if not numeric or not isinstance(log.meaning.source, Frame):
+    times = [name for name, dtype in schema.items() if is_calendar(dtype)]
+    if not (numeric or times) or not isinstance(log.meaning.source, Frame):
         return {}
-    rows = _rows_of(log, [as_expr(columns[name]) for name in numeric])
-    found = cuts_of(rows, number, few=FEW * number)
-    cuts = zip(numeric, found, strict=True)
-    return {name: Bins(columns[name], of_key.ends) for name, of_key in cuts if of_key.ends}
+    found: dict[str, Bins] = {}
+    if numeric:
+        rows = _rows_of(log, [as_expr(columns[name]) for name in numeric])
+        ends = zip(numeric, cuts_of(rows, number, few=FEW * number), strict=True)
+        found |= {name: Bins(columns[name], one.ends) for name, one in ends if one.ends}
+    if times:
+        rows = log.meaning.source.lazy()
+        each = [as_expr(columns[name]) for name in times]
+        many = sampled(rows.select(one.alias(str(at)) for at, one in enumerate(each)))
+        spans = rows.select(span(one).alias(str(at)) for at, one in enumerate(each)).collect()
+        for name, values, days in zip(times, many.iter_columns(), spans.row(0), strict=True):
+            if values.n_unique() > _FEW_TIMES:
+                found[name] = Bins(columns[name], unit_of(days))
+    return {name: found[name] for name in columns if name in found}
+
+
+def is_calendar(dtype: pl.DataType) -> bool:
+    """Whether values are dates or datetimes, which are cut by units of the calendar."""
+    return isinstance(dtype, (pl.Date, pl.Datetime))
+
+
+def span(times: pl.Expr) -> pl.Expr:
+    """How many days lie between the first and the last date of times; null without times."""
+    return (times.max().dt.date() - times.min().dt.date()).dt.total_days()
+
+
+def unit_of(days: int | None) -> str:
+    """The unit of the calendar that cuts times over this many days into few bins."""
+    if days is None or days < 14:
+        return "1d"
+    return "1w" if days < 26 * 7 else "1mo"
 
 
 def _rows_of(log: Described[Any], columns: Sequence[pl.Expr]) -> pl.LazyFrame:

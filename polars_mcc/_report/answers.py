@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from polars_mcc._counts.cut import cut
+from polars_mcc._counts.pairs import pairs as pairs_of
 from polars_mcc._counts.remarks import Sides, heard, key_is_gold, remarks
-from polars_mcc._counts.sliced import SET
+from polars_mcc._inference.differences import with_adjusted
 from polars_mcc._inference.options import columns_of
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import ReportFormat, check_at_least, check_choice, check_level
-from polars_mcc._log.columns import Columns, as_expr
+from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
-from polars_mcc._log.key_sets import each, sets
-from polars_mcc._log.keys import TOTAL
-from polars_mcc._log.labels import as_compared
+from polars_mcc._log.labels import are_scored
 from polars_mcc._report.gaps import gaps
-from polars_mcc._report.once import Answer, Collect, Once, called, counted_once
-from polars_mcc._report.parts import Part, crossed, joined
+from polars_mcc._report.once import (
+    Answer,
+    Collect,
+    Once,
+    Part,
+    called,
+    counted_once,
+    crossed,
+    joined,
+    named,
+    without,
+)
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
@@ -93,33 +103,18 @@ def answers(
 ) -> Answers:
     """Count a log once, and score the slices. All other answers are asked for when needed."""
     needed = {name: column for part in parts for name, column in part.needed.items()}
-    once = counted_once(log, needed, collect)
-    return Answers(once, parts, options, [*needed], *_scores(once, parts, options))
-
-
-def _scores(
-    once: Once, parts: Sequence[Part], options: Options
-) -> tuple[Answer, Sequence[tuple[Part, Answer]]]:
-    """The total, and the slices of each part. One query serves all parts that are columns."""
-
-    def scores(asked: Sequence[Part]) -> Answer:
-        """Only the metric of the report has intervals."""
-        others = [other for other in _METRICS if other != options.scored.name]
-        metrics = [options.metric, *others]
-        rows, query = once.ask("scores", by, asked, metrics=metrics, ci=options.ci)
-        return Answer(without(rows, columns_of(others)), query)
-
-    rows, query = scores(of_each(parts, total=True))
-    names = [part.name for part in parts if part.is_column]
-    if not names:
-        rows = rows.select(pl.lit(TOTAL).alias(SET), pl.all())
-
-    def of_set(name: str) -> Answer:
-        of_name = rows.filter(pl.col(SET) == name)
-        return Answer(without(of_name, {SET, *names} - {name}), query)
-
-    slices = [(part, of_set(part.name) if part.is_column else scores([part])) for part in parts]
-    return of_set(TOTAL), slices
+    # Times that the report cuts are counted by day: there are fewer days than times.
+    raw = {name for part in parts if not part.note for name in part.needed}
+    days = {name: as_expr(needed[name]).dt.date() for name in needed.keys() - raw}
+    once = counted_once(log, needed | days, collect)
+    # Only the metric of the report has intervals.
+    others = [other for other in _METRICS if other != options.scored.name]
+    metrics = [options.metric, *others]
+    total, *slices = (
+        Answer(without(rows, columns_of(others)), query)
+        for rows, query in once.ask_each("scores", by, parts, metrics=metrics, ci=options.ci)
+    )
+    return Answers(once, parts, options, [*needed], total, [*zip(parts, slices, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -171,11 +166,21 @@ class Answers:
         ]
 
     @cached_property
+    def pairs(self) -> pl.DataFrame:
+        """The pairs of labels of each model, with and without a weight: `n` and `n_null` rows."""
+        pairs, _ = self.once.ask("confusions", _pairs, needs_draws=False)
+        models = pl.Enum(self.models)  # They keep the order of `pred`.
+        return pairs.with_columns(pl.col("model").cast(models)) if self.has_models else pairs
+
+    @property
+    def is_scored(self) -> pl.Expr:
+        """Whether a pair is scored: with both labels, unless null is a label."""
+        return are_scored(pl.col("gold"), pl.col("pred"), self.once.log.meaning.nulls)
+
+    @cached_property
     def cells(self) -> pl.DataFrame:
-        """The confusion matrix of each model in long form. Models keep the order of `pred`."""
-        cells, _ = self.once.ask("confusions", confusion, needs_draws=False, long=True)
-        order = pl.Enum(self.models)
-        return cells.with_columns(pl.col("model").cast(order)) if self.has_models else cells
+        """The confusion matrix of each model in long form."""
+        return self.pairs.filter(self.is_scored)
 
     @cached_property
     def costliest(self) -> Answer:
@@ -191,7 +196,7 @@ class Answers:
         metric, meaning, total = self.options.scored, self.once.log.meaning, self.total.rows
         if metric.given is None:
             return [rows_in_words(n) for n in total["n"]]
-        label = True if meaning.positive is None else pl.select(meaning.positive).item()
+        label = True if meaning.positive is None else meaning.positive_label
         is_positive = pl.col(metric.given) == pl.lit(label, meaning.label_dtype)
         of_rate = self.cells.filter(~is_positive if metric.of_rest else is_positive)
         others = sorted({*self.cells[metric.given]} - {label, None})
@@ -204,17 +209,20 @@ class Answers:
     @cached_property
     def unscored(self) -> pl.DataFrame:
         """The rows that are not scored, per model and reason: `pred`, `reason`, `n_null`."""
-        schema = {"pred": pl.String, "reason": pl.String, "n_null": pl.Int64}
-        found, weight = [pl.DataFrame(schema=schema)], self.once.log.meaning.weight
-        left_outs = zip(self.models, self.total.rows["n_null"], strict=True)
-        for at, (name, left_out) in enumerate(left_outs):
-            if left_out:
-                rows, _ = self.once.ask(
-                    "rows not scored", _by_reason, needs_draws=False, at=at, weight=weight
-                )
-                rows = rows.filter(pl.col("n_null") > 0)
-                found.append(rows.select(pl.lit(name).alias("pred"), "reason", "n_null"))
-        return pl.concat(found, how="vertical_relaxed")
+        meaning, pairs = self.once.log.meaning, self.pairs
+        model = pl.col("model") if self.has_models else pl.lit(self.models[0])
+        weight = None if meaning.weight is None else f"{meaning.weight.name} is null"
+        nulls = [
+            pl.when(~self.is_scored & pl.col(side).is_null()).then(pl.format("{} is null", name))
+            for side, name in (("gold", pl.lit(meaning.gold.name)), ("pred", model))
+        ]
+        unlabelled = pairs.filter(~self.is_scored).with_columns(n_null="n", weight=None)
+        unweighted = pairs.with_columns(weight=pl.lit(weight))
+        rows = pl.concat([unlabelled, unweighted], how="vertical_relaxed")
+        reason = pl.concat_str([*nulls, "weight"], separator=", ", ignore_nulls=True)
+        groups = rows.filter(pl.col("n_null") > 0).group_by(pred=model, reason=reason)
+        found = groups.agg(pl.col("n_null").sum()).sort("pred", "reason")
+        return found.with_columns(pl.col("pred").cast(pl.String))
 
     @cached_property
     def worst(self) -> Worst | None:
@@ -235,44 +243,47 @@ class Answers:
         """The gaps in error rates; None unless there are two classes, keys, independent rows."""
         labels = pl.concat([self.cells["gold"], self.cells["pred"]]).unique()
         are_two = len(labels) == 2 and not labels.has_nulls()
-        asked = of_each(self.parts)
+        asked = [(part,) for part in self.parts if part.is_column]
         if not are_two or not asked or not self.once.rows_are_draws:
             return None
-        found, query = self.once.ask("error rates", classes, asked)
-        names = [part.name for part in self.parts if part.is_column]
+        found, query = self.once.ask("error rates", classes, [joined(asked)])
+        names = [part.name for (part,) in asked]
         return Answer(gaps(found, names, self.options.min_n, 1 - self.options.ci), query)
 
-    @cached_property
+    @property
     def compared(self) -> Answer | None:
         """The other models compared with the first; None if there is one model."""
-        return self._compared([]) if len(self.models) > 1 else None
+        return next(iter(self._compared), None)
 
-    @cached_property
+    @property
     def compared_by(self) -> Sequence[tuple[Part, Answer]]:
         """Models compared in the slices of each key, and of pairs of keys if these are few."""
+        return [*zip([*self.parts, *self._pairs], self._compared[1:], strict=False)]
+
+    @cached_property
+    def _compared(self) -> Sequence[Answer]:
+        """Models compared over all rows, and by each part; nothing if there is one model."""
         if len(self.models) == 1:
             return []
-        once, min_n = self.once, self.options.min_n
-        found = [(part, self._compared([part])) for part in self.parts]
-        if self.options.depth < 2 or not once.counts_answer([], needs_draws=True):
-            return found
-        few = [part for part in self.parts if part.is_column and once.size([part]) <= _VALUES]
-        pairs = [*itertools.combinations(few, 2)]
-        if pairs and sum(once.size(pair) for pair in pairs) <= _PAIRS:
-            of_pairs = joined(
-                few, "pairs of keys", lambda keys: sets(*itertools.combinations(keys, 2)), min_n
-            )
-            # "by" holds if slices overlap.
-            rows, query = self._compared([of_pairs], correction="by")
-            found.append((of_pairs, Answer(rows.filter(pl.col("n") >= min_n), query)))
+        log, options, pairs = self.once.log, self.options.of_verb, self._pairs
+        found = self.once.ask_each("models", compare, [*self.parts, *pairs], **options)
+        found = [Answer(with_adjusted(rows, defaults.CORRECTION), query) for rows, query in found]
+        for part in pairs:  # "by" holds if slices overlap.
+            rows = with_adjusted(found.pop().rows, "by").filter(pl.col("n") >= part.min_n)
+            found.append(Answer(rows, called(log, compare, part.key, correction="by", **options)))
         return found
 
-    def _compared(
-        self,
-        parts: Sequence[Part],
-        **more: Any,  # noqa: ANN401 - of `compare`
-    ) -> Answer:
-        return self.once.ask("models", compare, parts, **more, **self.options.of_verb)
+    @cached_property
+    def _pairs(self) -> Sequence[Part]:
+        """The pairs of keys as one part, if their slices are few."""
+        once, names = self.once, {part.name for part in self.parts}
+        if self.options.depth < 2 or not once.counts_answer([], needs_draws=True):
+            return []
+        few = [part for part in self.parts if part.is_column and once.size([part]) <= _VALUES]
+        pairs = [one for one in itertools.combinations(few, 2) if named(one) not in names]
+        if not pairs or sum(map(once.size, pairs)) > _PAIRS:
+            return []
+        return [joined(pairs, "pairs of keys", min_n=self.options.min_n)]
 
     @cached_property
     def of_scores(self) -> Sequence[Answer]:
@@ -291,40 +302,15 @@ class Answers:
         are_probabilities = self.once.collect(
             "scores", lambda rows: rows.select(given).select(pl.all_horizontal(is_share))
         ).item()
-        ci, asked = self.options.ci, of_each(self.parts, total=True)
+        ci, columns = self.options.ci, [(part,) for part in self.parts if part.is_column]
+        asked = [joined(columns, total=True)] if columns else []
         metrics = OF_SCORES if are_probabilities else OF_SCORES[:1]
         rows, long = replace(self.once, counts=None), {"long": True} if asked else {}
         found = [rows.ask("scores", by, asked, metrics=metrics, ci=ci, **long)]
         return [*found, rows.ask("calibration", calibration, ci=ci)] if are_probabilities else found
 
 
-def of_each(parts: Sequence[Part], *, total: bool = False) -> list[Part]:
-    """One part that slices by each column alone; none if no part is a column."""
-    columns = [part for part in parts if part.is_column]
-    return [joined(columns, "each", lambda keys: each(*keys, total=total))] if columns else []
-
-
-def without(frame: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
-    """Drop columns by exact name: `drop` would read a name like `^m.*$` as a pattern."""
-    return frame[[name for name in frame.columns if name not in columns]]
-
-
-def _by_reason(log: Described[Any], *, at: int, weight: Columns | None) -> Any:  # noqa: ANN401
-    """Count the rows of one model by the columns that are null.
-
-    The counts have another name for the `weight` of the log.
-    """
-    assert log.meaning.preds is not None  # noqa: S101 - for the type checker
-    _, column = log.meaning.preds.each[at]
-    log = log(pred=column)
-    meaning = log.meaning
-    columns = [] if meaning.nulls == "label" else [meaning.gold, meaning.preds]
-    values = [
-        (one.name, as_compared(one.expr, one.name, one.dtype, meaning.label_dtype))
-        for one in columns
-        if one is not None
-    ]
-    if weight is not None and meaning.weight is not None:
-        values.append((weight.name, meaning.weight.expr))
-    parts = [pl.when(value.is_null()).then(pl.lit(f"{name} is null")) for name, value in values]
-    return by(log, pl.concat_str(parts, separator=", ", ignore_nulls=True).alias("reason"))
+def _pairs(log: Described[Any]) -> Any:  # noqa: ANN401 - a frame as the log is
+    """The pairs of labels of each model."""
+    sliced = cut(log, [], taken=[])
+    return log.in_kind(sliced.answer(pairs_of(sliced), "gold", "pred"))

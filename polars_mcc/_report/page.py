@@ -12,16 +12,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
 import polars as pl
 
 from polars_mcc import plot
-from polars_mcc._report.explorer import explorer
+from polars_mcc._report.answers import Answers
 from polars_mcc._report.sections import Drawing
 from polars_mcc._report.verdict import Report, Sentence, picture, tiles
 from polars_mcc._show.chart import COLOURS, alt, legible_name
+from polars_mcc._show.explore import Explorer, explore, keys_in, labelled, metrics_of, within
 from polars_mcc._show.table import texts_of
 
 ALTAIR: str = alt.__version__
@@ -32,9 +34,13 @@ _AND = " and "  # between the keys of a slice
 def libraries() -> Iterator[Callable[[], str]]:
     """Bundle the libraries that draw the charts; the function waits for their script.
 
-    This takes about as long as the answers, and blocks Python. So a process of its own does it.
+    This takes longer than the answers, and blocks Python. So a process of its own does it, for the
+    first page; the script stays in memory for the next ones.
     """
     version = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
+    if version in _bundled:
+        yield lambda: _bundled[version]
+        return
     command = [sys.executable, "-c", _BUNDLE, version]
     with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as process:  # noqa: S603
 
@@ -43,7 +49,7 @@ def libraries() -> Iterator[Callable[[], str]]:
             if process.returncode:
                 msg = "vl-convert could not bundle the libraries of the charts: see its error above"
                 raise RuntimeError(msg)
-            return text
+            return _bundled.setdefault(version, text)
 
         try:
             yield script
@@ -51,6 +57,7 @@ def libraries() -> Iterator[Callable[[], str]]:
             process.kill()
 
 
+_bundled: dict[str, str] = {}
 _BUNDLE = """
 import sys, vl_convert
 sys.stdout.reconfigure(encoding="utf-8")
@@ -63,19 +70,14 @@ def page(report: Report, script: Callable[[], str]) -> str:
 
     The `script` draws.
     """
-    from importlib.resources import files  # noqa: PLC0415 - these take long to load
-
-    import jinja2  # noqa: PLC0415 - altair, which is optional, needs and brings it
-
-    here = files("polars_mcc._report")
-    html, css, js = (
-        here.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
-    )
     answers, pictures = report.answers, picture(report.answers)
     drawings = [*pictures]
     for section in report.sections:
         drawings += [*section.drawings, *section.on_demand]
-    specs = [_spec(drawing, answers.models) for drawing in drawings]
+    # Altair would check each part of a chart against the schema, and again each copy of it.
+    with alt.utils.schemapi.debug_mode(False):  # noqa: FBT003 - positional only
+        specs = [_spec(drawing, answers.models) for drawing in drawings]
+        chart, notes = _explorer(answers)
     for draw, channel in (("slices", "x"), ("over_time", "y")):
         of_metric = [
             spec
@@ -83,19 +85,13 @@ def page(report: Report, script: Callable[[], str]) -> str:
             if drawing.draw == draw and drawing.options.get("metric") == answers.metric
         ]
         _on_one_axis(of_metric, channel)
-    chart, notes = explorer(answers)
-    if chart is not None:
+    specs = [_plain(spec) for spec in specs]
+    if chart is not None:  # It has many numbers, but no NaN.
         specs.append(chart.to_dict(validate=False))
-    data = json.dumps(_plain(specs), default=str).replace("<", "\\u003c")
+    data = json.dumps(specs, default=str, allow_nan=False).replace("<", "\\u003c")
+    template, css, js = _files()
     # A text must not end the script element around it.
     scripts = [one.replace("</script", "<\\/script") for one in (script(), js)]
-    template = jinja2.Template(
-        html,
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     page: str = template.render(
         title=answers.options.title,
         verdict=_nested(report.verdict),
@@ -115,6 +111,24 @@ def page(report: Report, script: Callable[[], str]) -> str:
         specs=data,
     )
     return page
+
+
+@cache
+def _files() -> tuple[Any, str, str]:
+    """The template of the page, its style, and its script."""
+    from importlib.resources import files  # noqa: PLC0415 - these take long to load
+
+    import jinja2  # noqa: PLC0415 - altair, which is optional, needs and brings it
+
+    here = files("polars_mcc._report")
+    html, css, js = (
+        here.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
+    )
+    undefined = jinja2.StrictUndefined
+    template = jinja2.Template(
+        html, autoescape=True, undefined=undefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return template, css, js
 
 
 def _on_one_axis(specs: Sequence[dict[str, Any]], channel: str) -> None:
@@ -215,3 +229,43 @@ def _table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any
         columns.append([*zip(texts, full, ranks, is_number, strict=True)])
     heads = [(name, dtype.is_numeric()) for name, dtype in answer.schema.items()]
     return heads, [*zip(*columns, strict=True)]
+
+
+def _explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
+    """The chart that a reader explores, or None; and the notes above it."""
+    options, meaning, rows = answers.options, answers.once.log.meaning, answers.options.explored
+    counts = answers.once.fewer(rows, [part for part in answers.parts if part.is_column])
+    counts = counts if counts.is_empty() else labelled(counts, meaning.nulls)
+    if counts.is_empty():
+        return None, ["There are no counts to explore in this page."]
+    cells = within(counts, rows)
+    if cells is None:
+        return None, ["There is nothing to explore in this page: there are too many labels."]
+    how = (
+        "Tick the keys to slice by. Choose which rows to include. Click a slice to see its "
+        "confusion matrix. Your browser computes everything from the counts in this page."
+    )
+    marks = "A cross marks a slice with one predicted label, a ring one gold label: MCC is 0/0."
+    notes = [how, marks]
+    if left_out := [name for name in answers.keys if name not in keys_in(cells)]:
+        why = "because they have too many values or a reserved name"
+        notes.append(f"These keys are left out, {why}: {', '.join(left_out)}.")
+    name, metrics = answers.metric, metrics_of(cells, meaning.positive_label)
+    is_known = isinstance(options.metric, str) and name in metrics
+    if not is_known:
+        notes.append(f"This chart cannot compute the metric {name}.")
+    notes.append(
+        "The intervals of this chart are approximate (Wilson intervals, from the variance of "
+        "the score). The tables above have better intervals."
+        if answers.once.rows_are_draws
+        else "This chart has no intervals: the log has clusters or sample weights."
+    )
+    return explore(
+        cells,
+        metric=name if is_known else metrics[0],
+        ci=options.ci if answers.once.rows_are_draws else None,
+        positive=meaning.positive_label,
+        nulls=meaning.nulls,
+        min_n=options.min_n if cells.schema["n"].is_integer() else 0,
+        rows=rows,
+    ), notes

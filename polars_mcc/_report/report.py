@@ -38,8 +38,10 @@ def report(
     confusion matrix.
 
     Args:
-        *keys: The keys to slice by. Each key makes its own slices, and has its own section. Dates,
-            datetimes and bins of them are drawn over time.
+        *keys: The keys to slice by. Each key makes its own slices, and has its own section. Numbers
+            of more than 30 values are binned. Dates, datetimes and bins of them are drawn over
+            time; if they have more than 60 values, they are cut as `worst` cuts them: by day, week
+            or month. `bins("ts", "1h")` cuts them otherwise.
         metric: The metric that is drawn, and that slices and models are compared by: a name of
             `metrics()`, where the column `from` is not "pairs" or "scores". The tables also show
             MCC, accuracy and macro F1. In Python also an expression, as in `by`.
@@ -62,12 +64,12 @@ def report(
         A table has at most 1000 rows. A chart has a line per slice for up to 60 slices. More slices
         make a funnel plot (see `plot.funnel`).
 
-        The log is counted once, by all keys together, and all answers come from these counts. The
-        counts are held in memory, 4 million at most. If they would be more, the keys with most
-        values are left out of the counts and read from the log, with a query each. If the log has
-        clusters or sample weights, all intervals are read from the log too. Scores always are, in
-        three queries. A log of more than 4 million rows is first read once, to estimate how many
-        counts there would be.
+        The log is counted once, by all keys together, and all answers come from these counts; times
+        that are cut are counted by day. The counts are held in memory, 4 million at most. If they
+        would be more, the keys with most values are left out of the counts and read from the log,
+        with a query for each question. If the log has clusters or sample weights, all intervals are
+        read from the log too. Scores always are, in three queries. A log of more than 4 million
+        rows is first read once, to estimate how many counts there would be.
 
     Raises:
         ModuleNotFoundError: altair is not installed. The extra `plot` has it. Only "html" needs it.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -12,10 +12,9 @@ from polars_mcc._counts.sliced import SAID, SET
 from polars_mcc._log.bins import Bins
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
-from polars_mcc._report.answers import OF_SCORES, TOP, Answers, Worst, without
+from polars_mcc._report.answers import OF_SCORES, TOP, Answers, Worst
 from polars_mcc._report.gaps import MOST
-from polars_mcc._report.once import Answer
-from polars_mcc._report.parts import Part
+from polars_mcc._report.once import Answer, Part, without
 from polars_mcc._search.described import CONFUSION
 from polars_mcc._show.table import is_time
 from polars_mcc._show.undefined import counted
@@ -110,14 +109,10 @@ def _worst(answers: Answers, worst: Worst) -> Section:
         "the slice."
     )
     cut = [f"The table shows the first {TOP}."] if worst.listed.height > TOP else []
+    of_metric = {"metric": answers.metric}
     # A waterfall for each slice of several keys: what each key adds.
     waterfalls = [
-        Drawing(
-            f"{row[SAID]}{answers.of_model(row)}",
-            "waterfall",
-            slices,
-            {"row": at, "metric": answers.metric},
-        )
+        Drawing(f"{row[SAID]}{answers.of_model(row)}", "waterfall", slices, of_metric | {"row": at})
         for at, row in enumerate(slices.iter_rows(named=True))
         if row["parts"] is not None and None not in [part["adds"] for part in row["parts"]]
     ]
@@ -158,14 +153,9 @@ def _compared(answers: Answers, answer: Answer) -> Section:
 
 def _by(answers: Answers, part: Part, answer: Answer) -> Section:
     """The section of the scores by one key."""
-    metric, total = answers.metric, answers.total.rows
+    metric = answers.metric
     what = f"{metric} by {part.name}"
-
-    def lines(slices: pl.DataFrame) -> list[Drawing]:
-        with_total = _with_total(part, slices, total)
-        return drawn(what, "slices", with_total, metric, metric=metric, sort=False)
-
-    section = _listed(answers, part, answer, metric, kind="by", title=what, lines=lines)
+    section = _listed(answers, part, answer, metric, kind="by", title=what, draw="slices")
     notes, on_charts, drawings = section.notes, section.on_charts, section.drawings
     number = answer.rows.select(map(as_expr, part.columns)).n_unique()
     unsure = [f"{one}." for _, one in counted(answer.rows, metric, "slices")]
@@ -219,9 +209,8 @@ def _of_scores(answers: Answers) -> Iterator[Section]:
     if not calibrated:
         notes += ["The scores are not all between 0 and 1, so they are no probabilities."]
     if rows.height > ROWS:
-        notes += [
-            f"The table holds {ROWS:,} of {rows.height:,} rows, the lowest by {OF_SCORES[0]}."
-        ]
+        which = f"the lowest by {OF_SCORES[0]}"
+        notes += [f"The table holds {ROWS:,} of {rows.height:,} rows, {which}."]
     hidden = [SET, *(f"{metric}_se" for metric in OF_SCORES)]
     hidden += [f"{OF_SCORES[-1]}_{end}" for end in ("low", "high")]  # always null
     title = "How good are the scores?"
@@ -243,9 +232,8 @@ def _confusions(answers: Answers) -> Section:
         cells = answers.rows_of(name, answers.cells)
         labels = cells["gold"].n_unique()
         if labels > _LABELS:
-            on_charts.append(
-                f"The confusion matrix of {name} is not drawn, because it has {labels} labels."
-            )
+            why = f"because it has {labels} labels"
+            on_charts.append(f"The confusion matrix of {name} is not drawn, {why}.")
         else:
             drawings += drawn(f"confusion matrix of {name}", "confusion", cells, "n")
     what = (
@@ -260,11 +248,8 @@ def _compared_by(answers: Answers, part: Part, answer: Answer) -> Section:
     """The section that compares models in the slices of a key."""
     title = f"{_compared_with(answers)}, by {part.name}"
     few = [f"Only slices with at least {part.min_n} rows."] if part.min_n else []
-
-    def lines(slices: pl.DataFrame) -> list[Drawing]:
-        return drawn(title, "differences", slices, "diff", sort=False)
-
-    section = _listed(answers, part, answer, "diff", kind=COMPARED_ID, title=title, lines=lines)
+    kind = COMPARED_ID
+    section = _listed(answers, part, answer, "diff", kind=kind, title=title, draw="differences")
     notes = [_better(answers), *few, *section.notes]
     return replace(section, notes=notes, hidden=_OF_COMPARED)
 
@@ -283,11 +268,11 @@ def _listed(
     *,
     kind: str,
     title: str,
-    lines: Callable[[pl.DataFrame], list[Drawing]],
+    draw: Literal["slices", "differences"],
 ) -> Section:
     """A section of the slices of a key in order: of time, or the worst score of any model first.
 
-    `lines` draws slices that are not of time, each as a line.
+    `draw` draws slices that are not of time, each as a line.
     """
     keys = [as_expr(column) for column in part.columns]
     slices = answer.rows
@@ -304,11 +289,14 @@ def _listed(
         rows = slices.head(ROWS)
         first = slices.select(keys).unique(maintain_order=True).head(LINES)
         shown = slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
-        drawings = lines(shown)
+        drawings = drawn(title, draw, shown, score, sort=False)
+        if draw == "slices":
+            lines = _with_total(part, shown, answers.total.rows)
+            drawings = drawn(title, draw, lines, score, metric=score, sort=False)
     number, few = (frame.select(keys).n_unique() for frame in (slices, shown))
-    notes, on_charts = list[str](), list[str]()
+    notes, on_charts = [*filter(None, [part.note])], list[str]()
     if rows.height < slices.height:
-        notes = [f"The table holds {rows.height:,} of {slices.height:,} rows, the {by}."]
+        notes += [f"The table holds {rows.height:,} of {slices.height:,} rows, the {by}."]
     if drawings and few < number:
         on_charts = [f"The chart shows the {which} {few} of {number:,} slices."]
     id_, query = f"{kind}:{part.name}", answer.query

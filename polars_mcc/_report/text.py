@@ -49,18 +49,12 @@ def as_json(report: Report) -> str:
         "models": [*report.answers.models],
         "keys": [*report.answers.keys],
         "verdict": [
-            {"kind": sentence.kind, "text": sentence.text, "section": sentence.about}
-            for sentence in report.verdict
+            {"kind": one.kind, "text": one.text, "section": one.about} for one in report.verdict
         ],
         "sections": [
-            {
-                "id": section.id,
-                "title": section.title,
-                "query": section.query,
-                "notes": [*section.notes],
-                "rows": json_rows(_plain(section.rows)),
-            }
-            for section in report.sections
+            {"id": one.id, "title": one.title, "query": one.query, "notes": [*one.notes]}
+            | {"rows": json_rows(_plain(one.rows))}
+            for one in report.sections
         ],
         "made": {**report.made},
     }

@@ -13,8 +13,7 @@ import polars as pl
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._report.answers import Options, answers
-from polars_mcc._report.once import Collect
-from polars_mcc._report.parts import parts_of
+from polars_mcc._report.once import Collect, parts_of
 from polars_mcc._report.sections import sections
 from polars_mcc._report.text import as_json, markdown
 from polars_mcc._report.verdict import Report, verdict

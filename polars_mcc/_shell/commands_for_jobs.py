@@ -286,7 +286,8 @@ def report(
 ) -> None:
     """Write a report about a log as one page of HTML that needs no network.
 
-    Each key makes its own slices, and has its own section. Dates and datetimes are drawn over time.
+    Each key makes its own slices, and has its own section. Dates and datetimes are drawn over time;
+    more than 60 of them are cut by day, week or month, unless a key says how: "bins(ts, '1h')".
 
     For example:
 

@@ -170,12 +170,18 @@ def colour(column: str, rows: pl.DataFrame) -> alt.Color:
     return alt.Color(column, type="nominal", title=None).scale(domain=names, range=colours)
 
 
+def value_if(channel: Any, otherwise: str, *cases: tuple[Any, str]) -> Any:  # noqa: ANN401
+    """The value of the first condition that holds. To infer the channel takes altair long."""
+    conditions = [{"test": str(condition), "value": value} for condition, value in cases]
+    return channel(otherwise, condition=conditions)
+
+
 def cells(base: Any, number: str, *, has_legend: bool = True) -> list[alt.Chart]:  # noqa: ANN401
     """The cells of a confusion matrix: shaded by the share of gold, with `n` in this format."""
     legend = alt.Legend(values=[0, 0.5, 1]) if has_legend else None
     shade = alt.Color("share", type="quantitative", title="share of gold", legend=legend)
     text = alt.Text("n", type="quantitative", format=number)
-    contrast = alt.condition(alt.datum.share > 0.5, alt.value("black"), alt.value("white"))
+    contrast = value_if(alt.ColorValue, "white", (alt.datum.share > 0.5, "black"))
     return [
         base.mark_rect().encode(color=shade.scale(scheme="cividis", domain=[0, 1])),
         base.mark_text(fontSize=10).encode(text=text, color=contrast),

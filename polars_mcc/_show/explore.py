@@ -278,14 +278,10 @@ def _list(*, has_interval: bool) -> Chart:
     tooltip = [alt.Tooltip("slice:N"), alt.Tooltip("s:Q", title="n")]
     tooltip += [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("score", *ends)]
     base = rows.encode(y=y, tooltip=tooltip)
-    chosen = alt.condition(IS_SHOWN, alt.value(_CHOSEN), alt.value(COLOUR))
-    points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").encode(
-        shape=alt.when(PAIR.classes == ONE_PRED)
-        .then(alt.value(_CROSS))
-        .when(PAIR.classes == ONE_GOLD)
-        .then(alt.value(_RING))
-        .otherwise(alt.value("circle"))
-    )
+    chosen = chart.value_if(alt.ColorValue, COLOUR, (IS_SHOWN, _CHOSEN))
+    shapes = (PAIR.classes == ONE_PRED, _CROSS), (PAIR.classes == ONE_GOLD, _RING)
+    shape = chart.value_if(alt.ShapeValue, "circle", *shapes)
+    points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").encode(shape=shape)
     score = chart.measured(alt.X, "score", "score")
     layers = [points.encode(x=score, color=chosen).add_params(shown)]
     if has_interval:

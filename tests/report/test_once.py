@@ -112,7 +112,7 @@ def told_by_counts(name: str) -> dict:
         ),
         (
             {"pred": BOTH, "cluster": "user"},
-            ["rows", "counts", "scores", "worst slices", "models", "models", "models"],
+            ["rows", "counts", "scores", "worst slices", "models"],
         ),
         *(
             pytest.param(*more, marks=pytest.mark.slow)

@@ -61,12 +61,10 @@ def test_what_is_shown_is_what_the_queries_give():
     names = {"log": log, "each": each, "sets": sets}
     answers = {query: eval(query, names).collect() for query in queries}  # noqa: S307
     verbs = [re.match(r"log\.mcc\(pred=\[.*?\]\)\.(\w+)\(", query)[1] for query in queries]
-    assert verbs == ["by", "worst", *["compare"] * 4, "confusion"]
-    scores, worst, compared, *_, confusions = answers.values()
-    total = scores.filter(pl.col("keys") == "")
+    assert verbs == ["by", "worst", "compare", "by", "by", *["compare"] * 3, "confusion"]
+    total, worst, compared, _, folds, *_, confusions = answers.values()
     assert [row[2] for row in rows_of(page, "All rows")] == [f"{mcc:.3f}" for mcc in total["mcc"]]
     assert len(rows_of(page, "Worst slices")) == worst.height > 0
-    folds = scores.filter(pl.col("keys") == "fold")
     by_worst = folds.sort(pl.col("mcc").min().over("fold"), maintain_order=True)
     assert [row[:4] for row in rows_of(page, "By fold")] == [
         [str(fold), model, str(n), f"{mcc:.3f}"]
@@ -447,6 +445,13 @@ def test_all_charts_of_a_metric_have_one_axis():
         assert [*map(tuple, found)] == [tuple(found[0])] * len(found)
         low = min(part["mcc_low"].min() for part in parts)
         assert found[0][0] <= low < found[0][1] <= 1
+
+
+def test_the_libraries_are_bundled_once_in_a_process(monkeypatch):
+    log = log_of([("x", 0, 0), ("y", 1, 1)]).mcc
+    [first] = re.findall(r'<script type="module">(.{1000})', log.report("key"), re.DOTALL)[:1]
+    monkeypatch.setattr("subprocess.Popen", None)
+    assert first in log.report("key")
 
 
 @pytest.mark.slow

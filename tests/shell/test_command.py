@@ -1461,7 +1461,7 @@ class TestSql:
         assert (
             """log.mcc(gold="recid = 1", pred=pl.col("decile >= 5").alias("high")).by(""" in query
         )
-        assert """by(each("date_trunc('week', ts)", total=True)""" in query
+        assert """by("date_trunc('week', ts)", metrics=""" in query
 
     @pytest.mark.parametrize(
         ("options", "message"),
