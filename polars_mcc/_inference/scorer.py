@@ -75,8 +75,9 @@ class Scorer:
         The counts are how often a label is gold, predicted, and both. Of a metric of scores: of
         positive rows with each score, and of negative rows.
         """
-        slices, codes = np.nonzero((margins[0] > 0) | (margins[1] > 0))
-        number, counts = len(margins[0]), [one[slices, codes] for one in margins]
+        occurs = (margins[0] > 0) | (margins[1] > 0)
+        slices, codes = np.nonzero(occurs)
+        number, counts = len(occurs), [one[occurs] for one in margins]
         with np.errstate(all="ignore"):
             if self.metric.is_of_scores:
                 # The largest score of a slice is first.

@@ -272,7 +272,7 @@ def cut_if_many(
     if times:
         rows = log.meaning.source.lazy()
         each = [as_expr(columns[name]) for name in times]
-        many = sampled(rows.select(one.alias(str(at)) for at, one in enumerate(each)))
+        many = _sampled(rows.select(one.alias(str(at)) for at, one in enumerate(each)))
         spans = rows.select(span(one).alias(str(at)) for at, one in enumerate(each)).collect()
         for name, values, days in zip(times, many.iter_columns(), spans.row(0), strict=True):
             if values.n_unique() > _FEW_TIMES:

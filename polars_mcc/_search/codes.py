@@ -24,7 +24,16 @@ from polars_mcc._counts.codes import Values, codes_of_log
 from polars_mcc._counts.counted import weight_total
 from polars_mcc._counts.parquet import FAILURES, need
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
-from polars_mcc._log.bins import FEW, FORMATS, Cuts, cuts_of, places_sampled
+from polars_mcc._log.bins import (
+    FEW,
+    FORMATS,
+    Cuts,
+    cuts_of,
+    is_calendar,
+    places_sampled,
+    span,
+    unit_of,
+)
 from polars_mcc._log.labels import is_text
 from polars_mcc._log.text import as_text
 from polars_mcc._log.words import clause
@@ -122,7 +131,7 @@ class Coded:
 
 def is_ordered(dtype: pl.DataType) -> bool:
     """Whether values can be cut into ranges: numbers, dates and datetimes."""
-    return dtype.is_numeric() or isinstance(dtype, (pl.Date, pl.Datetime))
+    return dtype.is_numeric() or is_calendar(dtype)
 
 
 def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
@@ -151,7 +160,7 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
             n_values[name] = read.select(count).item()
         if name in cuts:
             keys[name], rows[column] = _of_bins(name, read[column], cuts[name])
-        elif bins is not None and isinstance(dtype, (pl.Date, pl.Datetime)):
+        elif bins is not None and is_calendar(dtype):
             keys[name], rows[column] = _of_times(name, read[column])
         else:
             one = texts.pop(column) if column in texts else column_of(read[column])
@@ -377,9 +386,7 @@ def _of_bins(name: str, column: pl.Series, cuts: Cuts) -> tuple[Key, Codes]:
 
 def _of_times(name: str, column: pl.Series) -> tuple[Key, Codes]:
     """A key of times, cut by a unit of the calendar, and its codes."""
-    least, most = column.min(), column.max()
-    days_between = 0 if least is None else (most - least).days  # type: ignore[operator, union-attr]
-    unit = "1d" if days_between < 14 else "1w" if days_between < 26 * 7 else "1mo"
+    unit = unit_of(column.to_frame().select(span(pl.col(column.name))).item())
     # A day of a zone may have two midnights, so a time is a date first.
     codes, values = column_of(column.dt.date().dt.truncate(unit))
     order = values.arg_sort(nulls_last=True).to_numpy()

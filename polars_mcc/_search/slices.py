@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -252,19 +254,26 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
     n_small = sum(key.n_small for key in sought.coded.keys.values())
     sets: list[Slices] = []
     found = [Compared(*(np.zeros(0),) * 7)]
-    n_tested = 0
-    for batch in sought.counting.batches(sought.depth):
-        n_small += batch.n_small
-        sets += batch.sets
-        n = np.concatenate([one.n for one in batch.sets])
-        n_tested += len(n)
-        # Some slices have the same rows, which lowers the number of tests and the needed evidence.
-        found += all_rows.compared(batch, n, needed(n_tested // _SAME))
-    compared = Compared(*map(np.concatenate, zip(*found, strict=True)))
+    n_tested, threads = 0, pl.thread_pool_size()
+    waiting: deque[Future[list[Compared]]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in sought.counting.batches(sought.depth):
+            n_small += batch.n_small
+            sets += batch.sets
+            n = np.concatenate([one.n for one in batch.sets])
+            n_tested += len(n)
+            # Some slices have the same rows, which lowers the number of tests and what is needed.
+            compared = all_rows.compared(batch, n, needed(n_tested // _SAME))
+            waiting.append(pool.submit(list, compared))
+            if len(waiting) > threads:
+                found += waiting.popleft().result()
+        for one in waiting:
+            found += one.result()
+    every = Compared(*map(np.concatenate, zip(*found, strict=True)))
     by_keys = {one.keys: one for one in sets}
     is_distinct = [_adds(by_keys, one, sought.rounding) for one in sets]
-    every = np.concatenate([np.zeros(0, bool), *is_distinct])
-    return Looked(sets, compared, every, all_rows.overall, all_rows.n, n_small)
+    are_distinct = np.concatenate([np.zeros(0, bool), *is_distinct])
+    return Looked(sets, every, are_distinct, all_rows.overall, all_rows.n, n_small)
 
 
 def _adds(sets: Mapping[Keys, Slices], one: Slices, rounding: float) -> Flags:
