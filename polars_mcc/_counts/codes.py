@@ -203,6 +203,7 @@ def _frame(columns: Sequence[str], tables: Mapping[str, Table]) -> pl.DataFrame:
 
 def codes_of_log(scan: Scan, values: Mapping[str, Values]) -> list[Mapping[str, Codes]]:
     """The codes of all rows: those of each row group, in the smallest integers."""
+    import pyarrow as pa  # noqa: PLC0415 - only if files are read
 
     def read(group: RowGroup) -> Mapping[str, Codes]:
         found = group.read()
@@ -212,7 +213,9 @@ def codes_of_log(scan: Scan, values: Mapping[str, Values]) -> list[Mapping[str, 
             for name, one in found.items()
         }
 
-    return [*in_threads(read, scan)]
+    found = [*in_threads(read, scan)]
+    pa.default_memory_pool().release_unused()  # It keeps what it used to decode.
+    return found
 
 
 def in_threads(work: Callable[[RowGroup], T], scan: Scan) -> Iterator[T]:

@@ -29,7 +29,7 @@ from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Terms
 from polars_mcc._scores.segments import Floats, Segments, added_up
 
 _NONE = np.zeros(0)
-_AT_ONCE = 2**16  # classes
+_AT_ONCE = 2**15  # classes
 
 
 class Influence(NamedTuple):

@@ -104,9 +104,10 @@ class Scorer:
 
     def _classes(self, number: int, slices: Ints, codes: Ints, s: Ints, *counts: Ints) -> Classes:
         t, p, c = counts
-        # What rounding leaves of float weights is nothing.
-        least = s * self.rounding
-        differences = (np.where(one > least, one, 0) for one in (t - c, p - c, s - t - p + c))
+        differences: tuple[Ints, ...] = t - c, p - c, s - t - p + c
+        if self.rounding:  # What rounding leaves of float weights is nothing.
+            least = s * self.rounding
+            differences = tuple(np.where(one > least, one, 0.0) for one in differences)
         fn, fp, tn = (one.astype(np.float64) for one in differences)
         t, p, c = (one.astype(np.float64) for one in counts)
         rows = Segments.of(slices, number)

@@ -265,7 +265,7 @@ def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
             # Some slices have the same rows, which lowers the number of tests and what is needed.
             compared = all_rows.compared(batch, n, needed(n_tested // _SAME))
             waiting.append(pool.submit(list, compared))
-            if len(waiting) > threads:
+            if len(waiting) >= threads:
                 found += waiting.popleft().result()
         for one in waiting:
             found += one.result()
@@ -348,9 +348,9 @@ class _AllRows:
 
     def _left(self, margins: Margins) -> Margins:
         """The margins of the rests of slices."""
-        left = (every - one for every, one in zip(self.margins, margins, strict=True))
+        left = [every - one for every, one in zip(self.margins, margins, strict=True)]
         nothing = self.n * self.sought.rounding
-        return [np.where(one > nothing, one, 0) for one in left]
+        return [np.where(one > nothing, one, 0.0) for one in left] if nothing else left
 
     def _below_rest(
         self,
