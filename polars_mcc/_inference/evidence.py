@@ -148,10 +148,7 @@ def collapse(pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None 
     own, starts = np.unique(pool.slices.astype(np.int64) * k + pool.gold, return_index=True)
     labels = Segments(starts, len(pool.n))
     place = places_in(own, pool_of[slices].astype(np.int64) * k + gold)
-    lengths = labels.lengths[place]
-    of_cell = np.repeat(np.arange(len(cells)), lengths)
-    at = np.arange(len(of_cell)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    at += labels.starts[place[of_cell]]
+    of_cell, at = labels.rows_of(place)
     as_missed = places_in(missed, slices[of_cell] * k + pool.pred[at]) >= 0
     rate = added_up(pool.n[at] * as_missed, of_cell, len(cells)) / labels.sum(pool.n)[place]
     n = pairs.n[cells] ** 2 / pairs.squares[cells] if draws is None else draws[cells]

@@ -113,10 +113,9 @@ def tabulated(classes: Classes, pool_of: Ints, pool: Counted) -> Expected:
     of_class = pool_of[classes.rows.of_row].astype(np.int64)
     place = places_in(keys, of_class * k + classes.codes)
     is_gold = place >= 0
-    lengths = np.where(is_gold & (classes.t > 0), labels.lengths[place], 0)
-    cells = np.repeat(np.arange(len(lengths)), lengths)
-    at = np.arange(len(cells)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    at += labels.starts[place[cells]]
+    here = np.flatnonzero(is_gold & (classes.t > 0))
+    of_class_here, at = labels.rows_of(place[here])
+    cells = here[of_class_here]
     of_slice = classes.rows.of_row[cells]
     return Expected(
         of_slice,

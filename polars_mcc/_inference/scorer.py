@@ -17,6 +17,7 @@ from polars_mcc._inference import influence
 from polars_mcc._inference.arrays import Classes, Counted, Draws, Pairs
 from polars_mcc._inference.estimate import Drawn, has_classes, limits_of
 from polars_mcc._inference.given_labels import spread_of_draws
+from polars_mcc._inference.influence import Influence
 from polars_mcc._inference.intervals import Interval, Sampling
 from polars_mcc._inference.moves_of_scores import MOVES, Levels
 from polars_mcc._inference.options import IntervalOptions
@@ -32,7 +33,18 @@ class Measured(NamedTuple):
     score: Floats
     interval: Interval
     phi: Floats
+
+
+class _Moved(NamedTuple):
+    """The scores of slices, and how far the rows of their pairs move them."""
+
+    score: Floats
+    influence: Influence
     pairs: Pairs
+    classes: Classes | None
+    """The classes of labels; None for scores."""
+    is_known: Flags | None
+    """Whether a slice has the classes of its pool that a comparison needs."""
 
 
 class Given(NamedTuple):
@@ -134,36 +146,42 @@ class Scorer:
         `pool`: the pool of each slice, and the pairs of the pools. `draws`: clusters, and the pair
         of each of their cells. `exact`: the scores, if they are known.
         """
-        metric = self.metric
-        asked = IntervalOptions(ci, metrics=[metric], is_compared=True)
+        name, asked = self.metric.name, IntervalOptions(ci, metrics=[self.metric], is_compared=True)
         with np.errstate(all="ignore"):
-            is_known: Flags | None = None
-            if metric.is_of_scores:
-                levels, found = self._levels_of(pairs)
-                [moved] = influence.of_scores(levels, found, [metric]).values()
-                score, classes = moved.value, None
-            else:
-                classes, found = self._of_labels(pairs)
-                expected = None
-                if pool is not None:
-                    expected = tabulated(classes, *pool)
-                    sides = (one > 0 for one in (classes.t, classes.p))
-                    here = [classes.rows.sum(one.astype(np.float64)) for one in sides]
-                    is_known = has_classes(metric.classes_needed, *here, *expected.n_classes)
-                tables = tables_of(classes, found, expected)
-                [moved] = influence.of_classes(
-                    classes, tables, [metric], self.zero_division
-                ).values()
-                score = self._score(classes, moved.value)
+            score, moved, found, classes, is_known = self._moved(pairs, pool)
             score = score if exact is None else exact
             of_draws, pair = draws or (Draws.of_pairs(found), np.arange(len(found.n)))
             sampling = Sampling.of(of_draws, is_frequency=self.is_frequency)
-            seen = classes if self.zero_division == 0 else None
-            name = metric.name
             drawn = Drawn(found, of_draws, pair, sampling)
+            seen = classes if self.zero_division == 0 else None
             limits = limits_of({name: score}, {name: moved}, drawn, asked, seen)
-            known = limits[name].where(is_known)
-        return Measured(score, known, moved.phi, found)
+        return Measured(score, limits[name].where(is_known), moved.phi)
+
+    def _moved(
+        self, pairs: Counted, pool: tuple[Ints, Counted] | None, *, is_smoothed: bool = True
+    ) -> _Moved:
+        """The scores of slices, and how far rows move them."""
+        metric = self.metric
+        if metric.is_of_scores:
+            levels, found = self._levels_of(pairs)
+            [moved] = influence.of_scores(levels, found, [metric]).values()
+            return _Moved(moved.value, moved, found, None, None)
+        classes = self.classes_of_pairs(pairs)
+        gold, pred = (classes.places(pairs.slices, one) for one in (pairs.gold, pairs.pred))
+        rows = Segments.of(pairs.slices, pairs.number)
+        found = Pairs(rows, gold, pred, pairs.n, pairs.squares)
+        expected = is_known = None
+        if pool is not None:
+            expected = tabulated(classes, *pool)
+            sides = (one > 0 for one in (classes.t, classes.p))
+            here = (classes.rows.sum(one.astype(np.float64)) for one in sides)
+            is_known = has_classes(metric.classes_needed, *here, *expected.n_classes)
+        tables = tables_of(classes, found, expected, is_smoothed=is_smoothed)
+        [moved] = influence.of_classes(classes, tables, [metric], self.zero_division).values()
+        score = moved.value
+        if self.zero_division is not None and np.isnan(score).any():
+            score = influence.values_of(classes, metric, self.zero_division)
+        return _Moved(score, moved, found, classes, is_known)
 
     def given_labels(self, pairs: Counted, pool_of: Ints, pool: Counted) -> Given:
         """What slices would score, if gold labels were predicted at the rates of their pool."""
@@ -173,45 +191,17 @@ class Scorer:
         of_pool, starts = np.unique(pool.slices.astype(np.int64) * k + pool.gold, return_index=True)
         labels = Segments(starts, len(pool.n))
         place = np.searchsorted(of_pool, pool_of[here // k].astype(np.int64) * k + here % k)
-        lengths = labels.lengths[place]
-        of_gold = np.repeat(np.arange(len(here)), lengths)
-        at = np.arange(len(of_gold)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        at += labels.starts[place[of_gold]]
+        of_gold, at = labels.rows_of(place)
         pool_rows = labels.sum(pool.n)[place][of_gold]
         rate, own = pool.n[at] / pool_rows, rows[of_gold]
         slices, gold = here[of_gold] // k, here[of_gold] % k
         expected = Counted(pairs.number, slices, gold, pool.pred[at], own * rate, own * rate)
         with np.errstate(all="ignore"):
-            score, phi = self._influence(expected)
+            score, moved, *_ = self._moved(expected, None, is_smoothed=False)
             of_label = Segments(np.flatnonzero(np.diff(of_gold, prepend=-1)), len(of_gold))
             of_slice = Segments.of(slices, pairs.number)
-            se, step = spread_of_draws(of_slice, of_label, own, pool_rows, rate=rate, phi=phi)
+            se, step = spread_of_draws(of_slice, of_label, own, pool_rows, rate=rate, phi=moved.phi)
         return Given(score, se, step)
-
-    def _influence(self, pairs: Counted) -> tuple[Floats, Floats]:
-        """The scores, and the influence of one row of each pair."""
-        metric = self.metric
-        if metric.is_of_scores:
-            levels, found = self._levels_of(pairs)
-            [moved] = influence.of_scores(levels, found, [metric]).values()
-            return moved.value, moved.phi
-        classes, found = self._of_labels(pairs)
-        tables = tables_of(classes, found, None, is_smoothed=False)
-        [moved] = influence.of_classes(classes, tables, [metric], self.zero_division).values()
-        return self._score(classes, moved.value), moved.phi
-
-    def _score(self, classes: Classes, value: Floats) -> Floats:
-        """The scores of slices, whose values are known where they are not 0/0."""
-        if self.zero_division is None or not np.isnan(value).any():
-            return value
-        return influence.values_of(classes, self.metric, self.zero_division)
-
-    def _of_labels(self, pairs: Counted) -> tuple[Classes, Pairs]:
-        """The classes of slices, and their pairs with places in these."""
-        classes = self.classes_of_pairs(pairs)
-        gold, pred = (classes.places(pairs.slices, one) for one in (pairs.gold, pairs.pred))
-        rows = Segments.of(pairs.slices, pairs.number)
-        return classes, Pairs(rows, gold, pred, pairs.n, pairs.squares)
 
     def _levels_of(self, pairs: Counted) -> tuple[Levels, Pairs]:
         """The levels of slices, and their pairs with places in these."""

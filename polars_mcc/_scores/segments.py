@@ -63,6 +63,13 @@ class Segments:
         """Repeat the number of each slice on its rows."""
         return values[..., self.of_row]
 
+    def rows_of(self, chosen: Ints) -> tuple[Ints, Ints]:
+        """The rows of the chosen slices, one after the other: of which choice, and which row."""
+        lengths = self.lengths[chosen]
+        of_choice = np.repeat(np.arange(len(chosen)), lengths)
+        first = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return of_choice, np.arange(len(of_choice)) - first + self.starts[chosen][of_choice]
+
     def cumulated(self, values: Floats) -> Floats:
         """Add up the rows of each slice up to and with each row."""
         found = np.empty_like(values)

@@ -153,13 +153,8 @@ class Counting:
         """The counts of the whole log, as one slice."""
         if self._size(()) > _MOST:
             return self._listed(self._cells(())[1])
-        weights = self.coded.weights
-        arrays = [None] if weights is None else [weights.n, weights.squares]
-        rows = _Rows(self._rows, None)
-        n, *squares = (
-            self._table((), rows, one) for one in arrays if weights is None or one is not None
-        )
-        return Table(len(self.coded.labels), n, squares[0] if squares else None)
+        n, *others = (self._table((), _Rows(self._rows, None), one) for one in self._weights)
+        return Table(len(self.coded.labels), n, others[1] if len(others) > 1 else None)
 
     def batches(self, depth: int) -> Iterator[Batch]:
         """Count every set of up to `depth` keys, many sets at a time.
@@ -205,6 +200,12 @@ class Counting:
         return self.coded.rows["gold"], self.coded.rows[PRED + self.model]
 
     @cached_property
+    def _weights(self) -> list[Ints | None]:
+        """What is added up: the weights, the rows without one, and the squared sample weights."""
+        weights = self.coded.weights
+        return [None] if weights is None else [one for one in weights if one is not None]
+
+    @cached_property
     def _n_codes(self) -> int:
         """The number of codes of a label: one more than labels, if a row has none."""
         n = len(self.coded.labels)
@@ -218,19 +219,16 @@ class Counting:
 
     def _in_tables(self, sets: Sequence[Keys], pool: ThreadPoolExecutor) -> Callable[[], Batch]:
         """Slices that are counted by NumPy, in threads."""
-        weights, rows = self.coded.weights, self._in_order(sets, pool)
-        arrays = [None] if weights is None else [weights.n, weights.n_null, weights.squares]
+        rows = self._in_order(sets, pool)
 
         def counted(keys: Keys) -> tuple[Slices, int, list[Ints]]:
-            tables = [
-                self._table(keys, rows, one) for one in arrays if weights is None or one is not None
-            ]
+            tables = [self._table(keys, rows, one) for one in self._weights]
             n, n_all = tables[0], tables[0].sum((1, 2))
             labels = len(self.coded.labels)
             of_labels = slice(None), slice(labels), slice(labels)
             scored = n_all if n.shape[1] == labels else n[of_labels].sum((1, 2))
             left_out, effective = n_all - scored, scored
-            if weights is not None:
+            if len(tables) > 1:
                 left_out = left_out + tables[1].sum((1, 2))
             if len(tables) > 2:
                 effective = _equal(scored, tables[2][of_labels].sum((1, 2)))
@@ -320,10 +318,9 @@ class Counting:
         return Batch(found, n_small, self._listed(counted))
 
     def _listed(self, counted: Counted) -> Cells:
-        labels, positive = self.coded.labels, None
-        if self.coded.log.is_of_scores:
-            positive = int((labels == 1).arg_max() or 0)
-        return Cells(len(labels), counted, positive)
+        labels = self.coded.labels
+        is_positive = [*(labels == 1).arg_true(), -1] if self.coded.log.is_of_scores else [None]
+        return Cells(len(labels), counted, is_positive[0])
 
     def _of_set(self, keys: Keys) -> tuple[Slices, Counted, int]:
         """The slices of one set of keys, their pairs, and how many slices have too few rows."""
