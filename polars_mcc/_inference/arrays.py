@@ -34,8 +34,9 @@ class Counted(NamedTuple):
     slices: Ints
     gold: Ints
     pred: Ints
-    n: Floats
-    squares: Floats
+    n: Floats | Ints
+    """Integers, if the weights are."""
+    squares: Floats | Ints
 
 
 @dataclass(frozen=True)

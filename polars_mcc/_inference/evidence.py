@@ -151,7 +151,8 @@ def collapse(pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None 
     of_cell, at = labels.rows_of(place)
     as_missed = places_in(missed, slices[of_cell] * k + pool.pred[at]) >= 0
     rate = added_up(pool.n[at] * as_missed, of_cell, len(cells)) / labels.sum(pool.n)[place]
-    n = pairs.n[cells] ** 2 / pairs.squares[cells] if draws is None else draws[cells]
+    own_n, squares = pairs.n[cells], pairs.squares[cells]
+    n = own_n / squares * own_n if draws is None else draws[cells]
     with np.errstate(all="ignore"):
         log_p = added_up(n * np.log1p(-rate), slices, pairs.number)
     found[collapsed] = [*map(_evidence_of_log, log_p[collapsed].tolist())]

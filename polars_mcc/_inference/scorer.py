@@ -169,7 +169,8 @@ class Scorer:
         classes = self.classes_of_pairs(pairs)
         gold, pred = (classes.places(pairs.slices, one) for one in (pairs.gold, pairs.pred))
         rows = Segments.of(pairs.slices, pairs.number)
-        found = Pairs(rows, gold, pred, pairs.n, pairs.squares)
+        n, squares = (one.astype(np.float64) for one in (pairs.n, pairs.squares))
+        found = Pairs(rows, gold, pred, n, squares)
         expected = is_known = None
         if pool is not None:
             expected = tabulated(classes, *pool)
@@ -210,9 +211,10 @@ class Scorer:
         values = self.labels.to_numpy()
         is_gold = values[pairs.gold] == 1
         rows = Segments.of(ids // k, pairs.number)
-        both = (added_up(pairs.n[one], place[one], len(ids)) for one in (is_gold, ~is_gold))
+        n, squares = (one.astype(np.float64) for one in (pairs.n, pairs.squares))
+        both = (added_up(n[one], place[one], len(ids)) for one in (is_gold, ~is_gold))
         of_slices = Segments.of(slices, pairs.number)
-        found = Pairs(of_slices, is_gold.astype(np.int64), place, pairs.n, pairs.squares)
+        found = Pairs(of_slices, is_gold.astype(np.int64), place, n, squares)
         levels = _levels(rows, values[k - 1 - ids % k], *both, per_weight=found.per_weight)
         return levels, found
 

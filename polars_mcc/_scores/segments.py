@@ -97,7 +97,12 @@ def places_in(ids: Ints, wanted: Ints) -> Ints:
     return np.where(ids[found] == wanted, found, -1)
 
 
-def added_up(values: Floats, places: Ints, number: int) -> Floats:
-    """Add up the numbers that have the same place, from 0 to `number`."""
-    found: Floats = np.bincount(places, values, number).astype(np.float64)
+def added_up(values: Floats | Ints, places: Ints, number: int) -> Floats:
+    """Add up the numbers that have the same place, from 0 to `number`: integers exactly."""
+    total: Any = np.zeros(number, np.int64)
+    if values.dtype.kind == "i":
+        np.add.at(total, places, values)
+    else:
+        total = np.bincount(places, values, number).astype(np.float64)
+    found: Floats = total
     return found

@@ -37,7 +37,7 @@ from polars_mcc._log.bins import (
 from polars_mcc._log.labels import is_text
 from polars_mcc._log.text import as_text
 from polars_mcc._log.words import clause
-from polars_mcc._scores.segments import Floats, Ints
+from polars_mcc._scores.segments import Floats, Ints, added_up
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet import Codes
@@ -297,6 +297,7 @@ def column_of(column: pl.Series) -> Column:
 def _by_hash(column: pl.Series) -> Column:
     """The codes of any column: a place per distinct value."""
     values = column.unique()
+    values = values.set(values == 0, 0.0) if column.dtype.is_float() else values  # or -0.0
     known = pl.Series(np.arange(len(values), dtype=np.min_scalar_type(max(len(values), 1))))
     of_hash = values.to_physical().hash()
     codes = column.to_physical().hash().replace_strict(of_hash, known, return_dtype=known.dtype)
@@ -308,20 +309,18 @@ def portions(rows: int, least: int = _STEP) -> Iterator[slice]:
     return (slice(start, start + least) for start in range(0, rows, least))
 
 
-def added_up(codes: Codes, weight: Ints | None, number: int) -> Ints:
-    """Count rows by code, or add up their weights in their dtype: integers exactly."""
+def summed(codes: Codes, weight: Ints | None, number: int) -> Ints:
+    """Count rows by code, or add up their weights in their dtype."""
     if weight is None:
         return np.bincount(codes, minlength=number)
-    total: Ints = np.zeros(number, weight.dtype)
-    np.add.at(total, codes, weight)
-    return total
+    return added_up(weight, codes, number)
 
 
 def _rows_of(codes: Codes, weight: Ints | None, number: int) -> Ints:
     """The rows of each code, or the sum of their weights, in little memory."""
     total: Ints = np.zeros(number, np.int64 if weight is None else weight.dtype)
     for rows in portions(len(codes), max(_STEP, number)):
-        total += added_up(codes[rows], None if weight is None else weight[rows], number)
+        total += summed(codes[rows], None if weight is None else weight[rows], number)
     return total
 
 

@@ -21,8 +21,7 @@ import polars as pl
 from polars_mcc._counts.sliced import PRED
 from polars_mcc._inference.arrays import Counted
 from polars_mcc._scores.segments import Floats, Ints, added_up
-from polars_mcc._search.codes import Coded, Key, portions
-from polars_mcc._search.codes import added_up as summed
+from polars_mcc._search.codes import Coded, Key, portions, summed
 
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet import Codes
@@ -52,7 +51,7 @@ class Table:
         """The scored pairs of some slices."""
         n = self._of_labels(self.n[slices])
         places, gold, pred = np.nonzero(n)
-        found = squares = n[places, gold, pred].astype(np.float64)
+        found = squares = n[places, gold, pred]
         if self.squares is not None:
             squares = self._of_labels(self.squares[slices])[places, gold, pred]
         return Counted(len(slices), places, gold, pred, found, squares)
@@ -328,10 +327,9 @@ class Counting:
         scored, squares = (
             added_up(one, counted.slices, counted.number) for one in (counted.n, counted.squares)
         )
-        [large] = np.nonzero(_equal(scored, squares) >= self.min_n)
+        effective = scored if self.coded.log.is_frequency else _equal(scored, squares)
+        [large] = np.nonzero(effective >= self.min_n)
         kept = self._listed(counted).pairs(large)
-        if self.coded.weights is None or self.coded.weights.n.dtype.kind == "i":
-            scored = scored.astype(np.int64)
         found = Slices(keys, places[:, large], scored[large], left_out[large])
         return found, kept, counted.number - len(large)
 
@@ -368,9 +366,8 @@ class Counting:
         left_out = np.zeros(number, n.dtype)
         np.add.at(left_out, slices, np.where(is_scored, 0, n) + n_null)
         [kept] = np.nonzero(is_scored & (n > 0))
-        sizes = n.astype(np.float64)
-        squares = cells["squares"].to_numpy() if "squares" in cells.columns else sizes
-        of_cells = slices, gold.astype(int), pred.astype(int), sizes, squares
+        squares = cells["squares"].to_numpy() if "squares" in cells.columns else n
+        of_cells = slices, gold.astype(int), pred.astype(int), n, squares
         return Counted(number, *(one[kept] for one in of_cells)), left_out
 
     def frame(self, codes: dict[str, Codes]) -> pl.LazyFrame:
@@ -422,5 +419,5 @@ def _as_one(codes: Sequence[Codes], sizes: Sequence[int]) -> Codes:
 def _equal(n: Ints, squares: Floats) -> Floats:
     """How many rows of equal weight would be as good (Kish 1965)."""
     found: Floats = np.zeros(len(n))
-    np.divide(n * n.astype(float), squares, out=found, where=squares > 0)
-    return found
+    np.divide(n, squares, out=found, where=squares > 0)
+    return found * n

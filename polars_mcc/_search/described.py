@@ -42,7 +42,8 @@ def described(sought: Sought, looked: Looked, slices: Ints) -> pl.DataFrame:
     change = _difference(sought, found, sides, pairs, floats(scores))
     if sought.to == "expected":
         reach = normal_critical(sought.ci) * given.se
-        diff = floats(both["score_b"]) - given.expected
+        with np.errstate(invalid="ignore"):  # A metric of a user may be infinite.
+            diff = floats(both["score_b"]) - given.expected
         change = Difference(diff, diff - reach, diff + reach, given.se, change.p_value)
     limits = of_arrays(diff_low=change.low, diff_high=change.high, expected=given.expected)
     to = "score_a" if sought.to == "rest" else "expected"

@@ -19,7 +19,7 @@ from polars_mcc._search.codes import Coded, is_ordered
 from polars_mcc._search.described import CONFUSION, described
 from polars_mcc._search.listed import Cutoff, Listed, listed
 from polars_mcc._search.parts import dtype_of, parts
-from polars_mcc._search.slices import Looked, Search, Sought, looked_at
+from polars_mcc._search.slices import NOT_A_NUMBER, Looked, Search, Sought, looked_at
 
 VERDICTS = pl.Enum(
     [
@@ -164,7 +164,7 @@ def _others(sought: Sought, looked: Looked, chosen: Listed, cutoff: Cutoff) -> p
     verdict[np.isnan(evidence)] = NO_INTERVAL
     p_adjusted = np.minimum(shown / p_of_next * cutoff.level, 1.0)
     score, rest = (
-        pl.Series(name, shown[slices], nan_to_null=True).replace(math.inf, math.nan)
+        pl.Series(name, shown[slices], nan_to_null=True).replace(NOT_A_NUMBER, math.nan)
         for name, shown in (
             ("score_b", looked.compared.shown),
             ("score_a", looked.compared.shown_rest),

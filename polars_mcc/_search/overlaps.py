@@ -44,8 +44,8 @@ class Overlaps:
     """The kind of each cell: (cells,)."""
     pair: Ints
     """The place of its pair in `gold` and `pred`."""
-    n: Floats
-    squares: Floats
+    n: Floats | Ints
+    squares: Floats | Ints
     cluster: Ints | None
     gold: Ints
     """The code of the gold label of each pair: (pairs,)."""
@@ -77,7 +77,7 @@ class Overlaps:
         k = len(coded.labels)
         ids = found["gold"].to_numpy().astype(np.int64) * k + found["pred"].to_numpy()
         pairs, pair = np.unique(ids, return_inverse=True)
-        n = found["n"].cast(pl.Float64).to_numpy()
+        n = found["n"].to_numpy()
         squares = found["squares"].to_numpy() if "squares" in found.columns else n
         cluster = np.unique(found["cluster"], return_inverse=True)[1] if clusters else None
         return cls(sought, is_in, kind, pair, n, squares, cluster, pairs // k, pairs % k)
@@ -120,11 +120,12 @@ class Overlaps:
         found = scale.evidence(
             sure.proportion[here], sure.rows_up[here], sure.proportion[there], sure.rows_down[there]
         )
-        draws = None
+        collapsed = sought.collapse(inside, every, pool)
         if self.cluster is not None:
             found = np.array([*self._clustered(masks, self.of_pairs(pairs, sure.phi), found)])
-            draws = self._draws(masks[::2], inside)
-        collapsed = sought.collapse(inside, every, pool, draws)
+            if not np.isnan(collapsed).all():
+                draws = self._draws(masks[::2], inside)
+                collapsed = sought.collapse(inside, every, pool, draws)
         is_below = sure.score[here] + sure.spread[here] < sure.score[there]
         return np.where(is_below & ~np.isnan(collapsed), collapsed, found)
 
@@ -132,7 +133,7 @@ class Overlaps:
         """The places of the cells of each mask."""
         return (np.flatnonzero(mask[self.kind]) for mask in masks)
 
-    def sums(self, masks: Flags, weight: Floats) -> Floats:
+    def sums(self, masks: Flags, weight: Floats | Ints) -> Floats:
         """The weight of the rows of each mask and pair: (masks, pairs)."""
         number = len(self.gold)
         rows = [added_up(weight[one], self.pair[one], number) for one in self._cells(masks)]
@@ -161,7 +162,7 @@ class Overlaps:
         every = np.concatenate(cells)
         ids = np.stack([slices, self.cluster[every]])
         starts = np.flatnonzero(np.diff(ids, prepend=-1).any(axis=0))
-        n = self.n[every]
+        n = self.n[every].astype(np.float64)
         draws = Draws(len(masks), pl.DataFrame(), slices, n, n, starts)
         return draws, place[slices, self.pair[every]].astype(np.int64)
 
@@ -176,7 +177,8 @@ class Overlaps:
         for place, cells in enumerate(self._cells(masks)):
             n = self.n[cells]
             moved = n * phi[place, self.pair[cells]]
-            sides.append(added_up(moved, self.cluster[cells], number) / n.sum())
+            with np.errstate(all="ignore"):  # A side may have no rows.
+                sides.append(added_up(moved, self.cluster[cells], number) / n.sum())
         both = np.array(sides)
         found: Floats = (both[::2] * both[1::2]).sum(1)
         return found
@@ -191,11 +193,11 @@ class Overlaps:
 
     def _draws(self, masks: Flags, pairs: Counted) -> Floats:
         """The number of clusters that have rows of each pair of slices."""
-        found = np.zeros((len(masks), len(self.gold)))
+        assert self.cluster is not None  # noqa: S101 - for the type checker
+        found, number = np.zeros((len(masks), len(self.gold))), int(self.cluster.max()) + 1
         for place, cells in enumerate(self._cells(masks)):
-            assert self.cluster is not None  # noqa: S101 - for the type checker
-            both = np.unique(np.stack([self.pair[cells], self.cluster[cells]]), axis=1)
-            found[place] = np.bincount(both[0], minlength=len(self.gold))
+            both = np.unique(self.pair[cells] * number + self.cluster[cells])
+            found[place] = np.bincount(both // number, minlength=len(self.gold))
         k = len(self.sought.coded.labels)
         at = np.searchsorted(self.gold * k + self.pred, pairs.gold * k + pairs.pred)
         return found[pairs.slices, at]
@@ -218,11 +220,11 @@ class Overlaps:
                 squares = np.append(squares, self.squares[cells] * moved**2)
                 of_cells.append(n * moved)
                 clusters.append(self.cluster[cells])
-            both = np.unique(np.concatenate(clusters), return_inverse=True)[1]
+            both = np.concatenate(clusters), np.concatenate(of_cells)
             rows_vary = squares.sum()
-            clusters_vary = (np.bincount(both, np.concatenate(of_cells)) ** 2).sum()
+            clusters_vary = (np.bincount(*both) ** 2).sum()
             effect = clusters_vary / rows_vary if rows_vary > 0 else 0.0
-            fewest = min(len(np.unique(one)) for one in clusters)
+            fewest = min(np.count_nonzero(np.bincount(one)) for one in clusters)
             if fewest > 1 and effect > _NOTHING:
                 df = fewest - 1
                 effect *= fewest / df  # few clusters show too little variance

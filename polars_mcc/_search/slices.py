@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,6 +36,8 @@ from polars_mcc._search.counting import (
 
 _SAME = 100  # most slices, on average, that have the same rows because keys determine each other
 _NO_ROWS = np.zeros(0, np.int64)
+NOT_A_NUMBER = -sys.float_info.max
+"""Stands for a score that is NaN: a score that is unknown is NaN in arrays."""
 _MARGINS = 2**20  # labels of slices that are scored at once
 _ROUNDING = 2.0**-40  # the share of a sum of float weights that its order may change
 
@@ -119,14 +122,14 @@ class Sought(Search):
         return self.scale.turned(self.scorer.values(margins, zero_division))
 
     def shown(self, margins: Margins) -> Floats:
-        """The scores of slices as `by` has them; infinite for NaN, and NaN if there is none."""
+        """The scores of slices as `by` has them; `NOT_A_NUMBER` for NaN, NaN if there is none."""
         zero_division = self.coded.log.zero_division
         values = self.scorer.values(margins, zero_division)
         if zero_division is None or not math.isnan(zero_division):
             return values
         # At 0/0 it is NaN. Without gold rows there is none.
         is_known = ~np.isnan(self.scorer.values(margins, 0.0))
-        return np.where(np.isnan(values) & is_known, math.inf, values)
+        return np.where(np.isnan(values) & is_known, NOT_A_NUMBER, values)
 
     def limits(self, pairs: Counted, pool: tuple[Ints, Counted] | None = None) -> Limits:
         """The scores of slices, and how sure they are."""
@@ -306,11 +309,10 @@ class _AllRows:
     def of(cls, sought: Sought) -> _AllRows:
         """Score all rows."""
         counts = sought.counting.whole()
-        pairs = counts.pairs(np.zeros(1, np.int64))
-        found = sought.limits(pairs)
-        rows = float(np.nan_to_num(found.rows_down[0]))
-        n, overall = float(pairs.n.sum()), float(found.score[0])
-        return cls(sought, pairs, counts.margins(0, 1), n, overall, rows)
+        pairs, margins = counts.pairs(np.zeros(1, np.int64)), counts.margins(0, 1)
+        rows = float(np.nan_to_num(sought.limits(pairs).rows_down[0]))
+        overall = float(sought.scores(margins)[0])
+        return cls(sought, pairs, margins, float(pairs.n.sum()), overall, rows)
 
     def compared(self, batch: Batch, n: Ints, needed: float) -> Iterator[Compared]:
         """Score some slices and their rests, a few at a time, and compare them."""

@@ -179,3 +179,9 @@ def test_a_log_that_repeats_itself_is_sampled_fairly(monkeypatch):
     monkeypatch.setattr(bins_module, "_SAMPLED", ROWS // 50)
     key, _ = codes_of(pl.Series([float(place % 50) for place in range(ROWS)]))
     assert key.size >= 8
+
+
+def test_negative_zero_is_zero():
+    key, codes = codes_of(pl.Series([-0.0, 0.0, -0.0, 1.5]), bins=None)
+    assert sorted(map(str, key.values["value"])) == ["0.0", "1.5"]
+    assert codes[0] == codes[1] == codes[2] != codes[3]

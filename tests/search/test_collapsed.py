@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -133,3 +135,14 @@ def test_the_default_metric_lists_it_too():
     assert [said[one] for one in ("c0", "c1")] == [
         sentence_of(log.collect(), one, 1) for one in ("c0", "c1")
     ]
+
+
+def test_what_cannot_be_computed_warns_nobody():
+    """A constant key has no rest."""
+    rng = np.random.default_rng(0)
+    log = pl.DataFrame({"one": [1] * 60, "gold": rng.integers(0, 2, 60), "user": [*range(30)] * 2})
+    log = log.with_columns(pred="gold")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = log.mcc(cluster="user").worst("one", verdicts=True)
+    assert found.select("verdict", "diff").rows() == [("no interval", None)]

@@ -117,3 +117,21 @@ def test_counts_are_those_of_each_slice(monkeypatch, way, weight):
     }
     assert found == distinct
     assert looked.n_small == len(sums) - len(large) + sum(key.n_small for key in keys.values())
+
+
+@pytest.mark.parametrize("most", [2**22, 1], ids=["tables", "grouped"])
+def test_large_weights_lose_no_row(monkeypatch, most):
+    """One row weighs 2^61, the others 1: floats would lose all of these."""
+    monkeypatch.setattr(counting, "_MOST", most)
+    log = log_of(400).with_columns(
+        w=pl.when(pl.int_range(400) == 7).then(2**61).otherwise(1), other="pred"
+    )
+    found = log.mcc(weight="w").worst("b", "c", min_n=1, verdicts=True, bins=None)
+    for row in found.iter_rows(named=True):
+        is_in = pl.all_horizontal(
+            pl.lit(value=True), *(pl.col(k) == row[k] for k in ("b", "c") if row[k] is not None)
+        )
+        assert row["n"] == log.filter(is_in)["w"].sum()
+        rest = log.filter(~is_in).mcc(weight="w").score()["mcc"].item()
+        assert row["loss"] == pytest.approx(rest - log.mcc(weight="w").score()["mcc"].item())
+    assert found.height > 50
