@@ -33,6 +33,14 @@ def leave() -> None:
 
 
 def _interrupted(number: int, frame: FrameType | None) -> None:
-    if is_running:
+    if is_running and frame is not None and frame.f_code.co_filename.endswith("weakref.py"):
+        # Python prints and drops an exception of a callback. So ask again, after it.
+        import threading  # noqa: PLC0415 - Polars has imported it
+
+        again = threading.Timer(0.1, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+    elif is_running:
         signal.default_int_handler(number, frame)
-    end()
+    else:
+        end()
