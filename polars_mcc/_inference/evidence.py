@@ -85,12 +85,14 @@ class Scale:
         """
         with np.errstate(all="ignore"):
             if self.low is None:
-                return np.clip((v_a - v_b) / np.sqrt(1 / rows_b + 1 / rows_a), 0, None)
+                apart: Floats = (v_a - v_b) / np.sqrt(1 / rows_b + 1 / rows_a)
+                return np.clip(apart, 0, None)
             v_b, v_a = v_b + 0.5 / rows_b, v_a - 0.5 / rows_a
             both = (rows_b * v_b + rows_a * v_a) / (rows_b + rows_a)
             apart = rows_b * _divergence(v_b, both) + rows_a * _divergence(v_a, both)
             root = np.sqrt(np.clip(2 * apart, 0, None))
-            return np.where(v_b < v_a, root, np.where(v_b >= v_a, 0.0, math.nan))
+            found: Floats = np.where(v_b < v_a, root, np.where(v_b >= v_a, 0.0, math.nan))
+            return found
 
     def apart(self, score: Floats, n: Floats, expected: Floats, se: Floats, step: Floats) -> Floats:
         """How many standard errors a score is from the score given its labels, on either side.
@@ -120,7 +122,8 @@ def _divergence(v: Floats, other: Floats) -> Floats:
     """The Kullback-Leibler divergence of a proportion from another."""
     hit = np.where(v > 0, v * np.log(v / other), np.where(v <= 0, 0.0, math.nan))
     miss = np.where(v < 1, (1 - v) * np.log((1 - v) / (1 - other)), np.where(v >= 1, 0.0, math.nan))
-    return hit + miss
+    found: Floats = hit + miss
+    return found
 
 
 def collapse(pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None = None) -> Floats:

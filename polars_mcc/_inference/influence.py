@@ -91,7 +91,7 @@ def values_of(classes: Classes, metric: Metric, zero_division: float | None) -> 
     counts = classes.t, classes.p, classes.c, classes.fn, classes.fp, classes.tn
     table = Table(*counts, np.zeros_like(classes.t), classes.others)
     nothing = Cells(*(np.zeros(0, np.int64),) * 3, _NONE)
-    found = [np.zeros(0)]
+    found: list[Floats] = [np.zeros(0)]
     for part, some in _portions(classes, [(table, nothing)]):
         _, terms = columns_of_classes(part, [some[0][0]], [metric], zero_division)
         value = differentiated(metric, terms, zero_division).of_slices().value[..., :]

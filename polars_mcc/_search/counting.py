@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -409,11 +409,12 @@ def _portions(sets: Sequence[Keys], size_of: Callable[[Keys], float]) -> Iterato
 def _as_one(codes: Sequence[Codes], sizes: Sequence[int]) -> Codes:
     """Several codes of each row as one integer. The last code varies fastest."""
     dtype = np.min_scalar_type(max(math.prod(sizes) - 1, 0))
-    code: Codes = codes[0].astype(dtype)
+    code: Any = codes[0].astype(dtype)
     for one, size in zip(codes[1:], sizes[1:], strict=True):
         code *= dtype.type(size)
         code += one.astype(dtype, copy=False)
-    return code
+    found: Codes = code
+    return found
 
 
 def _equal(n: Ints, squares: Floats) -> Floats:

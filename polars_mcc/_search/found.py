@@ -14,7 +14,7 @@ from polars_mcc._inference.arrays import of_arrays
 from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.quantiles import normal
 from polars_mcc._log.words import crossed
-from polars_mcc._scores.segments import Ints
+from polars_mcc._scores.segments import Floats, Ints
 from polars_mcc._search.codes import Coded, is_ordered
 from polars_mcc._search.described import CONFUSION, described
 from polars_mcc._search.listed import Cutoff, Listed, listed
@@ -170,7 +170,7 @@ def _others(sought: Sought, looked: Looked, chosen: Listed, cutoff: Cutoff) -> p
             ("score_a", looked.compared.shown_rest),
         )
     )
-    expected = np.full(len(slices), math.nan)
+    expected: Floats = np.full(len(slices), math.nan)
     if sought.to == "expected":
         expected = sought.scale.turned(looked.compared.reference[slices])
     of_labels = pl.Series("expected", expected, nan_to_null=True)

@@ -108,7 +108,8 @@ def listed(sought: Sought, looked: Looked, cutoff: Cutoff) -> Listed:
     most, large = _most(sought), sought.max_share * looked.n_rows
     near = candidates(sought, looked, cutoff)
     waiting, beyond = _worth_a_look(sought, looked, near, cutoff, _LOOKED_AT * most)
-    chosen, p_value = waiting[:0], np.zeros(0)
+    chosen = waiting[:0]
+    p_value: Floats = np.zeros(0)
     exact: dict[int, float] = {}
     while len(waiting) and len(chosen) < most:
         room = max(_AT_ONCE - len(chosen), _AT_ONCE // 2)
@@ -131,7 +132,7 @@ def candidates(sought: Sought, looked: Looked, cutoff: Cutoff) -> Ints:
     n_keys, evidence = (places >= 0).sum(1), looked.compared.evidence[near]
     # Equal evidence: fewer keys, more rows, and then the order of the values.
     order = np.lexsort([*reversed(ranks), sets, -looked.n[near], n_keys, -evidence])
-    ranked = near[order]
+    ranked: Ints = near[order]
     p = normal(looked.compared.evidence[ranked] * _surer(sought))
     largest = np.array([cutoff.at(rank + 1) for rank in range(len(ranked))])
     [below] = np.nonzero(p <= _LENIENT * largest)

@@ -211,7 +211,7 @@ class Overlaps:
         assert self.cluster is not None  # noqa: S101 - for the type checker
         places = [*self._cells(masks)]
         for question, own in enumerate(evidence.tolist()):
-            squares = np.zeros(0)
+            squares: Floats = np.zeros(0)
             of_cells, clusters = [], []
             for side, sign in ((2 * question, 1), (2 * question + 1, -1)):
                 cells = places[side]

@@ -326,7 +326,7 @@ class _AllRows:
         here = counts.margins(first, first + len(n))
         left = self._left(here)
         score, rest = sought.scores(here), sought.scores(left, or_nothing=True)
-        shown = [np.zeros(0)] * 2
+        shown: list[Floats] = [np.zeros(0)] * 2
         if sought.verdicts:
             shown = [*map(sought.shown, (here, left))]
         is_comparable = self._is_comparable(here)
