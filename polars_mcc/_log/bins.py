@@ -307,12 +307,16 @@ def _rows_of(log: Described[Any], columns: Sequence[pl.Expr]) -> pl.LazyFrame:
 
 
 def cuts_of(rows: pl.LazyFrame, number: int, few: int = 0) -> list[Cuts]:
+    """Where to cut columns of numbers: see `cuts_in`. Of many rows, a sample is read."""
+    return cuts_in(_sampled(rows), number, few)
+
+
+def cuts_in(sample: pl.DataFrame, number: int, few: int = 0) -> list[Cuts]:
     """Where to cut columns of numbers: round numbers near their quantiles by weight.
 
     The last column of the rows is the weight. There are no cuts if a column has `few` values.
     """
-    *columns, (weight, _) = rows.collect_schema().items()
-    sample = _sampled(rows)
+    *columns, (weight, _) = sample.schema.items()
     found = []
     for name, dtype in columns:
         column = pl.col(name) if dtype.is_integer() else pl.col(name).cast(pl.Float64)

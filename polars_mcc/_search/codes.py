@@ -28,7 +28,7 @@ from polars_mcc._log.bins import (
     FEW,
     FORMATS,
     Cuts,
-    cuts_of,
+    cuts_in,
     is_calendar,
     places_sampled,
     span,
@@ -151,7 +151,7 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
     keys = {}
     sampled = places_sampled(len(rows["gold"])).to_numpy()
     sample = _sample(log, read, texts, sampled)
-    cuts = {} if bins is None else _cuts(log, read, bins)
+    cuts = {} if bins is None else _cuts(log, sample, bins)
     for name, dtype in log.key_dtypes.items():
         column = KEY + name
         if dtype.is_integer():  # Of many rows, an estimate suffices.
@@ -286,8 +286,12 @@ def column_of(column: pl.Series) -> Column:
         return _by_hash(column)
     has_null = numbers.null_count() > 0
     dtype = np.min_scalar_type(span + has_null)
-    distance = numbers.cast(pl.Int64) - least
-    codes = (distance.fill_null(span + 1) if has_null else distance).to_numpy().astype(dtype)
+    known = numbers.fill_null(ends[0]).to_numpy()
+    codes: Codes = np.empty(len(column), dtype)
+    for rows in portions(len(column)):
+        codes[rows] = known[rows].astype(np.int64) - least
+    if has_null:
+        codes[numbers.is_null().to_numpy()] = span + 1
     values = pl.int_range(least, least + span + 1, eager=True).cast(numbers.dtype)
     is_numbered = isinstance(column.dtype, (pl.Categorical, pl.Enum))
     values = values.cat.to(column.dtype) if is_numbered else values.cast(column.dtype)
@@ -343,14 +347,11 @@ def _sizes(column: Column, weights: Weights | None) -> Ints:
     return _rows_of(column.codes, of_rows, len(column.values))
 
 
-def _cuts(log: SlicedLog, read: pl.DataFrame, bins: int) -> dict[str, Cuts]:
+def _cuts(log: SlicedLog, sample: pl.DataFrame, bins: int) -> dict[str, Cuts]:
     """Where each key of numbers with many values is cut."""
     numbers = [key for key, dtype in log.key_dtypes.items() if dtype.is_numeric()]
-    if not numbers:
-        return {}
-    weight = "weight" if log.weight_name is not None else pl.lit(1).alias("weight")
-    rows = read.lazy().select(*(KEY + key for key in numbers), weight)
-    found = cuts_of(rows, bins, few=FEW * bins)
+    rows = sample.select(*(KEY + key for key in numbers), "weight")
+    found = cuts_in(rows, bins, few=FEW * bins)
     return {key: cuts for key, cuts in zip(numbers, found, strict=True) if cuts.ends}
 
 

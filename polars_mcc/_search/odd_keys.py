@@ -15,7 +15,7 @@ import polars as pl
 
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._counts.spelling import Spelled, alike, code_of, remark
-from polars_mcc._log.bins import cuts_of
+from polars_mcc._log.bins import cuts_in
 from polars_mcc._log.labels import is_text
 from polars_mcc._log.messages import Words, as_sql, said
 from polars_mcc._search.codes import Coded, column_of
@@ -102,7 +102,7 @@ def _tells(key: pl.Series, coded: Coded, names: dict[str, str]) -> str | None:
     weight = coded.sample["weight"]
     if key.dtype.is_numeric():  # Numbers with many values are binned.
         rows = pl.DataFrame({"key": key, "weight": weight})
-        [cuts] = cuts_of(rows.lazy(), _BINS, few=_BINS)
+        [cuts] = cuts_in(rows, _BINS, few=_BINS)
         key = rows.select(cuts.bin_of(pl.col("key"))).to_series() if cuts.ends else key
     codes, values = column_of(key)
     n_labels = len(coded.labels)
