@@ -40,7 +40,7 @@ READING: ContextVar[Reading | None] = ContextVar("READING", default=None)
 def scan_with_codes(log: SlicedLog) -> Scan | None:
     """The files of a log that are worth counting by codes, or None; it may read a footer.
 
-    Text and integers cost a plan of Polars more than codes do, and Booleans cost less.
+    Text costs a plan of Polars more than codes do; integers do not, and Booleans cost less.
     """
     if log.is_multilabel or log.windows is not None or log.apart:
         return None
@@ -49,7 +49,8 @@ def scan_with_codes(log: SlicedLog) -> Scan | None:
     if scan is None:
         return None
     kinds = scan.dtypes.dtypes()
-    return scan if 2 * kinds.count(pl.Boolean()) < len(kinds) and scan.is_suited() else None
+    is_text_most = sum(map(is_text, kinds)) > kinds.count(pl.Boolean())
+    return scan if is_text_most and scan.is_suited() else None
 
 
 def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:

@@ -304,17 +304,6 @@ def test_many_values_are_left_to_polars_before_they_are_read(tmp_path, reads, ki
     assert not any(group.startswith("1") for group in reads)
 
 
-@pytest.mark.parametrize("label", ["text", "enum", "int8", "boolean"])
-def test_codes_count_all_labels_but_booleans(tmp_path, label):
-    dtype, values = DTYPES[label]
-    labels = pl.Series(values[:2], dtype=dtype)
-    frame = pl.DataFrame({"key": [1, 2], "gold": labels, "pred": labels.reverse()})
-    frame.write_parquet(tmp_path / "0.parquet")
-    query = pl.scan_parquet(tmp_path).mcc.by("key", metrics="accuracy")
-    assert is_coded(query) == (label != "boolean")
-    assert query.collect()["accuracy"].to_list() == [0.0, 0.0]
-
-
 FOLDERS: dict[str, tuple[list[str], pl.DataType | None, list]] = {
     "float": (["0.1", "0.5", "0.9"], None, [0.1, 0.5, 0.9]),
     "single": (["0.25", "0.5", "0.75"], pl.Float32(), [0.25, 0.5, 0.75]),
