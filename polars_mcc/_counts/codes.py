@@ -80,13 +80,18 @@ class Values:
         return values.cast(pl.Series(dtype=dtype).to_physical().dtype).cast(dtype)
 
 
-def combined(rows: Sequence[Codes], sizes: Sequence[int]) -> Codes:
+def combined(
+    rows: Sequence[Codes],
+    sizes: Sequence[int],
+    dtype: Any = np.int32,  # noqa: ANN401 - of NumPy
+) -> Codes:
     """Several codes of each row as one integer. The last code varies fastest."""
-    code = rows[0].astype(np.int32)
+    code: Any = rows[0].astype(dtype)
     for one, size in zip(rows[1:], sizes[1:], strict=True):
         code *= size
         code += one
-    return code
+    found: Codes = code
+    return found
 
 
 _SIDES = ("gold_n", "pred_n", "hit_n", "null_n")
@@ -214,7 +219,7 @@ def codes_of_log(scan: Scan, values: Mapping[str, Values]) -> list[Mapping[str, 
         }
 
     found = [*in_threads(read, scan)]
-    pa.default_memory_pool().release_unused()  # It keeps what it used to decode.
+    pa.default_memory_pool().release_unused()  # PyArrow keeps the memory of decoding.
     return found
 
 

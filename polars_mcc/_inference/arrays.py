@@ -306,7 +306,7 @@ class Draws:
             first = self.starts[np.unique(self.of_cell[is_in])]
             return np.bincount(self.slices[first], minlength=self.number).astype(np.float64)
         sums = (added_up(one * is_in, self.slices, self.number) for one in (self.n, self.squares))
-        return _equal(*sums)
+        return equal_rows(*sums)
 
     def with_gold(self, gold: Ints, classes: int) -> tuple[Floats, Floats]:
         """How many draws have rows of each gold class, and rows of the others of its slice.
@@ -318,7 +318,9 @@ class Draws:
         if self.n_clusters is None:
             n, squares = (added_up(one, gold, classes) for one in (self.n, self.squares))
             every = added_up(self.squares, self.slices, self.number)
-            return _equal(n, squares), _equal(self.size[slices] - n, every[slices] - squares)
+            return equal_rows(n, squares), equal_rows(
+                self.size[slices] - n, every[slices] - squares
+            )
         # A draw with rows of one class has none of the others.
         of_draw, places = np.unique(self.of_cell * classes + gold, return_index=True)
         of_draw, of_class = of_draw // classes, gold[places]
@@ -358,9 +360,11 @@ class Draws:
         return np.where(np.isfinite(found), found, np.nan)
 
 
-def _equal(n: Floats, squares: Floats) -> Floats:
+def equal_rows(n: Floats | Ints, squares: Floats | Ints) -> Floats:
     """How many rows of equal weight would be as good (Kish 1965)."""
-    return np.where(squares > 0, n**2 / squares, 0.0)
+    found: Floats = np.zeros(len(n))
+    np.divide(n, squares, out=found, where=squares > 0)
+    return found * n
 
 
 def floats(column: pl.Series) -> Floats:

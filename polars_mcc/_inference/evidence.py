@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polars_mcc._inference.arrays import Counted
+from polars_mcc._inference.arrays import Counted, equal_rows
 from polars_mcc._inference.quantiles import normal_critical, normal_quantile
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.segments import Flags, Floats, Ints, Segments, added_up, places_in
@@ -97,7 +97,7 @@ class Scale:
     def apart(self, score: Floats, n: Floats, expected: Floats, se: Floats, step: Floats) -> Floats:
         """How many standard errors a score is from the score given its labels, on either side.
 
-        Both are such that more is better; `se` and `step` are those of `given_labels`. The expected
+        More is better on both sides. `se` and `step` are those of `given_labels`. The expected
         score is a proportion, of m rows that give it its standard error. The score is moved towards
         it by half of what one row can move it: with few rows of a gold label, a score takes few
         values, and the largest are far apart.
@@ -154,8 +154,7 @@ def collapse(pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None 
     of_cell, at = labels.rows_of(place)
     as_missed = places_in(missed, slices[of_cell] * k + pool.pred[at]) >= 0
     rate = added_up(pool.n[at] * as_missed, of_cell, len(cells)) / labels.sum(pool.n)[place]
-    own_n, squares = pairs.n[cells], pairs.squares[cells]
-    n = own_n / squares * own_n if draws is None else draws[cells]
+    n = equal_rows(pairs.n[cells], pairs.squares[cells]) if draws is None else draws[cells]
     with np.errstate(all="ignore"):
         log_p = added_up(n * np.log1p(-rate), slices, pairs.number)
     found[collapsed] = [*map(_evidence_of_log, log_p[collapsed].tolist())]

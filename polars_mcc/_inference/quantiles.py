@@ -46,15 +46,10 @@ _STEPS = 20
 _CLOSE = 1e-12
 
 
-def two_sided(errors: pl.Expr) -> pl.Expr:
-    """The two-sided p-value of a difference of so many standard errors, if it is normal."""
-    return (errors.abs() / math.sqrt(2)).erfc()
-
-
 def normal(errors: Floats) -> Floats:
     """The two-sided p-value of a difference of so many standard errors, if it is normal."""
     column = pl.Series("errors", errors, pl.Float64)
-    return pl.select(two_sided(pl.lit(column))).to_series().to_numpy()
+    return pl.select((pl.lit(column).abs() / math.sqrt(2)).erfc()).to_series().to_numpy()
 
 
 def student(t: Floats, df: Ints) -> Floats:

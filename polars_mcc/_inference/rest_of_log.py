@@ -7,7 +7,7 @@ import polars as pl
 from polars_mcc._counts.counted import count_columns, merged
 from polars_mcc._counts.sliced import SlicedLog
 
-_NEARLY_NOTHING = 2.0**-40
+ROUNDING = 2.0**-40
 """The share of a sum of floats that rounding may leave when all of it is subtracted."""
 
 
@@ -37,7 +37,7 @@ def _taken_away(log: SlicedLog, signed: pl.LazyFrame) -> pl.LazyFrame:
     n, most = pl.col("n"), pl.col("n").max()
     return (
         signed.group_by(*log.slice, "gold", "pred")
-        .agg(pl.col(count_columns(log)).sum(), least=most * _NEARLY_NOTHING)
+        .agg(pl.col(count_columns(log)).sum(), least=most * ROUNDING)
         .filter((n > pl.col("least")) | (pl.col("n_null") > 0))
         .with_columns(n.clip(0))
         .drop("least")

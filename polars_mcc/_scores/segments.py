@@ -64,7 +64,7 @@ class Segments:
         return values[..., self.of_row]
 
     def rows_of(self, chosen: Ints) -> tuple[Ints, Ints]:
-        """The rows of the chosen slices, one after the other: of which choice, and which row."""
+        """The rows of chosen slices. For each row: the place of its choice, and its own place."""
         lengths = self.lengths[chosen]
         of_choice = np.repeat(np.arange(len(chosen)), lengths)
         first = np.repeat(np.cumsum(lengths) - lengths, lengths)

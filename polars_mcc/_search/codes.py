@@ -1,6 +1,6 @@
 """The values of keys and labels → codes: small integers that are fast to count.
 
-The log is read once. Text arrives as numbers: those of local Parquet files, else categories of
+The log is read once. Text arrives as numbers, from local Parquet files or as categories of
 Polars. Numbers with many values are cut at quantiles, and times by day, week or month. A value with
 too few rows gets no code: no slice of it can be large enough. A key that is cut has three kinds of
 slices: one bin, all bins up to one, and all bins from one on.
@@ -92,7 +92,7 @@ class Weights(NamedTuple):
     """The weights of rows: arrays (rows,)."""
 
     n: Ints
-    """Of Int64 or Float64; 0 where it is null."""
+    """Integers of 64 bits, or floats. A null weight is 0."""
     n_null: Ints
     """How many rows without a weight the row stands for."""
     squares: Floats | None

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from polars_mcc._counts.codes import combined
 from polars_mcc._counts.sliced import PRED
-from polars_mcc._inference.arrays import Counted
+from polars_mcc._inference.arrays import Counted, equal_rows
 from polars_mcc._scores.segments import Floats, Ints, added_up
 from polars_mcc._search.codes import Coded, Key, portions, summed
 
@@ -183,7 +184,7 @@ class Counting:
         return tuple(sorted(keys, key=lambda key: -key.size))
 
     def _order(self, keys: Keys) -> Key | None:
-        """The key by which rows are sorted, so that the parts of a table fit in the caches."""
+        """The key that rows are sorted by: the parts of a table then fit in the caches."""
         is_large = self._size(keys) > _CACHED and len(self._sides[0]) > _SORTED
         return keys[0] if is_large and self.coded.weights is None else None
 
@@ -230,7 +231,7 @@ class Counting:
             if len(tables) > 1:
                 left_out = left_out + tables[1].sum((1, 2))
             if len(tables) > 2:
-                effective = _equal(scored, tables[2][of_labels].sum((1, 2)))
+                effective = equal_rows(scored, tables[2][of_labels].sum((1, 2)))
             [large] = np.nonzero(effective >= self.min_n)
             n_small = np.count_nonzero((n_all > 0) | (left_out > 0)) - len(large)
             places = np.unravel_index(large, [key.values.height for key in keys])
@@ -327,7 +328,7 @@ class Counting:
         scored, squares = (
             added_up(one, counted.slices, counted.number) for one in (counted.n, counted.squares)
         )
-        effective = scored if self.coded.log.is_frequency else _equal(scored, squares)
+        effective = scored if self.coded.log.is_frequency else equal_rows(scored, squares)
         [large] = np.nonzero(effective >= self.min_n)
         kept = self._listed(counted).pairs(large)
         found = Slices(keys, places[:, large], scored[large], left_out[large])
@@ -407,18 +408,5 @@ def _portions(sets: Sequence[Keys], size_of: Callable[[Keys], float]) -> Iterato
 
 
 def _as_one(codes: Sequence[Codes], sizes: Sequence[int]) -> Codes:
-    """Several codes of each row as one integer. The last code varies fastest."""
-    dtype = np.min_scalar_type(max(math.prod(sizes) - 1, 0))
-    code: Any = codes[0].astype(dtype)
-    for one, size in zip(codes[1:], sizes[1:], strict=True):
-        code *= dtype.type(size)
-        code += one.astype(dtype, copy=False)
-    found: Codes = code
-    return found
-
-
-def _equal(n: Ints, squares: Floats) -> Floats:
-    """How many rows of equal weight would be as good (Kish 1965)."""
-    found: Floats = np.zeros(len(n))
-    np.divide(n, squares, out=found, where=squares > 0)
-    return found * n
+    """Several codes of each row as one integer, in few bytes."""
+    return combined(codes, sizes, np.min_scalar_type(max(math.prod(sizes) - 1, 0)))

@@ -142,7 +142,7 @@ def _places(
     gold, pred = found.gold, found.pred
     is_wrong = gold != pred
     _, of_gold = np.unique(gold, return_inverse=True)
-    counts = found.sums(sides, found.n)
+    counts, _ = found.sums(sides)
     for here, there in zip(counts[::2], counts[1::2], strict=True):
         rows, rows_there = (np.bincount(of_gold, one)[of_gold] for one in (here, there))
         with np.errstate(all="ignore"):

@@ -109,9 +109,9 @@ class Overlaps:
         """The evidence of each comparison; NaN if it is unknown."""
         sought, scale = self.sought, self.sought.scale
         number = len(masks) // 2
-        pairs = self.pairs(masks)
-        pool = self.pairs(masks[::2] | masks[1::2])
-        inside = self.pairs(masks[::2])
+        sums = self.sums(masks)
+        pairs, inside = self._pairs(*sums), self._pairs(*(one[::2] for one in sums))
+        pool = self._pairs(*(one[::2] + one[1::2] for one in sums))
         every = np.arange(number)
         if sought.to == "expected":
             return sought.below_expected(inside, every, pool)[2]
@@ -133,20 +133,30 @@ class Overlaps:
         """The places of the cells of each mask."""
         return (np.flatnonzero(mask[self.kind]) for mask in masks)
 
-    def sums(self, masks: Flags, weight: Floats | Ints) -> Floats:
-        """The weight of the rows of each mask and pair: (masks, pairs)."""
-        number = len(self.gold)
-        rows = [added_up(weight[one], self.pair[one], number) for one in self._cells(masks)]
-        return np.array(rows).reshape(len(masks), number)
+    def sums(self, masks: Flags) -> tuple[Floats, Floats]:
+        """The weight of the rows of each mask and pair, and of squares: (masks, pairs)."""
+        cells, number = [*self._cells(masks)], len(self.gold)
+
+        def of(weight: Floats | Ints) -> Floats:
+            rows = [added_up(weight[one], self.pair[one], number) for one in cells]
+            return np.array(rows).reshape(len(masks), number)
+
+        n = of(self.n)
+        return n, n if self.sought.coded.log.is_frequency else of(self.squares)
 
     def pairs(self, masks: Flags) -> Counted:
         """The pairs of the rows of each mask."""
-        sums = self.sums(masks, self.n)
-        where = slices, pairs = np.nonzero(sums > 0)
-        n = squares = sums[where]
-        if not self.sought.coded.log.is_frequency:
-            squares = self.sums(masks, self.squares)[where]
-        return Counted(len(masks), slices, self.gold[pairs], self.pred[pairs], n, squares)
+        return self._pairs(*self.sums(masks))
+
+    def _pairs(self, n: Floats, squares: Floats) -> Counted:
+        """The pairs of sums that are not 0."""
+        where = slices, pairs = np.nonzero(n > 0)
+        return Counted(len(n), slices, self.gold[pairs], self.pred[pairs], n[where], squares[where])
+
+    def _places(self, pairs: Counted) -> Ints:
+        """The places of pairs in `gold` and `pred`."""
+        k = len(self.sought.coded.labels)
+        return np.searchsorted(self.gold * k + self.pred, pairs.gold * k + pairs.pred)
 
     @property
     def whole(self) -> Counted:
@@ -185,10 +195,8 @@ class Overlaps:
 
     def of_pairs(self, pairs: Counted, values: Floats) -> Floats:
         """Values of pairs as a table: (slices, pairs)."""
-        k = len(self.sought.coded.labels)
         found = np.full((pairs.number, len(self.gold)), math.nan)
-        at = np.searchsorted(self.gold * k + self.pred, pairs.gold * k + pairs.pred)
-        found[pairs.slices, at] = values
+        found[pairs.slices, self._places(pairs)] = values
         return found
 
     def _draws(self, masks: Flags, pairs: Counted) -> Floats:
@@ -198,9 +206,7 @@ class Overlaps:
         for place, cells in enumerate(self._cells(masks)):
             both = np.unique(self.pair[cells] * number + self.cluster[cells])
             found[place] = np.bincount(both // number, minlength=len(self.gold))
-        k = len(self.sought.coded.labels)
-        at = np.searchsorted(self.gold * k + self.pred, pairs.gold * k + pairs.pred)
-        return found[pairs.slices, at]
+        return found[pairs.slices, self._places(pairs)]
 
     def _clustered(self, masks: Flags, phi: Floats, evidence: Floats) -> Iterator[float]:
         """Convert evidence by row to evidence by cluster; 0 with one cluster on a side.

@@ -18,6 +18,7 @@ from polars_mcc._counts.identity import wide_of
 from polars_mcc._inference.arrays import Counted
 from polars_mcc._inference.estimate import has_classes
 from polars_mcc._inference.evidence import LEVEL, Scale, collapse
+from polars_mcc._inference.rest_of_log import ROUNDING
 from polars_mcc._inference.scorer import Scorer
 from polars_mcc._log.choices import Correction, Rank, Reference
 from polars_mcc._scores.metric import Metric
@@ -39,7 +40,6 @@ _NO_ROWS = np.zeros(0, np.int64)
 NOT_A_NUMBER = -sys.float_info.max
 """Stands for a score that is NaN: a score that is unknown is NaN in arrays."""
 _MARGINS = 2**20  # labels of slices that are scored at once
-_ROUNDING = 2.0**-40  # the share of a sum of float weights that its order may change
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Sought(Search):
     @property
     def rounding(self) -> float:
         """The share of a sum of weights that its order may change."""
-        return _ROUNDING if self.coded.log.numbers.count.is_float() else 0.0
+        return ROUNDING if self.coded.log.numbers.count.is_float() else 0.0
 
     def scores(self, margins: Margins, *, or_nothing: bool = False) -> Floats:
         """The scores of slices, such that more is better. `or_nothing`: NaN at 0/0."""
