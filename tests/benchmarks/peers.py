@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+import polars_mcc
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import oracles
 import tables
@@ -41,8 +43,9 @@ def exact(table: Table) -> float:
     return float(truth)
 
 
-def polars_mcc_(table: Table) -> float:
-    return tables.counts_of([table]).mcc(weight="n").score()["mcc"].item()
+def own(table: Table) -> float:
+    counts = polars_mcc.PredictionLog(tables.counts_of([table]), weight="n")
+    return counts.score()["mcc"].item()
 
 
 def scikit_learn(table: Table) -> float:
@@ -102,24 +105,23 @@ def cell(score: Callable[[Table], float | None], table: Table) -> str:
 
 
 def markdown() -> list[str]:
-    """The lines of the table."""
-    columns: dict[str, Callable[[Table], float | None]] = {
-        "exact": exact,
-        "polars_mcc": polars_mcc_,
-    }
+    """The lines of the table. An error is shown of peers alone."""
     installed = {distribution.name for distribution in distributions()}
-    columns |= {
-        f"{name} {version(name)}": score for name, score in PEERS.items() if name in installed
-    }
+    peers = {f"{name} {version(name)}": one for name, one in PEERS.items() if name in installed}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = [
-            [title, *(cell(score, table) for score in columns.values())]
+            [title, *(f"{one(table):.12g}" for one in (exact, own))]
+            + [cell(score, table) for score in peers.values()]
             for title, table in TABLES.items()
         ]
     return [
         "| " + " | ".join(row) + " |"
-        for row in [["counts", *columns], ["---"] + ["--:"] * len(columns), *rows]
+        for row in [
+            ["counts", "exact", "polars_mcc", *peers],
+            ["---"] + ["--:"] * (len(peers) + 2),
+            *rows,
+        ]
     ]
 
 
