@@ -107,21 +107,18 @@ def cell(score: Callable[[Table], float | None], table: Table) -> str:
 def markdown() -> list[str]:
     """The lines of the table. An error is shown of peers alone."""
     installed = {distribution.name for distribution in distributions()}
+    ours = {"exact": exact, "polars_mcc": own}
     peers = {f"{name} {version(name)}": one for name, one in PEERS.items() if name in installed}
+    head = ["counts", *ours, *peers]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = [
-            [title, *(f"{one(table):.12g}" for one in (exact, own))]
+            [title, *(f"{score(table):.12g}" for score in ours.values())]
             + [cell(score, table) for score in peers.values()]
             for title, table in TABLES.items()
         ]
     return [
-        "| " + " | ".join(row) + " |"
-        for row in [
-            ["counts", "exact", "polars_mcc", *peers],
-            ["---"] + ["--:"] * (len(peers) + 2),
-            *rows,
-        ]
+        "| " + " | ".join(row) + " |" for row in [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
     ]
 
 
