@@ -378,6 +378,7 @@ def test_tables_much_larger_than_the_log_are_left_to_polars(log, monkeypatch, re
     expected = plainly(ask, log)
     monkeypatch.setattr(codes, limit, 0)
     monkeypatch.setattr(codes, "_SPARE", 0)
+    monkeypatch.setattr(pl, "thread_pool_size", lambda: 1)  # Each thread has two groups waiting.
     assert is_coded(log.mcc.by(cube("key", "number")))
     assert_frame_equal(ask(log.mcc).collect(), expected)
     assert len(reads) < len(GROUPS)
