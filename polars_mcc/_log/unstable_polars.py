@@ -67,6 +67,24 @@ def by_sql(rows: pl.LazyFrame, query: str) -> pl.LazyFrame:
     return rows.sql(query)
 
 
+def parquet_files(
+    files: str | list[str],
+    *,
+    hive_schema: pl.Schema | None,
+    **how: Any,  # noqa: ANN401 - as Polars has them
+) -> pl.LazyFrame:
+    """Scan Parquet files whose folders have known dtypes, as `pl.scan_parquet` does.
+
+    It may also be given the `schema` of the files.
+    """
+    return pl.scan_parquet(files, hive_schema=hive_schema, **how)
+
+
+def without_columns(rows: int) -> pl.DataFrame:
+    """Rows without a column."""
+    return pl.DataFrame(height=rows)
+
+
 def is_scan_alone(frame: pl.LazyFrame) -> bool:
     """Whether a plan reads files of Parquet or IPC, or memory, and does nothing else."""
     plan = frame.explain(optimized=False)
@@ -130,7 +148,7 @@ def _of_scan(scan: Any, columns: Mapping[str, str]) -> ParquetScan | None:  # no
     )
     if not is_plain:
         return None
-    folders = pl.DataFrame(height=len(scan.paths))
+    folders = without_columns(len(scan.paths))
     if scan.hive_parts is not None:
         folders = pl.DataFrame._from_pydf(scan.hive_parts)  # noqa: SLF001 - there is no public way
     if (of_paths := scan.file_options.include_file_paths) is not None:

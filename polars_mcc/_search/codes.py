@@ -36,7 +36,7 @@ from polars_mcc._log.bins import (
 )
 from polars_mcc._log.labels import is_text
 from polars_mcc._log.text import as_text
-from polars_mcc._log.unstable_polars import of_places
+from polars_mcc._log.unstable_polars import of_places, without_columns
 from polars_mcc._log.words import clause
 from polars_mcc._scores.segments import Floats, Ints, added_up
 
@@ -194,7 +194,7 @@ def _read(log: SlicedLog) -> tuple[pl.DataFrame, dict[str, Column]]:
     if log.weight_name is not None:
         asked |= {name: pl.col(name) for name in ("weight", *log.weight_sums)}
     if not asked:
-        return pl.DataFrame(height=len(known["gold"].codes)), known
+        return without_columns(len(known["gold"].codes)), known
     return log.frame.select(**asked).collect(engine="streaming"), known
 
 

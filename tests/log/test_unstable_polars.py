@@ -16,8 +16,10 @@ from polars_mcc._log.unstable_polars import (
     is_scan_alone,
     of_dtypes,
     of_places,
+    parquet_files,
     parquet_scan,
     source_of,
+    without_columns,
 )
 
 PACKAGE = Path(polars_mcc.__file__).parent
@@ -86,6 +88,16 @@ def test_values_of_categories_by_their_places(dtype):
 def test_sql_asks_self():
     found = by_sql(ROWS.lazy(), "SELECT *, a + 1 AS c FROM self WHERE b = 'x'").collect()
     assert found.rows() == [(1, "x", 2), (3, "x", 4)]
+
+
+def test_folders_have_the_dtypes_that_are_given(files):
+    [path, *_] = parquet_scan(files, ["a"]).paths
+    found = parquet_files(path, hive_schema=pl.Schema({"day": pl.String()}), schema=ROWS.schema)
+    assert found.select("day", "a").collect().rows() == [("1", 1), ("1", 2), ("1", 3)]
+
+
+def test_rows_may_have_no_columns():
+    assert without_columns(3).with_columns(a=pl.lit(1))["a"].to_list() == [1, 1, 1]
 
 
 def test_a_scan_alone_is_known_by_its_plan(files, tmp_path):
