@@ -9,6 +9,7 @@ import polars as pl
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls, check_choice, check_number
 from polars_mcc._log.columns import IntoColumn, as_expr
+from polars_mcc._log.unstable_polars import of_dtypes
 from polars_mcc._scores.expression import Score
 from polars_mcc.prediction_log import PredictionLog
 
@@ -85,7 +86,7 @@ class ExprMcc:
             msg = "labels is empty; list every label that occurs, or leave labels out"
             raise ValueError(msg)
         inputs = [self._pred, as_expr(gold), *([] if weight is None else [as_expr(weight)])]
-        return pl.pipe_with_dtype(inputs, Score(labels, nulls, zero_division))
+        return of_dtypes(inputs, Score(labels, nulls, zero_division))
 
 
 class SeriesMcc:

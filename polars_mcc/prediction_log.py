@@ -20,6 +20,7 @@ from polars_mcc._log.keys import IntoKey, Key, settled
 from polars_mcc._log.messages import Words, as_code, said
 from polars_mcc._log.missing_column import MissingColumn, did_you_mean
 from polars_mcc._log.plan_errors import without_the_cast
+from polars_mcc._log.unstable_polars import deferred
 from polars_mcc._report.report import report as _report
 from polars_mcc._scores.registry import needs_two_classes
 from polars_mcc._verbs.best_threshold import best_threshold as _best_threshold
@@ -106,7 +107,7 @@ def _answered(
         found: pl.DataFrame = ask(settled(log, given)).collect()
         return found.cast(dict(schema))
 
-    return keys, pl.defer(answer, schema=schema)
+    return keys, deferred(answer, schema)
 
 
 def _warnings(

@@ -4,6 +4,7 @@ import os
 
 # Small logs, and a process of tests for each core: more threads would wait for each other.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
+os.environ["POLARS_WARN_UNSTABLE"] = "1"  # see filterwarnings in pyproject.toml
 
 import shutil
 import zlib

@@ -11,6 +11,8 @@ import re
 import subprocess
 import sys
 import time
+import warnings
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -483,3 +485,16 @@ def test_a_key_costs_no_query_of_all_columns(kind):
 
     seconds(0)  # what is imported
     assert seconds(4_700) < 10 * seconds(0) + 0.5
+
+
+@pytest.mark.parametrize("is_lazy", [True, False])
+def test_what_polars_calls_unstable_is_asked_in_one_module(log, is_lazy):
+    """Polars warns where it is asked."""
+    with warnings.catch_warnings(record=True) as found, pl.Config(warn_unstable=True):
+        warnings.simplefilter("always")
+        rows = log if is_lazy else log.collect()
+        for verb in VERBS.values():
+            verb(rows).lazy().collect()
+    told = (one for one in found if issubclass(one.category, pl.exceptions.UnstableWarning))
+    places = {Path(one.filename).stem for one in told}
+    assert places == ({"unstable_polars"} if is_lazy else set())

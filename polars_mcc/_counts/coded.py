@@ -14,6 +14,7 @@ from polars_mcc._counts.parquet import FAILURES, Scan, need, scan_of
 from polars_mcc._counts.sliced import KEY, MODEL, PRED, SET, SlicedLog
 from polars_mcc._log.keys import name_of
 from polars_mcc._log.labels import is_text
+from polars_mcc._log.unstable_polars import deferred
 
 if TYPE_CHECKING:
     from polars_mcc._counts.codes import Job
@@ -87,8 +88,7 @@ def coded(
             return plain.collect(engine="streaming")
         return counts.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 
-    # Cached: Polars would run a source again for each use.
-    return pl.defer(counted, schema=schema).cache()
+    return deferred(counted, schema, once=True)
 
 
 def equal_rows(log: SlicedLog, scan: Scan) -> pl.DataFrame:

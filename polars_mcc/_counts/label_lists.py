@@ -43,19 +43,17 @@ def classes(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
     unit = log.numbers.unit(log.within_slice((scored_n * n_labels).sum()))
     left_out = pl.col("n_null").cast(log.numbers.wide) + pl.when(is_scored).then(0).otherwise(n)
     counts = {"units": log.numbers.in_units(scored_n, unit), "left_out": left_out, "unit": unit}
-    # Before rows are filtered: Polars 2.0 panics at times in operations of lists on what is left.
+    rows = lists.select(*log.slice, gold=gold, pred=pred, is_scored=is_scored, **counts).cache()
     label_lists = {
-        _BOTH: gold.list.set_intersection(pred),
-        _MISSED: gold.list.set_difference(pred),
-        _ADDED: pred.list.set_difference(gold),
+        _BOTH: pl.col("gold").list.set_intersection("pred"),
+        _MISSED: pl.col("gold").list.set_difference("pred"),
+        _ADDED: pl.col("pred").list.set_difference("gold"),
     }
-    named = {f"labels {side}": labels for side, labels in label_lists.items()}
-    rows = lists.select(*log.slice, is_scored=is_scored, **named, **counts).cache()
     of_labels = [
         rows.filter("is_scored")
-        .select(*log.slice, *counts, label=f"labels {side}", side=pl.lit(side, pl.UInt8))
+        .select(*log.slice, *counts, label=labels, side=pl.lit(side, pl.UInt8))
         .explode("label")
-        for side in label_lists
+        for side, labels in label_lists.items()
     ]
     of_rows = rows.select(
         *log.slice,

@@ -3,15 +3,12 @@
 A Parquet file holds text as a dictionary and small integers. pyarrow hands these out, Polars does
 not. So the text of a row group costs no more than its integers: nothing is hashed.
 
-A plan is recognised by its optimised form, which Polars shows to its own GPU engine: a scan of
-files, whose columns may be renamed. Nothing of a plan is built again. A plan with a filter, of
-another kind, or of an unknown version of that interface, goes the plain way.
+The plan is a scan of files, whose columns may be renamed. Nothing of a plan is built again. A plan
+with a filter, or of another kind, goes the plain way.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -21,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_mcc._log.labels import is_text
+from polars_mcc._log.unstable_polars import ParquetScan, parquet_scan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,21 +27,10 @@ if TYPE_CHECKING:
 
 Codes: TypeAlias = "npt.NDArray[np.integer[Any]]"
 
-_VERSIONS = {15, 16}  # of the interface to optimised plans: Polars 2.0 and 2.1
 _ROWS = 2**12  # least rows of a row group, on average
 _SPAN = 2**12  # most values of a column of integers in a row group
 _SHARE = 16  # a dictionary has at most one value for so many rows: else names cost more than rows
 _BYTES = 1 / 4  # most bytes of a compressed dictionary per row: as `_SHARE`, with values of 4 bytes
-_SOURCE = re.compile(r"^\s*(\w+ SCAN .*)$", re.MULTILINE)
-_PLAIN_OPTIONS: Mapping[str, object] = {
-    "row_index": None,
-    "n_rows": None,
-    "deletion_files": None,
-    "column_mapping": None,
-    "default_values": None,
-    "table_statistics": None,
-    "missing_columns_policy": "raise",
-}
 
 
 class Unsuited(Exception):  # noqa: N818 - no error: the plain way counts the log
@@ -221,53 +208,21 @@ def _found(column: pa.ChunkedArray) -> Found:
 
 def scan_of(frame: pl.LazyFrame, names: Sequence[str]) -> Scan | None:
     """The files and columns behind these columns of a plan; None if it reads anything else."""
-    # `visit` holds the lock of Python. Tables of Delta and Iceberg, and credentials of URLs, may
-    # need the lock: it would hang.
-    sources = _SOURCE.findall(frame.explain(optimized=False))
-    if len(sources) != 1 or not sources[0].startswith("Parquet") or "://" in sources[0]:
-        return None
     try:
-        plan = frame._ldf.visit()  # noqa: SLF001 - there is no public way; see the docstring above
-        return _scan_of(plan, frame.collect_schema(), names)
+        found = parquet_scan(frame, names)
+        return found and _scan_of(found, frame.collect_schema(), names)
     except Exception:  # noqa: BLE001 - what is not recognised goes the plain way
         return None
 
 
-def _scan_of(plan: Any, dtypes: pl.Schema, names: Sequence[str]) -> Scan:  # noqa: ANN401
-    need(plan.version()[0] in _VERSIONS)
-    columns = {name: name for name in names}
-    while type(node := plan.view_current_node()).__name__ != "Scan":
-        kind = type(node).__name__
-        need(kind in {"Select", "HStack", "SimpleProjection"})
-        exprs: Any = getattr(node, "expr", None) or getattr(node, "exprs", ())
-        made: dict[str, Any] = {one.output_name: plan.view_expression(one.node) for one in exprs}
-        kinds = {name: type(expr).__name__ for name, expr in made.items()}
-        # Another expression of `select` may change the number of rows.
-        need(kind != "Select" or {*kinds.values()} <= {"Column", "Literal"})
-        for name, column in columns.items():
-            if column in made:
-                need(kinds[column] == "Column")
-                columns[name] = made[column].name
-        plan.set_node(node.input)
-    kind, options, *_ = node.scan_type
-    need(kind == "parquet" and json.loads(options)["schema"] is None)
-    need(node.predicate is None)
-    for name, value in _PLAIN_OPTIONS.items():
-        need(getattr(node.file_options, name) == value)
-    need(node.paths and not any("://" in path for path in node.paths))
-    given = pl.DataFrame(height=len(node.paths))
-    if node.hive_parts is not None:
-        given = pl.DataFrame._from_pydf(node.hive_parts)  # noqa: SLF001 - as above
-    if (of_paths := node.file_options.include_file_paths) is not None:
-        given = given.with_columns(pl.Series(of_paths, node.paths))
-    need(given.height == len(node.paths))
+def _scan_of(found: ParquetScan, dtypes: pl.Schema, names: Sequence[str]) -> Scan:
+    paths, columns, given, may_differ = found
     for name, column in columns.items():
         need(is_text(dtypes[name]) or dtypes[name] in _ARROW)
         need(column not in given or given[column].dtype == dtypes[name])
     of_columns = pl.Schema({name: dtypes[name] for name in names})
-    may_differ = node.file_options.extra_columns_policy == "ignore"
-    size = sum(Path(path).stat().st_size for path in node.paths)
-    return Scan(tuple(node.paths), columns, of_columns, given, may_differ, size)
+    size = sum(Path(path).stat().st_size for path in paths)
+    return Scan(paths, columns, of_columns, given, may_differ, size)
 
 
 def need(holds: object) -> None:

@@ -39,8 +39,8 @@ MODEL = "model:"
 def computed(name: str) -> pl.Expr:
     """A column as a computed value, for `SlicedLog.in_order`.
 
-    In an order, Polars (2.0 and 2.1) takes the first or last value of a column for its minimum or
-    maximum; of a computed value, the right one.
+    In a descending order, Polars (2.1) takes the first or last value of a sorted column for its
+    minimum or maximum; of a computed value, the right one.
     """
     is_any = pl.col(name).is_null().is_not_null()
     return pl.when(is_any).then(pl.col(name))

@@ -13,6 +13,7 @@ from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.options import IntervalOptions, ranges_of, within_range
 from polars_mcc._log.described import Described
 from polars_mcc._log.messages import Words, option, said
+from polars_mcc._log.unstable_polars import deferred
 from polars_mcc._scores.metric import Metric
 
 
@@ -47,7 +48,7 @@ def inferred(
         return answer(counts.collect()).lazy()
     check_portable(sliced)
     schema = infer(pl.DataFrame(schema=counts.collect_schema())).schema
-    return pl.defer(on_collect, schema=schema)
+    return deferred(on_collect, schema)
 
 
 def with_intervals(

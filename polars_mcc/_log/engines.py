@@ -19,6 +19,7 @@ import polars as pl
 from polars_mcc._log.columns import Columns, IntoColumn, Weighed, roots
 from polars_mcc._log.labels import LabelsDiffer
 from polars_mcc._log.plan_errors import Failure, unless
+from polars_mcc._log.unstable_polars import deferred
 
 Query: TypeAlias = "nw.LazyFrame[Any] | nw.DataFrame[Any]"
 
@@ -177,7 +178,7 @@ def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:
 
 def _asked(query: Query, dtypes: Mapping[str, pl.DataType]) -> pl.LazyFrame:
     """The answer of an engine as a LazyFrame. The engine runs once, on `collect`."""
-    return pl.defer(lambda: _collected(query, dtypes), schema=dtypes).cache()
+    return deferred(lambda: _collected(query, dtypes), dtypes, once=True)
 
 
 def _collected(query: Query, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from polars_mcc._log.columns import Columns, IntoColumn, Weighed
 from polars_mcc._log.engines import Engine, Query
 from polars_mcc._log.frames import Frame
+from polars_mcc._log.unstable_polars import deferred
 
 _SAMPLE = 1000  # values of a column of objects that tell its dtype
 _PLAIN = {
@@ -89,7 +90,7 @@ class InMemory(Engine):
         del is_frequency
         names = self.named([*columns, *(weight.given if weight else ())])
         dtypes = pl.Schema({name: self.schema[name] for name in names})
-        rows = pl.defer(lambda: self.read(names), schema=dtypes).cache()
+        rows = deferred(lambda: self.read(names), dtypes, once=True)
         if weight is None:
             return Weighed(rows, pl.lit(1, pl.Int64), None, pl.Int64())
         return Weighed(rows, weight.expr, weight.name, weight.dtype)

@@ -24,7 +24,7 @@ class Failure:
 
 
 def told(*parts: str | pl.Expr) -> pl.Expr:
-    """A message of words and values. `pl.format` would panic at times in Polars 2.0."""
+    """A message of words and values. To `pl.format`, braces in a name would be a value."""
     texts = (pl.lit(one) if isinstance(one, str) else one.cast(pl.String) for one in parts)
     return pl.concat_str(*texts)
 

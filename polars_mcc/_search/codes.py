@@ -36,6 +36,7 @@ from polars_mcc._log.bins import (
 )
 from polars_mcc._log.labels import is_text
 from polars_mcc._log.text import as_text
+from polars_mcc._log.unstable_polars import of_places, without_columns
 from polars_mcc._log.words import clause
 from polars_mcc._scores.segments import Floats, Ints, added_up
 
@@ -193,7 +194,7 @@ def _read(log: SlicedLog) -> tuple[pl.DataFrame, dict[str, Column]]:
     if log.weight_name is not None:
         asked |= {name: pl.col(name) for name in ("weight", *log.weight_sums)}
     if not asked:
-        return pl.DataFrame(height=len(known["gold"].codes)), known
+        return without_columns(len(known["gold"].codes)), known
     return log.frame.select(**asked).collect(engine="streaming"), known
 
 
@@ -294,7 +295,7 @@ def column_of(column: pl.Series) -> Column:
         codes[numbers.is_null().to_numpy()] = span + 1
     values = pl.int_range(least, least + span + 1, eager=True).cast(numbers.dtype)
     is_numbered = isinstance(column.dtype, (pl.Categorical, pl.Enum))
-    values = values.cat.to(column.dtype) if is_numbered else values.cast(column.dtype)
+    values = of_places(values, column.dtype) if is_numbered else values.cast(column.dtype)
     return Column(codes, values.extend_constant(None, 1) if has_null else values)
 
 

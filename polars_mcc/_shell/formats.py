@@ -24,6 +24,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from polars_mcc._log.extras import check_installed
+from polars_mcc._log.unstable_polars import parquet_files
 from polars_mcc._shell.object_storage import before_pattern, is_in_bucket, listing
 from polars_mcc._store.paths import Options, as_dict, is_url
 from polars_mcc._store.table import Input, is_store, opened
@@ -109,7 +110,7 @@ def parts_of_delta(table: str, options: Options | None) -> Parts | None:
     ]
 
     def scan(files: Sequence[str], paths: str) -> pl.LazyFrame:
-        return pl.scan_parquet(
+        return parquet_files(
             [*files],
             schema=pl.Schema({name: schema[name] for name in schema if name not in folders}),
             hive_partitioning=bool(folders),

@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from polars_mcc._log.unstable_polars import parquet_files
 from polars_mcc._shell.folders import Search, absolute, canonical, each_resolved, naming
 from polars_mcc._shell.formats import (
     CSV,
@@ -291,7 +292,7 @@ def scan(
     unlisted = [file for file in logs.files if is_url(file) and file not in logs.listed]
     is_expanded = any(file.endswith("/") or before_pattern(file) for file in unlisted)
     scanned = partial(
-        pl.scan_parquet,
+        parquet_files,
         [*map(absolute, logs.files)],
         storage_options=as_dict(logs.options),
         include_file_paths=paths,
@@ -301,11 +302,11 @@ def scan(
         glob=bool(unlisted),
     )
     if not (logs.partitions or is_expanded):
-        return scanned(hive_partitioning=False)
+        return scanned(hive_partitioning=False, hive_schema=None)
     rows = scanned(hive_partitioning=True, hive_schema=hive_schema or None)
     if not logs.own:
         return rows
-    own = scanned(hive_partitioning=False).select(cs.by_name(logs.own))
+    own = scanned(hive_partitioning=False, hive_schema=None).select(cs.by_name(logs.own))
     return pl.concat([rows.drop(logs.own), own], how="horizontal")
 
 

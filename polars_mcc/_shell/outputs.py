@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
-import polars.selectors as cs
 from polars.datatypes import DataType, DataTypeClass
 
 from polars_mcc._log.columns import as_expr
+from polars_mcc._log.labels import is_text
 from polars_mcc._log.text import as_text, in_markdown, json_rows
 
 Format: TypeAlias = Literal["table", "wide", "csv", "json", "ndjson", "markdown", "parquet"]
@@ -156,7 +156,7 @@ def _markdown(answer: pl.DataFrame) -> str:
 
 def texts(answer: pl.DataFrame) -> pl.DataFrame:
     """The text columns of an answer, as String."""
-    return answer.select(cs.string(include_categorical=True) | cs.enum()).cast(pl.String)
+    return answer.select(one.cast(pl.String) for one in answer.iter_columns() if is_text(one.dtype))
 
 
 _FORMULA = r"^[=@+\-\t\r\n＝＠＋－]"  # Excel takes wide signs too.

@@ -15,6 +15,7 @@ from polars_mcc._log.keys import WORDS, IntoKey
 from polars_mcc._log.messages import as_sql
 from polars_mcc._log.missing_column import no_column
 from polars_mcc._log.plan_errors import reason
+from polars_mcc._log.unstable_polars import by_sql
 
 Query: TypeAlias = Callable[[pl.LazyFrame, str], pl.LazyFrame]
 """The rows of a log, with or by an SQL expression."""
@@ -107,7 +108,7 @@ def _beside(rows: pl.LazyFrame, computed: Sequence[str]) -> pl.LazyFrame:
         return rows
     named = ((_one(sql), sql.replace('"', '""')) for sql in computed)
     columns = ", ".join(f'{one} AS "{name}"' for one, name in named)
-    return rows.sql(f"SELECT *, {columns} FROM self")  # noqa: S608 - see `_one`
+    return by_sql(rows, f"SELECT *, {columns} FROM self")  # noqa: S608 - see `_one`
 
 
 def _literal(node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
@@ -146,7 +147,7 @@ def where(rows: pl.LazyFrame, condition: str | None) -> pl.LazyFrame:
     """The rows where a condition in SQL is true."""
     if condition is None:
         return rows
-    return rows.sql(f"SELECT * FROM self WHERE {_one(condition)}")  # noqa: S608 - see `_one`
+    return by_sql(rows, f"SELECT * FROM self WHERE {_one(condition)}")  # noqa: S608 - see `_one`
 
 
 # A query begins with one of these words, so a subquery does after its parenthesis. Before an

@@ -16,12 +16,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
-from polars.io.plugins import register_io_source
 
 from polars_mcc._counts.coded import READING, Reading
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.extras import missing
 from polars_mcc._log.frames import Frame, polars_frame
+from polars_mcc._log.unstable_polars import batches_of, is_scan_alone, source_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,7 +98,7 @@ def collect(log: pl.LazyFrame, query: Query, bar: ProgressBar) -> pl.DataFrame:
         rows = rows if n_rows is None else rows.head(n_rows)
         running += 1
         try:
-            for batch in rows.collect_batches():
+            for batch in batches_of(rows):
                 if is_stopped:
                     return
                 # A look at the first rows is no pass over the log.
@@ -108,8 +108,7 @@ def collect(log: pl.LazyFrame, query: Query, bar: ProgressBar) -> pl.DataFrame:
             running -= 1
 
     try:
-        rows = register_io_source(batches, schema=log.collect_schema(), is_pure=True)
-        return query(rows).lazy().collect()
+        return query(source_of(batches, log.collect_schema())).lazy().collect()
     except KeyboardInterrupt:
         with contextlib.suppress(KeyboardInterrupt):
             # Polars raised it; let Python raise it here too, not in ProgressBar.close().
@@ -195,7 +194,7 @@ class ProgressBar:
 
 def _rows_at_once(log: pl.LazyFrame) -> int | None:
     """The number of rows, if it is in the footers of files, or the rows are in memory."""
-    if not log.explain(optimized=False).startswith(("Parquet SCAN", "IPC SCAN", "DF [")):
+    if not is_scan_alone(log):
         return None
     rows: int = log.select(pl.len()).collect().item()
     return rows

@@ -123,7 +123,7 @@ class Store:
             name: f"{roles.get(name, 'key')}, {dtype} in Polars" for name, dtype in schema.items()
         }
         try:
-            known = Schema.from_arrow(_stored(schema)).fields
+            known = Schema.from_arrow(pl.DataFrame(schema=_stored(schema)).to_arrow().schema).fields
         except Exception as error:  # deltalake raises no class of its own here
             msg = f"a Delta table cannot hold columns of {schema} ({error}); cast them"
             raise pl.exceptions.SchemaError(msg) from error

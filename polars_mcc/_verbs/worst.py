@@ -25,6 +25,7 @@ from polars_mcc._log.frames import FrameT
 from polars_mcc._log.key_sets import KeySets
 from polars_mcc._log.keys import IntoKey, check_plain, columns_of
 from polars_mcc._log.messages import Words, quoted
+from polars_mcc._log.unstable_polars import deferred
 from polars_mcc._scores import registry
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.registry import IntoMetric
@@ -288,7 +289,7 @@ def worst(
     if not log.meaning.is_lazy:
         return cast("FrameT", answer())
     check_portable(sliced)
-    return cast("FrameT", pl.defer(answer, schema=found.schema_of(search, sliced)))
+    return cast("FrameT", deferred(answer, found.schema_of(search, sliced)))
 
 
 def _rate(metric: IntoMetric) -> Metric:

@@ -1334,10 +1334,6 @@ def test_the_word_none_is_text_where_nothing_may_be_none():
     assert pathlib.Path("r.md").read_text().startswith("## none\n")
 
 
-IS_POLARS_2_0 = pl.__version__.startswith("2.0.")
-needs_date_trunc = pytest.mark.skipif(IS_POLARS_2_0, reason="SQL of Polars 2.0 has no date_trunc")
-
-
 class TestSql:
     @pytest.fixture(autouse=True)
     def scores(self, tmp_path, monkeypatch):
@@ -1366,7 +1362,6 @@ class TestSql:
         )
         assert_frame_equal(found, log(weight=pl.col("decile") * 2).score())
 
-    @needs_date_trunc
     def test_they_are_named_after_their_text_or_with_as(self):
         models = ("--gold", "recid = 1", "--pred", "decile >= 5 as high", "--pred", "decile >= 3")
         found = self.answer(*models, "--by", "date_trunc('week', ts) AS week")
@@ -1393,14 +1388,12 @@ class TestSql:
             assert found.rows() == [(7, self.log.height, 0.0, 0)]
             assert found.columns[0] == name
 
-    @needs_date_trunc
     def test_a_filter_knows_dtypes_too(self):
         options = ("--gold", "recid = 1", "--pred", "decile >= 5")
         found = self.answer(*options, "--filter", "date_trunc('week', ts) = DATE '2026-03-09'")
         inside = self.described.filter(pl.col("ts").dt.truncate("1w") == pl.date(2026, 3, 9))
         assert_frame_equal(found, inside.mcc(pred="high").score())
 
-    @needs_date_trunc
     def test_periods_scores_and_clusters_may_be_computed(self):
         gold = ("--gold", "recid = 1")
         periods = (
@@ -1423,7 +1416,6 @@ class TestSql:
         log = self.described.mcc(pred="high", cluster=pl.col("decile") % 3)
         assert_frame_equal(found, log.score(ci=0.9))
 
-    @needs_date_trunc
     def test_counts_of_computed_columns_are_kept(self):
         options = (
             "--gold",
@@ -1443,7 +1435,6 @@ class TestSql:
         again = invoke("counts", "log.parquet", *options, "--out", "store")
         assert again.stderr.endswith("store: 0 counted, 0 replaced, 1 unchanged\n")
 
-    @needs_date_trunc
     def test_a_report_of_computed_columns(self):
         options = (
             "--gold",
@@ -1471,11 +1462,7 @@ class TestSql:
                 "--pred 'decile >=' is neither a column nor SQL that Polars accepts",
             ),
             (["--pred", "decil >= 5"], "--pred 'decil >= 5' is neither a column nor SQL that"),
-            pytest.param(
-                ["--pred", "sum(decile)"],
-                "--pred 'sum(decile)' is neither a column nor SQL",
-                marks=pytest.mark.skipif(IS_POLARS_2_0, reason="Polars 2.0 repeats sums for rows"),
-            ),
+            (["--pred", "sum(decile)"], "--pred 'sum(decile)' is neither a column nor SQL"),
             (["--by", "cuontry", "--pred", "recid"], "no column 'cuontry' for key; did you mean"),
             ([], "no column 'gold' (the true label). The columns are"),
         ],
@@ -1511,7 +1498,7 @@ class TestTextsAndNames:
     @pytest.mark.parametrize(
         ("option", "sql"),
         [
-            pytest.param("--by", "date_trunc('week', ts) AS week", marks=needs_date_trunc),
+            ("--by", "date_trunc('week', ts) AS week"),
             ("--by", "EXTRACT(year FROM ts)"),
             ("--by", "year(ts)"),
             ("--by", "strftime(ts, '%Y')"),
@@ -1553,7 +1540,7 @@ class TestTextsAndNames:
         [
             ("--by", "upper(contry)", "country"),
             ("--by", "each('upper(contry)')", "country"),
-            pytest.param("--by", "date_trunc('week', tss)", "ts", marks=needs_date_trunc),
+            ("--by", "date_trunc('week', tss)", "ts"),
             ("--pred", "pret >= 1", "pred"),
             ("--filter", "contry = 'DE'", "country"),
         ],
