@@ -51,7 +51,7 @@ ODD = {
 def said(log, *keys, **options) -> list[str]:
     """The warnings of `worst`, when the answer is collected."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", polars_mcc.PredictionLogWarning)
         answer = log.mcc.worst(*keys, depth=1, **options)
         if isinstance(answer, pl.LazyFrame):
             assert caught == []
@@ -89,7 +89,7 @@ def test_a_key_that_sorts_as_well_as_the_model_is_named(strength, wrong):
 
 def told_of_counts(counts: pl.DataFrame, name: str) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", polars_mcc.PredictionLogWarning)
         counts.mcc(weight="n").worst(name, depth=1)
     return [str(one.message) for one in caught]
 
