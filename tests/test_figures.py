@@ -144,11 +144,38 @@ def test_changed_files_make_a_table_stale(tree):
     assert run(tree) == (1, "stale speed src/new.py src/one.py\n")
     commit(tree)
     assert run(tree) == (1, "stale speed src/new.py src/one.py\n")
-    (tree / "tests/benchmarks/fake.py").write_text("")
+    (tree / "tests/benchmarks/fake.py").write_text(f"{FAKE}\n1")
     assert run(tree)[1].splitlines() == [
         "stale speed src/new.py src/one.py tests/benchmarks/fake.py",
         "stale shares tests/benchmarks/fake.py",
     ]
+
+
+CODE = """import os
+
+LIMIT = 2
+
+
+def f(a):
+    return a
+"""
+EXPLAINED = CODE.replace("import os", '"""A module."""\nimport sys').replace(
+    "):\n", '):\n    """Return a."""\n    import os  # for nothing\n'
+)
+
+
+def test_code_that_is_moved_or_explained_is_as_measured(tree):
+    (tree / "src/one.py").write_text(CODE)
+    commit(tree)
+    page(tree).write_text(PAGE.format(commit=head(tree)))
+    commit(tree)
+    (tree / "src/one.py").write_text(EXPLAINED.split("\n\n\n")[0] + "\n")
+    (tree / "src/sub").mkdir()
+    (tree / "src/sub/two.py").write_text(EXPLAINED.split("\n\n\n")[1])
+    commit(tree)
+    assert run(tree) == (0, "")
+    (tree / "src/sub/two.py").write_text(EXPLAINED.replace("return a", "return -a"))
+    assert run(tree) == (1, "stale speed src/sub/two.py\n")
 
 
 def test_a_commit_that_is_not_here_is_said(tree):

@@ -13,7 +13,9 @@ stands in a page between two lines:
 
 COMMIT is where it was measured. FILES are the files and folders that it depends on, beside the
 script of the command. A table whose files have changed since is listed as `stale NAME FILE ...`; a
-table whose commit is not in this clone is listed as `unknown NAME`. Then the exit code is 1.
+table whose commit is not in this clone is listed as `unknown NAME`. Then the exit code is 1. A file
+of Python has changed if it has a statement that no file had at the commit. Comments, docstrings and
+imports are none, so code may be moved and explained.
 
 A command may print several tables. A table is known by its header row, numbers aside. All tables of
 a command are written together. Without a NAME, `--measure` and `--confirm` take what is stale.
@@ -34,6 +36,8 @@ for someone to read them again.
 from __future__ import annotations
 
 import argparse
+import ast
+import functools
 import os
 import re
 import shlex
@@ -101,15 +105,64 @@ def git(root: Path, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+class _WithoutWords(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if is_text else self.generic_visit(node)
+
+    def _none(self, _: ast.AST) -> None:
+        return None
+
+    visit_Import = visit_ImportFrom = _none  # noqa: N815 - names of the base class
+
+
+def statements(code: str) -> set[str]:
+    """The statements and definitions of a module, without docstrings, comments and imports."""
+    return {ast.dump(statement) for statement in _WithoutWords().visit(ast.parse(code)).body}
+
+
+@functools.cache
+def statements_at(root: Path, commit: str) -> set[str]:
+    """The statements that modules had at a commit, of those that have changed or are gone."""
+    names = git(
+        root, "diff", "--name-only", "--no-renames", "--diff-filter=a", commit, "--", "*.py"
+    )
+    wanted = [f"{commit}:{name}" for name in names.splitlines()]
+    command = ["git", "-C", str(root), "cat-file", "--batch"]
+    done = subprocess.run(
+        command, input="\n".join(wanted).encode(), capture_output=True, check=True
+    )
+    found, rest = set[str](), done.stdout
+    for _ in wanted:
+        about, rest = rest.split(b"\n", 1)
+        size = int(about.split()[-1])
+        found |= statements(rest[:size].decode())
+        rest = rest[size + 1 :]
+    return found
+
+
 def changed(root: Path, commit: str, files: Sequence[str]) -> list[str] | None:
-    """Files that differ from the commit, new ones included; None if the commit is not here."""
+    """Files that run something else than at the commit; None if the commit is not here."""
     try:
         git(root, "cat-file", "-e", f"{commit}^{{commit}}")
     except subprocess.CalledProcessError:
         return None
+    return [name for name in differing(root, commit, files) if is_new(root, commit, name)]
+
+
+def differing(root: Path, commit: str, files: Sequence[str]) -> list[str]:
+    """Files that are not as at a commit, new ones included."""
     found = git(root, "diff", "--name-only", commit, "--", *files)
     found += git(root, "ls-files", "--others", "--exclude-standard", "--", *files)
     return sorted(found.splitlines())
+
+
+def is_new(root: Path, commit: str, name: str) -> bool:
+    """Whether a file that differs from a commit runs what no file ran then."""
+    if not name.endswith(".py"):
+        return True
+    path = root / name
+    return path.exists() and not statements(path.read_text("utf-8")) <= statements_at(root, commit)
 
 
 def stale(root: Path) -> dict[str, list[str] | None]:
@@ -234,7 +287,7 @@ def asked(root: Path, names: Sequence[str]) -> list[Table]:
         sys.exit(f"there is no table {', '.join(sorted(unknown))}; there are {', '.join(every)}")
     found = [every[name] for name in names or stale(root)]
     for table in found:
-        if files := changed(root, "HEAD", table.depends):
+        if files := differing(root, "HEAD", table.depends):
             sys.exit(f"commit first, so that a commit has what is measured: {' '.join(files)}")
     return found
 
