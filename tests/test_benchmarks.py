@@ -108,6 +108,14 @@ def assert_kept(found: list[dict]) -> None:
     assert broken.is_empty(), broken
 
 
+@pytest.mark.parametrize(("listed", "is_broken"), [(3, False), (4, True)])
+def test_few_logs_break_a_promise_only_if_chance_does_not(listed, is_broken):
+    """With a share of 0.05, 3 of 6 have a chance of 0.002, and 3 standard errors of 0.0013."""
+    about = {"claim": "worst", "value": listed / 6, "samples": 6, "least_class": 9, "family": "f1"}
+    found = pl.DataFrame([about | {"p0.01": None}]).cast({"p0.01": pl.Float64})
+    assert promises.outside(found).is_empty() != is_broken
+
+
 CELLS = [
     promises.Cell("90:10", "10% wrong", 60, "none"),
     promises.Cell("90:10", "nearly all one class", 200, "none"),

@@ -60,6 +60,7 @@ from statistics import NormalDist
 import numpy as np
 import polars as pl
 from measuring import parsed, print_head, print_row
+from scipy import stats
 
 import polars_mcc
 
@@ -701,8 +702,7 @@ def jobs_of_scores(samples: int, only: str) -> Iterator[tuple]:
 
 
 def outside(found: pl.DataFrame, limits: Mapping[str, tuple[Limits, ...]] = LIMITS) -> pl.DataFrame:
-    """The cells that break a promise by more than the noise of the simulation."""
-    n, value = pl.col("samples"), pl.col("value")
+    """The cells that break a promise by more than the noise of the simulation: exact binomial."""
     parts = []
     for claim, limits_of_claim in limits.items():
         of_claim = found.filter(pl.col("claim") == claim)
@@ -710,14 +710,20 @@ def outside(found: pl.DataFrame, limits: Mapping[str, tuple[Limits, ...]] = LIMI
             here = of_claim.filter(pl.col("least_class") >= limit.least_class)
             here = here.filter(family=limit.family) if limit.family else here
             if limit.coverage:
-                noise = Z * (limit.coverage * (1 - limit.coverage) / n).sqrt()
-                parts.append(here.filter(value < limit.coverage - noise))
+                parts.append(more_often(here, 1 - pl.col("value"), 1 - limit.coverage, Z))
             else:
-                noise = Z * (0.01 * limit.ratio / n).sqrt() / 0.01
-                parts.append(here.filter(pl.col("p0.01") > limit.ratio + noise))
+                parts.append(more_often(here, 0.01 * pl.col("p0.01"), 0.01 * limit.ratio, Z))
     worst = found.filter(pl.col("claim").is_in(["worst", "worst, expected"]))
-    parts.append(worst.filter(value > 0.05 + 3 * (0.05 * 0.95 / n).sqrt()))
+    parts.append(more_often(worst, pl.col("value"), 0.05, 3))
     return pl.concat(parts).unique(maintain_order=True)
+
+
+def more_often(cells: pl.DataFrame, share: pl.Expr, promised: float, z: float) -> pl.DataFrame:
+    """Cells whose share of samples has, at the promised rate, a smaller chance than z standard
+    errors of a normal distribution have."""
+    n, shares = cells["samples"].to_numpy(), cells.select(share).to_series().to_numpy()
+    chance = stats.binom.sf(np.round(shares * n) - 1, n, promised)
+    return cells.filter(pl.Series(chance < stats.norm.sf(z)))
 
 
 def summary(found: pl.DataFrame) -> str:
