@@ -90,10 +90,10 @@ def _answered(
     given = [*keys, *inside]
     are_settled = all(key.is_settled for key in given if isinstance(key, Key))
     is_now = verb in (_check, _report)  # They read the log anyway.
-    if is_now or are_settled or not log.meaning.is_lazy:
+    if is_now or are_settled or not log.roles.is_lazy:
         every = settled(log, given)
         return every[: len(keys)], ask(every)
-    if log.meaning.portable:
+    if log.roles.portable:
         cuts = Words("bins('age', [18, 65])", '--by "bins(age, [18, 65])"')
         msg = said(
             "where to cut a key follows from the rows, which a plan for another engine has not "

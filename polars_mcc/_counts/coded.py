@@ -12,7 +12,6 @@ import polars as pl
 from polars_mcc._counts import identity
 from polars_mcc._counts.parquet import FAILURES, Scan, need, scan_of
 from polars_mcc._counts.sliced import KEY, MODEL, PRED, SET, SlicedLog
-from polars_mcc._log.keys import name_of
 from polars_mcc._log.labels import is_text
 from polars_mcc._log.unstable_polars import deferred
 
@@ -43,10 +42,10 @@ def scan_with_codes(log: SlicedLog) -> Scan | None:
 
     Text costs a plan of Polars more than codes do; integers do not, and Booleans cost less.
     """
-    if log.is_multilabel or log.windows is not None or log.apart:
+    if log.is_multilabel or log.windows is not None or "slices" in log.splits.values():
         return None
     columns = [*(KEY + key for key in log.keys), "gold", *(PRED + name for name in log.models)]
-    scan = scan_worth_reading(log, [*columns, *log.extras])
+    scan = scan_worth_reading(log, [*columns, *log.pair_splits])
     if scan is None:
         return None
     kinds = scan.dtypes.dtypes()
@@ -102,15 +101,16 @@ def pairs_and_classes(
     log: SlicedLog, scan: Scan, *, classes_suffice: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Count the pairs of each slice. If classes are enough: the classes, where pairs are many."""
-    slices = [(keys, model) for keys in log.sets or (log.keys,) for model in log.models]
+    sets = log.sets or {"": log.keys}
+    slices = [(name, model) for name in sets for model in log.models]
     jobs = [
-        (tuple(KEY + key for key in keys), ("gold", PRED + model, *log.extras))
-        for keys, model in slices
+        (tuple(KEY + key for key in sets[name]), ("gold", PRED + model, *log.pair_splits))
+        for name, model in slices
     ]
     counts = _counted(log, scan, jobs, classes_suffice=classes_suffice)
     found: tuple[list[pl.DataFrame], ...] = ([], [])
-    for (keys, model), frames in zip(slices, counts, strict=True):
-        given = {SET: pl.lit(name_of(keys), log.set_names)} if log.sets else {}
+    for (name, model), frames in zip(slices, counts, strict=True):
+        given = {SET: pl.lit(name, log.set_names)} if log.sets else {}
         given |= {MODEL: pl.lit(model, log.model_dtype)} if log.has_models else {}
         for many, frame in zip(found, frames, strict=True):
             many.append(frame.rename({PRED + model: "pred"}, strict=False).with_columns(**given))

@@ -11,7 +11,7 @@ from polars_mcc._log.plan_errors import Failure, told, unless
 
 
 def counted(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
-    """Count the rows of each (slice, gold, pred), and of each value of the log's extra columns.
+    """Count the rows of each slice, gold, pred, and of each value of the columns that split pairs.
 
     `n` is the sum of the weights. `squares` is the sum of the squared weights, for sample weights
     only. `n_null` is the number of rows without a weight. A null label is counted like any other
@@ -28,11 +28,11 @@ def counted(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
     if log.weight_name is not None:
         sums = {"n": weight_total(log), "n_null": null.sum()}
         sums |= {} if log.is_frequency else {"squares": squared.sum()}
-    pairs = rows.group_by(*log.slice, "gold", "pred", *log.extras).agg(**sums)
+    pairs = rows.group_by(*log.slice, "gold", "pred", *log.pair_splits).agg(**sums)
     if log.is_multilabel:
         return pairs
     # Only now: there are fewer pairs than rows.
-    preds = pl.col("pred", *({"baseline"} & {*log.extras})).cast(log.pred_dtype)
+    preds = pl.col("pred", *({"baseline"} & {*log.splits})).cast(log.pred_dtype)
     return pairs.with_columns(pl.col("gold").cast(log.label_dtype), preds)
 
 
@@ -62,7 +62,9 @@ def added_up(log: SlicedLog, pairs: pl.LazyFrame, **columns: pl.Expr) -> pl.Lazy
 
 def merged(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Add up equal pairs within the slices of `log`, which may join several slices of `pairs`."""
-    return added_up(log, pairs, **{name: pl.col(name) for name in ("gold", "pred", *log.extras)})
+    return added_up(
+        log, pairs, **{name: pl.col(name) for name in ("gold", "pred", *log.pair_splits)}
+    )
 
 
 def without_clusters(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
@@ -67,8 +66,7 @@ def settled(log: Described[Any], keys: Sequence[IntoKey], *, unread: bool = Fals
     return [key.settled(log, unread=unread) if isinstance(key, Key) else key for key in keys]
 
 
-@dataclass(frozen=True)
-class Keys:
+class Keys(NamedTuple):
     """The keys of a question, resolved against the schema."""
 
     columns: Columns

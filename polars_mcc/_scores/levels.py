@@ -6,7 +6,6 @@ A level is a threshold too: the rows at or above it are `tp` and `fp`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import polars as pl
 
@@ -99,9 +98,7 @@ def of_bins(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
         "score_mean": ((positive + negative) * score).sum() / rows,
         "rate": positive.sum() / rows,
     }
-    return replace(log, apart=(*log.apart, "bin")).per_slice_in_order(
-        levels, ["pred"], sums, **ends
-    )
+    return log.split_by("bin").per_slice_in_order(levels, ["pred"], sums, **ends)
 
 
 def over_levels(
@@ -135,9 +132,9 @@ def over_levels(
 def probabilities(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     """Raise an error on `collect` if a score is no probability."""
     score, column = pl.col("score"), pl.col(MODEL) if log.has_models else pl.lit(log.models[0])
-    if CLASS in log.apart:
+    if CLASS in log.slice:
         column = pl.col(CLASS).cast(pl.String).str.strip_prefix(PRED)
-    of_column = () if "baseline" in log.extras else (" of '", column, "'")
+    of_column = () if "baseline" in log.splits else (" of '", column, "'")
     is_outside = (score < 0) | (score > 1)
     return levels.with_columns(score=unless(score, outside(is_outside, score, *of_column)))
 
