@@ -15,7 +15,7 @@ from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one, resolved
 from polars_mcc._log.cuts import Number, as_cuts, is_above
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame
-from polars_mcc._log.keys import Key, Made
+from polars_mcc._log.keys import Key, Made, word
 from polars_mcc._log.messages import as_code
 
 UNITS = ("1h", "1d", "1w", "1mo", "1q", "1y")
@@ -34,6 +34,7 @@ _FEW_TIMES = 60  # times of at most this many values are not cut, such as two mo
 _SAMPLED = 100_000  # rows of the sample for quantiles, about
 
 
+@word("bins(age, 5)", of_one=True)
 def bins(column: IntoColumn, cuts: int | Sequence[Number] | str) -> Bins:
     """Slice by ranges of numbers or of times, with names that people use.
 

@@ -19,10 +19,12 @@ from polars_mcc._log.keys import (
     columns_of,
     settled,
     twice,
+    word,
 )
 from polars_mcc._log.messages import as_code, few
 
 
+@word("each(country, \"date_trunc('week', ts)\")")
 def each(*columns: IntoKey, total: bool = False) -> KeySets:
     """Slice by each column alone: by country, and separately by device.
 
@@ -56,6 +58,7 @@ def each(*columns: IntoKey, total: bool = False) -> KeySets:
     return KeySets("each", columns, total)
 
 
+@word("rollup(country, city)")
 def rollup(*columns: IntoKey, total: bool = True) -> KeySets:
     """Slice by all columns, by all except the last, and so on, as SQL's ROLLUP does.
 
@@ -76,6 +79,7 @@ def rollup(*columns: IntoKey, total: bool = True) -> KeySets:
     return KeySets("rollup", columns, total)
 
 
+@word("cube(country, device)")
 def cube(*columns: IntoKey, total: bool = True) -> KeySets:
     """Slice by every set of the columns, as SQL's CUBE does.
 
@@ -96,6 +100,7 @@ def cube(*columns: IntoKey, total: bool = True) -> KeySets:
     return KeySets("cube", columns, total)
 
 
+@word("sets((country, device), country, ())")
 def sets(*columns: IntoKey | Sequence[IntoKey], total: bool = False) -> KeySets:
     """Slice by a list of sets of columns, as SQL's GROUPING SETS does.
 

@@ -1,14 +1,14 @@
 """What makes slices, as a user says it: columns, and kinds of keys that are more than a column.
 
 A kind of key is a subclass of `Key`, in a file of its own: `bins`, `key_sets`, `trailing`. Its name
-is in `kinds_of_keys` for the command line, and in `__init__` for Python.
+is registered in `__init__`, and in `_shell/sql` for the command line.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
@@ -19,6 +19,7 @@ from polars_mcc._log.messages import Words, option, said
 from polars_mcc._log.windows import Windows
 
 T = TypeVar("T", bound=Hashable)
+F = TypeVar("F", bound=Callable[..., Any])
 
 KeySet: TypeAlias = tuple[str, ...]
 """The names of keys that are crossed. An empty set is the total."""
@@ -59,6 +60,29 @@ class Key:
 
 IntoKey: TypeAlias = str | pl.Expr | Key
 """What a user groups by: a column, bins, several sets of columns, or windows of time."""
+
+
+class Word(NamedTuple):
+    """A function that makes a key, for the command line."""
+
+    make: Callable[..., Any]
+    example: str
+    of_one: bool
+    """Whether only the first argument is a column."""
+
+
+WORDS: dict[str, Word] = {}
+"""The functions that make keys, by name."""
+
+
+def word(example: str, *, of_one: bool = False) -> Callable[[F], F]:
+    """Register a function that makes keys."""
+
+    def registered(make: F) -> F:
+        WORDS[make.__name__] = Word(make, example, of_one)
+        return make
+
+    return registered
 
 
 def settled(log: Described[Any], keys: Sequence[IntoKey], *, unread: bool = False) -> list[IntoKey]:

@@ -10,11 +10,12 @@ import polars as pl
 
 from polars_mcc._log.choices import Align, check_choice
 from polars_mcc._log.columns import IntoColumn, one
-from polars_mcc._log.keys import Key, Made
+from polars_mcc._log.keys import Key, Made, word
 from polars_mcc._log.messages import Words, as_arguments, as_code, as_sql, said
 from polars_mcc._log.windows import MONTHS, UNITS, Windows, length_of
 
 
+@word("trailing(day, '7d', every='1d')", of_one=True)
 def trailing(
     index: IntoColumn, window: str, *, every: str | None = None, align: Align = "data"
 ) -> Trailing:

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from polars_mcc._log import bins, key_sets, trailing  # noqa: F401 - their keys become `WORDS`
 from polars_mcc._log.columns import IntoColumn, as_expr
-from polars_mcc._log.keys import IntoKey
-from polars_mcc._log.kinds_of_keys import KINDS
+from polars_mcc._log.keys import WORDS, IntoKey
 from polars_mcc._log.messages import as_sql
 from polars_mcc._log.missing_column import no_column
 from polars_mcc._log.plan_errors import reason
@@ -73,21 +73,21 @@ class Typed:
     def _key(self, text: str) -> IntoKey:
         """A column, or a call of a function that makes a key, such as `each(a, b)`."""
         word = text.split("(", 1)[0].strip()
-        if text in self.schema or word not in KINDS or "(" not in text:
+        if text in self.schema or word not in WORDS or "(" not in text:
             return self._column("--by", text)
         try:
             call = ast.parse(text.strip(), mode="eval").body
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
                 raise TypeError  # noqa: TRY301 - handled like text that cannot be parsed
-            columns = call.args[:1] if KINDS[word].of_one else call.args
+            columns = call.args[:1] if WORDS[word].of_one else call.args
             of_log = (self._argument(word, one) for one in columns)
             lengths = map(_literal, call.args[len(columns) :])
             named = {one.arg or "": _literal(one.value) for one in call.keywords}
-            return KINDS[word].make(*of_log, *lengths, **named)  # type: ignore[no-any-return]
+            return WORDS[word].make(*of_log, *lengths, **named)  # type: ignore[no-any-return]
         except (SyntaxError, TypeError) as error:
             msg = (
                 f"--by {text!r} is not valid: write it as in Python, with quotes around SQL "
-                f"and names that are not plain words, such as {KINDS[word].example}"
+                f"and names that are not plain words, such as {WORDS[word].example}"
             )
             raise ValueError(msg) from error
 
