@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import polars as pl
 
-from polars_mcc._counts.remarks import Sides, key_is_gold, nearly_met, remarks, warn_of
+from polars_mcc._counts.remarks import LogLabels, key_is_gold, nearly_met, remarks, warn_of
 from polars_mcc._counts.seen import Seen, seen
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame, FrameT
@@ -123,14 +123,14 @@ def _warnings(
     """
     if verb is _check:
         if isinstance(log.frame, Frame):
-            yield from nearly_met(Sides.of(log), labels)
+            yield from nearly_met(LogLabels.of(log), labels)
         return
     defaults = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
     needs_two = needs_two_classes({**defaults, **options})
     if needs_two:
         yield from key_is_gold(log, keys)
     if isinstance(log.frame, pl.DataFrame) and not log.frame.is_empty():
-        yield from remarks(Sides.of(log), labels, of_two_classes=needs_two)
+        yield from remarks(LogLabels.of(log), labels, of_two_classes=needs_two)
 
 
 def _options_of(function: Callable[..., Any]) -> list[str]:

@@ -65,7 +65,7 @@ def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
     return scan if is_worth_it else None
 
 
-def coded(
+def by_codes(
     log: SlicedLog, plain: pl.LazyFrame, count: Callable[[Scan], pl.DataFrame]
 ) -> pl.LazyFrame:
     """The counts of a plain plan; counted by codes where the rows are in local files."""
@@ -77,7 +77,7 @@ def coded(
         reading.is_coded = True
         scan = replace(scan, advance=reading.advance)
 
-    def counted() -> pl.DataFrame:
+    def answer() -> pl.DataFrame:
         try:
             counts = count(scan)
         except FAILURES:
@@ -87,7 +87,7 @@ def coded(
             return plain.collect(engine="streaming")
         return counts.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 
-    return deferred(counted, schema, once=True)
+    return deferred(answer, schema, once=True)
 
 
 def equal_rows(log: SlicedLog, scan: Scan) -> pl.DataFrame:
@@ -123,7 +123,7 @@ def _counted(
     log: SlicedLog, scan: Scan, jobs: Sequence[Job], *, classes_suffice: bool
 ) -> Iterator[tuple[pl.DataFrame, ...]]:
     """The counts of each job, with values in place of codes."""
-    from polars_mcc._counts.codes import Values, counted  # noqa: PLC0415 - NumPy
+    from polars_mcc._counts.codes import Values, count  # noqa: PLC0415 - NumPy
 
     are_hashed = is_text(scan.dtypes["gold"]) and log.label_dtype == pl.UInt64
     sides = ("gold", "baseline", "label", *(PRED + name for name in log.models))
@@ -131,7 +131,7 @@ def _counted(
     labels = Values()
     values = {name: labels if name in sides else Values() for name in dtypes}
     is_label = log.nulls == "label"
-    counts, rows = counted(
+    counts, rows = count(
         scan, jobs, values, classes_suffice=classes_suffice, nulls_are_labels=is_label
     )
     need(rows_of(log) == sum(rows))

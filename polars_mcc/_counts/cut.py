@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
 from polars_mcc._counts.exact import numbers
 from polars_mcc._counts.sides import Sides
-from polars_mcc._counts.sliced import CLASS, COMPLETE, KEY, LONG, SET, SlicedLog
+from polars_mcc._counts.sliced import CLASS, COMPLETE, KEY, LONG, PRED, SET, SlicedLog
 from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one
-from polars_mcc._log.keys import IntoKey, found, name_of, twice
+from polars_mcc._log.keys import IntoKey, keys_of, name_of, twice
 from polars_mcc._log.messages import Words, renamed, said
 from polars_mcc._log.roles import Roles
 
@@ -35,13 +36,13 @@ def cut(
         long: Whether the answer has slices in the long form.
     """
     roles, taken = sides.roles, [*taken]
-    if same := twice(taken):
+    if len({*taken}) < len(taken):
         msg = (
-            f"a metric has the name of another column of the answer, '{same[0]}'; rename the "
-            "metric with .alias(...)"
+            f"a metric has the name of another column of the answer, '{twice(taken)[0]}'; rename "
+            "the metric with .alias(...)"
         )
         raise ValueError(msg)
-    columns, sets, windows = found(roles.schema, keys, long=long)
+    columns, sets, windows = keys_of(roles.schema, keys, long=long)
     roles.check_columns(columns, "key")
     given, dtypes = columns.given, columns.dtypes
     last: tuple[str, ...] = ()
@@ -53,11 +54,16 @@ def cut(
         taken.append(COMPLETE)
     taken += ["model"] if sides.has_models else []
     for name, dtype in dtypes.items():
-        _check_key(name, dtype, taken if name in last or not long else [])
+        if dtype.is_object():
+            msg = f"key '{name}' has dtype Object, which cannot be grouped; cast it first"
+            raise pl.exceptions.SchemaError(msg)
+        if name in taken and (name in last or not long):
+            told = f"key '{name}' has the name of a column of the answer; rename it, as in "
+            raise pl.exceptions.DuplicateError(said(told, renamed(name, f"{name}_key")))
     within = {"cluster": roles.cluster} if clusters and roles.cluster is not None else {}
-    within |= _conditions(roles, periods or {})
-    of_log = [one for columns in (*sides.of_frame, *within.values()) for one in columns.given]
-    weighed = roles.weighed([*given, *of_log])
+    within |= _conditions(roles, periods) if periods else {}
+    of_log = (columns.given for columns in (*sides.columns.values(), *within.values()))
+    weighed = roles.weighed([*given, *itertools.chain(*of_log)])
     frame = weighed.frame
     if periods:  # First, so that Polars pushes the filter into the scan.
         frame = frame.filter(pl.any_horizontal(map(as_expr, periods.values())))
@@ -68,9 +74,10 @@ def cut(
         *(columns.expr.alias(name) for name, columns in within.items()),
         *weighed.sums,
     )
-    splits = [*(["baseline"] if sides.baseline is not None else []), *within]
+    has_baseline = sides.baseline is not None or "baseline" in sides.columns
+    splits = [*(["baseline"] if has_baseline else []), *within]
     splits += [CLASS] if sides.is_per_class and sides.of_row is None else []
-    models = tuple(name for name in sides.models.names if name != sides.baseline)
+    models = tuple(name for name in sides.columns[PRED].names if name != sides.baseline)
     return SlicedLog(
         frame=sides.compared(frame),
         is_portable=roles.portable,
@@ -85,10 +92,10 @@ def cut(
         is_long=long,
         label_dtype=sides.label_dtype,
         pred_dtype=sides.pred_dtype,
-        nulls="drop" if sides.role == "score" else roles.nulls,
+        nulls="drop" if sides.is_of_scores else roles.nulls,
         zero_division=roles.zero_division,
         is_multilabel=roles.is_multilabel,
-        is_of_scores=sides.role == "score",
+        is_of_scores=sides.is_of_scores,
         weight_name=weighed.name,
         is_frequency=roles.is_frequency,
         numbers=numbers(weighed.dtype),
@@ -110,15 +117,3 @@ def _conditions(roles: Roles, periods: Mapping[str, IntoColumn]) -> dict[str, Co
             raise pl.exceptions.SchemaError(msg)
         roles.check_columns(condition, name)
     return conditions
-
-
-def _check_key(name: str, dtype: pl.DataType, taken: Sequence[str]) -> None:
-    if dtype.is_object():
-        msg = f"key '{name}' has dtype Object, which cannot be grouped; cast it first"
-        raise pl.exceptions.SchemaError(msg)
-    if name in taken:
-        msg = said(
-            f"key '{name}' has the name of a column of the answer; rename it, as in ",
-            renamed(name, f"{name}_key"),
-        )
-        raise pl.exceptions.DuplicateError(msg)

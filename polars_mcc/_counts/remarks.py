@@ -52,7 +52,7 @@ def heard() -> Iterator[list[str]]:
 
 
 @dataclass(frozen=True)
-class Sides:
+class LogLabels:
     """The gold and the predicted labels of a log."""
 
     log: Described[Any]
@@ -73,7 +73,7 @@ class Sides:
         log: Described[Any],
         described: Described[Any] | None = None,
         computed: Collection[str] = (),
-    ) -> Sides:
+    ) -> LogLabels:
         """Take the labels of a log, or of its counts."""
         of_score = log.roles.preds is None
         labelled = log(pred=log.roles.gold.expr, score=None) if of_score else log
@@ -151,7 +151,7 @@ class Sides:
 
 
 def remarks(
-    sides: Sides, seen: Seen | None = None, *, of_two_classes: bool = True
+    sides: LogLabels, seen: Seen | None = None, *, of_two_classes: bool = True
 ) -> Iterator[str]:
     """Sentences on labels that make scores wrong, 0 or 0/0. Most logs need a look at a few rows.
 
@@ -178,7 +178,7 @@ def warner(log: Described[Any], *, of_two_classes: bool) -> Callable[[Seen | Non
     """
     if is_watched() or not isinstance(log.frame, pl.LazyFrame):
         return lambda _: None
-    return lambda seen: warn_of(remarks(Sides.of(log), seen, of_two_classes=of_two_classes))
+    return lambda seen: warn_of(remarks(LogLabels.of(log), seen, of_two_classes=of_two_classes))
 
 
 def warn_of(sentences: Iterable[str]) -> None:
@@ -192,7 +192,7 @@ def warn_of(sentences: Iterable[str]) -> None:
         warnings.warn(sentence, PredictionLogWarning, stacklevel=level)
 
 
-def never_met(sides: Sides) -> Iterator[str]:
+def never_met(sides: LogLabels) -> Iterator[str]:
     """A sentence for each model whose predicted labels are never gold labels."""
     gold_name = sides.log.roles.gold.name
     if sides.log.roles.label_dtype == pl.Boolean:  # It has no other spelling.
@@ -211,7 +211,7 @@ def never_met(sides: Sides) -> Iterator[str]:
         )
 
 
-def no_positive(sides: Sides) -> Iterator[str]:
+def no_positive(sides: LogLabels) -> Iterator[str]:
     """A sentence if no row has the positive label that the log was described with."""
     roles = sides.log.roles
     if roles.positive is None:
@@ -224,7 +224,7 @@ def no_positive(sides: Sides) -> Iterator[str]:
         yield f"no scored row has the positive label {label!r} in {columns}{told}"
 
 
-def one_class(sides: Sides) -> Iterator[str]:
+def one_class(sides: LogLabels) -> Iterator[str]:
     """A sentence if all rows have one gold label."""
     if sides.log.roles.is_multilabel:
         return
@@ -239,7 +239,7 @@ def one_class(sides: Sides) -> Iterator[str]:
     yield f"all labels of '{name}' are {label!r}: with one gold class, MCC and its kin are 0/0"
 
 
-def nearly_met(sides: Sides, seen: Seen | None = None) -> Iterator[str]:
+def nearly_met(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
     """A sentence if labels differ only in spelling, such as "Yes" and "yes".
 
     All rows are read only for a counted label that none of the first rows has, and if labels are
@@ -294,12 +294,12 @@ def key_is_gold(log: Described[Any], keys: Sequence[IntoKey]) -> Iterator[str]:
             )
 
 
-def labels_of(sides: Sides) -> str:
+def labels_of(sides: LogLabels) -> str:
     """The labels that occur in a log, for a message."""
     return listed(sides.labels(sides.gold, *sides.preds.values()))
 
 
-def _texts(sides: Sides, seen: Seen | None) -> list[str]:
+def _texts(sides: LogLabels, seen: Seen | None) -> list[str]:
     """The labels that occur in a log, as text."""
     hashes = None if seen is None else seen.hashes
     if hashes is None:  # Not all rows are read for a remark.
@@ -322,7 +322,7 @@ def _texts(sides: Sides, seen: Seen | None) -> list[str]:
 
 
 def _confused(
-    sides: Sides, groups: Sequence[Sequence[str]], rows: Sequence[Mapping[str, float]]
+    sides: LogLabels, groups: Sequence[Sequence[str]], rows: Sequence[Mapping[str, float]]
 ) -> Iterator[list[str]]:
     """The spellings that no model tells apart.
 

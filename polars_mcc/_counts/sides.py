@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -27,58 +27,44 @@ class Sides:
     """What is compared in each row, as columns of the log: see `sides_of`."""
 
     roles: Roles
-    role: Role
-    models: Columns
-    """The predicted label of each model, or its score."""
+    columns: Mapping[str, Columns]
+    """The columns of the log: `gold`; after `pred:`, the label or score of each model; `baseline`;
+    after `needed:`, the scores that labelled rows need besides, or the labels of scored rows."""
+    baseline: str | None
+    """The name of the model that others are compared with."""
     has_models: bool
+    is_of_scores: bool
+    is_per_class: bool
+    """Whether a row has a score per class."""
     label_dtype: pl.DataType
     pred_dtype: pl.DataType
-    """The dtype of the predictions: labels, lists of labels, or a score."""
-    baseline: Columns | str | None
-    """The baseline of a comparison: a column, or the name of the model that it is."""
-    needed: Columns | None
-    """The scores that labelled rows need besides, or the labels that scored rows need."""
     of_row: OfRow | None
 
-    @property
-    def is_per_class(self) -> bool:
-        """Whether a row has a score per class."""
-        return self.role == "score" and bool(self.roles.score_labels)
-
-    @property
-    def of_frame(self) -> Iterator[Columns]:
-        """The columns of the log."""
-        yield self.roles.gold
-        yield self.models
-        for columns in (self.needed, self.baseline):
-            if isinstance(columns, Columns):
-                yield columns
-
     def selected(self) -> Iterator[pl.Expr]:
-        """The sides as columns: `gold`, `pred:` and a model, `baseline`, `needed:` and a name."""
-        yield _gold(self.roles, self.role).alias("gold")
-        yield from (as_expr(model).name.prefix(PRED) for model in self.models.given)
-        if self.needed is not None:
-            yield from (as_expr(column).name.prefix(NEEDED) for column in self.needed.given)
-        if isinstance(self.baseline, Columns):
-            yield self.baseline.expr.alias("baseline")
+        """The sides as columns of a frame."""
+        for name, columns in self.columns.items():
+            if name in {PRED, NEEDED}:
+                yield from (as_expr(column).name.prefix(name) for column in columns.given)
+            elif name == "gold" and self.is_of_scores:
+                yield _is_positive(self.roles).alias(name)
+            else:
+                yield columns.expr.alias(name)
 
     def compared(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """The selected sides, so that equal values are equal, and a row is scored or has a null."""
-        sides = {PRED + name: (name, dtype) for name, dtype in self.models.dtypes.items()}
-        if isinstance(self.baseline, Columns):
-            sides["baseline"] = (self.baseline.name, self.baseline.dtype)
-        if self.role == "pred":
-            sides["gold"] = (self.roles.gold.name, self.roles.gold.dtype)
+        models, needed = self.columns[PRED], self.columns.get(NEEDED)
+        sides = {PRED + name: (name, dtype) for name, dtype in models.dtypes.items()}
+        for side in {"baseline", *([] if self.is_of_scores else ["gold"])} & {*self.columns}:
+            sides[side] = (self.columns[side].name, self.columns[side].dtype)
         frame = frame.with_columns(
             as_compared(pl.col(side), name, dtype, self.pred_dtype)
             for side, (name, dtype) in sides.items()
         )
-        if self.needed is not None:
-            frame = _with_both(frame, self.models, self.needed, self.roles)
+        if needed is not None:
+            frame = _with_both(frame, models, needed, self.roles)
         if self.is_per_class:
-            frame = _of_classes(self.roles, frame, self.models, self.of_row)
-        if isinstance(self.baseline, str):
+            frame = _of_classes(self.roles, frame, models, self.of_row)
+        if self.baseline is not None:
             frame = frame.rename({PRED + self.baseline: "baseline"})
         return frame
 
@@ -108,14 +94,16 @@ def sides_of(
     models, needed = (roles.preds, roles.scores) if role == "pred" else (roles.scores, roles.preds)
     if models is None or (both and needed is None):
         raise ValueError(_no_side("score" if (models is None) == (role == "score") else "pred"))
-    if both:
+    columns = {"gold": roles.gold, PRED: models}
+    if both and needed is not None:
         check_both(roles)
-    column: Columns | str | None = None if baseline is None else model_named(baseline, models)
-    if baseline is not None and column is None:
-        column = one(roles.schema, baseline, "baseline")
-        roles.check_columns(column, "baseline")
+        columns[NEEDED] = needed
+    model = None if baseline is None else model_named(baseline, models)
     others = [*models.dtypes.items()]
-    others += column.dtypes.items() if isinstance(column, Columns) else []
+    if baseline is not None and model is None:
+        columns["baseline"] = column = one(roles.schema, baseline, "baseline")
+        roles.check_columns(column, "baseline")
+        others += column.dtypes.items()
     labelled = [*roles.gold.dtypes.items(), *others]
     if role == "score":
         common_dtype(labelled[:1])  # raises for lists
@@ -139,13 +127,13 @@ def sides_of(
         labels = preds = common_dtype(labelled)  # raises for lists
     return Sides(
         roles=roles,
-        role=role,
-        models=models,
+        columns=columns,
+        baseline=model,
         has_models=roles.has_models(get_args(Role) if both else [role]),
+        is_of_scores=role == "score",
+        is_per_class=role == "score" and bool(roles.score_labels),
         label_dtype=labels,
         pred_dtype=preds,
-        baseline=column,
-        needed=needed if both else None,
         of_row=of_row,
     )
 
@@ -173,11 +161,9 @@ def model_named(baseline: IntoColumn, models: Columns) -> str | None:
     return baseline if isinstance(baseline, str) and baseline in models.names else None
 
 
-def _gold(roles: Roles, role: Role) -> pl.Expr:
-    """The gold label of a row; for a score, whether it is positive."""
+def _is_positive(roles: Roles) -> pl.Expr:
+    """Whether the gold label of a row is positive; with a score per class, the label itself."""
     gold = roles.gold
-    if role == "pred":
-        return gold.expr
     label = as_compared(gold.expr, gold.name, gold.dtype, roles.label_dtype)
     if roles.score_labels:
         return label.cast(roles.label_dtype)

@@ -16,9 +16,8 @@ import polars.selectors as cs
 
 from polars_mcc._counts.exact import Numbers
 from polars_mcc._log.choices import Nulls
-from polars_mcc._log.keys import TOTAL, KeySet
+from polars_mcc._log.keys import TOTAL, KeySet, Windows
 from polars_mcc._log.text import as_text
-from polars_mcc._log.windows import Windows
 from polars_mcc._log.words import in_words
 
 if TYPE_CHECKING:

@@ -112,7 +112,13 @@ def resolved(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.
         for name in [column] if isinstance(column, str) else column.meta.root_names():
             if name not in schema:
                 raise missing_column(name, schema, role)
-    log = _empty(schema, columns)
+    exprs = [column for column in columns if isinstance(column, pl.Expr)]
+    read = set(schema)
+    if not any(expr.meta.has_multiple_outputs() for expr in exprs):
+        # To resolve one column in thousands takes Polars longer than to count a small log.
+        read = {column for column in columns if isinstance(column, str)}
+        read.update(*(expr.meta.root_names() for expr in exprs))
+    log = pl.LazyFrame(schema={name: schema[name] for name in schema if name in read})
     try:
         return log.select(map(as_expr, columns)).collect_schema()
     except pl.exceptions.DuplicateError as error:
@@ -122,19 +128,6 @@ def resolved(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.
         how = Words(".alias(...)", "AS")
         msg = said(f"two {role} columns have the same name '{twice}'; rename one with ", how)
         raise pl.exceptions.DuplicateError(msg) from error
-
-
-def _empty(schema: pl.Schema, columns: Sequence[IntoColumn]) -> pl.LazyFrame:
-    """A frame without rows: of the columns that expressions read, or of all for a selector.
-
-    To resolve one column in thousands takes Polars longer than to count a small log.
-    """
-    exprs = [column for column in columns if isinstance(column, pl.Expr)]
-    if any(expr.meta.has_multiple_outputs() for expr in exprs):
-        return pl.LazyFrame(schema=schema)
-    read = {column for column in columns if isinstance(column, str)}
-    read.update(*(expr.meta.root_names() for expr in exprs))
-    return pl.LazyFrame(schema={name: schema[name] for name in read})
 
 
 def check_weight(name: str, dtype: pl.DataType) -> None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 
-from polars_mcc._log.columns import Columns, IntoColumn, by_name, resolved
+from polars_mcc._log.choices import Align
+from polars_mcc._log.columns import Columns, IntoColumn, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.messages import Words, option, said
-from polars_mcc._log.windows import Windows
 
 T = TypeVar("T", bound=Hashable)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,6 +26,44 @@ KeySet: TypeAlias = tuple[str, ...]
 """The names of keys that are crossed. An empty set is the total."""
 
 TOTAL = ""  # the name of the set of no keys: all rows are one slice
+
+
+_SECOND = 10**9
+UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": _SECOND, "m": 60 * _SECOND, "h": 3600 * _SECOND}
+UNITS |= {"d": 86_400 * _SECOND, "w": 7 * 86_400 * _SECOND}
+MONTHS = {"mo": 1, "q": 3, "y": 12}
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Trailing windows of an index, resolved against the schema."""
+
+    index: Columns
+    number: int
+    unit: str  # a step is `number` of this unit of Polars durations
+    per_window: int  # steps in a window
+    align: Align
+
+    @property
+    def is_clock(self) -> bool:
+        """Whether steps are hours or less: their length does not depend on the calendar."""
+        return self.unit not in {"d", "w", *MONTHS}
+
+    @property
+    def is_months(self) -> bool:
+        """Whether steps are months, whose lengths differ."""
+        return self.unit in MONTHS
+
+    @property
+    def size(self) -> int:
+        """The length of a step in months, in days, or in nanoseconds if `is_clock`."""
+        length, _ = length_of(self.number, self.unit)
+        return length if self.is_months or self.is_clock else length // UNITS["d"]
+
+
+def length_of(number: int, unit: str) -> tuple[int, bool]:
+    """A length in months or in nanoseconds, and whether it is in months."""
+    return number * (UNITS | MONTHS)[unit], unit in MONTHS
 
 
 class Made(NamedTuple):
@@ -99,7 +138,7 @@ class Keys(NamedTuple):
     windows: Windows | None
 
 
-def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
+def keys_of(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
     """Resolve the keys of a question into columns, sets and windows, or raise an error."""
     resolved(schema, [key for key in keys if not isinstance(key, Key)], "key")
     made = [key.made(schema) if isinstance(key, Key) else of_column(schema, key) for key in keys]
@@ -141,7 +180,9 @@ def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
 
 def of_column(schema: pl.Schema, key: IntoColumn) -> Made:
     """What a column stands for, or a selector of several columns."""
-    return Made([*by_name(schema, [key], "key")], [(*resolved(schema, [key], "key"),)])
+    names = tuple(resolved(schema, [key], "key"))
+    is_selector = isinstance(key, pl.Expr) and key.meta.is_column_selection()
+    return Made(names if is_selector else [key], [names])
 
 
 def columns_of(schema: pl.Schema, keys: Iterable[IntoKey]) -> Iterator[IntoColumn]:

@@ -10,9 +10,8 @@ import polars as pl
 
 from polars_mcc._log.choices import Align, check_choice
 from polars_mcc._log.columns import IntoColumn, one
-from polars_mcc._log.keys import Key, Made, word
+from polars_mcc._log.keys import MONTHS, UNITS, Key, Made, Windows, length_of, word
 from polars_mcc._log.messages import Words, as_arguments, as_code, as_sql, said
-from polars_mcc._log.windows import MONTHS, UNITS, Windows, length_of
 
 
 @word("trailing(day, '7d', every='1d')", of_one=True)

@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs as pairs_of
-from polars_mcc._counts.remarks import Sides, heard, key_is_gold, remarks
+from polars_mcc._counts.remarks import LogLabels, heard, key_is_gold, remarks
 from polars_mcc._counts.sides import sides_of
 from polars_mcc._inference.differences import with_adjusted
 from polars_mcc._inference.options import columns_of
@@ -161,7 +161,7 @@ class Answers:
     def remarks(self) -> Sequence[str]:
         """What makes scores wrong, 0 or 0/0."""
         return [
-            *remarks(Sides.of(self.once.counts or self.once.log, self.once.log)),
+            *remarks(LogLabels.of(self.once.counts or self.once.log, self.once.log)),
             *key_is_gold(self.once.log, [part.key for part in self.parts]),
             *(self.worst.odd_keys if self.worst else []),
         ]

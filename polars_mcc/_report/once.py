@@ -17,16 +17,15 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.joint import GOLD, HAS_NONE, TIMES, N, joint
+from polars_mcc._counts.pairs import GOLD, HAS_NONE, TIMES, N, joint
 from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import KEY, PRED, SET, SlicedLog
 from polars_mcc._log import defaults
-from polars_mcc._log import keys as keys_of_question
 from polars_mcc._log.bins import Bins, cut_if_many
 from polars_mcc._log.columns import Columns, IntoColumn, as_many_as_fit, distinct
 from polars_mcc._log.described import Described
 from polars_mcc._log.key_sets import KeySets, each
-from polars_mcc._log.keys import TOTAL, IntoKey, Key, Keys, columns_of, is_same, name_of
+from polars_mcc._log.keys import TOTAL, IntoKey, Key, Keys, columns_of, is_same, keys_of, name_of
 from polars_mcc._log.messages import Words, as_arguments, as_code, as_sql, said
 from polars_mcc._log.trailing import Trailing
 from polars_mcc._verbs.counts import counts
@@ -109,7 +108,7 @@ def crossed(parts: Sequence[Part]) -> list[Part]:
 def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
     """Make a part of each column, each set of columns such as `rollup(...)`, and each window."""
     schema = log.roles.schema
-    found = [(key, keys_of_question.found(schema, [key], long=False)) for key in keys]
+    found = [(key, keys_of(schema, [key], long=False)) for key in keys]
     plain = [one.columns.each for key, one in found if not isinstance(key, Key)]
     cuts = cut_if_many(log, dict(itertools.chain(*plain)), defaults.BINS)
     parts = [part for key, one in found for part in _of_key(key, one, cuts)]

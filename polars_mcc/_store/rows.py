@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.joint import GOLD, HAS_NONE, TIMES, joint
-from polars_mcc._counts.joint import N as ROWS
+from polars_mcc._counts.pairs import GOLD, HAS_NONE, TIMES, joint
+from polars_mcc._counts.pairs import N as ROWS
 from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import PRED
 from polars_mcc._log.columns import as_expr

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_mcc._counts.classes import classes, of_pairs
+from polars_mcc._counts.classes import classes_of, of_pairs
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sides import sides_of
@@ -320,7 +320,7 @@ def scores(
         options = IntervalOptions(ci, method, asked, positive)
         return with_intervals(log, sliced, pairs(sliced), options)
     if not any(metric.needs_pairs for metric in asked):
-        return measure(sliced, classes(sliced), asked, positive=positive)
+        return measure(sliced, classes_of(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
     if CLASS not in sliced.splits:
         return measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)

@@ -12,7 +12,13 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.exact import Floats
 from polars_mcc._counts.identity import with_wide_labels
 from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.remarks import Sides, key_is_gold, never_met, no_positive, one_class
+from polars_mcc._counts.remarks import (
+    LogLabels,
+    key_is_gold,
+    never_met,
+    no_positive,
+    one_class,
+)
 from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._inference.deferred import inferred
@@ -200,7 +206,7 @@ def check(
         told.append(f"no slice can be judged by {', '.join(unjudged)}")
     why = judging.left_out(marked, sizes, f"fewer than {min_n} rows")
     if unjudged and any(one.metric.is_of_two for one in wanted):
-        about_labels = (*key_is_gold(log, keys), *one_class(Sides.of(log)))
+        about_labels = (*key_is_gold(log, keys), *one_class(LogLabels.of(log)))
         why += "".join(f"; {sentence}" for sentence in about_labels)
     failures = judged.filter(pl.col(VERDICT) == "fails").drop(VERDICT)
     shown = failures if len(wanted) > 1 else failures.drop(FAILED)
@@ -265,7 +271,7 @@ def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[st
     positive label must be gold; else it may also be a predicted label.
     """
     roles = log.roles
-    suspects: dict[str, Callable[[Sides], Iterator[str]]] = {_HITS: never_met}
+    suspects: dict[str, Callable[[LogLabels], Iterator[str]]] = {_HITS: never_met}
     if not isinstance(roles.label_dtype, (pl.Boolean, pl.Enum)):
         suspects[_POSITIVE] = no_positive
     for mark, sentences in suspects.items():
@@ -275,7 +281,7 @@ def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[st
             if rows.height and not (found[name] > 0).all():
                 is_gold_alone = mark == _POSITIVE and roles.scores is not None
                 labels = log(pred=None) if is_gold_alone else log
-                for sentence in sentences(Sides.of(labels)):
+                for sentence in sentences(LogLabels.of(labels)):
                     raise ValueError(sentence)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts.classes import classes as classes_of
-from polars_mcc._counts.classes import of_pairs
+from polars_mcc._counts.classes import classes_of, of_pairs
 from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
