@@ -37,22 +37,6 @@ READING: ContextVar[Reading | None] = ContextVar("READING", default=None)
 """Whom to tell, while a query is made."""
 
 
-def scan_with_codes(log: SlicedLog) -> Scan | None:
-    """The files of a log that are worth counting by codes, or None; it may read a footer.
-
-    Text costs a plan of Polars more than codes do; integers do not, and Booleans cost less.
-    """
-    if log.is_multilabel or log.windows is not None or "slices" in log.splits.values():
-        return None
-    columns = [*(KEY + key for key in log.keys), "gold", *(PRED + name for name in log.models)]
-    scan = scan_worth_reading(log, [*columns, *log.pair_splits])
-    if scan is None:
-        return None
-    kinds = scan.dtypes.dtypes()
-    is_text_most = sum(map(is_text, kinds)) > kinds.count(pl.Boolean())
-    return scan if is_text_most and scan.is_suited() else None
-
-
 def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
     """The files behind these columns.
 
@@ -68,9 +52,17 @@ def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
 def by_codes(
     log: SlicedLog, plain: pl.LazyFrame, count: Callable[[Scan], pl.DataFrame]
 ) -> pl.LazyFrame:
-    """The counts of a plain plan; counted by codes where the rows are in local files."""
-    scan = scan_with_codes(log)
-    if scan is None:
+    """The counts of a plain plan; counted by codes where the rows are text in local files.
+
+    Text costs a plan of Polars more than codes do; integers do not, and Booleans cost less.
+    """
+    if log.is_multilabel or log.windows is not None or "slices" in log.splits.values():
+        return plain
+    columns = [*(KEY + key for key in log.keys), "gold", *(PRED + name for name in log.models)]
+    scan = scan_worth_reading(log, [*columns, *log.pair_splits])
+    kinds = [] if scan is None else scan.dtypes.dtypes()
+    is_text_most = sum(map(is_text, kinds)) > kinds.count(pl.Boolean())
+    if scan is None or not is_text_most or not scan.is_suited():
         return plain
     schema, reading = plain.collect_schema(), READING.get()
     if reading is not None:

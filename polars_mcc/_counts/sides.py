@@ -55,7 +55,7 @@ class Sides:
         models, needed = self.columns[PRED], self.columns.get(NEEDED)
         sides = {PRED + name: (name, dtype) for name, dtype in models.dtypes.items()}
         for side in {"baseline", *([] if self.is_of_scores else ["gold"])} & {*self.columns}:
-            sides[side] = (self.columns[side].name, self.columns[side].dtype)
+            [sides[side]] = self.columns[side].dtypes.items()
         frame = frame.with_columns(
             as_compared(pl.col(side), name, dtype, self.pred_dtype)
             for side, (name, dtype) in sides.items()

@@ -13,7 +13,7 @@ from polars_mcc._log.choices import Nulls
 from polars_mcc._log.columns import IntoColumn, IntoColumns
 from polars_mcc._log.frames import Frame, FrameT, OtherFrame
 from polars_mcc._log.messages import as_arguments
-from polars_mcc._log.roles import LogOptions, Roles, roles_of
+from polars_mcc._log.roles import GivenRoles, Roles, roles_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -114,7 +114,7 @@ class Described(Generic[FrameT]):
         Everything is checked at once, against the schema. No data are read.
         """
         self.frame: FrameT | OtherFrame = frame
-        self._given = LogOptions(
+        self._given = GivenRoles(
             gold=gold,
             pred=pred,
             score=score,
@@ -132,7 +132,7 @@ class Described(Generic[FrameT]):
     def by_default(cls, frame: Frame) -> Self:
         """Make a log with the default column names. The first verb checks them."""
         log = cls.__new__(cls)
-        vars(log).update(frame=frame, _given=LogOptions())
+        vars(log).update(frame=frame, _given=GivenRoles())
         return log
 
     @cached_property
@@ -143,7 +143,7 @@ class Described(Generic[FrameT]):
     @_takes_what(__init__)
     def __call__(self, **columns: Any) -> Self:  # noqa: ANN401 - what the constructor takes
         """Describe the same frame again, with these options changed."""
-        known = LogOptions._fields
+        known = GivenRoles._fields
         for name in columns.keys() - {*known}:
             msg = f"there is no option {name!r}; the options are {', '.join(known)}"
             raise TypeError(msg)

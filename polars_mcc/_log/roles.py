@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from polars_mcc._log.engines import Engine
 
 
-class LogOptions(NamedTuple):
+class GivenRoles(NamedTuple):
     """The options of a log as a user gave them: `Described` documents each."""
 
     gold: IntoColumn = defaults.GOLD
@@ -134,13 +134,13 @@ class Roles:
             if is_given[name]:
                 what = option(name, self.nulls) if name == "nulls" else name
                 call = verb if verb.endswith(")") else f"{verb}(...)"
-                default = LogOptions._field_defaults[name]
+                default = GivenRoles._field_defaults[name]
                 instead = Words(f", as in log({name}={default!r}).{call}")
                 msg = said(verb, " does not support ", what, f": {reason}; leave it out", instead)
                 raise ValueError(msg)
 
 
-def roles_of(frame: object, given: LogOptions) -> Roles:
+def roles_of(frame: object, given: GivenRoles) -> Roles:
     """Check the options of a log against its schema, or raise an error. No data are read."""
     try:
         return _resolved(frame, given)
@@ -153,7 +153,7 @@ def roles_of(frame: object, given: LogOptions) -> Roles:
         raise
 
 
-def _resolved(frame: object, given: LogOptions) -> Roles:
+def _resolved(frame: object, given: GivenRoles) -> Roles:
     check_choice("nulls", given.nulls, Nulls)
     check_number("zero_division", given.zero_division)
     if given.weight is not None and given.sample_weight is not None:
