@@ -38,10 +38,8 @@ def classes_of(log: SlicedLog) -> pl.LazyFrame:
         """Count pairs where they are few, and classes where pairs are many; add both up."""
         few, many = pairs_and_classes(log, scan, classes_suffice=True)
         sides = pl.concat([of_pairs(log, few.lazy()), many.lazy()], how="diagonal_relaxed")
-        found = sides.group_by(*log.slice, "label").agg(
-            pl.col("unit").max(), pl.col("^.*_n$").sum()
-        )
-        return found.collect()
+        sums = sides.group_by(*log.slice, "label").agg(pl.col("unit").max(), pl.col("^.*_n$").sum())
+        return sums.collect()
 
     return watched(log, by_codes(log, _from_rows(log), from_codes))
 

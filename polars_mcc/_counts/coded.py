@@ -100,13 +100,13 @@ def pairs_and_classes(
         for name, model in slices
     ]
     counts = _counted(log, scan, jobs, classes_suffice=classes_suffice)
-    found: tuple[list[pl.DataFrame], ...] = ([], [])
+    of_slices: tuple[list[pl.DataFrame], ...] = ([], [])
     for (name, model), frames in zip(slices, counts, strict=True):
         given = {SET: pl.lit(name, log.set_names)} if log.sets else {}
         given |= {MODEL: pl.lit(model, log.model_dtype)} if log.has_models else {}
-        for many, frame in zip(found, frames, strict=True):
-            many.append(frame.rename({PRED + model: "pred"}, strict=False).with_columns(**given))
-    pairs, classes = (pl.concat(many, how="diagonal") for many in found)
+        for some, frame in zip(of_slices, frames, strict=True):
+            some.append(frame.rename({PRED + model: "pred"}, strict=False).with_columns(**given))
+    pairs, classes = (pl.concat(some, how="diagonal") for some in of_slices)
     # Rows have no weight, so none is null, and counts are in units of 1.
     return pairs.with_columns(n_null=pl.lit(0, pl.Int64)), classes.with_columns(unit=pl.lit(1.0))
 
@@ -132,7 +132,7 @@ def _counted(
     if are_hashed:
         series |= dict.fromkeys(sides, identity.hashed(series["gold"]))
     for (keys, _), frames in zip(jobs, counts, strict=True):
-        found = tuple(
+        decoded = tuple(
             frame.with_columns(
                 series[name].gather(frame[name]).alias(name)
                 for name in frame.columns
@@ -140,8 +140,8 @@ def _counted(
             )
             for frame in frames
         )
-        _check(found, of_files.select("n", *(key for key in keys if key in of_files)))
-        yield found
+        _check(decoded, of_files.select("n", *(key for key in keys if key in of_files)))
+        yield decoded
 
 
 def rows_of(log: SlicedLog) -> int:
@@ -155,10 +155,10 @@ def _check(counts: Iterable[pl.DataFrame], of_files: pl.DataFrame) -> None:
     folders = [name for name in of_files.columns if name != "n"]
     n = pl.sum_horizontal(pl.col("^(n|gold_n|null_n)$"))
     parts = [frame.select(*folders, n=n) for frame in counts]
-    one, other = (
+    counted, of_footers = (
         frame.group_by(folders).agg(pl.col("n").sum()).filter(pl.col("n") > 0).sort(folders)
         if folders
         else frame.sum()
         for frame in (pl.concat(parts), of_files)
     )
-    need(one.equals(other.select(one.columns)))
+    need(counted.equals(of_footers.select(counted.columns)))

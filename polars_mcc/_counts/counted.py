@@ -14,7 +14,7 @@ from polars_mcc._counts.exact import weight_failures
 from polars_mcc._counts.label_lists import in_order
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._log.keys import KeySet
-from polars_mcc._log.plan_errors import Failure, told, unless
+from polars_mcc._log.plan_errors import Failure, message_of, unless
 
 
 def count_pairs(log: SlicedLog, rows: pl.LazyFrame | None = None) -> pl.LazyFrame:
@@ -83,7 +83,7 @@ def without_clusters(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
 
 def countable(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Turn pairs into a counts table. Rows without a weight are an error: they would be lost."""
-    message = told(
+    message = message_of(
         f"weight '{log.weight_name}' is null in ",
         pl.col("n_null"),
         " rows of one pair, which a counts table cannot hold; fill or filter them first",

@@ -10,7 +10,7 @@ import polars as pl
 from polars_mcc._counts.exact import numbers
 from polars_mcc._counts.sides import Sides
 from polars_mcc._counts.sliced import CLASS, COMPLETE, KEY, LONG, PRED, SET, SlicedLog
-from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one
+from polars_mcc._log.columns import IntoColumn, NamedColumns, as_expr, one_column
 from polars_mcc._log.keys import IntoKey, keys_of, name_of, twice
 from polars_mcc._log.messages import Words, renamed, said
 from polars_mcc._log.roles import Roles
@@ -58,8 +58,8 @@ def cut(
             msg = f"key '{name}' has dtype Object, which cannot be grouped; cast it first"
             raise pl.exceptions.SchemaError(msg)
         if name in taken and (name in last or not long):
-            told = f"key '{name}' has the name of a column of the answer; rename it, as in "
-            raise pl.exceptions.DuplicateError(said(told, renamed(name, f"{name}_key")))
+            message = f"key '{name}' has the name of a column of the answer; rename it, as in "
+            raise pl.exceptions.DuplicateError(said(message, renamed(name, f"{name}_key")))
     within = {"cluster": roles.cluster} if clusters and roles.cluster is not None else {}
     within |= _conditions(roles, periods) if periods else {}
     of_log = (columns.given for columns in (*sides.columns.values(), *within.values()))
@@ -103,11 +103,11 @@ def cut(
     )
 
 
-def _conditions(roles: Roles, periods: Mapping[str, IntoColumn]) -> dict[str, Columns]:
+def _conditions(roles: Roles, periods: Mapping[str, IntoColumn]) -> dict[str, NamedColumns]:
     """The conditions of periods, which must be Boolean."""
     conditions = {}
     for name, period in periods.items():
-        conditions[name] = condition = one(roles.schema, period, name)
+        conditions[name] = condition = one_column(roles.schema, period, name)
         if condition.dtype != pl.Boolean:
             msg = said(
                 f"{name} must be a Boolean condition, as in ",

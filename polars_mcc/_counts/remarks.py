@@ -220,8 +220,8 @@ def no_positive(sides: LogLabels) -> Iterator[str]:
     if not any(map(sides.is_seen, present)):
         label, columns = roles.positive_label, quoted(roles.label_columns)
         labels = labels_of(sides)
-        told = f"; the labels are {labels}" if labels else ""
-        yield f"no scored row has the positive label {label!r} in {columns}{told}"
+        known = f"; the labels are {labels}" if labels else ""
+        yield f"no scored row has the positive label {label!r} in {columns}{known}"
 
 
 def one_class(sides: LogLabels) -> Iterator[str]:

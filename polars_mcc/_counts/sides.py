@@ -11,11 +11,11 @@ import polars.selectors as cs
 
 from polars_mcc._counts.sliced import CLASS, PRED, OfRow
 from polars_mcc._log.choices import Role
-from polars_mcc._log.columns import Columns, IntoColumn, as_expr, check_score, one
+from polars_mcc._log.columns import IntoColumn, NamedColumns, as_expr, check_score, one_column
 from polars_mcc._log.described import Described
 from polars_mcc._log.labels import as_compared, common_dtype
 from polars_mcc._log.messages import Words, option, said
-from polars_mcc._log.plan_errors import Failure, told, unless
+from polars_mcc._log.plan_errors import Failure, message_of, unless
 from polars_mcc._log.roles import Roles
 
 NEEDED = "needed:"
@@ -27,7 +27,7 @@ class Sides:
     """What is compared in each row, as columns of the log: see `sides_of`."""
 
     roles: Roles
-    columns: Mapping[str, Columns]
+    columns: Mapping[str, NamedColumns]
     """The columns of the log: `gold`; after `pred:`, the label or score of each model; `baseline`;
     after `needed:`, the scores that labelled rows need besides, or the labels of scored rows."""
     baseline: str | None
@@ -101,7 +101,7 @@ def sides_of(
     model = None if baseline is None else model_named(baseline, models)
     others = [*models.dtypes.items()]
     if baseline is not None and model is None:
-        columns["baseline"] = column = one(roles.schema, baseline, "baseline")
+        columns["baseline"] = column = one_column(roles.schema, baseline, "baseline")
         roles.check_columns(column, "baseline")
         others += column.dtypes.items()
     labelled = [*roles.gold.dtypes.items(), *others]
@@ -153,7 +153,7 @@ def _no_side(role: Role) -> Words:
     )
 
 
-def model_named(baseline: IntoColumn, models: Columns) -> str | None:
+def model_named(baseline: IntoColumn, models: NamedColumns) -> str | None:
     """The name of the baseline if it is a model of the log, else None."""
     if isinstance(baseline, pl.Expr) and not baseline.meta.has_multiple_outputs():
         named = baseline.meta.is_column_selection()
@@ -195,7 +195,9 @@ def check_both(roles: Roles) -> None:
     roles.check_without("by", reason, "nulls")
 
 
-def _with_both(frame: pl.LazyFrame, models: Columns, needed: Columns, roles: Roles) -> pl.LazyFrame:
+def _with_both(
+    frame: pl.LazyFrame, models: NamedColumns, needed: NamedColumns, roles: Roles
+) -> pl.LazyFrame:
     """Drop the label or score of a row whose other one is missing.
 
     A score per class is there if all of them are.
@@ -214,7 +216,7 @@ def _with_both(frame: pl.LazyFrame, models: Columns, needed: Columns, roles: Rol
 
 
 def _of_classes(
-    roles: Roles, frame: pl.LazyFrame, models: Columns, of_row: OfRow | None
+    roles: Roles, frame: pl.LazyFrame, models: NamedColumns, of_row: OfRow | None
 ) -> pl.LazyFrame:
     """One score per row in place of a score per class, or a row per class.
 
@@ -223,7 +225,7 @@ def _of_classes(
     names, gold = [PRED + name for name in models.names], pl.col("gold")
     scores = [pl.col(name).cast(pl.Float64) for name in names]
     are_gold = [gold == pl.lit(label, roles.label_dtype) for label in roles.score_labels]
-    message = told(
+    message = message_of(
         "gold label ",
         gold,
         f" has no score: the scores are of {', '.join(map(repr, roles.score_labels))}; add its "

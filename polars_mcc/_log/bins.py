@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import polars as pl
 
-from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one, resolved
+from polars_mcc._log.columns import IntoColumn, NamedColumns, as_expr, one_column, resolved
 from polars_mcc._log.cuts import Number, as_cuts, is_above
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame
@@ -147,9 +147,9 @@ class Bins(Key):
         [cuts] = cuts_of(_rows_of(log, [column.expr]), self.cuts)
         return replace(self, cuts=cuts.ends)
 
-    def _checked(self, schema: pl.Schema) -> Columns:
+    def _checked(self, schema: pl.Schema) -> NamedColumns:
         """The column, or an error if it does not fit the cuts."""
-        column = one(schema, self.column, "bins")
+        column = one_column(schema, self.column, "bins")
         dtype, cuts = column.dtype, self.cuts
         is_time = isinstance(dtype, pl.Datetime) or (dtype == pl.Date and cuts != "1h")
         if not (is_time if isinstance(cuts, str) else dtype.is_numeric()):

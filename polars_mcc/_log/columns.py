@@ -19,7 +19,7 @@ IntoColumns: TypeAlias = str | pl.Expr | Sequence[str | pl.Expr]
 
 
 @dataclass(frozen=True)
-class Columns:
+class NamedColumns:
     """The columns that a user gave for a role, with their names and dtypes in the log."""
 
     given: tuple[IntoColumn, ...]
@@ -70,7 +70,7 @@ class Weighed(NamedTuple):
     """Aggregates by another engine: the least weight, the rows without a weight, the squares."""
 
 
-def several(schema: pl.Schema, columns: IntoColumns, role: str) -> Columns:
+def several_columns(schema: pl.Schema, columns: IntoColumns, role: str) -> NamedColumns:
     """The columns of a role that takes several. Raise an error if one or all are missing."""
     is_several = not isinstance(columns, str) and (
         not isinstance(columns, pl.Expr) or columns.meta.has_multiple_outputs()
@@ -80,16 +80,16 @@ def several(schema: pl.Schema, columns: IntoColumns, role: str) -> Columns:
     if not dtypes:
         msg = f"{role}={columns} matches no column; the columns are {few(schema)}"
         raise pl.exceptions.ColumnNotFoundError(msg)
-    return Columns(tuple(by_name(schema, listed, role)), dtypes, is_several)
+    return NamedColumns(tuple(by_name(schema, listed, role)), dtypes, is_several)
 
 
-def one(schema: pl.Schema, column: IntoColumn, role: str) -> Columns:
+def one_column(schema: pl.Schema, column: IntoColumn, role: str) -> NamedColumns:
     """The column of a role that takes one. Raise an error if it is missing, or is several."""
     dtypes = resolved(schema, [column], role)
     if len(dtypes) != 1:
         msg = f"{role} must be one column, but {column} is {quoted(dtypes) or 'none'}"
         raise ValueError(msg)
-    return Columns((column,), dtypes)
+    return NamedColumns((column,), dtypes)
 
 
 def by_name(schema: pl.Schema, columns: Iterable[IntoColumn], role: str) -> Iterator[IntoColumn]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 import polars as pl
 
 from polars_mcc._log.choices import Align
-from polars_mcc._log.columns import Columns, IntoColumn, resolved
+from polars_mcc._log.columns import IntoColumn, NamedColumns, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.messages import Words, option, said
 
@@ -38,7 +38,7 @@ MONTHS = {"mo": 1, "q": 3, "y": 12}
 class Windows:
     """Trailing windows of an index, resolved against the schema."""
 
-    index: Columns
+    index: NamedColumns
     number: int
     unit: str  # a step is `number` of this unit of Polars durations
     per_window: int  # steps in a window
@@ -132,7 +132,7 @@ def settled(log: Described[Any], keys: Sequence[IntoKey], *, unread: bool = Fals
 class Keys(NamedTuple):
     """The keys of a question, resolved against the schema."""
 
-    columns: Columns
+    columns: NamedColumns
     sets: tuple[KeySet, ...] | None
     """The sets of keys, without the index of a window. None if there is one set."""
     windows: Windows | None
@@ -142,17 +142,17 @@ def keys_of(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
     """Resolve the keys of a question into columns, sets and windows, or raise an error."""
     resolved(schema, [key for key in keys if not isinstance(key, Key)], "key")
     made = [key.made(schema) if isinstance(key, Key) else of_column(schema, key) for key in keys]
-    timed = [key for key, one in zip(keys, made, strict=True) if one.windows is not None]
+    timed = [key for key, part in zip(keys, made, strict=True) if part.windows is not None]
     if len(timed) > 1:
         msg = f"only one trailing(...) is allowed as a key, but {timed[1]} is the second"
         raise ValueError(msg)
-    windows = next((one.windows for one in made if one.windows is not None), None)
-    groups = [one.sets for one in made if one.windows is None]
-    once: list[IntoColumn] = []
-    for column in itertools.chain(*(one.columns for one in made)):
-        if not any(is_same(column, other) for other in once):  # It may be in several sets.
-            once.append(column)
-    columns = Columns(tuple(once), resolved(schema, once, "key"))
+    windows = next((part.windows for part in made if part.windows is not None), None)
+    groups = [part.sets for part in made if part.windows is None]
+    given: list[IntoColumn] = []
+    for column in itertools.chain(*(part.columns for part in made)):
+        if not any(is_same(column, known) for known in given):  # It may be in several sets.
+            given.append(column)
+    columns = NamedColumns(tuple(given), resolved(schema, given, "key"))
     if windows is not None and windows.index.name in columns.names:
         msg = f"key '{windows.index.name}' is given twice: as the index of trailing(), and alone"
         raise pl.exceptions.DuplicateError(msg)
@@ -166,9 +166,9 @@ def keys_of(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
             Words("by('country')", "--by country"),
         )
         raise ValueError(msg)
-    crossed = [tuple(dict.fromkeys(itertools.chain(*one))) for one in itertools.product(*groups)]
-    by_content = {frozenset(one): one for one in reversed(crossed)}
-    distinct = tuple(one for one in crossed if by_content[frozenset(one)] is one)
+    crossed = [tuple(dict.fromkeys(itertools.chain(*sets))) for sets in itertools.product(*groups)]
+    by_content = {frozenset(names): names for names in reversed(crossed)}
+    distinct = tuple(names for names in crossed if by_content[frozenset(names)] is names)
     if same := twice(map(name_of, distinct)):
         msg = (
             f"two sets of keys are called '{same[0]}'; rename a key whose name is empty, or has a "

@@ -11,15 +11,15 @@ import polars as pl
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls, Role, check_choice, check_number
 from polars_mcc._log.columns import (
-    Columns,
     IntoColumn,
     IntoColumns,
+    NamedColumns,
     Weighed,
     as_expr,
     check_score,
     check_weight,
-    one,
-    several,
+    one_column,
+    several_columns,
 )
 from polars_mcc._log.frames import Frame
 from polars_mcc._log.labels import LabelsDiffer, as_label, dtype_of_labels, is_list
@@ -63,16 +63,16 @@ class Roles:
 
     source: Frame | Engine
     schema: pl.Schema
-    gold: Columns
-    preds: Columns | None
+    gold: NamedColumns
+    preds: NamedColumns | None
     """The predicted labels, a column per model."""
-    scores: Columns | None
+    scores: NamedColumns | None
     """The scores: a column per model; or of one model, a column per label of `score_labels`."""
     score_labels: tuple[object, ...]
-    weight: Columns | None
+    weight: NamedColumns | None
     is_frequency: bool
     """Whether the weight counts rows (`weight`), and is no importance (`sample_weight`)."""
-    cluster: Columns | None
+    cluster: NamedColumns | None
     label_dtype: pl.DataType
     """The dtype in which labels are compared."""
     is_multilabel: bool
@@ -117,7 +117,7 @@ class Roles:
             return Weighed(self.source.lazy(), pl.lit(1, pl.Int64), None, pl.Int64())
         return Weighed(self.source.lazy(), weight.expr, weight.name, weight.dtype)
 
-    def check_columns(self, columns: Columns, role: str) -> None:
+    def check_columns(self, columns: NamedColumns, role: str) -> None:
         """Raise a TypeError if another engine would have to compute a Polars expression."""
         if not isinstance(self.source, Frame):
             self.source.check(columns.given, role)
@@ -168,12 +168,12 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
     if isinstance(score, Mapping):
         by_label, score = score, [*score.values()]
     pred = defaults.PRED if given.pred is None and score is None else given.pred
-    columns = {"gold": one(schema, given.gold, "gold")}
+    columns = {"gold": one_column(schema, given.gold, "gold")}
     for role in ("weight", "sample_weight", "cluster"):
         if (column := getattr(given, role)) is not None:
-            columns[role] = one(schema, column, role)
+            columns[role] = one_column(schema, column, role)
     columns |= {
-        role: several(schema, into, role)
+        role: several_columns(schema, into, role)
         for role, into in (("pred", pred), ("score", score))
         if into is not None
     }
@@ -208,7 +208,7 @@ def _resolved(frame: object, given: GivenRoles) -> Roles:
     return roles
 
 
-def _label_dtype(source: Frame | Engine, sides: Iterable[Columns]) -> pl.DataType:
+def _label_dtype(source: Frame | Engine, sides: Iterable[NamedColumns]) -> pl.DataType:
     """The dtype in which labels are compared, or an error that knows the labels that occur."""
     labelled = [item for side in sides for item in side.dtypes.items()]
     try:
@@ -227,7 +227,7 @@ def _label_dtype(source: Frame | Engine, sides: Iterable[Columns]) -> pl.DataTyp
 
 
 def _score_labels(
-    by_label: Mapping[Any, IntoColumn], scores: Columns | None, dtype: pl.DataType
+    by_label: Mapping[Any, IntoColumn], scores: NamedColumns | None, dtype: pl.DataType
 ) -> tuple[object, ...]:
     """The labels of a score per class."""
     labels = tuple(as_label(label, dtype, f"the label {label!r} of score") for label in by_label)

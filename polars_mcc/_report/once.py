@@ -22,7 +22,7 @@ from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import KEY, PRED, SET, SlicedLog
 from polars_mcc._log import defaults
 from polars_mcc._log.bins import Bins, cut_if_many
-from polars_mcc._log.columns import Columns, IntoColumn, as_many_as_fit, distinct
+from polars_mcc._log.columns import IntoColumn, NamedColumns, as_many_as_fit, distinct
 from polars_mcc._log.described import Described
 from polars_mcc._log.key_sets import KeySets, each
 from polars_mcc._log.keys import TOTAL, IntoKey, Key, Keys, columns_of, is_same, keys_of, name_of
@@ -184,7 +184,7 @@ class Once:
         return self.log.roles.is_frequency and self.log.roles.cluster is None
 
     @property
-    def preds(self) -> Columns:
+    def preds(self) -> NamedColumns:
         """The predictions of the log."""
         preds = self.log.roles.preds
         assert preds is not None  # noqa: S101 - counts need predictions

@@ -12,7 +12,7 @@ import polars as pl
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import CLASS, MODEL, PRED, SlicedLog
 from polars_mcc._log import defaults
-from polars_mcc._log.plan_errors import Failure, told, unless
+from polars_mcc._log.plan_errors import Failure, message_of, unless
 
 BOTH = ("positive", "negative")
 SQUARES = ("squares_positive", "squares_negative")
@@ -145,4 +145,4 @@ def outside(is_outside: pl.Expr, score: pl.Expr, *of_column: str | pl.Expr) -> F
         " is not between 0 and 1, as a probability is; scale the scores, or use a metric of their "
         "order, such as 'roc_auc'"
     )
-    return Failure(is_outside, told("the score ", score, *of_column, words))
+    return Failure(is_outside, message_of("the score ", score, *of_column, words))

@@ -15,7 +15,7 @@ from polars_mcc._counts.sliced import PRED
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey, check_plain
-from polars_mcc._log.plan_errors import Failure, told, unless
+from polars_mcc._log.plan_errors import Failure, message_of, unless
 from polars_mcc._store.table import OF_INPUT, N
 
 
@@ -35,7 +35,7 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
     sliced = cut(sides_of(log, several=True), keys, taken=[*labels, N, *OF_INPUT])
     n = pl.col(ROWS)
     if sliced.weight_name is not None:
-        message = told(
+        message = message_of(
             f"weight '{sliced.weight_name}' is null in ",
             pl.col(TIMES),
             " equal rows, which a store cannot count; fill the nulls or filter the rows first",

@@ -10,7 +10,7 @@ from polars_mcc._inference.deferred import inferred
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method
-from polars_mcc._log.columns import Columns, IntoColumn
+from polars_mcc._log.columns import IntoColumn, NamedColumns
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
@@ -134,7 +134,7 @@ def compare(
 
 
 def _baseline_of(
-    models: Columns | None, baseline: IntoColumn | None, role: str
+    models: NamedColumns | None, baseline: IntoColumn | None, role: str
 ) -> IntoColumn | None:
     """The baseline, or the first model if none is named."""
     if models is None:

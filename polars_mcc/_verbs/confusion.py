@@ -20,7 +20,7 @@ from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import as_labels, known_labels, label_names
 from polars_mcc._log.messages import option, said
-from polars_mcc._log.plan_errors import Failure, told
+from polars_mcc._log.plan_errors import Failure, message_of
 from polars_mcc._scores.r_k import correlation, divide, summed
 
 
@@ -241,7 +241,7 @@ def _slices(log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None) -> pl
             is_missing = scored & ~pl.col(side).is_in(listed, nulls_equal=True)
             sums[side] = pl.col(side).filter(is_missing).first()
         unlisted = pl.coalesce(pl.col("gold", "pred").cast(pl.String))
-        message = told(
+        message = message_of(
             "label '",
             unlisted,
             "' is not in labels: list every label that occurs, or leave labels out",
