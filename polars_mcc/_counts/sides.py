@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import polars as pl
 import polars.selectors as cs
@@ -54,8 +54,9 @@ class Sides:
         """The selected sides, so that equal values are equal, and a row is scored or has a null."""
         models, needed = self.columns[PRED], self.columns.get(NEEDED)
         sides = {PRED + name: (name, dtype) for name, dtype in models.dtypes.items()}
-        for side in {"baseline", *([] if self.is_of_scores else ["gold"])} & {*self.columns}:
-            [sides[side]] = self.columns[side].dtypes.items()
+        for side in ["baseline"] if self.is_of_scores else ["gold", "baseline"]:
+            if side in self.columns:
+                [sides[side]] = self.columns[side].dtypes.items()
         frame = frame.with_columns(
             as_compared(pl.col(side), name, dtype, self.pred_dtype)
             for side, (name, dtype) in sides.items()
@@ -91,9 +92,13 @@ def sides_of(
         baseline: The model that other models are compared with: the name of a model, or a column.
     """
     roles = log.roles
-    models, needed = (roles.preds, roles.scores) if role == "pred" else (roles.scores, roles.preds)
-    if models is None or (both and needed is None):
-        raise ValueError(_no_side("score" if (models is None) == (role == "score") else "pred"))
+    other: Role = "score" if role == "pred" else "pred"
+    asked = (role, other) if both else (role,)
+    of_role = {"pred": roles.preds, "score": roles.scores}
+    models, needed = of_role[role], of_role[other]
+    missing = [one for one in asked if of_role[one] is None]
+    if models is None or missing:
+        raise ValueError(_no_side(missing[0]))
     columns = {"gold": roles.gold, PRED: models}
     if both and needed is not None:
         check_both(roles)
@@ -129,7 +134,7 @@ def sides_of(
         roles=roles,
         columns=columns,
         baseline=model,
-        has_models=roles.has_models(get_args(Role) if both else [role]),
+        has_models=roles.has_models(asked),
         is_of_scores=role == "score",
         is_per_class=role == "score" and bool(roles.score_labels),
         label_dtype=labels,
