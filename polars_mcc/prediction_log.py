@@ -20,6 +20,7 @@ from polars_mcc._log.keys import IntoKey, Key, settled
 from polars_mcc._log.messages import Words, as_code, said
 from polars_mcc._log.missing_column import MissingColumn, did_you_mean
 from polars_mcc._log.plan_errors import without_the_cast
+from polars_mcc._log.roles import GivenRoles
 from polars_mcc._log.unstable_polars import deferred
 from polars_mcc._report.report import report as _report
 from polars_mcc._scores.registry import needs_two_classes
@@ -142,7 +143,7 @@ def _options_of(function: Callable[..., Any]) -> list[str]:
 def _no_option(name: str, verb: str, known: Sequence[str]) -> str:
     """Say that a verb does not have an option, and which options it has."""
     hint = did_you_mean(name, known, "{}=...")
-    if name in _options_of(Described.__init__):
+    if name in GivenRoles._fields:
         hint = f", but the log has, as in log({name}=...).{verb}(...)."
     listed = f"The options are {', '.join(known)}." if known else "It has none."
     return f"{verb}() has no option '{name}'{hint} {listed}"

@@ -137,7 +137,7 @@ class Grouping:
     @property
     def has_clusters(self) -> bool:
         """Whether rows are in clusters."""
-        return "cluster" in self.pair_splits
+        return "cluster" in self.splits
 
     @property
     def model_dtype(self) -> pl.Enum:
