@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import polars as pl
 
-from polars_mcc._counts.remarks import Sides, key_is_gold, nearly_met, remarks, warn_of
+from polars_mcc._counts.remarks import LogLabels, key_is_gold, nearly_met, remarks, warn_of
 from polars_mcc._counts.seen import Seen, seen
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame, FrameT
@@ -20,6 +20,7 @@ from polars_mcc._log.keys import IntoKey, Key, settled
 from polars_mcc._log.messages import Words, as_code, said
 from polars_mcc._log.missing_column import MissingColumn, did_you_mean
 from polars_mcc._log.plan_errors import without_the_cast
+from polars_mcc._log.roles import GivenRoles
 from polars_mcc._log.unstable_polars import deferred
 from polars_mcc._report.report import report as _report
 from polars_mcc._scores.registry import needs_two_classes
@@ -90,10 +91,10 @@ def _answered(
     given = [*keys, *inside]
     are_settled = all(key.is_settled for key in given if isinstance(key, Key))
     is_now = verb in (_check, _report)  # They read the log anyway.
-    if is_now or are_settled or not log.meaning.is_lazy:
-        every = settled(log, given)
+    if is_now or are_settled or not log.roles.is_lazy:
+        every = given if are_settled else settled(log, given)
         return every[: len(keys)], ask(every)
-    if log.meaning.portable:
+    if log.roles.portable:
         cuts = Words("bins('age', [18, 65])", '--by "bins(age, [18, 65])"')
         msg = said(
             "where to cut a key follows from the rows, which a plan for another engine has not "
@@ -123,14 +124,14 @@ def _warnings(
     """
     if verb is _check:
         if isinstance(log.frame, Frame):
-            yield from nearly_met(Sides.of(log), labels)
+            yield from nearly_met(LogLabels.of(log), labels)
         return
     defaults = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
     needs_two = needs_two_classes({**defaults, **options})
     if needs_two:
         yield from key_is_gold(log, keys)
     if isinstance(log.frame, pl.DataFrame) and not log.frame.is_empty():
-        yield from remarks(Sides.of(log), labels, of_two_classes=needs_two)
+        yield from remarks(LogLabels.of(log), labels, of_two_classes=needs_two)
 
 
 def _options_of(function: Callable[..., Any]) -> list[str]:
@@ -142,7 +143,7 @@ def _options_of(function: Callable[..., Any]) -> list[str]:
 def _no_option(name: str, verb: str, known: Sequence[str]) -> str:
     """Say that a verb does not have an option, and which options it has."""
     hint = did_you_mean(name, known, "{}=...")
-    if name in _options_of(Described.__init__):
+    if name in GivenRoles._fields:
         hint = f", but the log has, as in log({name}=...).{verb}(...)."
     listed = f"The options are {', '.join(known)}." if known else "It has none."
     return f"{verb}() has no option '{name}'{hint} {listed}"

@@ -311,8 +311,10 @@ def test_labels_that_were_counted_are_not_read_again(monkeypatch):
     from polars_mcc._counts import remarks  # noqa: PLC0415 - what is watched
 
     read = []
-    labels = remarks.Sides.labels
-    monkeypatch.setattr(remarks.Sides, "labels", lambda *a, **k: read.append(1) or labels(*a, **k))
+    labels = remarks.LogLabels.labels
+    monkeypatch.setattr(
+        remarks.LogLabels, "labels", lambda *a, **k: read.append(1) or labels(*a, **k)
+    )
     log = pl.DataFrame({"gold": ["a", "b", "b"] * 5000, "pred": ["a", "a", "b"] * 5000})
     for verb, (keys, options) in {**PLAIN, **DEFERRED}.items():
         if "score" not in options and "positive" not in options and verb not in {"worst", "drift"}:

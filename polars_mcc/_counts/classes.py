@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_mcc._counts import label_lists
-from polars_mcc._counts.coded import coded, pairs_and_classes
+from polars_mcc._counts.coded import by_codes, pairs_and_classes
 from polars_mcc._counts.exact import count_where
+from polars_mcc._counts.label_lists import classes_of_lists
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.parquet import Scan
 from polars_mcc._counts.seen import watched
@@ -16,7 +16,7 @@ from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
 from polars_mcc._log.labels import are_scored
 
 
-def classes(log: SlicedLog) -> pl.LazyFrame:
+def classes_of(log: SlicedLog) -> pl.LazyFrame:
     """Reduce a log to its classes, in one pass over its rows.
 
     `gold_n`, `pred_n`, `hit_n`: how often the label is gold, predicted and both, as Int128
@@ -27,7 +27,7 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
     if is_plain and log.is_multilabel:
         one, none = pl.lit(1, pl.Int64), pl.lit(0, pl.Int64)
         rows = log.rows.select(*log.slice, "gold", "pred", n=one, n_null=none)
-        return watched(log, label_lists.classes(log, rows))
+        return watched(log, classes_of_lists(log, rows))
     # Weights need pairs first: their unit depends on the sum of a slice. Booleans have only four
     # pairs, as many as two classes have sides (gold or pred).
     is_one_boolean = log.label_dtype == pl.Boolean and not log.has_models
@@ -38,12 +38,10 @@ def classes(log: SlicedLog) -> pl.LazyFrame:
         """Count pairs where they are few, and classes where pairs are many; add both up."""
         few, many = pairs_and_classes(log, scan, classes_suffice=True)
         sides = pl.concat([of_pairs(log, few.lazy()), many.lazy()], how="diagonal_relaxed")
-        found = sides.group_by(*log.slice, "label").agg(
-            pl.col("unit").max(), pl.col("^.*_n$").sum()
-        )
-        return found.collect()
+        sums = sides.group_by(*log.slice, "label").agg(pl.col("unit").max(), pl.col("^.*_n$").sum())
+        return sums.collect()
 
-    return watched(log, coded(log, _from_rows(log), from_codes))
+    return watched(log, by_codes(log, _from_rows(log), from_codes))
 
 
 def _from_rows(log: SlicedLog) -> pl.LazyFrame:
@@ -100,7 +98,7 @@ def _from_rows(log: SlicedLog) -> pl.LazyFrame:
 def of_pairs(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
     """Add each pair to the classes of its two labels."""
     if log.is_multilabel:
-        return label_lists.classes(log, pairs)
+        return classes_of_lists(log, pairs)
     is_hit, unit = pl.col("gold").eq_missing(pl.col("pred")), pl.col("unit")
     labels = ["gold", "pred"]
     if log.is_of_scores:  # A score is no label.

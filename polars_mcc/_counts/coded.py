@@ -12,7 +12,6 @@ import polars as pl
 from polars_mcc._counts import identity
 from polars_mcc._counts.parquet import FAILURES, Scan, need, scan_of
 from polars_mcc._counts.sliced import KEY, MODEL, PRED, SET, SlicedLog
-from polars_mcc._log.keys import name_of
 from polars_mcc._log.labels import is_text
 from polars_mcc._log.unstable_polars import deferred
 
@@ -38,22 +37,6 @@ READING: ContextVar[Reading | None] = ContextVar("READING", default=None)
 """Whom to tell, while a query is made."""
 
 
-def scan_with_codes(log: SlicedLog) -> Scan | None:
-    """The files of a log that are worth counting by codes, or None; it may read a footer.
-
-    Text costs a plan of Polars more than codes do; integers do not, and Booleans cost less.
-    """
-    if log.is_multilabel or log.windows is not None or log.apart:
-        return None
-    columns = [*(KEY + key for key in log.keys), "gold", *(PRED + name for name in log.models)]
-    scan = scan_worth_reading(log, [*columns, *log.extras])
-    if scan is None:
-        return None
-    kinds = scan.dtypes.dtypes()
-    is_text_most = sum(map(is_text, kinds)) > kinds.count(pl.Boolean())
-    return scan if is_text_most and scan.is_suited() else None
-
-
 def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
     """The files behind these columns.
 
@@ -66,19 +49,27 @@ def scan_worth_reading(log: SlicedLog, columns: Sequence[str]) -> Scan | None:
     return scan if is_worth_it else None
 
 
-def coded(
+def by_codes(
     log: SlicedLog, plain: pl.LazyFrame, count: Callable[[Scan], pl.DataFrame]
 ) -> pl.LazyFrame:
-    """The counts of a plain plan; counted by codes where the rows are in local files."""
-    scan = scan_with_codes(log)
-    if scan is None:
+    """The counts of a plain plan; counted by codes where the rows are text in local files.
+
+    Text costs a plan of Polars more than codes do; integers do not, and Booleans cost less.
+    """
+    if log.is_multilabel or log.windows is not None or "slices" in log.splits.values():
+        return plain
+    columns = [*(KEY + key for key in log.keys), "gold", *(PRED + name for name in log.models)]
+    scan = scan_worth_reading(log, [*columns, *log.pair_splits])
+    kinds = [] if scan is None else scan.dtypes.dtypes()
+    is_text_most = sum(map(is_text, kinds)) > kinds.count(pl.Boolean())
+    if scan is None or not is_text_most or not scan.is_suited():
         return plain
     schema, reading = plain.collect_schema(), READING.get()
     if reading is not None:
         reading.is_coded = True
         scan = replace(scan, advance=reading.advance)
 
-    def counted() -> pl.DataFrame:
+    def answer() -> pl.DataFrame:
         try:
             counts = count(scan)
         except FAILURES:
@@ -88,7 +79,7 @@ def coded(
             return plain.collect(engine="streaming")
         return counts.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 
-    return deferred(counted, schema, once=True)
+    return deferred(answer, schema, once=True)
 
 
 def equal_rows(log: SlicedLog, scan: Scan) -> pl.DataFrame:
@@ -102,19 +93,20 @@ def pairs_and_classes(
     log: SlicedLog, scan: Scan, *, classes_suffice: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Count the pairs of each slice. If classes are enough: the classes, where pairs are many."""
-    slices = [(keys, model) for keys in log.sets or (log.keys,) for model in log.models]
+    sets = log.sets or {"": log.keys}
+    slices = [(name, model) for name in sets for model in log.models]
     jobs = [
-        (tuple(KEY + key for key in keys), ("gold", PRED + model, *log.extras))
-        for keys, model in slices
+        (tuple(KEY + key for key in sets[name]), ("gold", PRED + model, *log.pair_splits))
+        for name, model in slices
     ]
     counts = _counted(log, scan, jobs, classes_suffice=classes_suffice)
-    found: tuple[list[pl.DataFrame], ...] = ([], [])
-    for (keys, model), frames in zip(slices, counts, strict=True):
-        given = {SET: pl.lit(name_of(keys), log.set_names)} if log.sets else {}
+    of_slices: tuple[list[pl.DataFrame], ...] = ([], [])
+    for (name, model), frames in zip(slices, counts, strict=True):
+        given = {SET: pl.lit(name, log.set_names)} if log.sets else {}
         given |= {MODEL: pl.lit(model, log.model_dtype)} if log.has_models else {}
-        for many, frame in zip(found, frames, strict=True):
-            many.append(frame.rename({PRED + model: "pred"}, strict=False).with_columns(**given))
-    pairs, classes = (pl.concat(many, how="diagonal") for many in found)
+        for some, frame in zip(of_slices, frames, strict=True):
+            some.append(frame.rename({PRED + model: "pred"}, strict=False).with_columns(**given))
+    pairs, classes = (pl.concat(some, how="diagonal") for some in of_slices)
     # Rows have no weight, so none is null, and counts are in units of 1.
     return pairs.with_columns(n_null=pl.lit(0, pl.Int64)), classes.with_columns(unit=pl.lit(1.0))
 
@@ -123,7 +115,7 @@ def _counted(
     log: SlicedLog, scan: Scan, jobs: Sequence[Job], *, classes_suffice: bool
 ) -> Iterator[tuple[pl.DataFrame, ...]]:
     """The counts of each job, with values in place of codes."""
-    from polars_mcc._counts.codes import Values, counted  # noqa: PLC0415 - NumPy
+    from polars_mcc._counts.codes import Values, count  # noqa: PLC0415 - NumPy
 
     are_hashed = is_text(scan.dtypes["gold"]) and log.label_dtype == pl.UInt64
     sides = ("gold", "baseline", "label", *(PRED + name for name in log.models))
@@ -131,7 +123,7 @@ def _counted(
     labels = Values()
     values = {name: labels if name in sides else Values() for name in dtypes}
     is_label = log.nulls == "label"
-    counts, rows = counted(
+    counts, rows = count(
         scan, jobs, values, classes_suffice=classes_suffice, nulls_are_labels=is_label
     )
     need(rows_of(log) == sum(rows))
@@ -140,7 +132,7 @@ def _counted(
     if are_hashed:
         series |= dict.fromkeys(sides, identity.hashed(series["gold"]))
     for (keys, _), frames in zip(jobs, counts, strict=True):
-        found = tuple(
+        decoded = tuple(
             frame.with_columns(
                 series[name].gather(frame[name]).alias(name)
                 for name in frame.columns
@@ -148,8 +140,8 @@ def _counted(
             )
             for frame in frames
         )
-        _check(found, of_files.select("n", *(key for key in keys if key in of_files)))
-        yield found
+        _check(decoded, of_files.select("n", *(key for key in keys if key in of_files)))
+        yield decoded
 
 
 def rows_of(log: SlicedLog) -> int:
@@ -163,10 +155,10 @@ def _check(counts: Iterable[pl.DataFrame], of_files: pl.DataFrame) -> None:
     folders = [name for name in of_files.columns if name != "n"]
     n = pl.sum_horizontal(pl.col("^(n|gold_n|null_n)$"))
     parts = [frame.select(*folders, n=n) for frame in counts]
-    one, other = (
+    counted, of_footers = (
         frame.group_by(folders).agg(pl.col("n").sum()).filter(pl.col("n") > 0).sort(folders)
         if folders
         else frame.sum()
         for frame in (pl.concat(parts), of_files)
     )
-    need(one.equals(other.select(one.columns)))
+    need(counted.equals(of_footers.select(counted.columns)))

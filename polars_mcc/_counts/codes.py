@@ -98,7 +98,7 @@ _SIDES = ("gold_n", "pred_n", "hit_n", "null_n")
 """The counts of a class: how often it is gold, predicted and both, and the rows not scored."""
 
 
-def counted(
+def count(
     scan: Scan,
     jobs: Sequence[Job],
     values: Mapping[str, Values],
@@ -123,7 +123,7 @@ def counted(
     rows_of_files, n_cells, n_rows = [0] * len(scan.paths), 0, 0
     lock = threading.Lock()
 
-    def count(row_group: RowGroup) -> RowGroup:
+    def count_group(row_group: RowGroup) -> RowGroup:
         if not row_group.rows:
             return row_group
         nonlocal n_cells, n_rows
@@ -158,7 +158,7 @@ def counted(
                     tables[name][cells] += rows
         return row_group
 
-    for row_group in in_threads(count, scan):
+    for row_group in in_threads(count_group, scan):
         rows_of_files[row_group.place] += row_group.rows
         scan.advance(row_group.rows)
     frames = [

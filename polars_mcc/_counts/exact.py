@@ -15,7 +15,7 @@ from functools import reduce
 
 import polars as pl
 
-from polars_mcc._log.plan_errors import Failure, told, unless
+from polars_mcc._log.plan_errors import Failure, message_of, unless
 
 _MOST = 2**63 - 1
 _LIMB = 2**60
@@ -92,7 +92,7 @@ class Numbers:
 
     def failures(self, total: pl.Expr) -> list[Failure]:
         """The condition that a total is too large, with its message."""
-        message = told(
+        message = message_of(
             "the rows add up to at least ",
             total,
             f", more than {_MOST} (2^63 - 1), the most that is counted exactly; make the weights "
@@ -145,7 +145,7 @@ class Floats(Numbers):
         return high * self._GRID, left_out * self._GRID + rest.sum()
 
     def failures(self, total: pl.Expr) -> list[Failure]:
-        message = told("the weights add up to ", total, "; make them smaller")
+        message = message_of("the weights add up to ", total, "; make them smaller")
         return [Failure(~total.is_finite(), message)]
 
     def unit(self, total: pl.Expr) -> pl.Expr:
@@ -180,7 +180,7 @@ def count_where(condition: pl.Expr) -> pl.Expr:
 def weight_failures(least: pl.Expr, total: pl.Expr, name: str) -> list[Failure]:
     """The condition that a weight is negative or not finite, from the least weight and the sum."""
     negative = least < 0
-    message = told(
+    message = message_of(
         f"weight '{name}' has or adds up to ",
         pl.when(negative).then(least).otherwise(total),
         ": weights must be finite and not negative; filter or fix these rows",

@@ -21,7 +21,7 @@ _BOTH, _MISSED, _ADDED, _ROW, _LEFT_OUT = range(5)
 """The kinds of counts: labels in both lists, in gold only, in pred only; scored and other rows."""
 
 
-def classes(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
+def classes_of_lists(log: SlicedLog, lists: pl.LazyFrame) -> pl.LazyFrame:
     """Reduce counts of rows with lists of labels to classes, in one pass.
 
     `n` is the rows that one row of counts stands for, and `n_null` the rows without a weight. A row

@@ -18,6 +18,7 @@ import polars as pl
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.identity import hash_of, hashed
 from polars_mcc._counts.seen import Seen, is_watched
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import PRED
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
@@ -51,7 +52,7 @@ def heard() -> Iterator[list[str]]:
 
 
 @dataclass(frozen=True)
-class Sides:
+class LogLabels:
     """The gold and the predicted labels of a log."""
 
     log: Described[Any]
@@ -72,11 +73,11 @@ class Sides:
         log: Described[Any],
         described: Described[Any] | None = None,
         computed: Collection[str] = (),
-    ) -> Sides:
+    ) -> LogLabels:
         """Take the labels of a log, or of its counts."""
-        of_score = log.meaning.preds is None
-        labelled = log(pred=log.meaning.gold.expr, score=None) if of_score else log
-        sliced = cut(labelled, [], taken=[], lists=True)
+        of_score = log.roles.preds is None
+        labelled = log(pred=log.roles.gold.expr, score=None) if of_score else log
+        sliced = cut(sides_of(labelled, several=True), [], taken=[])
         dtype = pl.List(sliced.label_dtype) if sliced.is_multilabel else sliced.label_dtype
         models = () if of_score else sliced.models
         preds = {name: pl.col(PRED + name).cast(dtype) for name in models}
@@ -97,25 +98,25 @@ class Sides:
         """Each column: its name, its code, its dtype, and its option of the command line."""
         from polars_mcc._counts.spelling import code_of  # noqa: PLC0415 - for text alone
 
-        meaning = self.described.meaning
-        for flag, side in (("--gold", meaning.gold), ("--pred", meaning.preds)):
+        roles = self.described.roles
+        for flag, side in (("--gold", roles.gold), ("--pred", roles.preds)):
             named = {} if side is None or len(side.given) != len(side.dtypes) else dict(side.each)
             for name, dtype in side.dtypes.items() if side is not None else ():
                 yield name, code_of(named.get(name), self.computed), dtype, flag
 
     def meet(self, pred: pl.Expr) -> pl.Expr:
         """Whether a row has a label that is gold and predicted."""
-        if not self.log.meaning.is_multilabel:
+        if not self.log.roles.is_multilabel:
             return self.gold == pred
         return self.gold.list.set_intersection(pred).list.drop_nulls().list.len() > 0
 
     def has(self, side: pl.Expr, label: pl.Expr) -> pl.Expr:
         """Whether a row has a label on one side."""
-        return side.list.contains(label) if self.log.meaning.is_multilabel else side == label
+        return side.list.contains(label) if self.log.roles.is_multilabel else side == label
 
     def labels(self, *sides: pl.Expr, of: pl.Series | None = None) -> pl.Series:
         """The labels that occur on some sides, sorted; `of`: only those with these hashes."""
-        each = (side.explode() if self.log.meaning.is_multilabel else side for side in sides)
+        each = (side.explode() if self.log.roles.is_multilabel else side for side in sides)
         found = pl.concat(self.frame.select(side.alias("label")) for side in each)
         if of is not None:
             found = found.filter(hash_of(pl.col("label").cast(pl.String)).is_in(of.implode()))
@@ -133,9 +134,9 @@ class Sides:
 
     def _counted(self, labels: Sequence[str], **sides: pl.Expr) -> pl.LazyFrame:
         """How many rows have labels of these on some sides. A list of labels has several."""
-        weight = pl.col("weight") if self.log.meaning.is_frequency else pl.lit(1)
+        weight = pl.col("weight") if self.log.roles.is_frequency else pl.lit(1)
         rows = self.frame.select(n=weight, **sides)
-        if self.log.meaning.is_multilabel:
+        if self.log.roles.is_multilabel:
             for side in sides:
                 rows = rows.explode(side)
         text = pl.col(*sides).cast(pl.String)
@@ -150,7 +151,7 @@ class Sides:
 
 
 def remarks(
-    sides: Sides, seen: Seen | None = None, *, of_two_classes: bool = True
+    sides: LogLabels, seen: Seen | None = None, *, of_two_classes: bool = True
 ) -> Iterator[str]:
     """Sentences on labels that make scores wrong, 0 or 0/0. Most logs need a look at a few rows.
 
@@ -177,7 +178,7 @@ def warner(log: Described[Any], *, of_two_classes: bool) -> Callable[[Seen | Non
     """
     if is_watched() or not isinstance(log.frame, pl.LazyFrame):
         return lambda _: None
-    return lambda seen: warn_of(remarks(Sides.of(log), seen, of_two_classes=of_two_classes))
+    return lambda seen: warn_of(remarks(LogLabels.of(log), seen, of_two_classes=of_two_classes))
 
 
 def warn_of(sentences: Iterable[str]) -> None:
@@ -191,10 +192,10 @@ def warn_of(sentences: Iterable[str]) -> None:
         warnings.warn(sentence, PredictionLogWarning, stacklevel=level)
 
 
-def never_met(sides: Sides) -> Iterator[str]:
+def never_met(sides: LogLabels) -> Iterator[str]:
     """A sentence for each model whose predicted labels are never gold labels."""
-    gold_name = sides.log.meaning.gold.name
-    if sides.log.meaning.label_dtype == pl.Boolean:  # It has no other spelling.
+    gold_name = sides.log.roles.gold.name
+    if sides.log.roles.label_dtype == pl.Boolean:  # It has no other spelling.
         return
     for name, pred in sides.preds.items():
         if sides.is_seen(sides.meet(pred)):
@@ -210,42 +211,42 @@ def never_met(sides: Sides) -> Iterator[str]:
         )
 
 
-def no_positive(sides: Sides) -> Iterator[str]:
+def no_positive(sides: LogLabels) -> Iterator[str]:
     """A sentence if no row has the positive label that the log was described with."""
-    meaning = sides.log.meaning
-    if meaning.positive is None:
+    roles = sides.log.roles
+    if roles.positive is None:
         return
-    present = (sides.has(one, meaning.positive) for one in (sides.gold, *sides.preds.values()))
+    present = (sides.has(one, roles.positive) for one in (sides.gold, *sides.preds.values()))
     if not any(map(sides.is_seen, present)):
-        label, columns = meaning.positive_label, quoted(meaning.label_columns)
+        label, columns = roles.positive_label, quoted(roles.label_columns)
         labels = labels_of(sides)
-        told = f"; the labels are {labels}" if labels else ""
-        yield f"no scored row has the positive label {label!r} in {columns}{told}"
+        known = f"; the labels are {labels}" if labels else ""
+        yield f"no scored row has the positive label {label!r} in {columns}{known}"
 
 
-def one_class(sides: Sides) -> Iterator[str]:
+def one_class(sides: LogLabels) -> Iterator[str]:
     """A sentence if all rows have one gold label."""
-    if sides.log.meaning.is_multilabel:
+    if sides.log.roles.is_multilabel:
         return
     preds = [pred.is_not_null() for pred in sides.preds.values()]
     is_scored = pl.all_horizontal(sides.gold.is_not_null(), pl.any_horizontal(preds or True))
     known = sides.frame.filter(is_scored).select(sides.gold).head(1).collect().to_series()
     label = next(iter(known), None)
-    is_other = sides.gold != pl.lit(label, sides.log.meaning.label_dtype)
+    is_other = sides.gold != pl.lit(label, sides.log.roles.label_dtype)
     if label is None or sides.is_seen(is_scored & is_other):
         return
-    name = sides.log.meaning.gold.name
+    name = sides.log.roles.gold.name
     yield f"all labels of '{name}' are {label!r}: with one gold class, MCC and its kin are 0/0"
 
 
-def nearly_met(sides: Sides, seen: Seen | None = None) -> Iterator[str]:
+def nearly_met(sides: LogLabels, seen: Seen | None = None) -> Iterator[str]:
     """A sentence if labels differ only in spelling, such as "Yes" and "yes".
 
     All rows are read only for a counted label that none of the first rows has, and if labels are
     alike.
     """
-    meaning = sides.log.meaning
-    if not is_text(meaning.label_dtype):
+    roles = sides.log.roles
+    if not is_text(roles.label_dtype):
         return
     from polars_mcc._counts.spelling import Spelled, alike, remark  # noqa: PLC0415 - for text
 
@@ -253,7 +254,7 @@ def nearly_met(sides: Sides, seen: Seen | None = None) -> Iterator[str]:
     groups = alike(labels) if len(labels) <= _MOST else []
     if not groups:
         return
-    declared = {*meaning.score_labels, meaning.positive_label} - {None}
+    declared = {*roles.score_labels, roles.positive_label} - {None}
     rows = sides.rows_of([*chain(*groups)])
     chosen = {}
     for group in _confused(sides, groups, rows):
@@ -281,24 +282,24 @@ def nearly_met(sides: Sides, seen: Seen | None = None) -> Iterator[str]:
 
 def key_is_gold(log: Described[Any], keys: Sequence[IntoKey]) -> Iterator[str]:
     """A sentence if a key is the gold label itself. No data are read."""
-    gold = log.meaning.gold.expr
+    gold = log.roles.gold.expr
     for key in keys:
         if not isinstance(key, (str, pl.Expr)):
             continue
         if as_expr(key).meta.undo_aliases().meta.eq(gold.meta.undo_aliases()):
             yield said(
-                f"key '{log.meaning.gold.name}' is the gold label, so each slice has one gold "
+                f"key '{log.roles.gold.name}' is the gold label, so each slice has one gold "
                 "class, and MCC and its kin are 0/0; for the score of each class, use ",
                 Words("classes()", "classes"),
             )
 
 
-def labels_of(sides: Sides) -> str:
+def labels_of(sides: LogLabels) -> str:
     """The labels that occur in a log, for a message."""
     return listed(sides.labels(sides.gold, *sides.preds.values()))
 
 
-def _texts(sides: Sides, seen: Seen | None) -> list[str]:
+def _texts(sides: LogLabels, seen: Seen | None) -> list[str]:
     """The labels that occur in a log, as text."""
     hashes = None if seen is None else seen.hashes
     if hashes is None:  # Not all rows are read for a remark.
@@ -306,7 +307,7 @@ def _texts(sides: Sides, seen: Seen | None) -> list[str]:
         return some.labels(*sides.each).cast(pl.String).to_list()
     if len(hashes) > _MOST:
         return []
-    is_list = sides.log.meaning.is_multilabel
+    is_list = sides.log.roles.is_multilabel
     each = (side.explode() if is_list else side for side in sides.each)
     texts = (side.cast(pl.String).unique().drop_nulls().implode() for side in each)
     first = sides.first.select(pl.concat_list(*texts)).to_series()
@@ -321,7 +322,7 @@ def _texts(sides: Sides, seen: Seen | None) -> list[str]:
 
 
 def _confused(
-    sides: Sides, groups: Sequence[Sequence[str]], rows: Sequence[Mapping[str, float]]
+    sides: LogLabels, groups: Sequence[Sequence[str]], rows: Sequence[Mapping[str, float]]
 ) -> Iterator[list[str]]:
     """The spellings that no model tells apart.
 

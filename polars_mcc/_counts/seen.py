@@ -27,8 +27,8 @@ class Seen:
     @classmethod
     def of(cls, log: SlicedLog, pairs: pl.DataFrame, positive: object = None) -> Seen:
         """What the counts of the pairs of a log show."""
-        found, is_hit = cls(), pl.col("gold") == pl.col("pred")
-        found.look(log, pairs)
+        labels, is_hit = cls(), pl.col("gold") == pl.col("pred")
+        labels.look(log, pairs)
         n_gold, sides = pl.col("gold").n_unique() >= 2, ["gold", "pred"]
         if log.is_of_scores:  # Gold says whether a row is positive.
             is_hit, positive = pl.lit(value=True), None
@@ -38,8 +38,8 @@ class Seen:
         of_models = scored.group_by(MODEL if log.has_models else pl.lit(0))
         facts = of_models.agg(is_sound=is_hit.any() & n_gold)["is_sound"]
         is_there = positive is None or any(positive in scored[side] for side in sides)
-        found.is_sound = is_there and facts.all() and len(facts) == len(log.models)
-        return found
+        labels.is_sound = is_there and facts.all() and len(facts) == len(log.models)
+        return labels
 
     def look(self, log: SlicedLog, counts: pl.DataFrame) -> pl.DataFrame:
         """Take the labels of counts, and return the counts."""
@@ -77,10 +77,10 @@ def is_watched() -> bool:
 
 def watched(log: SlicedLog, counts: pl.LazyFrame) -> pl.LazyFrame:
     """Counts whose labels are taken, if somebody asks for them: then they are collected first."""
-    found = _SEEN.get()
-    if found is None or not _is_of_text(log):
+    asked = _SEEN.get()
+    if asked is None or not _is_of_text(log):
         return counts
-    return found.look(log, counts.collect()).lazy()
+    return asked.look(log, counts.collect()).lazy()
 
 
 def _is_of_text(log: SlicedLog) -> bool:

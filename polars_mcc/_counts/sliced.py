@@ -8,18 +8,20 @@ rows: 1 in a log of rows, `n` in a counts table. The log of another engine arriv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._counts.exact import Numbers
 from polars_mcc._log.choices import Nulls
-from polars_mcc._log.keys import KeySet, name_of
+from polars_mcc._log.keys import TOTAL, KeySet, Windows
 from polars_mcc._log.text import as_text
-from polars_mcc._log.windows import Windows
 from polars_mcc._log.words import in_words
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 SET = "keys"  # names the set of keys of a slice, if there are several sets
 COMPLETE = "complete"  # whether the log covers the whole window
@@ -31,13 +33,16 @@ CLASS = "polars_mcc:class"
 OfRow: TypeAlias = Callable[[Sequence[tuple[pl.Expr, pl.Expr]]], tuple[pl.Expr, pl.Expr]]
 """From whether each class is gold, and its score: whether a row is positive, and its one score."""
 
+Split: TypeAlias = Literal["slices", "pairs"]
+"""What a column splits: slices, or only the pairs of a slice."""
+
 KEY = "key:"
 PRED = "pred:"
 MODEL = "model:"
 
 
 def computed(name: str) -> pl.Expr:
-    """A column as a computed value, for `SlicedLog.in_order`.
+    """A column as a computed value, for `Grouping.in_order`.
 
     In a descending order, Polars (2.1) takes the first or last value of a sorted column for its
     minimum or maximum; of a computed value, the right one.
@@ -46,41 +51,47 @@ def computed(name: str) -> pl.Expr:
     return pl.when(is_any).then(pl.col(name))
 
 
-@dataclass(frozen=True)
-class SlicedLog:
-    """A log that is ready to count."""
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """How a row is scored: what its labels are, which rows have none, and what 0/0 is."""
 
-    frame: pl.LazyFrame
+    label_dtype: pl.DataType
+    pred_dtype: pl.DataType
+    """The dtype of the predictions: labels, lists of labels, or a score."""
+    nulls: Nulls
+    zero_division: float | None
+    is_multilabel: bool = False
+    is_of_scores: bool = False
+    """Whether `pred` is a score and `gold` says whether a row is positive."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """How many rows a row stands for, and how such numbers are added up."""
+
+    numbers: Numbers
+    weight_name: str | None
+    is_frequency: bool
+    weight_sums: tuple[str, ...] = ()
+    """Aggregates by another engine: the least weight, the rows without a weight, the squares."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grouping:
+    """What rows are grouped by: keys, the model, and columns that split slices or their pairs."""
+
     keys: KeySet  # the names of the keys; the key of a window is last
     key_dtypes: pl.Schema
     models: tuple[str, ...]
     has_models: bool  # whether slices have a model: there may be several models
-    label_dtype: pl.DataType
-    pred_dtype: pl.DataType
-    """The dtype of the predictions: labels, lists of labels, or a score."""
-    weight_name: str | None
-    is_frequency: bool
-    numbers: Numbers
-    nulls: Nulls
-    zero_division: float | None
     has_total: bool
     """Whether there is a total slice. It is in the answer even if the log has no rows."""
-    is_multilabel: bool = False
-    is_of_scores: bool = False
-    """Whether `pred` is a score and `gold` says whether a row is positive."""
-    with_text: pl.LazyFrame | None = None
-    """If labels are hashed: the frame with their text."""
-    is_portable: bool = False
-    """Whether the plan has only expressions of Polars, and no source of our own."""
-    extras: tuple[str, ...] = ()
-    """Further columns to group pairs by: `baseline`, `cluster`, periods."""
-    weight_sums: tuple[str, ...] = ()
-    """Aggregates by another engine: the least weight, the rows without a weight, the squares."""
-    sets: tuple[KeySet, ...] | None = None  # the sets of keys, if there are several
-    always: KeySet = ()  # the keys in every set: the key of a window
+    sets: Mapping[str, KeySet] | None = None
+    """The sets of keys, by name, if there are several. The key of a window is in each."""
     windows: Windows | None = None
-    apart: tuple[str, ...] = ()
-    """Further columns of a slice besides its keys: a period, a number."""
+    splits: Mapping[str, Split] = field(default_factory=dict)
+    """Further columns to group by, and what each splits: the slices, such as a period or a bin;
+    or only the pairs of a slice, such as the cluster or the label of the baseline."""
     is_long: bool = False
     """Whether the answer names a slice in words, without a column per key."""
 
@@ -96,21 +107,37 @@ class SlicedLog:
         The order is: the set of keys, if there are several; other columns, such as a period; the
         keys; whether a window is complete; and the model, if there are several.
         """
-        sets = () if self.sets is None else (SET,)
-        names = {name: name for name in (*sets, *self.apart)}
+        names = {} if self.sets is None else {SET: SET}
+        names |= {name: name for name, split in self.splits.items() if split == "slices"}
         names |= {KEY + key: key for key in self.keys}
         names |= {} if self.windows is None else {COMPLETE: COMPLETE}
         return names | ({MODEL: "model"} if self.has_models else {})
 
     @property
+    def pair_splits(self) -> list[str]:
+        """The columns that pairs have besides their slice and labels."""
+        return [name for name, split in self.splits.items() if split == "pairs"]
+
+    def split_by(self, *columns: str) -> Self:
+        """The same log, whose slices are split by columns: of its pairs, or new ones."""
+        of_slices: dict[str, Split] = dict.fromkeys(columns, "slices")
+        return replace(self, splits={**self.splits, **of_slices}, has_total=False)
+
+    def with_pairs_of(self, *columns: str) -> Self:
+        """The same log, whose pairs are split by these columns alone."""
+        of_pairs: dict[str, Split] = dict.fromkeys(columns, "pairs")
+        of_slices = {name: split for name, split in self.splits.items() if split == "slices"}
+        return replace(self, splits={**of_slices, **of_pairs})
+
+    @property
     def set_names(self) -> pl.Enum:
         """The dtype of the set of keys: an Enum, in the order that the user gave."""
-        return pl.Enum(map(name_of, self.sets or ()))
+        return pl.Enum([*(self.sets or ())])
 
     @property
     def has_clusters(self) -> bool:
         """Whether rows are in clusters."""
-        return "cluster" in self.extras
+        return "cluster" in self.splits
 
     @property
     def model_dtype(self) -> pl.Enum:
@@ -118,15 +145,13 @@ class SlicedLog:
         return pl.Enum(self.models)
 
     @property
-    def whole(self) -> SlicedLog:
+    def whole(self) -> Self:
         """The same log as one slice per model."""
-        return replace(self, keys=(), sets=None, always=(), windows=None, has_total=False)
+        return replace(self, keys=(), sets=None, windows=None, has_total=False)
 
     def once(self, pairs: pl.LazyFrame) -> pl.LazyFrame:
         """Keep the pairs of one set of keys: several sets would count each row several times."""
-        if self.sets is None:
-            return pairs
-        return pairs.filter(pl.col(SET) == name_of(self.sets[0]))
+        return pairs if self.sets is None else pairs.filter(pl.col(SET) == next(iter(self.sets)))
 
     def each_model(self) -> Iterator[tuple[str, list[pl.Expr]]]:
         """For each model, its name and the columns of its slice."""
@@ -134,24 +159,6 @@ class SlicedLog:
         for name in self.models:
             model = [pl.lit(name, self.model_dtype).alias(MODEL)] if self.has_models else []
             yield name, [*keys, *model]
-
-    @property
-    def rows(self) -> pl.LazyFrame:
-        """The rows of the log, repeated per model: slice, `gold`, `pred`, `weight` and extras."""
-        # Several models share one scan and must have one dtype. The labels of a single model are
-        # cast later, on the counts.
-        frame = self.frame.cache() if self.has_models else self.frame
-        return pl.concat(
-            frame.select(
-                *model_slice,
-                "gold",
-                "weight",
-                *self.extras,
-                *self.weight_sums,
-                pred=pl.col(PRED + name).cast(self.pred_dtype) if self.has_models else PRED + name,
-            )
-            for name, model_slice in self.each_model()
-        )
 
     def per_slice(self, frame: pl.LazyFrame, **sums: pl.Expr) -> pl.LazyFrame:
         """Aggregate by slice. Without keys there is one slice, even if there are no rows."""
@@ -202,7 +209,7 @@ class SlicedLog:
         """Add an empty class to the total slice, so that the slice exists without rows."""
         if not self.has_total or not self.slice:
             return classes
-        total = [] if self.sets is None else [pl.lit(name_of(()), self.set_names).alias(SET)]
+        total = [] if self.sets is None else [pl.lit(TOTAL, self.set_names).alias(SET)]
         nothing = self._models.select(*total, *([MODEL] if self.has_models else []))
         return pl.concat([classes, nothing], how="diagonal")
 
@@ -213,7 +220,8 @@ class SlicedLog:
         texts = (pl.col(name).cast(pl.String) for name in (SET, MODEL) if name in self.names)
         shown, said = self.names, []
         if self.is_long:
-            keys = [key for key in self.keys if key not in self.always]
+            index = () if self.windows is None else self.windows.index.names
+            keys = [key for key in self.keys if key not in index]
             in_text = {key: as_text(pl.col(KEY + key), self.key_dtypes[key]) for key in keys}
             said = [in_words(in_text, pl.col(SET)).alias(SAID)]
             hidden = {KEY + key for key in keys}
@@ -222,6 +230,35 @@ class SlicedLog:
             *said,
             *(pl.col(column).alias(name) for column, name in shown.items()),
             ~cs.by_name(self.slice),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlicedLog(Grouping, Scoring, Weights):
+    """A log that is ready to count: its rows, and how they are grouped, scored and added up."""
+
+    frame: pl.LazyFrame
+    with_text: pl.LazyFrame | None = None
+    """If labels are hashed: the frame with their text."""
+    is_portable: bool = False
+    """Whether the plan has only expressions of Polars, and no source of our own."""
+
+    @property
+    def rows(self) -> pl.LazyFrame:
+        """The rows of the log, repeated per model: slice, `gold`, `pred`, `weight` and splits."""
+        # Several models share one scan and must have one dtype. The labels of a single model are
+        # cast later, on the counts.
+        frame = self.frame.cache() if self.has_models else self.frame
+        return pl.concat(
+            frame.select(
+                *model_slice,
+                "gold",
+                "weight",
+                *self.pair_splits,
+                *self.weight_sums,
+                pred=pl.col(PRED + name).cast(self.pred_dtype) if self.has_models else PRED + name,
+            )
+            for name, model_slice in self.each_model()
         )
 
     def distinct_labels(self) -> pl.LazyFrame:

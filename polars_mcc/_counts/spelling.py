@@ -100,14 +100,14 @@ class Spelled:
     rows: Mapping[str, float]
     """The rows of each spelling that another one should replace."""
 
-    def told(self, chosen: Mapping[str, str]) -> str:
+    def in_words(self, chosen: Mapping[str, str]) -> str:
         """Each spelling with its number of rows, and the spelling that replaces it."""
         more = f" and {len(self.rows) - _SHOWN} more" if len(self.rows) > _SHOWN else ""
         each: dict[str, list[str]] = {}
         for text, n in [*self.rows.items()][:_SHOWN]:
             each.setdefault(chosen[text], []).append(f"{text!r} ({_in_rows(n)})")
-        told = (f"{' and '.join(some)} beside {text!r}" for text, some in each.items())
-        return f"'{self.name}' has {', '.join(told)}{more}"
+        replaced = (f"{' and '.join(some)} beside {text!r}" for text, some in each.items())
+        return f"'{self.name}' has {', '.join(replaced)}{more}"
 
     def mended(self, function: Words | None, chosen: Mapping[str, str]) -> Words:
         """The column with one spelling: by a function, or with the spellings that are chosen.
@@ -169,7 +169,7 @@ def remark(
         kept: The texts that must stay as they are.
     """
     changed = [one for one in columns if one.rows]
-    found = "; ".join(one.told(chosen) for one in changed)
+    found = "; ".join(one.in_words(chosen) for one in changed)
     function = None
     if sum(len(one.rows) for one in changed) > _FEW:
         function = _function(chosen, texts, kept)

@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_mcc._counts.counted import merged
-from polars_mcc._counts.sets import counted_by_sets
+from polars_mcc._counts.counted import count_pairs_of_sets, merged
 from polars_mcc._counts.sliced import COMPLETE, KEY, SlicedLog
-from polars_mcc._log.windows import Windows
+from polars_mcc._log.keys import Windows
 
 _BEGINS, _ORIGIN, _ENDS, _PLACE = "begins:", "origin:", "ends:", "place:"
 _LAST, _END = "last:", "end:"
 
 
-def counted_by_windows(log: SlicedLog, windows: Windows) -> pl.LazyFrame:
+def count_pairs_of_windows(log: SlicedLog, windows: Windows) -> pl.LazyFrame:
     """Count the pairs of each window from the pairs of its parts, up to the last step of the log.
 
     Steps are numbered from the origin, where the first step begins. A window ends with a step and
@@ -37,7 +36,7 @@ def counted_by_windows(log: SlicedLog, windows: Windows) -> pl.LazyFrame:
     )
     part = index.dt.truncate(_part(windows))
     parts = replace(log, frame=frame.with_columns(part), windows=None)
-    pairs = counted_by_sets(parts)
+    pairs = count_pairs_of_sets(parts)
     places = pl.LazyFrame({_PLACE: range(windows.per_window)}, schema={_PLACE: pl.Int64})
     last = _step(windows, origin, ends)
     is_untimed = index.is_null() & (pl.col(_PLACE) == 0)

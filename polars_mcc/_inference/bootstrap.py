@@ -147,7 +147,7 @@ class Table:
 def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl.DataFrame:
     """Score each slice, with `_low`, `_high` and `_se` of each metric from replicates."""
     counted = pairs(log).collect()
-    plain = replace(log, extras=())
+    plain = log.with_pairs_of()
     of_slices = merged(plain, counted.lazy())
     measured = measure(
         plain,
@@ -184,7 +184,7 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
                 found = _interval(metric, score, scores, options.ci, moves)
                 limits |= dict(zip(columns_of([name]), found, strict=True))
             known.append(limits)
-    shown = [pl.col("n_clusters").fill_null(0)] if log.extras else []
+    shown = [pl.col("n_clusters").fill_null(0)] if log.pair_splits else []
     return slices.join(pl.DataFrame(known, schema), on=_SLICE, how="left").select(
         *log.slice, "n", *shown, *with_limits_of(names), "n_null"
     )
@@ -193,7 +193,7 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
 def _tables(log: SlicedLog, counted: pl.LazyFrame, slices: pl.LazyFrame) -> list[Table]:
     """The scored cells of each slice that has some."""
     scored = counted.filter(is_scored(log) & (pl.col("n") > 0))
-    columns = ["gold", "pred", *log.extras]
+    columns = ["gold", "pred", *log.pair_splits]
     cells = log.beside(scored, slices.select(*log.slice, _SLICE))
     cells = cells.select(_SLICE, *columns, "n").sort(_SLICE, *columns)
     of_slices = cells.collect().group_by(_SLICE, maintain_order=True)
@@ -218,7 +218,7 @@ def _scored(
     steps: Iterable[Sequence[_Ints | None]],
 ) -> list[pl.DataFrame]:
     """Score tables with the counts of `steps`: a row per draw, NaN where undefined."""
-    one = replace(log.whole, has_models=False, extras=(), apart=(_SLICE, _DRAW))
+    one = replace(log.whole, has_models=False, splits={}).split_by(_SLICE, _DRAW)
     wide, names = one.numbers.wide, [metric.name for metric in options.metrics]
     needs_pairs = any(metric.needs_pairs for metric in options.metrics)
     rows_of = Table.as_pairs if needs_pairs else Table.as_classes

@@ -41,10 +41,10 @@ def inferred(
     def on_collect() -> pl.DataFrame:
         counted = counts.collect(engine="streaming")
         found = answer(counted)
-        warn(Seen.of(sliced, counted, log.meaning.positive_label))
+        warn(Seen.of(sliced, counted, log.roles.positive_label))
         return found
 
-    if not log.meaning.is_lazy:
+    if not log.roles.is_lazy:
         return answer(counts.collect()).lazy()
     check_portable(sliced)
     schema = infer(pl.DataFrame(schema=counts.collect_schema())).schema

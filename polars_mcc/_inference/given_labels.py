@@ -38,7 +38,7 @@ def given_labels(
     metric = options.metrics[0]
     expected = pool.expected(log, pairs).with_columns(n_null=pl.lit(0.0))
     in_floats = replace(
-        log, numbers=numbers(pl.Float64()), extras=(), weight_name="n", is_frequency=True
+        log.with_pairs_of(), numbers=numbers(pl.Float64()), weight_name="n", is_frequency=True
     )
     at_rates = expected.select(*log.slice, "gold", "pred", "n", "n_null")
     found = estimate(in_floats, at_rates, replace(options, pool=None, is_smoothed=False))

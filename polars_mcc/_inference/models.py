@@ -41,7 +41,7 @@ def of_models(
         for one, pred in zip(counted, _MODELS, strict=True)
     ).collect()
     asked = replace(asked, pool=Pool.of(log, both))
-    found = estimate(replace(log, apart=(_IS_B,), has_total=False), both, asked)
+    found = estimate(log.split_by(_IS_B), both, asked)
     of_pairs = found.influences(metric.name).with_row_index("pair").drop(NUMBER)
     sides, rows = [], cells
     for pred in _MODELS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -52,7 +52,7 @@ class Pool:
     @classmethod
     def of(cls, log: SlicedLog, pairs: pl.DataFrame) -> Pool:
         """Add up the pairs of all slices that are compared within a slice of `log`."""
-        coarser = replace(log, extras=())
+        coarser = log.with_pairs_of()
         added = merged(coarser, pairs.lazy())
         return cls(coarser, added.sort(*coarser.slice, "gold", "pred").collect())
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 
@@ -22,7 +20,7 @@ def rates_of_bins(
     """The bins of each slice, with the interval of their rate. `cells` are split by cluster."""
     found = levels_of(log, pairs, bins=bins).collect()
     rates = of_bins(log, probabilities(log, in_floats(log, found.lazy()))).collect()
-    each = replace(log, apart=(*log.apart, "bin"))
+    each = log.split_by("bin")
     places = found.lazy().select(*log.slice, "pred", "bin")
     scored = cells.lazy().filter(is_scored(log))
     beside = scored.join(places, on=[*log.slice, "pred"], nulls_equal=True)

@@ -90,7 +90,7 @@ class Sides:
         """The difference to the rest, or to the total. Slices and rests are scored together."""
         whole = self.pool.log
         whose = {name: pl.col(key) for name, key in self._of.items()}
-        apart = replace(whole, apart=tuple(whose))
+        apart = whole.split_by(*whose)
         own = self.cells.with_columns(**whose)
         left = pairs_of_rest(apart, own, self.pool.pairs)
         own = own.select(left.columns)
@@ -100,7 +100,7 @@ class Sides:
                 left.with_columns(pl.lit(value=True).alias(_IS_REST)),
             ]
         )
-        found = estimate(replace(apart, apart=(*whose, _IS_REST)), both, self.asked)
+        found = estimate(apart.split_by(_IS_REST), both, self.asked)
         slices, rests = (
             part(found.scores.filter(pl.col(_IS_REST) == is_rest).drop(_IS_REST))
             for part, is_rest in ((self._b, False), (self._a, True))

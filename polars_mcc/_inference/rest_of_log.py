@@ -16,7 +16,7 @@ def pairs_of_rest(apart: SlicedLog, own: pl.DataFrame, total: pl.DataFrame) -> p
 
     `total` are the pairs of a slice and its rest together.
     """
-    on = [name for name in apart.slice if name not in apart.apart]
+    on = [name for name in apart.slice if name not in apart.splits]
     taken, counts = own.lazy(), count_columns(apart)
     slices = taken.select(apart.slice).unique()
     every = slices.join(total.lazy(), on=on or pl.lit(0), nulls_equal=True)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import polars as pl
 
-from polars_mcc._log.columns import Columns, IntoColumn, as_expr, one, resolved
+from polars_mcc._log.columns import IntoColumn, NamedColumns, as_expr, one_column, resolved
 from polars_mcc._log.cuts import Number, as_cuts, is_above
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame
@@ -136,8 +136,8 @@ class Bins(Key):
 
         Without the quantiles the names are not known: then bins are text.
         """
-        column = self._checked(log.meaning.schema)
-        if not isinstance(log.meaning.source, Frame):
+        column = self._checked(log.roles.schema)
+        if not isinstance(log.roles.source, Frame):
             msg = f"{self} needs a Polars frame: add a column with the bins, and pass its name"
             raise TypeError(msg)
         if not isinstance(self.cuts, int):
@@ -147,9 +147,9 @@ class Bins(Key):
         [cuts] = cuts_of(_rows_of(log, [column.expr]), self.cuts)
         return replace(self, cuts=cuts.ends)
 
-    def _checked(self, schema: pl.Schema) -> Columns:
+    def _checked(self, schema: pl.Schema) -> NamedColumns:
         """The column, or an error if it does not fit the cuts."""
-        column = one(schema, self.column, "bins")
+        column = one_column(schema, self.column, "bins")
         dtype, cuts = column.dtype, self.cuts
         is_time = isinstance(dtype, pl.Datetime) or (dtype == pl.Date and cuts != "1h")
         if not (is_time if isinstance(cuts, str) else dtype.is_numeric()):
@@ -259,10 +259,10 @@ def cut_if_many(
     log: Described[Any], columns: Mapping[str, IntoColumn], number: int
 ) -> dict[str, Bins]:
     """Bins of the columns of numbers and of times with many values, as the search cuts them."""
-    schema = resolved(log.meaning.schema, [*columns.values()], "key")
+    schema = resolved(log.roles.schema, [*columns.values()], "key")
     numeric = [name for name, dtype in schema.items() if dtype.is_numeric()]
     times = [name for name, dtype in schema.items() if is_calendar(dtype)]
-    if not (numeric or times) or not isinstance(log.meaning.source, Frame):
+    if not (numeric or times) or not isinstance(log.roles.source, Frame):
         return {}
     found: dict[str, Bins] = {}
     if numeric:
@@ -270,7 +270,7 @@ def cut_if_many(
         ends = zip(numeric, cuts_of(rows, number, few=FEW * number), strict=True)
         found |= {name: Bins(columns[name], one.ends) for name, one in ends if one.ends}
     if times:
-        rows = log.meaning.source.lazy()
+        rows = log.roles.source.lazy()
         each = [as_expr(columns[name]) for name in times]
         many = _sampled(rows.select(one.alias(str(at)) for at, one in enumerate(each)))
         spans = rows.select(span(one).alias(str(at)) for at, one in enumerate(each)).collect()
@@ -299,11 +299,11 @@ def unit_of(days: int | None) -> str:
 
 def _rows_of(log: Described[Any], columns: Sequence[pl.Expr]) -> pl.LazyFrame:
     """Columns of a Polars log, with the weight of each row as the last column."""
-    weight = log.meaning.weight
+    weight = log.roles.weight
     named = {str(place): column for place, column in enumerate(columns)}
     weights = pl.lit(1) if weight is None else weight.expr
-    assert isinstance(log.meaning.source, Frame)  # noqa: S101 - for the type checker
-    return log.meaning.source.lazy().select(**named, weight=weights)
+    assert isinstance(log.roles.source, Frame)  # noqa: S101 - for the type checker
+    return log.roles.source.lazy().select(**named, weight=weights)
 
 
 def cuts_of(rows: pl.LazyFrame, number: int, few: int = 0) -> list[Cuts]:

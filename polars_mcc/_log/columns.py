@@ -19,7 +19,7 @@ IntoColumns: TypeAlias = str | pl.Expr | Sequence[str | pl.Expr]
 
 
 @dataclass(frozen=True)
-class Columns:
+class NamedColumns:
     """The columns that a user gave for a role, with their names and dtypes in the log."""
 
     given: tuple[IntoColumn, ...]
@@ -70,7 +70,7 @@ class Weighed(NamedTuple):
     """Aggregates by another engine: the least weight, the rows without a weight, the squares."""
 
 
-def several(schema: pl.Schema, columns: IntoColumns, role: str) -> Columns:
+def several_columns(schema: pl.Schema, columns: IntoColumns, role: str) -> NamedColumns:
     """The columns of a role that takes several. Raise an error if one or all are missing."""
     is_several = not isinstance(columns, str) and (
         not isinstance(columns, pl.Expr) or columns.meta.has_multiple_outputs()
@@ -80,16 +80,16 @@ def several(schema: pl.Schema, columns: IntoColumns, role: str) -> Columns:
     if not dtypes:
         msg = f"{role}={columns} matches no column; the columns are {few(schema)}"
         raise pl.exceptions.ColumnNotFoundError(msg)
-    return Columns(tuple(by_name(schema, listed, role)), dtypes, is_several)
+    return NamedColumns(tuple(by_name(schema, listed, role)), dtypes, is_several)
 
 
-def one(schema: pl.Schema, column: IntoColumn, role: str) -> Columns:
+def one_column(schema: pl.Schema, column: IntoColumn, role: str) -> NamedColumns:
     """The column of a role that takes one. Raise an error if it is missing, or is several."""
     dtypes = resolved(schema, [column], role)
     if len(dtypes) != 1:
         msg = f"{role} must be one column, but {column} is {quoted(dtypes) or 'none'}"
         raise ValueError(msg)
-    return Columns((column,), dtypes)
+    return NamedColumns((column,), dtypes)
 
 
 def by_name(schema: pl.Schema, columns: Iterable[IntoColumn], role: str) -> Iterator[IntoColumn]:
@@ -112,7 +112,13 @@ def resolved(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.
         for name in [column] if isinstance(column, str) else column.meta.root_names():
             if name not in schema:
                 raise missing_column(name, schema, role)
-    log = _empty(schema, columns)
+    exprs = [column for column in columns if isinstance(column, pl.Expr)]
+    read = set(schema)
+    if not any(expr.meta.has_multiple_outputs() for expr in exprs):
+        # To resolve one column in thousands takes Polars longer than to count a small log.
+        read = {column for column in columns if isinstance(column, str)}
+        read.update(*(expr.meta.root_names() for expr in exprs))
+    log = pl.LazyFrame(schema={name: schema[name] for name in schema if name in read})
     try:
         return log.select(map(as_expr, columns)).collect_schema()
     except pl.exceptions.DuplicateError as error:
@@ -122,19 +128,6 @@ def resolved(schema: pl.Schema, columns: Sequence[IntoColumn], role: str) -> pl.
         how = Words(".alias(...)", "AS")
         msg = said(f"two {role} columns have the same name '{twice}'; rename one with ", how)
         raise pl.exceptions.DuplicateError(msg) from error
-
-
-def _empty(schema: pl.Schema, columns: Sequence[IntoColumn]) -> pl.LazyFrame:
-    """A frame without rows: of the columns that expressions read, or of all for a selector.
-
-    To resolve one column in thousands takes Polars longer than to count a small log.
-    """
-    exprs = [column for column in columns if isinstance(column, pl.Expr)]
-    if any(expr.meta.has_multiple_outputs() for expr in exprs):
-        return pl.LazyFrame(schema=schema)
-    read = {column for column in columns if isinstance(column, str)}
-    read.update(*(expr.meta.root_names() for expr in exprs))
-    return pl.LazyFrame(schema={name: schema[name] for name in read})
 
 
 def check_weight(name: str, dtype: pl.DataType) -> None:

@@ -16,12 +16,12 @@ from typing import Any, TypeAlias, cast
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from polars_mcc._log.columns import Columns, IntoColumn, Weighed, roots
+from polars_mcc._log.columns import IntoColumn, NamedColumns, Weighed, roots
 from polars_mcc._log.labels import LabelsDiffer
 from polars_mcc._log.plan_errors import Failure, unless
 from polars_mcc._log.unstable_polars import deferred
 
-Query: TypeAlias = "nw.LazyFrame[Any] | nw.DataFrame[Any]"
+EngineQuery: TypeAlias = "nw.LazyFrame[Any] | nw.DataFrame[Any]"
 
 _ROWS = "polars_mcc_rows"  # the number of rows that a counted row stands for
 
@@ -49,7 +49,7 @@ _CASTS = {"duckdb": "CAST({} AS {})", **dict.fromkeys(_PANDAS, "{}.astype('{}')"
 class Engine:
     """A frame of another engine."""
 
-    frame: Query
+    frame: EngineQuery
 
     @property
     def name(self) -> str:
@@ -112,12 +112,12 @@ class Engine:
                 )
                 raise pl.exceptions.SchemaError(msg)
 
-    def count(self, columns: Sequence[str], name: str) -> Query:
+    def count(self, columns: Sequence[str], name: str) -> EngineQuery:
         """A query of the engine that counts rows, grouped by these columns."""
         return self.frame.group_by(*columns).agg(nw.len().alias(name))
 
     def counted(
-        self, columns: Iterable[IntoColumn], weight: Columns | None, *, is_frequency: bool
+        self, columns: Iterable[IntoColumn], weight: NamedColumns | None, *, is_frequency: bool
     ) -> Weighed:
         """Group the rows by these columns. `_ROWS` is the number of rows of each group.
 
@@ -176,12 +176,12 @@ def _in_polars(dtype: nw.dtypes.DType) -> pl.DataType:
     return found
 
 
-def _asked(query: Query, dtypes: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+def _asked(query: EngineQuery, dtypes: Mapping[str, pl.DataType]) -> pl.LazyFrame:
     """The answer of an engine as a LazyFrame. The engine runs once, on `collect`."""
     return deferred(lambda: _collected(query, dtypes), dtypes, once=True)
 
 
-def _collected(query: Query, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:
+def _collected(query: EngineQuery, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:
     eager = query.collect("pyarrow") if isinstance(query, nw.LazyFrame) else query
     found = cast("pl.DataFrame", pl.from_arrow(eager.to_arrow()))
     return found.select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())

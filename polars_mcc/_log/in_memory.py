@@ -17,8 +17,8 @@ import narwhals.stable.v2 as nw
 import polars as pl
 import pyarrow as pa
 
-from polars_mcc._log.columns import Columns, IntoColumn, Weighed
-from polars_mcc._log.engines import Engine, Query
+from polars_mcc._log.columns import IntoColumn, NamedColumns, Weighed
+from polars_mcc._log.engines import Engine, EngineQuery
 from polars_mcc._log.frames import Frame
 from polars_mcc._log.unstable_polars import deferred
 
@@ -74,7 +74,7 @@ class InMemory(Engine):
         is_table = isinstance(self.frame, pa.Table)
         return self.frame.column(place) if is_table else self.frame.iloc[:, place]
 
-    def count(self, columns: Sequence[str], name: str) -> Query:
+    def count(self, columns: Sequence[str], name: str) -> EngineQuery:
         """The rows, counted by the library itself."""
         self.check_known(columns)
         places = [place for column in columns for place in self._places[column]]
@@ -84,7 +84,7 @@ class InMemory(Engine):
         return Engine(nw.from_native(some)).count(columns, name)
 
     def counted(
-        self, columns: Iterable[IntoColumn], weight: Columns | None, *, is_frequency: bool
+        self, columns: Iterable[IntoColumn], weight: NamedColumns | None, *, is_frequency: bool
     ) -> Weighed:
         """The columns, converted on `collect`. Polars counts their rows."""
         del is_frequency

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 
-from polars_mcc._log.columns import Columns, IntoColumn, by_name, resolved
+from polars_mcc._log.choices import Align
+from polars_mcc._log.columns import IntoColumn, NamedColumns, resolved
 from polars_mcc._log.described import Described
 from polars_mcc._log.messages import Words, option, said
-from polars_mcc._log.windows import Windows
 
 T = TypeVar("T", bound=Hashable)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,6 +26,44 @@ KeySet: TypeAlias = tuple[str, ...]
 """The names of keys that are crossed. An empty set is the total."""
 
 TOTAL = ""  # the name of the set of no keys: all rows are one slice
+
+
+_SECOND = 10**9
+UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": _SECOND, "m": 60 * _SECOND, "h": 3600 * _SECOND}
+UNITS |= {"d": 86_400 * _SECOND, "w": 7 * 86_400 * _SECOND}
+MONTHS = {"mo": 1, "q": 3, "y": 12}
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Trailing windows of an index, resolved against the schema."""
+
+    index: NamedColumns
+    number: int
+    unit: str  # a step is `number` of this unit of Polars durations
+    per_window: int  # steps in a window
+    align: Align
+
+    @property
+    def is_clock(self) -> bool:
+        """Whether steps are hours or less: their length does not depend on the calendar."""
+        return self.unit not in {"d", "w", *MONTHS}
+
+    @property
+    def is_months(self) -> bool:
+        """Whether steps are months, whose lengths differ."""
+        return self.unit in MONTHS
+
+    @property
+    def size(self) -> int:
+        """The length of a step in months, in days, or in nanoseconds if `is_clock`."""
+        length, _ = length_of(self.number, self.unit)
+        return length if self.is_months or self.is_clock else length // UNITS["d"]
+
+
+def length_of(number: int, unit: str) -> tuple[int, bool]:
+    """A length in months or in nanoseconds, and whether it is in months."""
+    return number * (UNITS | MONTHS)[unit], unit in MONTHS
 
 
 class Made(NamedTuple):
@@ -91,31 +129,30 @@ def settled(log: Described[Any], keys: Sequence[IntoKey], *, unread: bool = Fals
     return [key.settled(log, unread=unread) if isinstance(key, Key) else key for key in keys]
 
 
-@dataclass(frozen=True)
-class Keys:
+class Keys(NamedTuple):
     """The keys of a question, resolved against the schema."""
 
-    columns: Columns
+    columns: NamedColumns
     sets: tuple[KeySet, ...] | None
     """The sets of keys, without the index of a window. None if there is one set."""
     windows: Windows | None
 
 
-def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
+def keys_of(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
     """Resolve the keys of a question into columns, sets and windows, or raise an error."""
     resolved(schema, [key for key in keys if not isinstance(key, Key)], "key")
     made = [key.made(schema) if isinstance(key, Key) else of_column(schema, key) for key in keys]
-    timed = [key for key, one in zip(keys, made, strict=True) if one.windows is not None]
+    timed = [key for key, part in zip(keys, made, strict=True) if part.windows is not None]
     if len(timed) > 1:
         msg = f"only one trailing(...) is allowed as a key, but {timed[1]} is the second"
         raise ValueError(msg)
-    windows = next((one.windows for one in made if one.windows is not None), None)
-    groups = [one.sets for one in made if one.windows is None]
-    once: list[IntoColumn] = []
-    for column in itertools.chain(*(one.columns for one in made)):
-        if not any(is_same(column, other) for other in once):  # It may be in several sets.
-            once.append(column)
-    columns = Columns(tuple(once), resolved(schema, once, "key"))
+    windows = next((part.windows for part in made if part.windows is not None), None)
+    groups = [part.sets for part in made if part.windows is None]
+    given: list[IntoColumn] = []
+    for column in itertools.chain(*(part.columns for part in made)):
+        if not any(is_same(column, known) for known in given):  # It may be in several sets.
+            given.append(column)
+    columns = NamedColumns(tuple(given), resolved(schema, given, "key"))
     if windows is not None and windows.index.name in columns.names:
         msg = f"key '{windows.index.name}' is given twice: as the index of trailing(), and alone"
         raise pl.exceptions.DuplicateError(msg)
@@ -129,9 +166,9 @@ def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
             Words("by('country')", "--by country"),
         )
         raise ValueError(msg)
-    crossed = [tuple(dict.fromkeys(itertools.chain(*one))) for one in itertools.product(*groups)]
-    by_content = {frozenset(one): one for one in reversed(crossed)}
-    distinct = tuple(one for one in crossed if by_content[frozenset(one)] is one)
+    crossed = [tuple(dict.fromkeys(itertools.chain(*sets))) for sets in itertools.product(*groups)]
+    by_content = {frozenset(names): names for names in reversed(crossed)}
+    distinct = tuple(names for names in crossed if by_content[frozenset(names)] is names)
     if same := twice(map(name_of, distinct)):
         msg = (
             f"two sets of keys are called '{same[0]}'; rename a key whose name is empty, or has a "
@@ -143,7 +180,9 @@ def found(schema: pl.Schema, keys: Sequence[IntoKey], *, long: bool) -> Keys:
 
 def of_column(schema: pl.Schema, key: IntoColumn) -> Made:
     """What a column stands for, or a selector of several columns."""
-    return Made([*by_name(schema, [key], "key")], [(*resolved(schema, [key], "key"),)])
+    names = tuple(resolved(schema, [key], "key"))
+    is_selector = isinstance(key, pl.Expr) and key.meta.is_column_selection()
+    return Made(names if is_selector else [key], [names])
 
 
 def columns_of(schema: pl.Schema, keys: Iterable[IntoKey]) -> Iterator[IntoColumn]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_mcc._log.choices import Nulls
 from polars_mcc._log.messages import Words, as_sql_text, cast, column, option, said
-from polars_mcc._log.plan_errors import Failure, told, unless
+from polars_mcc._log.plan_errors import Failure, message_of, unless
 
 Labelled: TypeAlias = Sequence[tuple[str, pl.DataType]]
 """The name and dtype of each column of labels. Two columns may have the same name."""
@@ -67,8 +67,8 @@ class LabelsDiffer(pl.exceptions.SchemaError):
     def __init__(self, columns: Labelled, *dtypes: pl.DataType) -> None:
         """Take the columns, and two dtypes of them that cannot be compared."""
         super().__init__(columns, *dtypes)
-        found = ", ".join(f"'{name}' is {dtype}" for name, dtype in columns)
-        self.problem = f"labels cannot be compared: {found}"
+        listed_dtypes = ", ".join(f"'{name}' is {dtype}" for name, dtype in columns)
+        self.problem = f"labels cannot be compared: {listed_dtypes}"
         # Text stays as it is, and a float may be a score.
         other, self.dtype = sorted(
             dtypes, key=lambda one: 0 if is_text(one) else 1 + one.is_float()
@@ -130,12 +130,14 @@ class LabelsDiffer(pl.exceptions.SchemaError):
         if self.is_word and len(self.known[name]) > len(self.known[target]):
             name, target = target, name
         labels = self.known.get(name) or [0, 1]
-        others = self.known.get(target, [])
-        pairs = {label: [other for other in others if _are_one(label, other)] for label in labels}
-        found = sum(map(bool, pairs.values()))
-        are_same = found in {len(pairs), len(others)} or (found > _SHOWN and 2 * found > len(pairs))
-        is_known = name in self.known or (target in self.known and not found)
-        if name in self.known and are_same and found and not self.is_word:
+        known = self.known.get(target, [])
+        pairs = {label: [other for other in known if _are_one(label, other)] for label in labels}
+        mapped = sum(map(bool, pairs.values()))
+        are_same = mapped in {len(pairs), len(known)} or (
+            mapped > _SHOWN and 2 * mapped > len(pairs)
+        )
+        is_known = name in self.known or (target in self.known and not mapped)
+        if name in self.known and are_same and mapped and not self.is_word:
             return cast
         which = said("say which label is which, as in ", self._mapping(name, pairs))
         if self.engine is not None:  # Another engine, or a command that reads a number as text.
@@ -216,7 +218,7 @@ def as_compared(label: pl.Expr, name: str, dtype: pl.DataType, common: pl.DataTy
 
 def _failure(label: pl.Expr, name: str, is_other: pl.Expr, why: str) -> Failure:
     shown = pl.when(is_other).then(label)
-    return Failure(is_other, told(f"'{name}' has the label ", shown, f", {why}"))
+    return Failure(is_other, message_of(f"'{name}' has the label ", shown, f", {why}"))
 
 
 def dtype_of_labels(columns: Labelled) -> pl.DataType:
@@ -258,13 +260,13 @@ def as_labels(labels: Sequence[object], dtype: pl.DataType, *, null: bool) -> pl
 def as_label(label: object, dtype: pl.DataType, given: str = "") -> object:
     """A label as a value of `dtype`, or a SchemaError that says what is `given`."""
     try:
-        [found] = pl.Series([_as_known(label, dtype)], dtype=dtype, strict=True)
+        [value] = pl.Series([_as_known(label, dtype)], dtype=dtype, strict=True)
     except (TypeError, pl.exceptions.PolarsError) as error:
         msg = said(
             given or option("positive", label), f" does not have the dtype of the labels, {dtype}"
         )
         raise pl.exceptions.SchemaError(msg) from error
-    return found
+    return value
 
 
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
@@ -287,9 +289,9 @@ def from_text(text: str, dtype: pl.DataType) -> object:
         except pl.exceptions.PolarsError:
             return None
         return typed.item() if typed.dtype == dtype else None
-    found = typed.cast(dtype, strict=False).item()
-    is_rounded = isinstance(dtype, pl.Decimal) and found is not None and found != Decimal(text)
-    return None if is_rounded else found
+    value = typed.cast(dtype, strict=False).item()
+    is_rounded = isinstance(dtype, pl.Decimal) and value is not None and value != Decimal(text)
+    return None if is_rounded else value
 
 
 def _as_known(label: object, dtype: pl.DataType) -> object:

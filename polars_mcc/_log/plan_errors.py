@@ -23,7 +23,7 @@ class Failure:
     message: pl.Expr
 
 
-def told(*parts: str | pl.Expr) -> pl.Expr:
+def message_of(*parts: str | pl.Expr) -> pl.Expr:
     """A message of words and values. To `pl.format`, braces in a name would be a value."""
     texts = (pl.lit(one) if isinstance(one, str) else one.cast(pl.String) for one in parts)
     return pl.concat_str(*texts)

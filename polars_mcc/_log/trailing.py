@@ -9,10 +9,9 @@ from typing import ClassVar, Literal
 import polars as pl
 
 from polars_mcc._log.choices import Align, check_choice
-from polars_mcc._log.columns import IntoColumn, one
-from polars_mcc._log.keys import Key, Made, word
+from polars_mcc._log.columns import IntoColumn, one_column
+from polars_mcc._log.keys import MONTHS, UNITS, Key, Made, Windows, length_of, word
 from polars_mcc._log.messages import Words, as_arguments, as_code, as_sql, said
-from polars_mcc._log.windows import MONTHS, UNITS, Windows, length_of
 
 
 @word("trailing(day, '7d', every='1d')", of_one=True)
@@ -77,7 +76,7 @@ class Trailing(Key):
 
     def made(self, schema: pl.Schema) -> Made:
         """The windows of the index."""
-        index = one(schema, self.index, "index")
+        index = one_column(schema, self.index, "index")
         window, every = _parts("window", self.window), _parts("every", self.every)
         (length, months), (step, is_months) = length_of(*window), length_of(*every)
         if months != is_months or length % step:

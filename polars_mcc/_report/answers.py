@@ -12,7 +12,8 @@ import polars as pl
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs as pairs_of
-from polars_mcc._counts.remarks import Sides, heard, key_is_gold, remarks
+from polars_mcc._counts.remarks import LogLabels, heard, key_is_gold, remarks
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._inference.differences import with_adjusted
 from polars_mcc._inference.options import columns_of
 from polars_mcc._log import defaults
@@ -160,7 +161,7 @@ class Answers:
     def remarks(self) -> Sequence[str]:
         """What makes scores wrong, 0 or 0/0."""
         return [
-            *remarks(Sides.of(self.once.counts or self.once.log, self.once.log)),
+            *remarks(LogLabels.of(self.once.counts or self.once.log, self.once.log)),
             *key_is_gold(self.once.log, [part.key for part in self.parts]),
             *(self.worst.odd_keys if self.worst else []),
         ]
@@ -175,7 +176,7 @@ class Answers:
     @property
     def is_scored(self) -> pl.Expr:
         """Whether a pair is scored: with both labels, unless null is a label."""
-        return are_scored(pl.col("gold"), pl.col("pred"), self.once.log.meaning.nulls)
+        return are_scored(pl.col("gold"), pl.col("pred"), self.once.log.roles.nulls)
 
     @cached_property
     def cells(self) -> pl.DataFrame:
@@ -193,11 +194,11 @@ class Answers:
     @cached_property
     def bases(self) -> Sequence[str]:
         """How many rows each model is scored on; a rate is scored on the rows of one label."""
-        metric, meaning, total = self.options.scored, self.once.log.meaning, self.total.rows
+        metric, roles, total = self.options.scored, self.once.log.roles, self.total.rows
         if metric.given is None:
             return [rows_in_words(n) for n in total["n"]]
-        label = True if meaning.positive is None else meaning.positive_label
-        is_positive = pl.col(metric.given) == pl.lit(label, meaning.label_dtype)
+        label = True if roles.positive is None else roles.positive_label
+        is_positive = pl.col(metric.given) == pl.lit(label, roles.label_dtype)
         of_rate = self.cells.filter(~is_positive if metric.of_rest else is_positive)
         others = sorted({*self.cells[metric.given]} - {label, None})
         name = f"not {label}" if metric.of_rest and len(others) > 1 else label
@@ -209,12 +210,12 @@ class Answers:
     @cached_property
     def unscored(self) -> pl.DataFrame:
         """The rows that are not scored, per model and reason: `pred`, `reason`, `n_null`."""
-        meaning, pairs = self.once.log.meaning, self.pairs
+        roles, pairs = self.once.log.roles, self.pairs
         model = pl.col("model") if self.has_models else pl.lit(self.models[0])
-        weight = None if meaning.weight is None else f"{meaning.weight.name} is null"
+        weight = None if roles.weight is None else f"{roles.weight.name} is null"
         nulls = [
             pl.when(~self.is_scored & pl.col(side).is_null()).then(pl.format("{} is null", name))
-            for side, name in (("gold", pl.lit(meaning.gold.name)), ("pred", model))
+            for side, name in (("gold", pl.lit(roles.gold.name)), ("pred", model))
         ]
         unlabelled = pairs.filter(~self.is_scored).with_columns(n_null="n", weight=None)
         unweighted = pairs.with_columns(weight=pl.lit(weight))
@@ -292,12 +293,12 @@ class Answers:
         Nothing unless the log has scores; the last unless they are probabilities. The counts do not
         have the scores.
         """
-        meaning = self.once.log.meaning
-        has_positive = meaning.positive is not None or meaning.label_dtype == pl.Boolean
-        has_answer = has_positive and not meaning.score_labels and meaning.nulls != "label"
-        if meaning.scores is None or not has_answer:
+        roles = self.once.log.roles
+        has_positive = roles.positive is not None or roles.label_dtype == pl.Boolean
+        has_answer = has_positive and not roles.score_labels and roles.nulls != "label"
+        if roles.scores is None or not has_answer:
             return []
-        given, scores = [*map(as_expr, meaning.scores.given)], pl.all().cast(pl.Float64)
+        given, scores = [*map(as_expr, roles.scores.given)], pl.all().cast(pl.Float64)
         is_share = scores.fill_nan(None).is_between(0, 1).all()
         are_probabilities = self.once.collect(
             "scores", lambda rows: rows.select(given).select(pl.all_horizontal(is_share))
@@ -312,5 +313,5 @@ class Answers:
 
 def _pairs(log: Described[Any]) -> Any:  # noqa: ANN401 - a frame as the log is
     """The pairs of labels of each model."""
-    sliced = cut(log, [], taken=[])
+    sliced = cut(sides_of(log), [], taken=[])
     return log.in_kind(sliced.answer(pairs_of(sliced), "gold", "pred"))

@@ -17,15 +17,15 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.joint import GOLD, HAS_NONE, TIMES, N, joint
+from polars_mcc._counts.pairs import GOLD, HAS_NONE, TIMES, N, joint
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import KEY, PRED, SET, SlicedLog
 from polars_mcc._log import defaults
-from polars_mcc._log import keys as keys_of_question
 from polars_mcc._log.bins import Bins, cut_if_many
-from polars_mcc._log.columns import Columns, IntoColumn, as_many_as_fit, distinct
+from polars_mcc._log.columns import IntoColumn, NamedColumns, as_many_as_fit, distinct
 from polars_mcc._log.described import Described
 from polars_mcc._log.key_sets import KeySets, each
-from polars_mcc._log.keys import TOTAL, IntoKey, Key, Keys, columns_of, is_same, name_of
+from polars_mcc._log.keys import TOTAL, IntoKey, Key, Keys, columns_of, is_same, keys_of, name_of
 from polars_mcc._log.messages import Words, as_arguments, as_code, as_sql, said
 from polars_mcc._log.trailing import Trailing
 from polars_mcc._verbs.counts import counts
@@ -107,8 +107,8 @@ def crossed(parts: Sequence[Part]) -> list[Part]:
 
 def parts_of(log: Described[Any], keys: Sequence[IntoKey]) -> list[Part]:
     """Make a part of each column, each set of columns such as `rollup(...)`, and each window."""
-    schema = log.meaning.schema
-    found = [(key, keys_of_question.found(schema, [key], long=False)) for key in keys]
+    schema = log.roles.schema
+    found = [(key, keys_of(schema, [key], long=False)) for key in keys]
     plain = [one.columns.each for key, one in found if not isinstance(key, Key)]
     cuts = cut_if_many(log, dict(itertools.chain(*plain)), defaults.BINS)
     parts = [part for key, one in found for part in _of_key(key, one, cuts)]
@@ -181,12 +181,12 @@ class Once:
     @property
     def rows_are_draws(self) -> bool:
         """Whether rows are independent: the log has neither clusters nor sample weights."""
-        return self.log.meaning.is_frequency and self.log.meaning.cluster is None
+        return self.log.roles.is_frequency and self.log.roles.cluster is None
 
     @property
-    def preds(self) -> Columns:
+    def preds(self) -> NamedColumns:
         """The predictions of the log."""
-        preds = self.log.meaning.preds
+        preds = self.log.roles.preds
         assert preds is not None  # noqa: S101 - counts need predictions
         return preds
 
@@ -275,13 +275,13 @@ def _groups(frame: pl.DataFrame, keys: Iterable[IntoKey], *labels: str) -> int:
 
 def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect: Collect) -> Once:
     """Count a log by as many of these columns as fit into `_MOST` counts."""
-    meaning = log.meaning
-    weight = None if meaning.weight is None else meaning.weight.expr
+    roles = log.roles
+    weight = None if roles.weight is None else roles.weight.expr
     plain = log(weight=weight, sample_weight=None, cluster=None)
 
     def sliced(rows: pl.LazyFrame, names: Iterable[str]) -> SlicedLog:
         given: Sequence[Any] = [columns[name] for name in names]
-        return cut(plain.with_frame(rows), given, taken=[])
+        return cut(sides_of(plain.with_frame(rows)), given, taken=[])
 
     def number(keys: Sequence[str], *, labels: bool = True) -> int:
         """Estimate the number of groups, within 10 % or so, in little memory (HyperLogLog)."""
@@ -309,7 +309,7 @@ def counted_once(log: Described[Any], columns: Mapping[str, IntoColumn], collect
     models = [pl.col(PRED + name).alias(name) for name in once.preds.names]
     as_log = plain.with_frame(
         _as_rows(table),
-        gold=pl.col(GOLD).alias(meaning.gold.name),
+        gold=pl.col(GOLD).alias(roles.gold.name),
         pred=models if once.preds.is_several else models[0],
         score=None,
         weight=N,

@@ -233,9 +233,9 @@ def _table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any
 
 def _explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
     """The chart that a reader explores, or None; and the notes above it."""
-    options, meaning, rows = answers.options, answers.once.log.meaning, answers.options.explored
+    options, roles, rows = answers.options, answers.once.log.roles, answers.options.explored
     counts = answers.once.fewer(rows, [part for part in answers.parts if part.is_column])
-    counts = counts if counts.is_empty() else labelled(counts, meaning.nulls)
+    counts = counts if counts.is_empty() else labelled(counts, roles.nulls)
     if counts.is_empty():
         return None, ["There are no counts to explore in this page."]
     cells = within(counts, rows)
@@ -250,7 +250,7 @@ def _explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
     if left_out := [name for name in answers.keys if name not in keys_in(cells)]:
         why = "because they have too many values or a reserved name"
         notes.append(f"These keys are left out, {why}: {', '.join(left_out)}.")
-    name, metrics = answers.metric, metrics_of(cells, meaning.positive_label)
+    name, metrics = answers.metric, metrics_of(cells, roles.positive_label)
     is_known = isinstance(options.metric, str) and name in metrics
     if not is_known:
         notes.append(f"This chart cannot compute the metric {name}.")
@@ -264,8 +264,8 @@ def _explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
         cells,
         metric=name if is_known else metrics[0],
         ci=options.ci if answers.once.rows_are_draws else None,
-        positive=meaning.positive_label,
-        nulls=meaning.nulls,
+        positive=roles.positive_label,
+        nulls=roles.nulls,
         min_n=options.min_n if cells.schema["n"].is_integer() else 0,
         rows=rows,
     ), notes

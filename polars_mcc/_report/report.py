@@ -93,7 +93,7 @@ def report(
     """
     options = {**locals()}
     del options["log"], options["keys"]
-    source = log.meaning.source
+    source = log.roles.source
     of_polars = source if isinstance(source, Frame) else log.frame
     rows = polars_frame(of_polars, "report takes").lazy()
 

@@ -21,7 +21,7 @@ from polars_mcc._counts.exact import Numbers, count_where, numbers, weight_failu
 from polars_mcc._log.choices import Nulls
 from polars_mcc._log.columns import check_weight
 from polars_mcc._log.labels import LabelsDiffer, are_scored, as_compared, as_labels, common_dtype
-from polars_mcc._log.plan_errors import Failure, told, unless
+from polars_mcc._log.plan_errors import Failure, message_of, unless
 from polars_mcc._scores.r_k import Sums, correlation
 
 
@@ -143,7 +143,7 @@ def _sums_by_label(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
     t, p, c = (columns.pop(name) for name in ("t", "p", "c"))
     sums = Sums.over_classes(t, p, c, numbers)
     unlisted = _field("unlisted").cast(pl.Int64)
-    message = told(
+    message = message_of(
         f"labels={labels.to_list()} leave out the gold or pred of ",
         unlisted,
         " rows; list every label that occurs",

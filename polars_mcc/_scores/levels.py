@@ -6,14 +6,13 @@ A level is a threshold too: the rows at or above it are `tp` and `fp`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import polars as pl
 
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import CLASS, MODEL, PRED, SlicedLog
 from polars_mcc._log import defaults
-from polars_mcc._log.plan_errors import Failure, told, unless
+from polars_mcc._log.plan_errors import Failure, message_of, unless
 
 BOTH = ("positive", "negative")
 SQUARES = ("squares_positive", "squares_negative")
@@ -99,9 +98,7 @@ def of_bins(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
         "score_mean": ((positive + negative) * score).sum() / rows,
         "rate": positive.sum() / rows,
     }
-    return replace(log, apart=(*log.apart, "bin")).per_slice_in_order(
-        levels, ["pred"], sums, **ends
-    )
+    return log.split_by("bin").per_slice_in_order(levels, ["pred"], sums, **ends)
 
 
 def over_levels(
@@ -135,9 +132,9 @@ def over_levels(
 def probabilities(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     """Raise an error on `collect` if a score is no probability."""
     score, column = pl.col("score"), pl.col(MODEL) if log.has_models else pl.lit(log.models[0])
-    if CLASS in log.apart:
+    if CLASS in log.slice:
         column = pl.col(CLASS).cast(pl.String).str.strip_prefix(PRED)
-    of_column = () if "baseline" in log.extras else (" of '", column, "'")
+    of_column = () if "baseline" in log.splits else (" of '", column, "'")
     is_outside = (score < 0) | (score > 1)
     return levels.with_columns(score=unless(score, outside(is_outside, score, *of_column)))
 
@@ -148,4 +145,4 @@ def outside(is_outside: pl.Expr, score: pl.Expr, *of_column: str | pl.Expr) -> F
         " is not between 0 and 1, as a probability is; scale the scores, or use a metric of their "
         "order, such as 'roc_auc'"
     )
-    return Failure(is_outside, told("the score ", score, *of_column, words))
+    return Failure(is_outside, message_of("the score ", score, *of_column, words))

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_mcc._counts.sliced import PRED, OfRow
-from polars_mcc._log.plan_errors import Failure, told, unless
+from polars_mcc._log.plan_errors import Failure, message_of, unless
 from polars_mcc._scores.class_scores import Col
 from polars_mcc._scores.levels import outside
 from polars_mcc._scores.metric import Metric, Range, Sum, Terms, has_both
@@ -79,7 +79,7 @@ def _if_they_add_up(each: Sequence[tuple[pl.Expr, pl.Expr]], score: pl.Expr) -> 
         for is_outside, one in are_outside
     )
     total = pl.sum_horizontal([one for _, one in each], ignore_nulls=False)
-    message = told(
+    message = message_of(
         "the scores of a row add up to ",
         total,
         ", not to 1, as probabilities of classes do; scale the scores, or use a metric of their "

@@ -237,7 +237,5 @@ def _scored(
         )
         for label, (gold, pred, hits) in sides.items()
     )
-    at_each = replace(
-        log, apart=(*log.apart, "score"), has_total=False, zero_division=zero_division
-    )
+    at_each = replace(log, zero_division=zero_division).split_by("score")
     return measure(at_each, classes, metrics, positive=pl.col("label"))

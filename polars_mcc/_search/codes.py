@@ -182,7 +182,7 @@ def _read(log: SlicedLog) -> tuple[pl.DataFrame, dict[str, Column]]:
     labels = dict.fromkeys(["gold", *(PRED + name for name in log.models)], _in_memory(log))
     columns = {KEY + key: pl.col(KEY + key) for key in log.keys}
     columns |= {name: pl.col(name).cast(dtype) for name, dtype in labels.items()}
-    columns |= {name: pl.col(name).hash() for name in log.extras}  # the cluster
+    columns |= {name: pl.col(name).hash() for name in log.pair_splits}  # the cluster
     texts = {KEY + name: dtype for name, dtype in log.key_dtypes.items()} | labels
     known = _text_of_files(log, [name for name, dtype in texts.items() if is_text(dtype)])
     of_labels = pl.Categories.random()  # The labels of all models are numbered alike.

@@ -60,9 +60,7 @@ def _exact(sought: Sought, pairs: Counted) -> pl.Series:
     cells = {_SIDE: pairs.slices, "gold": gold, "pred": pred, "n": n, "squares": pairs.squares}
     counted = pl.LazyFrame(cells).with_columns(n_null=pl.lit(0, log.numbers.count))
     alone = replace(
-        log.whole,
-        extras=(),
-        apart=(_SIDE,),
+        log.whole.with_pairs_of().split_by(_SIDE),
         models=(sought.model,),
         has_models=False,
         label_dtype=gold.dtype,

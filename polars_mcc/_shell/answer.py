@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._counts.remarks import (
+    LogLabels,
     PredictionLogWarning,
-    Sides,
     key_is_gold,
     labels_of,
     nearly_met,
@@ -77,7 +77,7 @@ def _asked(
             warnings.simplefilter("ignore", PredictionLogWarning)
             return verb(log.log.with_frame(rows), *log.keys, **options)
     except NoPositiveError as error:
-        labels = labels_of(Sides.of(log.log.with_frame(rows)))
+        labels = labels_of(LogLabels.of(log.log.with_frame(rows)))
         if not labels:
             raise
         msg = said(of_error(error), f". This log has the labels {labels}")
@@ -117,7 +117,10 @@ def say_of(
     """
     say_what_is_not_read(log.found)
     say_spellings(log)
-    sides, needs_two = Sides.of(log.log, computed=log.computed), needs_two_classes(options)
+    sides, needs_two = (
+        LogLabels.of(log.log, computed=log.computed),
+        needs_two_classes(options),
+    )
     sentences = nearly_met(sides, labels)
     if not is_check:
         about_keys = key_is_gold(log.log, log.keys) if needs_two else ()

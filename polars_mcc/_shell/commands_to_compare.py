@@ -177,7 +177,7 @@ def worst(
 
     def shown(tested: pl.DataFrame) -> pl.DataFrame:
         """Say how many slices were tested, even if none is listed."""
-        preds = log.log.meaning.preds
+        preds = log.log.roles.preds
         has_models = preds is not None and preds.is_several
         metric = registry.one(search.metric).name
         say(summed_up(tested, metric, search.to, has_models=has_models))

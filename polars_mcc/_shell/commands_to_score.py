@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._log import choices, defaults
 from polars_mcc._log.labels import known_labels
 from polars_mcc._shell.answer import answer
@@ -112,10 +113,10 @@ def confusion(
     log = TypedLog(find(logs), of_log, keys)
     if labels is not None:
         known: list[object] | None = [as_label(log.log, "--labels", text) for text in labels]
-    elif long or top is not None or known_labels(log.log.meaning.label_dtype) is not None:
+    elif long or top is not None or known_labels(log.log.roles.label_dtype) is not None:
         known = None
     else:  # The matrix has a column per label.
-        found = cut(log.log, log.keys, taken=()).distinct_labels().collect()
+        found = cut(sides_of(log.log), log.keys, taken=()).distinct_labels().collect()
         known = found.to_series().to_list()
     asked: dict[str, Any] = {"normalize": normalize, "long": long, "top": top}
     answer(PredictionLog.confusion, log, output, labels=known, **asked)

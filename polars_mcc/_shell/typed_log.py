@@ -150,9 +150,9 @@ class TypedLog:
     @property
     def told_apart(self) -> list[list[IntoColumn]]:
         """The columns whose values make classes, slices or clusters; the labels are one list."""
-        meaning = self.log.meaning
-        sides = [side for side in (meaning.gold, meaning.preds) if side is not None]
-        others = [] if meaning.cluster is None else [*meaning.cluster.given]
+        roles = self.log.roles
+        sides = [side for side in (roles.gold, roles.preds) if side is not None]
+        others = [] if roles.cluster is None else [*roles.cluster.given]
         others += [*_columns_of([*self.keys, *self.columns.values()])]
         return [[one for side in sides for one in side.given], *([one] for one in others)]
 
@@ -194,7 +194,7 @@ class TypedLog:
         self, about: str, query: Callable[[pl.LazyFrame], Any], *, is_lazy: bool = True
     ) -> pl.DataFrame:
         """Run a query; on a terminal, show a progress bar. A lazy one collects nothing itself."""
-        preds, condition = self.log.meaning.preds, self.options.filter
+        preds, condition = self.log.roles.preds, self.options.filter
         by_default = [] if preds is None else [one for one in preds.given if isinstance(one, str)]
         of_filter = [] if condition is None else columns_in(condition, self._rows.collect_schema())
         read = [*self._typed.read, *by_default, *of_filter]
@@ -244,10 +244,10 @@ def or_none(value: Any) -> Any:  # noqa: ANN401 - a number or a word
 
 def as_label(log: PredictionLog[pl.LazyFrame], flag: str, text: str) -> object:
     """Convert typed text to a label, in the dtype of the labels."""
-    dtype = log.meaning.label_dtype
+    dtype = log.roles.label_dtype
     label = from_text(text, dtype)
     if label is None:
-        name = log.meaning.gold.name
+        name = log.roles.gold.name
         as_in = {pl.Boolean: " (true or false)", pl.Date: ", as in 2026-03-01"}
         as_in |= {pl.Datetime: ", as in '2026-03-01 12:00'", pl.Time: ", as in 12:00"}
         example = as_in.get(dtype.base_type(), "")

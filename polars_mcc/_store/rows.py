@@ -8,33 +8,34 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._counts.cut import cut
-from polars_mcc._counts.joint import GOLD, HAS_NONE, TIMES, joint
-from polars_mcc._counts.joint import N as ROWS
+from polars_mcc._counts.pairs import GOLD, HAS_NONE, TIMES, joint
+from polars_mcc._counts.pairs import N as ROWS
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import PRED
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey, check_plain
-from polars_mcc._log.plan_errors import Failure, told, unless
+from polars_mcc._log.plan_errors import Failure, message_of, unless
 from polars_mcc._store.table import OF_INPUT, N
 
 
 def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame:
     """Count equal rows of a log: a column per key, for gold and for each model, and `N`."""
-    meaning = log.meaning
-    if meaning.preds is None:
+    roles = log.roles
+    if roles.preds is None:
         msg = "a store holds counts of predicted labels: pass pred, and leave score out"
         raise ValueError(msg)
     check_plain(keys, "a store", "each row is counted once; pass plain columns")
-    gold, preds = meaning.gold, meaning.preds
+    gold, preds = roles.gold, roles.preds
     for name, pred in zip(preds.names, preds.given, strict=True):
         if name == gold.name and not as_expr(pred).meta.eq(gold.expr):
             msg = f"gold and pred are different columns, both called '{name}': rename one of them"
             raise ValueError(msg)
     labels = {gold.name: GOLD, **{name: PRED + name for name in preds.names}}
-    sliced = cut(log, keys, taken=[*labels, N, *OF_INPUT], lists=True)
+    sliced = cut(sides_of(log, several=True), keys, taken=[*labels, N, *OF_INPUT])
     n = pl.col(ROWS)
     if sliced.weight_name is not None:
-        message = told(
+        message = message_of(
             f"weight '{sliced.weight_name}' is null in ",
             pl.col(TIMES),
             " equal rows, which a store cannot count; fill the nulls or filter the rows first",
@@ -46,10 +47,10 @@ def counts_to_keep(log: Described[Any], keys: Sequence[IntoKey]) -> pl.LazyFrame
 
 def description(log: Described[Any]) -> dict[str, Any]:
     """The names of gold and pred, by which the counts are a log again."""
-    preds = log.meaning.preds
+    preds = log.roles.preds
     assert preds is not None  # noqa: S101 - a store needs predictions
     names = [*preds.names]
-    return {"gold": log.meaning.gold.name, "pred": names if preds.is_several else names[0]}
+    return {"gold": log.roles.gold.name, "pred": names if preds.is_several else names[0]}
 
 
 def as_described(known: Mapping[str, Any]) -> dict[str, Any]:

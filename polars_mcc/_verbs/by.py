@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from polars_mcc._counts.classes import classes, of_pairs
+from polars_mcc._counts.classes import classes_of, of_pairs
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import CLASS, MODEL, OfRow, SlicedLog
 from polars_mcc._inference.deferred import with_intervals
 from polars_mcc._inference.options import (
@@ -239,8 +239,8 @@ def by(
     if not isinstance(method, Resampling):
         return log.in_kind(of_metrics(log, keys, asked, ci, method, long=long))
     taken, role = _columns(asked, ci), registry.role_of(asked)
-    sliced = cut(log, keys, taken=taken, role=role, cluster=True, long=long)
-    positive = registry.positive_class(asked, log.meaning.positive, sliced.label_dtype)
+    sliced = cut(sides_of(log, role), keys, taken=taken, clusters=True, long=long)
+    positive = registry.positive_class(asked, log.roles.positive, sliced.label_dtype)
     _check_resampling(log, sliced)
     assert isinstance(method, Bootstrap) and ci is not None  # noqa: S101, PT018 - for type checkers
     resampling = IntervalOptions(ci, metrics=asked, positive=positive)
@@ -264,7 +264,7 @@ def of_metrics(
 
     Metrics of labels and metrics of scores are counted apart.
     """
-    is_per_class = bool(log.meaning.score_labels)
+    is_per_class = bool(log.roles.score_labels)
     kinds: dict[tuple[Role, OfRow | None], list[Metric]] = {}
     for metric in sorted(asked, key=lambda metric: metric.is_of_scores):  # Labels name the models.
         of_row = metric.of_row if is_per_class else None
@@ -279,18 +279,9 @@ def of_metrics(
     roles = {role for role, _ in kinds}
     found: list[tuple[SlicedLog, pl.LazyFrame]] = []
     for (role, of_row), metrics in kinds.items():
-        sliced = cut(
-            log,
-            keys,
-            taken=[*_columns(asked, ci), *more],
-            role=role,
-            lists=ci is None,
-            cluster=ci is not None,
-            long=long,
-            both=len(roles) > 1,
-            of_row=of_row,
-            per_class=True,
-        )
+        sides = sides_of(log, role, several=ci is None, of_row=of_row, both=len(roles) > 1)
+        taken = [*_columns(asked, ci), *more]
+        sliced = cut(sides, keys, taken=taken, clusters=ci is not None, long=long)
         if sliced.is_multilabel:
             registry.check_multilabel(metrics)
         found.append((sliced, scores(log, sliced, metrics, ci, method)))
@@ -323,20 +314,20 @@ def scores(
     method: Method,
 ) -> pl.LazyFrame:
     """The metrics of each slice, with intervals if `ci` is given."""
-    positive = registry.positive_class(asked, log.meaning.positive, sliced.label_dtype)
+    positive = registry.positive_class(asked, log.roles.positive, sliced.label_dtype)
     sliced = with_labels_for(sliced, asked)
     if ci is not None:
         options = IntervalOptions(ci, method, asked, positive)
         return with_intervals(log, sliced, pairs(sliced), options)
     if not any(metric.needs_pairs for metric in asked):
-        return measure(sliced, classes(sliced), asked, positive=positive)
+        return measure(sliced, classes_of(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
-    if CLASS not in sliced.extras:
+    if CLASS not in sliced.splits:
         return measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
-    whole = replace(sliced, extras=())
+    whole = sliced.with_pairs_of()
     one_class = cells.filter(pl.col(CLASS) == pl.col(CLASS).min())  # It has all rows.
     slices = measure(whole, of_pairs(whole, one_class), [], positive=positive)
-    apart = replace(whole, apart=(CLASS,), has_total=False)
+    apart = whole.split_by(CLASS)
     each = measure(apart, of_pairs(apart, cells), asked, pairs=cells, positive=positive)
     values = {metric.name: pl.col(metric.name) for metric in asked}
     means = {
@@ -346,7 +337,7 @@ def scores(
 
 
 def _check_resampling(log: Described[FrameT], sliced: SlicedLog) -> None:
-    if log.meaning.is_lazy:
+    if log.roles.is_lazy:
         columns = ", ".join(map(repr, [*sliced.keys, *(["model"] if sliced.has_models else [])]))
         msg = (
             "a bootstrap needs a DataFrame, not a lazy query: collect the counts, "

@@ -8,6 +8,7 @@ from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._inference.deferred import inferred
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import check_at_least, check_level
@@ -88,11 +89,11 @@ def calibration(
     """
     check_at_least("bins", bins, 1)
     check_level(ci)
-    log.meaning.check_without("calibration", "a score has two classes", "nulls")
-    numbers = ["n", *([] if log.meaning.cluster is None else ["n_clusters"])]
+    log.roles.check_without("calibration", "a score has two classes", "nulls")
+    numbers = ["n", *([] if log.roles.cluster is None else ["n_clusters"])]
     columns = ["bin", "score_min", "score_max", *numbers]
     columns += ["score_mean", "rate", "rate_low", "rate_high", "n_null"]
-    sliced = cut(log, keys, taken=columns, role="score", cluster=True)
+    sliced = cut(sides_of(log, "score"), keys, taken=columns, clusters=True)
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._inference.rates_of_bins import rates_of_bins  # noqa: PLC0415 - NumPy

@@ -12,7 +12,14 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.exact import Floats
 from polars_mcc._counts.identity import with_wide_labels
 from polars_mcc._counts.pairs import pairs
-from polars_mcc._counts.remarks import Sides, key_is_gold, never_met, no_positive, one_class
+from polars_mcc._counts.remarks import (
+    LogLabels,
+    key_is_gold,
+    never_met,
+    no_positive,
+    one_class,
+)
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import KEY, SET, SlicedLog
 from polars_mcc._inference.deferred import inferred
 from polars_mcc._inference.options import PERIODS, IntervalOptions, columns_of
@@ -173,8 +180,8 @@ def check(
         raise ValueError(msg)
     check_at_least("min_n", min_n, 1)
     _check_options(ci, correction, wanted)
-    common_dtype([*log.meaning.gold.dtypes.items()])  # Lists are refused.
-    if log.meaning.zero_division != 0:  # Classes at 0/0 would lift a mean, or be left out.
+    common_dtype([*log.roles.gold.dtypes.items()])  # Lists are refused.
+    if log.roles.zero_division != 0:  # Classes at 0/0 would lift a mean, or be left out.
         log = log(zero_division=0.0)
     if no_worse_than is None:
         found, sizes = _scored(log, keys, wanted, ci), ["n"]
@@ -184,9 +191,9 @@ def check(
         wanted, sizes = [least], ["n_before", "n_after"]
     is_small = ~pl.all_horizontal(pl.col(sizes) >= min_n).fill_null(value=False)
     judging = Judging(wanted, ci, correction, is_small)
-    marked = judging.marked(found.collect(), is_frequency=log.meaning.is_frequency)
+    marked = judging.marked(found.collect(), is_frequency=log.roles.is_frequency)
     roles = {one.metric.role for one in wanted}
-    models = ["model"] if log.meaning.has_models(roles) else []
+    models = ["model"] if log.roles.has_models(roles) else []
     _check_labels(log, marked, models)
     judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
     unjudged = judging.unjudged(marked, models)
@@ -199,7 +206,7 @@ def check(
         told.append(f"no slice can be judged by {', '.join(unjudged)}")
     why = judging.left_out(marked, sizes, f"fewer than {min_n} rows")
     if unjudged and any(one.metric.is_of_two for one in wanted):
-        about_labels = (*key_is_gold(log, keys), *one_class(Sides.of(log)))
+        about_labels = (*key_is_gold(log, keys), *one_class(LogLabels.of(log)))
         why += "".join(f"; {sentence}" for sentence in about_labels)
     failures = judged.filter(pl.col(VERDICT) == "fails").drop(VERDICT)
     shown = failures if len(wanted) > 1 else failures.drop(FAILED)
@@ -212,7 +219,7 @@ def _scored(
 ) -> pl.LazyFrame:
     """The columns of `by`, with the thresholds given per slice and the marks of each slice."""
     metrics = [*{one.metric.name: one.metric for one in wanted}.values()]
-    marks = _marks(metrics, ci, is_per_class=bool(log.meaning.score_labels))
+    marks = _marks(metrics, ci, is_per_class=bool(log.roles.score_labels))
     found = of_metrics(log, keys, [*metrics, *marks], ci, more=_added(ci))
     found = found.drop(columns_of(mark.name for mark in marks), strict=False)
     names = found.collect_schema().names()
@@ -263,18 +270,18 @@ def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[st
     The rows are read again only then. Labels of an Enum are known to exist. For scores, the
     positive label must be gold; else it may also be a predicted label.
     """
-    meaning = log.meaning
-    suspects: dict[str, Callable[[Sides], Iterator[str]]] = {_HITS: never_met}
-    if not isinstance(meaning.label_dtype, (pl.Boolean, pl.Enum)):
+    roles = log.roles
+    suspects: dict[str, Callable[[LogLabels], Iterator[str]]] = {_HITS: never_met}
+    if not isinstance(roles.label_dtype, (pl.Boolean, pl.Enum)):
         suspects[_POSITIVE] = no_positive
     for mark, sentences in suspects.items():
         for name in {mark, f"{mark}_{PERIODS.categories[-1]}"}.intersection(marked.columns):
             rows = marked.select(*models, name).drop_nulls(name)
             found = rows.group_by(models).sum() if models else rows.sum()
             if rows.height and not (found[name] > 0).all():
-                is_gold_alone = mark == _POSITIVE and meaning.scores is not None
+                is_gold_alone = mark == _POSITIVE and roles.scores is not None
                 labels = log(pred=None) if is_gold_alone else log
-                for sentence in sentences(Sides.of(labels)):
+                for sentence in sentences(LogLabels.of(labels)):
                     raise ValueError(sentence)
 
 
@@ -298,13 +305,13 @@ def _compared(
         raise ValueError(msg)
     check_plain(keys, "no_worse_than", "its rows are of another time", sets=True)
     reason = "no_worse_than is a table of counts, which has neither clusters nor sample weights"
-    log.meaning.check_without("check", reason, "cluster", "sample_weight")
+    log.roles.check_without("check", reason, "cluster", "sample_weight")
     names = tested.names_of_periods(metric, has_clusters=False, p_values=())
-    sliced = cut(log, keys, taken=[*_added(ci), *names.values()])
+    sliced = cut(sides_of(log), keys, taken=[*_added(ci), *names.values()])
     model = ("model",) if sliced.has_models else ()
     try:
         counts = Described(baseline, weight="n", nulls=sliced.nulls)  # type: ignore[arg-type]
-        before = cut(counts, [*sliced.keys, *model], taken=())
+        before = cut(sides_of(counts), [*sliced.keys, *model], taken=())
     except MissingColumn as error:
         msg = f"no_worse_than is not the counts of these slices: {error.problem}"
         raise pl.exceptions.ColumnNotFoundError(msg) from error
@@ -318,7 +325,7 @@ def _compared(
             )
             raise pl.exceptions.SchemaError(msg)
     for extra, what in ((SET, "sets of keys"), ("model", "models")):
-        if extra in counts.meaning.schema and extra not in (*sliced.keys, *model):
+        if extra in counts.roles.schema and extra not in (*sliced.keys, *model):
             call = f"counts({', '.join(map(repr, sliced.keys))})"
             msg = said(
                 f"no_worse_than has counts of several {what}, so it counts each row several times: "
@@ -327,12 +334,11 @@ def _compared(
                 ", or filter to one",
             )
             raise ValueError(msg)
-    before = replace(before, sets=sliced.sets, always=model)
-    apart, cells = _with_baseline(before, sliced)
+    apart, cells = _with_baseline(_in_sets(before, sliced, model), sliced)
     if metric.has_labels:
         apart = with_wide_labels(apart)
         cells = cells.with_columns(pl.col("gold", "pred").cast(apart.label_dtype))
-    positive = registry.positive_class([metric], log.meaning.positive, apart.label_dtype)
+    positive = registry.positive_class([metric], log.roles.positive, apart.label_dtype)
     marks = _marks([metric], ci)
     level = defaults.LEVEL if ci is None else ci
     asked = IntervalOptions(level, metrics=[metric, *marks], positive=positive)
@@ -354,6 +360,12 @@ def _compared(
     return sliced.answer(inferred(log, sliced, cells, infer))
 
 
+def _in_sets(baseline: SlicedLog, log: SlicedLog, model: tuple[str, ...]) -> SlicedLog:
+    """The baseline in the sets of keys of the log. Its model is a key of each set."""
+    sets = log.sets and {name: (*keys, *model) for name, keys in log.sets.items()}
+    return replace(baseline, sets=sets)
+
+
 def _kind(dtype: pl.DataType) -> object:
     """Equal for dtypes whose values can be compared: those of all numbers, or of all text."""
     return "text" if is_text(dtype) else dtype.is_numeric() or dtype.base_type()
@@ -366,7 +378,7 @@ def _with_baseline(baseline: SlicedLog, log: SlicedLog) -> tuple[SlicedLog, pl.L
     )
     numbers = baseline.numbers if isinstance(baseline.numbers, Floats) else log.numbers
     apart = replace(log, label_dtype=labels, pred_dtype=labels, numbers=numbers)
-    apart = replace(apart, apart=("period",), has_total=False)
+    apart = apart.split_by("period")
 
     def of(cells: pl.LazyFrame, period: str, dtype: pl.DataType) -> pl.LazyFrame:
         sides = (

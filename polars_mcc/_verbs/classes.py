@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts.classes import classes as classes_of
-from polars_mcc._counts.classes import of_pairs
+from polars_mcc._counts.classes import classes_of, of_pairs
 from polars_mcc._counts.counted import without_clusters
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.deferred import inferred
 from polars_mcc._inference.options import IntervalOptions, columns_of, within_range
@@ -90,11 +90,11 @@ def classes(
     check_choice("method", method, Method)
     check_interval(ci, method)
     if ci is None:
-        sliced = cut(log, keys, taken=COLUMNS, lists=True)
+        sliced = cut(sides_of(log, several=True), keys, taken=COLUMNS)
         scores = _scored(sliced, classes_of(sliced))
         return log.in_kind(sliced.answer(scores, "label"))
     limits = columns_of(CLASS_RANGES)
-    sliced = cut(log, keys, taken=[*COLUMNS, "n_clusters", *limits], cluster=True)
+    sliced = cut(sides_of(log), keys, taken=[*COLUMNS, "n_clusters", *limits], clusters=True)
     n_clusters = ["n_clusters"] if sliced.has_clusters else []
     columns = [
         column

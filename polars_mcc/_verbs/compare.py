@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_mcc._counts.cut import model_named
 from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.sides import model_named
 from polars_mcc._inference.deferred import inferred
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Correction, Method
-from polars_mcc._log.columns import Columns, IntoColumn
+from polars_mcc._log.columns import IntoColumn, NamedColumns
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
@@ -111,15 +111,15 @@ def compare(
     scores = {"score_a": "_a", "score_b": "_b"}
     names = tested.names_of(chosen, ["n", "n_clusters"], scores)
     asked = IntervalOptions(ci, method, [chosen])
-    models = log.meaning.scores if chosen.is_of_scores else log.meaning.preds
-    if log.meaning.score_labels and chosen.is_of_scores:
+    models = log.roles.scores if chosen.is_of_scores else log.roles.preds
+    if log.roles.score_labels and chosen.is_of_scores:
         msg = (
             "a score per class is of one model: compare two models by one class, as in "
             "log(score=['old', 'new'], positive='fraud')"
         )
         raise ValueError(msg)
     model = _baseline_of(models, baseline, chosen.role)
-    sliced, asked = tested.cut_log(log, keys, asked, names.values(), cluster=True, baseline=model)
+    sliced, asked = tested.cut_log(log, keys, asked, names.values(), clusters=True, baseline=model)
     if not sliced.has_clusters:
         del names["n_clusters"]
 
@@ -134,11 +134,11 @@ def compare(
 
 
 def _baseline_of(
-    models: Columns | None, baseline: IntoColumn | None, role: str
+    models: NamedColumns | None, baseline: IntoColumn | None, role: str
 ) -> IntoColumn | None:
     """The baseline, or the first model if none is named."""
     if models is None:
-        return baseline  # `cut` raises the error for a log without predictions.
+        return baseline  # `sides_of` raises the error for a log without predictions.
     [first, *others] = models.names
     if not others and (baseline is None or model_named(baseline, models) is not None):
         msg = said(

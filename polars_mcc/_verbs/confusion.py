@@ -11,6 +11,7 @@ import polars as pl
 from polars_mcc._counts.classes import is_scored, not_scored, of_pairs, with_margins
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs as pairs_of
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._log.choices import Normalize, check_at_least, check_choice
 from polars_mcc._log.columns import as_expr
@@ -19,7 +20,7 @@ from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._log.labels import as_labels, known_labels, label_names
 from polars_mcc._log.messages import option, said
-from polars_mcc._log.plan_errors import Failure, told
+from polars_mcc._log.plan_errors import Failure, message_of
 from polars_mcc._scores.r_k import correlation, divide, summed
 
 
@@ -102,7 +103,7 @@ def confusion(
     value = "n" if normalize is None else "share"
     cell = ["pred", value] if long or top is not None else []
     cost = () if top is None else ("contribution", "loss")
-    sliced = cut(log, keys, taken=["gold", *cell, *cost, "n_null"])
+    sliced = cut(sides_of(log), keys, taken=["gold", *cell, *cost, "n_null"])
     pairs = pairs_of(sliced).cache()  # The plan uses them several times.
     cells = _cells(sliced, pairs, normalize)
     if top is not None:
@@ -125,7 +126,7 @@ def _labels_of(log: Described[Any], sliced: SlicedLog) -> Sequence[object]:
     known = known_labels(sliced.label_dtype)
     if known is not None:
         return known
-    if log.meaning.is_lazy:
+    if log.roles.is_lazy:
         msg = (
             f"a lazy confusion matrix must know its columns beforehand: pass labels=[...], "
             f"cast the {sliced.label_dtype} labels to an Enum, collect() first, or use long=True, "
@@ -240,7 +241,7 @@ def _slices(log: SlicedLog, pairs: pl.LazyFrame, labels: pl.Series | None) -> pl
             is_missing = scored & ~pl.col(side).is_in(listed, nulls_equal=True)
             sums[side] = pl.col(side).filter(is_missing).first()
         unlisted = pl.coalesce(pl.col("gold", "pred").cast(pl.String))
-        message = told(
+        message = message_of(
             "label '",
             unlisted,
             "' is not in labels: list every label that occurs, or leave labels out",

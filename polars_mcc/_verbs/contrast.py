@@ -173,8 +173,8 @@ def _check_keys(
 ) -> tuple[list[str], list[str]]:
     """The names of the keys, and those of `within`, or an error."""
     check_plain([*keys, *inside], "contrast", "it slices by plain columns; pass only these")
-    log.meaning.check_without("contrast", "it assumes independent rows", "cluster")
-    schema = log.meaning.schema
+    log.roles.check_without("contrast", "it assumes independent rows", "cluster")
+    schema = log.roles.schema
     names, of_whole = (
         resolved(schema, [*columns_of(schema, some)], "key").names() for some in (keys, inside)
     )
@@ -206,7 +206,7 @@ def _check_to(log: Described[Any], to: To, keys: Sequence[str], *, ratio: bool) 
     if to == "expected":
         reason = "rows must be of equal weight"
         call = Words("contrast(..., to='expected')", "contrast --to expected")
-        log.meaning.check_without(call, reason, "sample_weight")
+        log.roles.check_without(call, reason, "sample_weight")
         if ratio:
             msg = said(
                 option("ratio", ratio),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from polars_mcc._counts.counted import countable
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey
@@ -51,6 +52,6 @@ def counts(log: Described[FrameT], *keys: IntoKey) -> FrameT:
         polars-mcc by store/ --by country
     """
     reason = "a counts table has no sums of squared weights"
-    log.meaning.check_without("counts", reason, "sample_weight")
-    sliced = cut(log, keys, taken=["gold", "pred", "n"], lists=True)
+    log.roles.check_without("counts", reason, "sample_weight")
+    sliced = cut(sides_of(log, several=True), keys, taken=["gold", "pred", "n"])
     return log.in_kind(sliced.answer(countable(sliced, pairs(sliced)), "gold", "pred"))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._log import defaults
 from polars_mcc._log.cuts import Number
 from polars_mcc._log.described import Described
@@ -102,5 +103,5 @@ def thresholds_of(
         "thresholds are of all rows, but windows overlap; slice by dt.truncate(...)",
         sets=True,
     )
-    log.meaning.check_without(verb, "a score has two classes", "nulls")
-    return Thresholds.of(cut(log, keys, taken=taken, role="score"), thresholds)
+    log.roles.check_without(verb, "a score has two classes", "nulls")
+    return Thresholds.of(cut(sides_of(log, "score"), keys, taken=taken), thresholds)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import polars as pl
 
 from polars_mcc._counts.counted import merged
@@ -96,13 +94,13 @@ def drift(
     tested.check(ci, method, correction)
     check_plain(keys, "drift", "windows overlap, but two periods must not", sets=True)
     chosen = registry.tested(metric)
-    has_clusters = log.meaning.cluster is not None
+    has_clusters = log.roles.cluster is not None
     names = tested.names_of_periods(chosen, has_clusters=has_clusters)
     asked = IntervalOptions(ci, method, [chosen])
     periods = {"before": before, "after": after}
-    sliced, asked = tested.cut_log(log, keys, asked, names.values(), cluster=True, periods=periods)
-    of_slices = replace(sliced, extras=("cluster",) if has_clusters else ())
-    apart = replace(of_slices, apart=("period",), has_total=False)
+    sliced, asked = tested.cut_log(log, keys, asked, names.values(), clusters=True, periods=periods)
+    of_slices = sliced.with_pairs_of(*(["cluster"] if has_clusters else []))
+    apart = of_slices.split_by("period")
 
     def infer(counted: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._inference.differences import with_adjusted  # noqa: PLC0415 - NumPy

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._log.columns import roots
 from polars_mcc._log.described import Described
 from polars_mcc._log.frames import Frame
@@ -38,8 +39,8 @@ def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - ano
         >>> PredictionLog(log).engine_counts().order("gold, pred").fetchall()
         [(0, 0, 4), (0, 1, 2), (1, 0, 4), (1, 1, 2)]
     """
-    meaning = log.meaning
-    if isinstance(meaning.source, Frame):
+    roles = log.roles
+    if isinstance(roles.source, Frame):
         msg = "engine_counts is for logs of other engines: for a polars frame, use counts(...)"
         raise TypeError(msg)
     for key in keys:
@@ -47,8 +48,8 @@ def engine_counts(log: Described[Any], *keys: str) -> Any:  # noqa: ANN401 - ano
             msg = f"engine_counts takes names of columns, got {key!r}: add it to the frame first"
             raise TypeError(msg)
     reason = "the engine only counts rows; use counts(...), in which Polars adds up weights"
-    meaning.check_without("engine_counts", reason, "weight", "sample_weight")
-    cut(log, keys, taken=["n"], lists=True)
-    preds = meaning.preds.given if meaning.preds else ()
-    columns = roots(meaning.schema, [*keys, *meaning.gold.given, *preds])
-    return meaning.source.count(columns, "n").to_native()
+    roles.check_without("engine_counts", reason, "weight", "sample_weight")
+    cut(sides_of(log, several=True), keys, taken=["n"])
+    preds = roles.preds.given if roles.preds else ()
+    columns = roots(roles.schema, [*keys, *roles.gold.given, *preds])
+    return roles.source.count(columns, "n").to_native()

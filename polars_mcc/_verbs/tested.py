@@ -9,9 +9,11 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._log.choices import Correction, Method, check_choice, check_level
+from polars_mcc._log.columns import IntoColumn
 from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey
 from polars_mcc._scores import registry
@@ -59,12 +61,14 @@ def cut_log(
     keys: Sequence[IntoKey],
     asked: IntervalOptions,
     taken: Iterable[str],
+    baseline: IntoColumn | None = None,
     **options: Any,  # noqa: ANN401 - those of `cut`
 ) -> tuple[SlicedLog, IntervalOptions]:
     """The log cut by keys, with labels if the metric needs them, and what the metric needs."""
     [metric] = asked.metrics
-    sliced = cut(log, keys, taken=taken, role=metric.role, of_row=metric.of_row, **options)
-    positive = registry.positive_class([metric], log.meaning.positive, sliced.label_dtype)
+    sides = sides_of(log, metric.role, of_row=metric.of_row, baseline=baseline)
+    sliced = cut(sides, keys, taken=taken, **options)
+    positive = registry.positive_class([metric], log.roles.positive, sliced.label_dtype)
     return with_labels_for(sliced, [metric]), replace(asked, positive=positive)
 
 

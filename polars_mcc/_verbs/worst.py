@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.remarks import warn_of, warner
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import SAID
 from polars_mcc._inference.deferred import check_portable
 from polars_mcc._log import defaults
@@ -233,9 +234,9 @@ def worst(
     if bins is not None:
         check_at_least("bins", bins, 2)
     check_plain(keys, "worst", "it crosses columns itself, up to depth; pass plain columns")
-    if not resolved(log.meaning.schema, [*columns_of(log.meaning.schema, keys)], "key"):
-        labels = log.meaning.label_columns
-        columns = [name for name in log.meaning.schema if name not in labels]
+    if not resolved(log.roles.schema, [*columns_of(log.roles.schema, keys)], "key"):
+        labels = log.roles.label_columns
+        columns = [name for name in log.roles.schema if name not in labels]
         msg = (
             f"worst looks for slices: name the keys to slice by; the columns are {quoted(columns)}"
         )
@@ -244,7 +245,7 @@ def worst(
     if to == "expected":
         needs = "rows must be independent and of equal weight"
         call = Words("worst(..., to='expected')", "worst --to expected")
-        log.meaning.check_without(call, needs, "cluster", "sample_weight")
+        log.roles.check_without(call, needs, "cluster", "sample_weight")
     # NumPy is loaded for it alone.
     from polars_mcc._search import found  # noqa: PLC0415
     from polars_mcc._search.codes import coded  # noqa: PLC0415
@@ -253,18 +254,11 @@ def worst(
 
     taken = [*([] if long else [SAID]), *found.columns_of_answer(chosen.name)]
     each_key = KeySets("each", keys, total=False)
-    sliced = cut(
-        log,
-        [each_key],
-        taken=taken,
-        role=chosen.role,
-        cluster=True,
-        long=long,
-        of_row=chosen.of_row,
-    )
+    sides = sides_of(log, chosen.role, of_row=chosen.of_row)
+    sliced = cut(sides, [each_key], taken=taken, clusters=True, long=long)
     search = Search(
         metric=chosen,
-        positive=registry.positive_class([chosen], log.meaning.positive, sliced.label_dtype),
+        positive=registry.positive_class([chosen], log.roles.positive, sliced.label_dtype),
         depth=depth,
         min_n=min_n,
         max_share=max_share,
@@ -281,12 +275,12 @@ def worst(
 
     def answer() -> pl.DataFrame:
         every = coded(sliced, bins=bins, least=min_n)
-        warn_of(odd_keys(every, log.meaning.gold.name, min_n))
+        warn_of(odd_keys(every, log.roles.gold.name, min_n))
         answer = found.searched(search, every)
         warn(None)
         return answer
 
-    if not log.meaning.is_lazy:
+    if not log.roles.is_lazy:
         return cast("FrameT", answer())
     check_portable(sliced)
     return cast("FrameT", deferred(answer, found.schema_of(search, sliced)))

@@ -23,6 +23,7 @@ from measuring import apart, parsed, print_head, print_row, times
 from polars_mcc import Bootstrap
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.sides import sides_of
 
 TASKS = [
     *(
@@ -38,7 +39,7 @@ TASKS = [
     ("three models", "compare", "joint pairs"),
 ]
 QUERIES = {
-    "pairs": lambda log: pairs(cut(log.mcc(pred="model_0"), ["slice"], taken=[])),
+    "pairs": lambda log: pairs(cut(sides_of(log.mcc(pred="model_0")), ["slice"], taken=[])),
     "fisher": lambda log: log.mcc(pred="model_0").by("slice", ci=0.95, method="fisher"),
     "score": lambda log: log.mcc(pred="model_0").by("slice", ci=0.95),
     "joint pairs": lambda log: log.group_by("slice", "gold", "model_0", "model_1").agg(pl.len()),

@@ -8,6 +8,7 @@ import pytest
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._inference.estimate import estimate
 from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.options import IntervalOptions
@@ -44,9 +45,9 @@ def test_arrays_of_codes_have_the_limits_of_frames(name, weight):
         log = log.with_columns(pl.col("gold") == 1, p=(pl.col("pred") / 3 + 0.1).round(2))
         roles |= {"score": "p"}
     described = log.mcc(**roles)
-    sliced = cut(described, ["key"], taken=(), role=metric.role)
+    sliced = cut(sides_of(described, metric.role), ["key"], taken=())
     cells = pairs(sliced).collect()
-    positive = registry.positive_class([metric], described.meaning.positive, sliced.label_dtype)
+    positive = registry.positive_class([metric], described.roles.positive, sliced.label_dtype)
     asked = IntervalOptions(0.95, metrics=[metric], positive=positive, is_compared=True)
     by = estimate(sliced, cells, asked).scores.sort("key:key")
     expected = given_labels(sliced, cells, Pool.of(sliced.whole, cells), asked).sort("key:key")

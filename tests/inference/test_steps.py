@@ -16,6 +16,7 @@ import polars_mcc
 from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs as pairs_of
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._inference import influence, tables
 from polars_mcc._inference.arrays import NUMBER, Classes, Draws, Pairs, coded
 from polars_mcc._inference.pool import Pool
@@ -156,7 +157,7 @@ def log_of(matrices: list[np.ndarray], pools: list[str]):
     ]
     schema = {"pool": pl.String, **dict.fromkeys(("slice", "gold", "pred", "n"), pl.Int64)}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    log = cut(polars_mcc.PredictionLog(frame, weight="n"), ["pool", "slice"], taken=[])
+    log = cut(sides_of(polars_mcc.PredictionLog(frame, weight="n")), ["pool", "slice"], taken=[])
     keys = {"key:pool": pools, "key:slice": range(len(matrices))}
     slices = pl.DataFrame(keys, schema={"key:pool": pl.String, "key:slice": pl.Int64})
     return log, slices, pairs_of(log).collect()
@@ -250,7 +251,7 @@ def drawn(seed: int, *, of: str):
         "clusters": {"cluster": "cluster"},
         "clusters of sample weights": {"cluster": "cluster", "sample_weight": "n"},
     }[of]
-    log = cut(polars_mcc.PredictionLog(frame, **about), ["k"], taken=[], cluster=True)
+    log = cut(sides_of(polars_mcc.PredictionLog(frame, **about)), ["k"], taken=[], clusters=True)
     places = pl.Series(NUMBER, slices, pl.UInt32)
     cells = frame.with_columns(places, pair=pair, squares=pl.col("n").cast(float) ** 2)
     cells = cells.sample(fraction=1, shuffle=True, seed=seed)

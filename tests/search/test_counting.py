@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from polars_mcc._counts.cut import cut
+from polars_mcc._counts.sides import sides_of
 from polars_mcc._scores import registry
 from polars_mcc._search import codes, counting
 from polars_mcc._search.parts import places_of
@@ -50,7 +51,7 @@ def test_counts_are_those_of_each_slice(monkeypatch, way, weight):
         monkeypatch.setattr(counting, name, value)
     least = 9 * (10**15 if weight == "large" else 1)
     log = log_of(400)
-    every = codes.coded(cut(log.mcc(weight=weight), KEYS, taken=()), bins=4, least=least)
+    every = codes.coded(cut(sides_of(log.mcc(weight=weight)), KEYS, taken=()), bins=4, least=least)
     sought = Sought(
         metric=registry.one("mcc"),
         positive=None,
