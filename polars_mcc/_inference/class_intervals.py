@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import GOLD, PRED, Draws, beside_pairs, coded
+from polars_mcc._inference.arrays import Cells, Classes, Draws
 from polars_mcc._inference.influence import (
     Influence,
     columns_of_classes,
@@ -41,20 +40,17 @@ class _Moves(NamedTuple):
     mean: Floats
 
 
-def class_intervals(
-    log: SlicedLog, cells: pl.DataFrame, pairs: pl.DataFrame, options: IntervalOptions
-) -> pl.DataFrame:
+def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptions) -> pl.DataFrame:
     """The standard errors and limits of the scores of each class, a row per slice and class.
 
-    The cells are pairs, split by cluster if the log has clusters.
+    `counts` are pairs, split by cluster if the log has clusters.
     """
-    counted = of_pairs(log, pairs.lazy()).collect()
-    slices = counted.select(log.slice).unique() if log.slice else pl.DataFrame({"": [0]})
-    arrays, placed = coded(log, slices, counted, pairs.lazy())
-    of_cells = placed.counted.with_row_index("pair")
-    if log.has_clusters:
-        of_cells = beside_pairs(log, cells, of_cells.drop("n", "squares"))
-    draws = Draws.of(log, of_cells, slices.height, order=["pair"])
+    slices = counts.select(log.slice).unique() if log.slice else pl.DataFrame({"": [0]})
+    cells = Cells.of(log, counts, slices)
+    arrays = Classes.of(cells.pairs, cells.labels, np.zeros(len(cells.labels)))
+    placed = cells.pairs.with_places(arrays)
+    draws, order = cells.draws(slices.height, placed.slices[cells.pair])
+    pair = cells.pair[order]
     rows = arrays.rows
     sampling = Sampling(
         rows.spread(draws.effective),
@@ -69,11 +65,10 @@ def class_intervals(
         s = rows.spread(arrays.s)
         names = ("support", "predicted", "hits", "fn", "fp", "tn")
         t, p, c, fn, fp, tn = (col(name).value / s for name in names)
-        by_class = _ByClass.of(draws, len(arrays.t))
+        by_class = _ByClass.of(draws, placed.gold[pair], placed.pred[pair], len(arrays.t))
         seen: dict[str, Between] = {}
         if log.zero_division == 0:
-            gold_of_cell = draws.cells[GOLD].to_numpy()
-            seen = of_each_class(arrays, draws, gold_of_cell, ci=options.ci)
+            seen = of_each_class(arrays, draws, placed.gold[pair], ci=options.ci)
         for name, score in TwoByTwo.of_floats(col).scores(None).items():
             assert isinstance(score, Column)  # noqa: S101 - it is of arrays
             gold, pred, both = (one * s for one in score.gradient(*margins, each_row=True))
@@ -112,15 +107,16 @@ class _ByClass(NamedTuple):
     """
 
     cell: Ints
+    gold: Ints
+    pred: Ints
     of_class: Ints
     is_of_gold: Ints
     starts: Ints
     number: int
 
     @classmethod
-    def of(cls, draws: Draws, number: int) -> _ByClass:
+    def of(cls, draws: Draws, gold: Ints, pred: Ints, number: int) -> _ByClass:
         """Sort the sides of the cells of draws by their class and their draw."""
-        gold, pred = (draws.cells[name].to_numpy() for name in (GOLD, PRED))
         [misses] = np.nonzero(gold != pred)
         cell = np.concatenate([np.arange(len(gold)), misses])
         of_class = np.concatenate([gold, pred[misses]]).astype(np.int64)
@@ -129,7 +125,8 @@ class _ByClass(NamedTuple):
         order = np.lexsort([of_draw, of_class])
         cell, of_class, is_of_gold = cell[order], of_class[order], is_of_gold[order]
         is_new = np.diff(np.stack([of_class, of_draw[order]]), prepend=-1).any(axis=0)
-        return cls(cell, of_class, is_of_gold, np.flatnonzero(is_new), number)
+        sides = gold[cell], pred[cell], of_class, is_of_gold
+        return cls(cell, *sides, np.flatnonzero(is_new), number)
 
     def squares(self, moves: _Moves, draws: Draws, slices: Ints) -> Floats:
         """The sum of squares of how far each draw moves the score of each class: (classes,).
@@ -138,7 +135,7 @@ class _ByClass(NamedTuple):
         score. With the mean m, the draw moves the score by x - m·n. A draw without the label has
         x = 0, and adds (m·n)².
         """
-        gold, pred = (draws.cells[name].to_numpy()[self.cell] for name in (GOLD, PRED))
+        gold, pred = self.gold, self.pred
         of_gold = moves.gold[gold] + np.where(
             gold == pred, moves.pred[gold] + moves.both[gold], 0.0
         )

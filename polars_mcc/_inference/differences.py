@@ -8,13 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.arrays import floats, of_arrays
-from polars_mcc._inference.estimate import Estimate
 from polars_mcc._inference.options import columns_of
 from polars_mcc._inference.quantiles import critical, normal, student
 from polars_mcc._log.choices import Correction
-from polars_mcc._scores.segments import Floats, Ints, added_up
+from polars_mcc._scores.segments import Floats, Ints
 
 
 class Side(NamedTuple):
@@ -29,6 +27,11 @@ class Side(NamedTuple):
     def of(cls, scores: pl.DataFrame, metric: str, suffix: str = "") -> Side:
         """The columns of a metric in a frame of scores."""
         return cls(*(floats(scores[name + suffix]) for name in (metric, *columns_of([metric]))))
+
+    def at(self, places: Ints) -> Side:
+        """The scores of these slices; -1 is none."""
+        parts = (np.append(one, math.nan)[places] for one in self)
+        return Side(*parts)
 
 
 class Difference(NamedTuple):
@@ -82,32 +85,6 @@ def reaches(a: Side, b: Side, correlation: Floats | float = 0.0) -> tuple[Floats
         return np.where(is_null, math.nan, np.sqrt(known))
 
     return reach(b.score - b.low, a.high - a.score), reach(b.high - b.score, a.score - a.low)
-
-
-COVARIANCES = ("own_own", "own_total", "total_total")
-"""The columns of `covariances`."""
-
-
-def covariances(slices: Estimate, whole: SlicedLog, total: Estimate, metric: str) -> pl.DataFrame:
-    """The covariances of a slice's own score and the total's, over the rows of the slice.
-
-    With the influences φ of a row on both scores, centred within the slice, they are
-    Σ φ_own φ_total / n². With sample weights w they are Σ w² φ_own φ_total / (Σ w)².
-    """
-    log, draws = slices.log, slices.draws
-    on = [*whole.slice, "gold", "pred"]
-    of_total = total.influences(metric, "total").select(*on, "total")
-    rows = slices.pairs.frame.join(
-        of_total, on=on, how="left", nulls_equal=True, maintain_order="left"
-    )
-    of_pair, own = floats(rows["total"]), slices.phi[metric]
-    with np.errstate(all="ignore"):
-        mean = added_up(draws.n * of_pair, draws.slices, draws.number) / draws.size
-        centred = of_pair - mean[draws.slices]
-        products = ((own, own), (own, centred), (centred, centred))
-        found = [draws.products(*both) / draws.size / draws.size for both in products]
-    keys = slices.scores.select(log.slice)
-    return keys.with_columns(of_arrays(**dict(zip(COVARIANCES, found, strict=True))))
 
 
 def with_limits(

@@ -142,8 +142,8 @@ def interval(
     # The rows that would have this variance. If they seem not to vary, the rows that there are.
     rows = sampling.independent(np.where(varies, phi_phi / variance, sampling.effective))
     rows = np.where(np.isfinite(rows) & (rows > 0), rows, math.nan)
-    low, high = _ends(proportion, z, se / span, rows * found.worth, method)
-    error = np.sqrt(found.most / rows) if method == "score" else se
+    low, high = _ends(proportion, z, se / span, rows * found.effective_rows, method)
+    error = np.sqrt(found.max_variance / rows) if method == "score" else se
     has_proportion = ~np.isnan(proportion)
     low = np.where(has_proportion, least + span * low, score - z * error)
     high = np.where(has_proportion, least + span * high, score + z * error)

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from polars_mcc._scores.column import Column, Columns
-from polars_mcc._scores.levels import BOTH
 from polars_mcc._scores.probabilities import LARGEST_LOG_LOSS, Loss, brier, log_loss
 from polars_mcc._scores.segments import Floats, Segments
 
@@ -39,11 +37,20 @@ class Levels:
     per_weight: Floats
 
     @classmethod
-    def of(cls, levels: pl.DataFrame, rows: Segments, per_weight: Floats) -> Levels:
-        """The arrays of sorted levels `in_floats`. `per_weight` is of slices."""
-        names = ("score", *BOTH, "tp", "fp", "all_positive", "all_negative")
-        columns = {name: levels[name].to_numpy() for name in names}
-        return cls(rows, **columns, per_weight=rows.spread(per_weight))
+    def of(
+        cls,
+        rows: Segments,
+        score: Floats,
+        positive: Floats,
+        negative: Floats,
+        *,
+        per_weight: Floats | None = None,
+    ) -> Levels:
+        """The levels of slices from their counts. `per_weight` is of slices; None: it is 1."""
+        tp, fp = rows.cumulated(positive), rows.cumulated(negative)
+        totals = rows.spread(rows.sum(positive)), rows.spread(rows.sum(negative))
+        weights = np.ones(len(score)) if per_weight is None else rows.spread(per_weight)
+        return cls(rows, score, positive, negative, tp, fp, *totals, weights)
 
     def total(self, values: Floats) -> Floats:
         """Add up the numbers of the levels of a slice, on each of its levels."""

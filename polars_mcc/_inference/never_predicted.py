@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polars_mcc._inference.arrays import Classes, Draws, Pairs
+from polars_mcc._inference.arrays import Classes, Counted, Draws
 from polars_mcc._inference.influence import columns_of_classes, differentiated
 from polars_mcc._inference.tables import Table
 from polars_mcc._scores.class_scores import TwoByTwo
@@ -53,7 +53,7 @@ class Between(NamedTuple):
 
 def between(
     classes: Classes,
-    pairs: Pairs,
+    pairs: Counted,
     draws: Draws,
     gold: Ints,
     metrics: Sequence[Metric],
@@ -82,7 +82,7 @@ def between(
 
 def _between(
     classes: Classes,
-    pairs: Pairs,
+    pairs: Counted,
     draws: Draws,
     gold: Ints,
     metrics: Sequence[Metric],
@@ -146,7 +146,7 @@ def of_each_class(classes: Classes, draws: Draws, gold: Ints, *, ci: float) -> d
             (np.where(is_never, found * t, s - found * (s - t)), np.where(is_never, found * t, t)),
         ):
             counts = t, p, c, t - c, p - c, s - t - p + c
-            tables.append(Table(*counts, np.zeros_like(t), classes.others))
+            tables.append(Table(*counts, np.zeros_like(t), classes.n_other_classes))
     col, _ = columns_of_classes(classes, tables, [], None)
     scores = TwoByTwo.of_floats(col).scores(None)
     return {
@@ -160,7 +160,7 @@ def _largest_rate(draws: Floats, ci: float) -> Floats:
     return 1 - ((1 - ci) / 2) ** (1 / draws)
 
 
-def _table(classes: Classes, pairs: Pairs, is_never: Flags, hits: Floats, false: Floats) -> Table:
+def _table(classes: Classes, pairs: Counted, is_never: Flags, hits: Floats, false: Floats) -> Table:
     """The classes, if shares of the rows of each gold class get another prediction.
 
     `hits` are predicted right, and `false` as a class that is never predicted.
@@ -176,4 +176,4 @@ def _table(classes: Classes, pairs: Pairs, is_never: Flags, hits: Floats, false:
     p = added_up(pairs.n * kept[pairs.gold], pairs.pred, len(t)) + hits * t + come
     c = classes.c * kept + hits * t
     tn = np.clip(rows.spread(classes.s) - t - p + c, 0, None)
-    return Table(t, p, c, t - c, p - c, tn, np.zeros_like(t), classes.others)
+    return Table(t, p, c, t - c, p - c, tn, np.zeros_like(t), classes.n_other_classes)

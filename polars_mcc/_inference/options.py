@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import polars as pl
 
@@ -12,9 +12,6 @@ from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method, check_at_least
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.metrics import MCC
-
-if TYPE_CHECKING:
-    from polars_mcc._inference.pool import Pool
 
 TO = "_to"
 """Ends the columns of the reference of a slice."""
@@ -41,12 +38,8 @@ class IntervalOptions:
     metrics: Sequence[Metric] = (MCC,)
     positive: pl.Expr | None = None
     """Whether a class is the positive one."""
-    pool: Pool | None = None
-    """The slices that are compared with each other, if slices are."""
     is_compared: bool = False
     """Whether scores are compared: then a score that may be anything has no limits."""
-    is_smoothed: bool = True
-    """Whether limits are asked for, which need smoothed tables; else only influences."""
 
     @property
     def sure(self) -> list[Metric]:

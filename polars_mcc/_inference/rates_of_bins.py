@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import Draws, numbered, of_arrays
+from polars_mcc._inference.arrays import Cells, of_arrays
 from polars_mcc._inference.influence import Influence
 from polars_mcc._inference.intervals import Sampling, interval
 from polars_mcc._inference.options import IntervalOptions
@@ -26,13 +26,15 @@ def rates_of_bins(
     places = found.lazy().select(*log.slice, "pred", "bin")
     scored = cells.lazy().filter(is_scored(log))
     beside = scored.join(places, on=[*log.slice, "pred"], nulls_equal=True)
-    rows = numbered(each, beside, rates).collect()
-    draws = Draws.of(each, rows, rates.height, order=["pred", "gold"])
+    of_cells = Cells.of(each, beside.collect(), rates)
+    of_bin = of_cells.pairs.slices[of_cells.pair]
+    draws, order = of_cells.draws(rates.height, of_bin)
     rate, n = rates["rate"].to_numpy(), rates["rows"].to_numpy()
     spread = rate * (1 - rate)
     with np.errstate(all="ignore"):
         if log.has_clusters or not log.is_frequency:
-            phi = draws.cells["gold"].cast(pl.Float64).to_numpy() - rate[draws.slices]
+            gold = of_cells.labels[of_cells.pairs.gold[of_cells.pair[order]]] == 1
+            phi = gold.cast(pl.Float64).to_numpy() - rate[draws.slices]
             variance = draws.products(phi, phi) / n / n
         else:
             variance = spread / n

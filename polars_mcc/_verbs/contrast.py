@@ -153,10 +153,11 @@ def contrast(
     coarser = replace(sliced.whole, keys=tuple(of_whole))
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._inference.references import Sides  # noqa: PLC0415 - NumPy, for it alone
+        from polars_mcc._inference.references import contrasts  # noqa: PLC0415 - NumPy, for it alone
 
-        sides = Sides.of(sliced, coarser, cells, asked)
-        found = sides.compared(reference, ratio=ratio, correction=correction)
+        found = contrasts(
+            sliced, coarser, cells, asked, reference, ratio=ratio, correction=correction
+        )
         return tested.answer_of(sliced, found, columns)
 
     reference = _is_there(sliced, to) if isinstance(to, Mapping) else to
