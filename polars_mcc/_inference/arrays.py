@@ -45,14 +45,8 @@ class Counted(NamedTuple):
         is_new = np.diff(keys, prepend=-1).any(axis=0)
         pair = np.empty(len(order), np.int64)
         pair[order] = np.cumsum(is_new) - 1
-        sums = (added_up(one, pair, int(is_new.sum())) for one in (n, squares))
+        sums = (added_up(weights, pair, int(is_new.sum())) for weights in (n, squares))
         return cls(number, *keys[:, is_new], *sums), pair
-
-    def with_places(self, classes: Classes) -> Counted:
-        """The same with the places of classes, and with floats."""
-        gold, pred = (classes.places(self.slices, one) for one in (self.gold, self.pred))
-        n, squares = (one.astype(np.float64) for one in (self.n, self.squares))
-        return Counted(self.number, self.slices, gold, pred, n, squares)
 
     @property
     def rows(self) -> Segments:
@@ -62,11 +56,11 @@ class Counted(NamedTuple):
     @property
     def per_weight(self) -> Floats:
         """How many rows a weight of 1 stands for, in each slice."""
-        n, squares = (added_up(one, self.slices, self.number) for one in (self.n, self.squares))
+        n, squares = (added_up(x, self.slices, self.number) for x in (self.n, self.squares))
         return n / squares
 
 
-class Cells(NamedTuple):
+class CountedCells(NamedTuple):
     """The scored rows of a frame of counts, sorted by slice, cluster and pair: arrays (cells,).
 
     A pair has a cell per cluster. If two models are compared, it has a cell per label of the other.
@@ -84,7 +78,7 @@ class Cells(NamedTuple):
     cluster: Ints | None
 
     @classmethod
-    def of(cls, log: SlicedLog, counts: pl.DataFrame, slices: pl.DataFrame) -> Cells:
+    def of(cls, log: SlicedLog, counts: pl.DataFrame, slices: pl.DataFrame) -> CountedCells:
         """The cells of a frame. The number of a slice is its place in `slices`."""
         rows = counts.with_row_index("row").filter(is_scored(log) & (pl.col("n") > 0))
         if log.slice:
@@ -98,20 +92,16 @@ class Cells(NamedTuple):
         is_positive, dtype = rows["gold"], log.label_dtype
         if log.is_of_scores:
             is_positive, dtype = is_positive.cast(pl.Int8), log.pred_dtype
-        sides = is_positive, rows["pred"]
-        both = pl.concat(side.cast(dtype).alias("label") for side in sides)
-        labels = both.unique().sort()
-        ranks = both.rank("dense").cast(pl.Int64) - (0 if labels.null_count() else 1)
-        gold, pred = np.split(ranks.fill_null(0).to_numpy(), 2)
+        labels, gold, pred = labels_and_codes(is_positive.cast(dtype), rows["pred"].cast(dtype))
         names = ("row", "number", *(["cluster"] if log.has_clusters else []))
         row, number, *cluster = (rows[name].cast(pl.Int64).to_numpy() for name in names)
         n = rows["n"].to_numpy()
         squares = n if log.is_frequency else rows["squares"].to_numpy()
         order = np.lexsort([row, pred, gold, *cluster, number])
-        arrays = (one[order] for one in (number, gold, pred, n, squares, row, *cluster))
+        arrays = (array[order] for array in (number, gold, pred, n, squares, row, *cluster))
         number, gold, pred, n, squares, row, *cluster = arrays
         pairs, pair = Counted.of_rows(slices.height, number, gold, pred, n, squares)
-        n, squares = (one.astype(np.float64) for one in (n, squares))
+        n, squares = (x.astype(np.float64) for x in (n, squares))
         return cls(labels, pairs, pair, row, n, squares, cluster[0] if cluster else None)
 
     def draws(self, number: int, slices: Ints) -> tuple[Draws, Ints]:
@@ -124,6 +114,15 @@ class Cells(NamedTuple):
             return Draws(number, slices, n, squares, None), order
         is_new = np.diff(np.stack([slices, cluster[order]]), prepend=-1).any(axis=0)
         return Draws(number, slices, n, n, np.flatnonzero(is_new)), order
+
+
+def labels_and_codes(gold: pl.Series, pred: pl.Series) -> tuple[pl.Series, Ints, Ints]:
+    """All labels of both sides, sorted, nulls first; and the place of each label of both sides."""
+    both = pl.concat(side.alias("label") for side in (gold, pred))
+    labels = both.unique().sort()
+    ranks = both.rank("dense").cast(pl.Int64) - (0 if labels.null_count() else 1)
+    codes, others = np.split(ranks.fill_null(0).to_numpy(), 2)
+    return labels, codes, others
 
 
 @dataclass(frozen=True)
@@ -147,14 +146,17 @@ class Classes:
     is_positive: Floats
 
     @classmethod
-    def of(cls, pairs: Counted, labels: pl.Series, is_positive: Floats) -> Classes:
-        """The classes of pairs of codes. `is_positive` is of labels."""
+    def of(cls, pairs: Counted, labels: pl.Series, is_positive: Floats) -> tuple[Classes, Counted]:
+        """The classes of coded pairs; and the pairs with places of classes, in floats.
+
+        `is_positive` is of labels.
+        """
         k = max(len(labels), 1)
-        sides = [pairs.slices.astype(np.int64) * k + one for one in (pairs.gold, pairs.pred)]
+        sides = [pairs.slices.astype(np.int64) * k + codes for codes in (pairs.gold, pairs.pred)]
         ids, places = np.unique(np.concatenate(sides), return_inverse=True)
         gold, pred = np.split(places, 2)
         is_hit, number, n = gold == pred, len(ids), pairs.n
-        hits, misses = (n * one for one in (is_hit, ~is_hit))
+        hits, misses = n * is_hit, n * ~is_hit
         t, p, c, fn, fp = (
             added_up(rows, side, number).astype(np.float64)
             for rows, side in ((n, gold), (n, pred), (hits, gold), (misses, gold), (misses, pred))
@@ -169,7 +171,9 @@ class Classes:
         others = s - added_up(n, gold, number) - added_up(n * ~is_hit, pred, number)
         tn = np.ldexp(others.astype(np.float64), unit[ids // k])
         rows = Segments.of(ids // k, pairs.number)
-        return cls(labels, rows, ids % k, t, p, c, fn, fp, tn, is_positive[ids % k])
+        classes = cls(labels, rows, ids % k, t, p, c, fn, fp, tn, is_positive[ids % k])
+        weights = (x.astype(np.float64) for x in (pairs.n, pairs.squares))
+        return classes, Counted(pairs.number, pairs.slices, gold, pred, *weights)
 
     @cached_property
     def s(self) -> Floats:
@@ -195,20 +199,17 @@ class Classes:
     def _taken(self, rows: Segments, of_class: slice | Flags) -> Classes:
         """Some classes, which belong to other slices."""
         arrays = (self.codes, self.t, self.p, self.c, self.fn, self.fp, self.tn, self.is_positive)
-        return Classes(self.every, rows, *(one[of_class] for one in arrays))
+        return Classes(self.every, rows, *(array[of_class] for array in arrays))
 
     @property
     def labels(self) -> pl.DataFrame:
         """The label of each class."""
         return self.every[self.codes].alias("label").to_frame()
 
-    @cached_property
-    def _ids(self) -> Ints:
-        return self.rows.of_row * len(self.every) + self.codes
-
     def places(self, slices: Ints, codes: Ints) -> Ints:
         """The places of labels in the classes of slices; -1 where a slice has no such class."""
-        return places_in(self._ids, slices.astype(np.int64) * len(self.every) + codes)
+        k = len(self.every)
+        return places_in(self.rows.of_row * k + self.codes, slices.astype(np.int64) * k + codes)
 
 
 @dataclass(frozen=True)
@@ -250,7 +251,7 @@ class Draws:
         if self.starts is not None:
             first = self.starts[np.unique(self.of_cell[is_in])]
             return np.bincount(self.slices[first], minlength=self.number).astype(np.float64)
-        sums = (added_up(one * is_in, self.slices, self.number) for one in (self.n, self.squares))
+        sums = (added_up(x * is_in, self.slices, self.number) for x in (self.n, self.squares))
         return equal_rows(*sums)
 
     def with_gold(self, gold: Ints, classes: int) -> tuple[Floats, Floats]:
@@ -261,7 +262,7 @@ class Draws:
         slices = np.zeros(classes, np.int64)
         slices[gold] = self.slices
         if self.n_clusters is None:
-            n, squares = (added_up(one, gold, classes) for one in (self.n, self.squares))
+            n, squares = (added_up(x, gold, classes) for x in (self.n, self.squares))
             every = added_up(self.squares, self.slices, self.number)
             return equal_rows(n, squares), equal_rows(
                 self.size[slices] - n, every[slices] - squares
@@ -282,9 +283,9 @@ class Draws:
     @cached_property
     def effective(self) -> Floats:
         """How many draws of equal size would be as good, if all rows of a draw were alike."""
-        one = np.ones(len(self.n))
+        alike = np.ones(len(self.n))
         with np.errstate(all="ignore"):
-            return self.size / self.products(one, one) * self.size
+            return self.size / self.products(alike, alike) * self.size
 
     def products(self, a: Floats, b: Floats) -> Floats:
         """Sum products of two numbers of cells over the draws of each slice: (slices,).
@@ -301,15 +302,15 @@ class Draws:
             slices = self.slices[self.starts]
             x = np.add.reduceat(self.n * a, self.starts)
             addends = x * (x if b is a else np.add.reduceat(self.n * b, self.starts))
-        found = added_up(addends, slices, self.number)
-        return np.where(np.isfinite(found), found, np.nan)
+        sums = added_up(addends, slices, self.number)
+        return np.where(np.isfinite(sums), sums, np.nan)
 
 
 def equal_rows(n: Floats | Ints, squares: Floats | Ints) -> Floats:
     """How many rows of equal weight would be as good (Kish 1965)."""
-    found: Floats = np.zeros(len(n))
-    np.divide(n, squares, out=found, where=squares > 0)
-    return found * n
+    rows_per_weight: Floats = np.zeros(len(n))
+    np.divide(n, squares, out=rows_per_weight, where=squares > 0)
+    return rows_per_weight * n
 
 
 def floats(column: pl.Series) -> Floats:
@@ -319,4 +320,4 @@ def floats(column: pl.Series) -> Floats:
 
 def of_arrays(**arrays: Floats) -> Iterable[pl.Series]:
     """Columns from arrays: NaN becomes null."""
-    return (pl.Series(name, one, pl.Float64, nan_to_null=True) for name, one in arrays.items())
+    return (pl.Series(name, array, pl.Float64, nan_to_null=True) for name, array in arrays.items())

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import Cells, Classes, Draws
+from polars_mcc._inference.arrays import Classes, CountedCells, Draws
 from polars_mcc._inference.influence import (
     Influence,
     columns_of_classes,
@@ -28,7 +28,7 @@ from polars_mcc._scores.column import Column
 from polars_mcc._scores.segments import Floats, Ints, added_up
 
 
-class _Moves(NamedTuple):
+class _Gradient(NamedTuple):
     """How far a row moves the score of each class: (tables, classes).
 
     By the gold label, by the prediction, by both, and by the mean of all rows.
@@ -46,9 +46,8 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
     `counts` are pairs, split by cluster if the log has clusters.
     """
     slices = counts.select(log.slice).unique() if log.slice else pl.DataFrame({"": [0]})
-    cells = Cells.of(log, counts, slices)
-    arrays = Classes.of(cells.pairs, cells.labels, np.zeros(len(cells.labels)))
-    placed = cells.pairs.with_places(arrays)
+    cells = CountedCells.of(log, counts, slices)
+    arrays, placed = Classes.of(cells.pairs, cells.labels, np.zeros(len(cells.labels)))
     draws, order = cells.draws(slices.height, placed.slices[cells.pair])
     pair = cells.pair[order]
     rows = arrays.rows
@@ -71,9 +70,9 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
             seen = of_each_class(arrays, draws, placed.gold[pair], ci=options.ci)
         for name, score in TwoByTwo.of_floats(col).scores(None).items():
             assert isinstance(score, Column)  # noqa: S101 - it is of arrays
-            gold, pred, both = (one * s for one in score.gradient(*margins, each_row=True))
+            gold, pred, both = (part * s for part in score.gradient(*margins, each_row=True))
             mean = t * gold + p * pred + c * both
-            moves = _Moves(gold, pred, both, mean)
+            gradient = _Gradient(gold, pred, both, mean)
             phi_phi = (
                 c * (gold + pred + both - mean) ** 2
                 + fn * (gold - mean) ** 2
@@ -85,7 +84,7 @@ def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptio
             if log.is_frequency and not log.has_clusters:
                 variance = facts.phi_phi / s
             else:
-                observed = _Moves(*(one[OBSERVED] for one in moves))
+                observed = _Gradient(*(part[OBSERVED] for part in gradient))
                 variance = by_class.squares(observed, draws, rows.of_row) / s**2
             limits = interval(facts.value, facts, variance, sampling, options)
             if name in seen:
@@ -128,7 +127,7 @@ class _ByClass(NamedTuple):
         sides = gold[cell], pred[cell], of_class, is_of_gold
         return cls(cell, *sides, np.flatnonzero(is_new), number)
 
-    def squares(self, moves: _Moves, draws: Draws, slices: Ints) -> Floats:
+    def squares(self, gradient: _Gradient, draws: Draws, slices: Ints) -> Floats:
         """The sum of squares of how far each draw moves the score of each class: (classes,).
 
         In a draw of n rows, x is the sum over the rows with the label of how far each moves the
@@ -136,19 +135,19 @@ class _ByClass(NamedTuple):
         x = 0, and adds (m·n)².
         """
         gold, pred = self.gold, self.pred
-        of_gold = moves.gold[gold] + np.where(
-            gold == pred, moves.pred[gold] + moves.both[gold], 0.0
+        of_gold = gradient.gold[gold] + np.where(
+            gold == pred, gradient.pred[gold] + gradient.both[gold], 0.0
         )
-        x, of_class = np.where(self.is_of_gold, of_gold, moves.pred[pred]), self.of_class
+        x, of_class = np.where(self.is_of_gold, of_gold, gradient.pred[pred]), self.of_class
         if draws.starts is None or not len(x):
             each, of_each, sizes = draws.squares, draws.slices, draws.squares[self.cell]
-            squares = sizes * (x - moves.mean[of_class]) ** 2
+            squares = sizes * (x - gradient.mean[of_class]) ** 2
         else:
             of_class, n = of_class[self.starts], draws.size_of_cell
             each, of_each = n[draws.starts] ** 2, draws.slices[draws.starts]
             n = n[self.cell][self.starts]
             x = np.add.reduceat(draws.n[self.cell] * x, self.starts)
-            squares, sizes = (x - moves.mean[of_class] * n) ** 2, n**2
+            squares, sizes = (x - gradient.mean[of_class] * n) ** 2, n**2
         with_label = added_up(squares, of_class, self.number)
         # A difference of two sums, but the mean may be large where it is small. Multiples of `unit`
         # add up exactly; the parts below `unit` are added up apart.
@@ -160,7 +159,7 @@ class _ByClass(NamedTuple):
         ):
             total = added_up(each_part, of_each, draws.number)
             others += total[slices] - added_up(sizes_part, of_class, self.number)
-        return with_label + moves.mean**2 * np.clip(others, 0, None)
+        return with_label + gradient.mean**2 * np.clip(others, 0, None)
 
 
 def _parted(values: Floats, unit: Floats) -> tuple[Floats, Floats]:

@@ -46,8 +46,8 @@ class Difference(NamedTuple):
     def beside(self, both: pl.DataFrame, b: str = "score_b", a: str = "score_a") -> pl.DataFrame:
         """Add the difference to both scores: to the digit, and NaN where a score is."""
         limits = {"diff_low": self.low, "diff_high": self.high, "diff_se": self.se}
-        found = of_arrays(**limits, p_value=self.p_value)
-        return both.with_columns(found, diff=pl.col(b) - pl.col(a))
+        columns = of_arrays(**limits, p_value=self.p_value)
+        return both.with_columns(columns, diff=pl.col(b) - pl.col(a))
 
 
 def difference(
@@ -107,7 +107,7 @@ def adjusted(p: Floats, correction: Correction, tests: int | None = None) -> Flo
     discovery rate; "holm" (1979) and "bonferroni", the probability of any false discovery. If
     `tests` is larger than the number of p-values, the missing p-values count as the largest.
     """
-    found = np.full(len(p), math.nan)
+    corrected = np.full(len(p), math.nan)
     [known] = np.nonzero(~np.isnan(p))
     m = len(known) if tests is None else tests
     ranked = known[np.argsort(p[known], kind="stable")]
@@ -119,13 +119,13 @@ def adjusted(p: Floats, correction: Correction, tests: int | None = None) -> Flo
     else:
         of_all = m if correction == "bh" else m * (1 / np.arange(1, m + 1)).sum()
         times = np.minimum.accumulate((p[ranked] * of_all / place)[::-1])[::-1]
-    found[ranked] = np.minimum(times, 1.0)
-    return found
+    corrected[ranked] = np.minimum(times, 1.0)
+    return corrected
 
 
 def with_adjusted(
     slices: pl.DataFrame, correction: Correction, tests: int | None = None
 ) -> pl.DataFrame:
     """Add `p_adjusted`, the column `p_value` after correction."""
-    found = adjusted(floats(slices["p_value"]), correction, tests)
-    return slices.with_columns(of_arrays(p_adjusted=found))
+    p_adjusted = adjusted(floats(slices["p_value"]), correction, tests)
+    return slices.with_columns(of_arrays(p_adjusted=p_adjusted))

@@ -11,7 +11,7 @@ import polars as pl
 from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import Cells, Counted, floats
+from polars_mcc._inference.arrays import Counted, CountedCells, floats
 from polars_mcc._inference.options import IntervalOptions, columns_of, with_limits_of
 from polars_mcc._inference.pool import Pools
 from polars_mcc._inference.scorer import Measured, Scorer
@@ -25,7 +25,7 @@ class Estimate:
     scores: pl.DataFrame
     """A row per slice: `n`, `n_clusters` if there are clusters, metrics, intervals, `n_null`. It is
     sorted by the columns `apart` of the log, and then by slice."""
-    cells: Cells
+    cells: CountedCells
     scorer: Scorer
     pools: Pools | None
     measured: Mapping[str, Measured]
@@ -53,7 +53,7 @@ def estimate(
         log, of_pairs(log, pairs), options.metrics, pairs=pairs, positive=options.positive
     ).collect()
     scores = scores.sort(order) if order else scores
-    cells, number = Cells.of(log, counts, scores), scores.height
+    cells, number = CountedCells.of(log, counts, scores), scores.height
     about_weights = log.zero_division, log.is_frequency
     scorer = Scorer(options.sure, cells.labels, options.positive, *about_weights)
     pools = None
@@ -64,7 +64,7 @@ def estimate(
             pool_of = ranks.cast(pl.Int64).to_numpy() - 1
         own = np.ones(number, bool) if in_pool is None else scores.select(in_pool).to_series()
         is_own = np.asarray(own)[cells.pairs.slices]
-        slices, *columns = (one[is_own] for one in cells.pairs[1:])
+        slices, *columns = (array[is_own] for array in cells.pairs[1:])
         n_pools = int(pool_of.max(initial=-1)) + 1
         pools = Pools(pool_of, Counted.of_rows(n_pools, pool_of[slices], *columns)[0])
     exact = {metric.name: floats(scores[metric.name]) for metric in options.sure}
@@ -72,10 +72,10 @@ def estimate(
     drawn = draws, cells.pair[order_of_cells]
     measured = scorer.measured(cells.pairs, options, pools, drawn, exact)
     sizes = [] if (n := draws.n_clusters) is None else [pl.Series("n_clusters", n, pl.Int64)]
-    limits = [one for name, found in measured.items() for one in found.interval.columns(name)]
+    limits = [end for name, one in measured.items() for end in one.interval.columns(name)]
     names = [metric.name for metric in options.metrics]
     unsure = columns_of(name for name in names if name not in measured)
     none = dict.fromkeys(unsure, pl.lit(None, pl.Float64))
-    shown = [*log.slice, "n", *(one.name for one in sizes), *with_limits_of(names), "n_null"]
+    shown = [*log.slice, "n", *(size.name for size in sizes), *with_limits_of(names), "n_null"]
     with_limits = scores.with_columns(*sizes, *limits, **none).select(shown)
     return Estimate(with_limits, cells, scorer, pools, measured)

@@ -21,13 +21,13 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._inference.arrays import Classes, Counted
-from polars_mcc._inference.moves_of_scores import MOVES, Levels
+from polars_mcc._inference.moves_of_scores import INFLUENCES, Levels
 from polars_mcc._inference.tables import (
     BY_GOLD,
     BY_PRED,
     OBSERVED,
     POOLED,
-    Table,
+    ClassTable,
     observed_table,
 )
 from polars_mcc._scores.class_scores import TwoByTwo
@@ -68,7 +68,7 @@ class Influence(NamedTuple):
     ) -> Influence:
         """Put together what the tables of a metric tell: the arrays are (tables, slices)."""
         value = np.broadcast_to(value, phi_phi.shape)
-        least, largest = (np.broadcast_to(one, value.shape[-1:]) for one in ends)
+        least, largest = (np.broadcast_to(end, value.shape[-1:]) for end in ends)
         rows = [effective_rows(value[at], least, largest, phi_phi[at]) for at in smoothed]
         max_variance = np.fmax.reduce(phi_phi[smoothed])
         observed = value[OBSERVED], least, largest, phi_phi[OBSERVED]
@@ -77,7 +77,7 @@ class Influence(NamedTuple):
 
 def of_classes(
     classes: Classes,
-    tables: Sequence[tuple[Table, Counted]],
+    tables: Sequence[tuple[ClassTable, Counted]],
     metrics: Sequence[Metric],
     zero_division: float | None,
 ) -> dict[str, Influence]:
@@ -87,10 +87,10 @@ def of_classes(
     """
     if classes.rows.size <= _AT_ONCE:
         return _of_some(classes, tables, metrics, zero_division)
-    found = [_of_some(*part, metrics, zero_division) for part in _portions(classes, tables)]
+    parts = [_of_some(*part, metrics, zero_division) for part in _portions(classes, tables)]
     return {
         metric.name: Influence(
-            *map(np.concatenate, zip(*(part[metric.name] for part in found), strict=True))
+            *map(np.concatenate, zip(*(part[metric.name] for part in parts), strict=True))
         )
         for metric in metrics
     }
@@ -98,18 +98,18 @@ def of_classes(
 
 def values_of(classes: Classes, metric: Metric, zero_division: float | None) -> Floats:
     """A metric of classes in floats: (slices,). It is NaN without rows, and undefined as asked."""
-    found: list[Floats] = [np.zeros(0)]
+    values: list[Floats] = [np.zeros(0)]
     for part, _ in _portions(classes, []):
         _, terms = columns_of_classes(part, [observed_table(part)], [metric], zero_division)
         value = differentiated(metric, terms, zero_division).of_slices().value[..., :]
         value = np.broadcast_to(value, (1, len(part.rows.starts)))[0]
-        found.append(np.where(part.s > 0, value, math.nan))
-    return np.concatenate(found)
+        values.append(np.where(part.s > 0, value, math.nan))
+    return np.concatenate(values)
 
 
 def _portions(
-    classes: Classes, tables: Sequence[tuple[Table, Counted]]
-) -> Iterator[tuple[Classes, list[tuple[Table, Counted]]]]:
+    classes: Classes, tables: Sequence[tuple[ClassTable, Counted]]
+) -> Iterator[tuple[Classes, list[tuple[ClassTable, Counted]]]]:
     """Split the slices into portions of about so many classes."""
     ends = np.searchsorted(classes.rows.starts, np.arange(_AT_ONCE, classes.rows.size, _AT_ONCE))
     number = len(classes.rows.starts)
@@ -121,16 +121,16 @@ def _portions(
         some = []
         for table, pairs in tables:
             of_pair = slice(*np.searchsorted(pairs.slices, [first, last]))
-            slices, gold, pred, n, squares = (one[of_pair] for one in pairs[1:])
+            slices, gold, pred, n, squares = (array[of_pair] for array in pairs[1:])
             places = slices - first, gold - start, np.where(pred < 0, -1, pred - start)
             own = Counted(last - first, *places, n, squares)
-            some.append((Table(*(one[of_class] for one in table)), own))
+            some.append((ClassTable(*(counts[of_class] for counts in table)), own))
         yield classes.part(first, last, of_class), some
 
 
 def _of_some(
     classes: Classes,
-    tables: Sequence[tuple[Table, Counted]],
+    tables: Sequence[tuple[ClassTable, Counted]],
     metrics: Sequence[Metric],
     zero_division: float | None,
 ) -> dict[str, Influence]:
@@ -140,20 +140,25 @@ def _of_some(
     margins = [col("support"), col("predicted"), col("hits")]
     rows, s = classes.rows, classes.rows.spread(classes.s)
     shares = [margin.value / s for margin in margins]
-    found = {}
+    influences = {}
     for metric in metrics:
         score = differentiated(metric, terms)
         # Derivatives by counts → by shares of the rows.
-        moves = (np.broadcast_to(one, margins[0].value.shape) for one in score.gradient(*margins))
-        by_gold, by_pred, by_both = (one * s for one in moves)
+        shape = margins[0].value.shape
+        gradient = (np.broadcast_to(part, shape) * s for part in score.gradient(*margins))
+        by_gold, by_pred, by_both = gradient
         mean = rows.sum(sum(map(operator.mul, shares, (by_gold, by_pred, by_both))))
         by_gold = by_gold - rows.spread(mean)  # Each row has one gold label: it loses it once.
         phi_phi: list[Floats] = []
         phi: Floats = np.zeros(0)
         for place, (table, pairs) in enumerate(tables):
             by = by_gold[place], by_pred[place], by_both[place]
-            of_pairs = _of_pairs(pairs, *by)
-            squares = added_up(pairs.n * of_pairs**2, pairs.slices, len(classes.s))
+            # In the pool, a prediction may be a label that the slice does not have: -1.
+            _, _, gold, pred, n, _ = pairs
+            padded = np.append(by_pred[place], 0.0)
+            of_pairs = by_gold[place, gold] + padded[pred]
+            of_pairs += np.where(gold == pred, by_both[place, gold], 0.0)
+            squares = added_up(n * of_pairs**2, pairs.slices, len(classes.s))
             if place == OBSERVED:
                 phi = of_pairs
             else:
@@ -163,8 +168,8 @@ def _of_some(
         if len(tables) > 1:
             smoothed = smoothed_tables(metric.given, is_pooled=len(tables) > POOLED)
         ends, value = ends_of(metric, terms), score.of_slices().value
-        found[metric.name] = Influence.of(value, ends, np.stack(phi_phi), smoothed, phi)
-    return found
+        influences[metric.name] = Influence.of(value, ends, np.stack(phi_phi), smoothed, phi)
+    return influences
 
 
 def smoothed_tables(given: str | None, *, is_pooled: bool) -> list[int]:
@@ -177,7 +182,7 @@ def smoothed_tables(given: str | None, *, is_pooled: bool) -> list[int]:
 
 def columns_of_classes(
     classes: Classes,
-    tables: Sequence[Table],
+    tables: Sequence[ClassTable],
     metrics: Sequence[Metric],
     zero_division: float | None,
 ) -> tuple[Columns, OverClasses]:
@@ -186,8 +191,8 @@ def columns_of_classes(
         zero_division = None  # A score that is NaN has no interval.
     arrays: dict[str, Column | Floats] = {"is_positive": classes.is_positive}
     col = Columns(classes.rows, arrays, classes.labels)
-    stacked = Table(*map(np.stack, zip(*tables, strict=True)))
-    t, p, c = (Column(col, one, is_variable=True) for one in stacked[:3])
+    stacked = ClassTable(*map(np.stack, zip(*tables, strict=True)))
+    t, p, c = (Column(col, counts, is_variable=True) for counts in stacked[:3])
     for name, one in (
         ("s", classes.s),
         ("n", classes.s),
@@ -204,18 +209,9 @@ def columns_of_classes(
     return col, OverClasses(col)
 
 
-def _of_pairs(pairs: Counted, by_gold: Floats, by_pred: Floats, by_both: Floats) -> Floats:
-    """The influence of one row of each pair."""
-    gold, pred = pairs.gold, pairs.pred
-    # In the pool, a prediction may be a label that the slice does not have.
-    of_pred = np.where(pred >= 0, by_pred[pred], 0.0) if len(by_pred) else np.zeros(len(pred))
-    found: Floats = by_gold[gold] + of_pred + np.where(gold == pred, by_both[gold], 0.0)
-    return found
-
-
 def _pseudo_squares(
     rows: Segments,
-    table: Table,
+    table: ClassTable,
     gold: Floats,
     pred: Floats,
     both: Floats,
@@ -233,7 +229,7 @@ def _pseudo_squares(
     """
     own, other = (pred, gold) if is_by_pred else (gold, pred)
     margin = table.p if is_by_pred else table.t
-    others, squares = (rows.spread(rows.sum(one)) - one for one in (other, other**2))
+    others, squares = (rows.spread(rows.sum(x)) - x for x in (other, other**2))
     spread = (2 * own * others + squares) / table.n_other_classes
     miss = own**2 + np.where(table.n_other_classes > 0, spread, 0.0)
     return rows.sum(table.pseudo_share * margin / 2 * ((gold + pred + both) ** 2 + miss))
@@ -244,36 +240,36 @@ def of_pairs(
 ) -> dict[str, Influence]:
     """The influences of rows on metrics of pairs, at the observed table alone."""
     col, terms = columns_of_pairs(pairs, labels)
-    found = {}
+    influences = {}
     for metric in metrics:
         score = differentiated(metric, terms)
         s = pairs.rows.sum(pairs.n)
-        [moves] = score.gradient(col("n"))
-        moves = moves * pairs.rows.spread(s)
-        mean = pairs.rows.sum(pairs.n / pairs.rows.spread(s) * moves)
-        phi = moves - pairs.rows.spread(mean)
+        [gradient] = score.gradient(col("n"))
+        gradient = gradient * pairs.rows.spread(s)
+        mean = pairs.rows.sum(pairs.n / pairs.rows.spread(s) * gradient)
+        phi = gradient - pairs.rows.spread(mean)
         phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
         ends, value = ends_of(metric, terms), score.of_slices().value
-        found[metric.name] = Influence.of(value, ends, phi_phi[None], [OBSERVED], phi)
-    return found
+        influences[metric.name] = Influence.of(value, ends, phi_phi[None], [OBSERVED], phi)
+    return influences
 
 
 def of_scores(levels: Levels, pairs: Counted, metrics: Sequence[Metric]) -> dict[str, Influence]:
     """The influences of rows on metrics of scores, at the observed table and a smoothed one.
 
-    At the smoothed table, the score is a proportion of one half. It is worth as many rows.
+    At the smoothed table, the score is a proportion of one half with as many effective rows.
     """
-    s, found = pairs.rows.sum(pairs.n), {}
+    s, influences = pairs.rows.sum(pairs.n), {}
     for metric in metrics:
         ends = metric.range.numbers if metric.range else (None, None)
         least, largest = (np.full(len(s), end, float) for end in ends)
-        by_positive, by_negative, value, rows = MOVES[metric.name](levels)
+        by_positive, by_negative, value, rows = INFLUENCES[metric.name](levels)
         phi = np.where(pairs.gold == 1, by_positive[pairs.pred], by_negative[pairs.pred])
         phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
         max_variance = (largest - least) ** 2 / 4 / rows
         rows = effective_rows((least + largest) / 2, least, largest, max_variance)
-        found[metric.name] = Influence(value, least, largest, phi_phi, rows, max_variance, phi)
-    return found
+        influences[metric.name] = Influence(value, least, largest, phi_phi, rows, max_variance, phi)
+    return influences
 
 
 def columns_of_pairs(pairs: Counted, labels: pl.DataFrame) -> tuple[Columns, OverPairs]:
@@ -291,12 +287,12 @@ def ends_of(metric: Metric, terms: Terms) -> tuple[Floats | float, ...]:
     if metric.range is None:
         return math.nan, math.nan
     ends: list[Any] = [metric.range.low, metric.range.high]
-    found = [end(terms) if callable(end) else end for end in ends]
-    return tuple(end.value if isinstance(end, Column) else end for end in found)
+    values = [end(terms) if callable(end) else end for end in ends]
+    return tuple(end.value if isinstance(end, Column) else end for end in values)
 
 
 NOTHING = 1e-20  # a mean square of influences up to this is 0, except for rounding
-_MOST = 1e12  # rows of a proportion per row of the slice; more than any share of a class allows
+_MAX_ROWS = 1e12  # effective rows per row of the slice; more than any share of a class allows
 
 
 def effective_rows(value: Floats, least: Floats, largest: Floats, phi_phi: Floats) -> Floats:
@@ -305,7 +301,7 @@ def effective_rows(value: Floats, least: Floats, largest: Floats, phi_phi: Float
     squared = phi_phi / (largest - least) ** 2
     rows = proportion * (1 - proportion) / squared
     # Kappa of one gold class is moved by no row. Then φ is only a rounding error.
-    is_real = (proportion > 0) & (proportion < 1) & (squared > NOTHING) & (rows < _MOST)
+    is_real = (proportion > 0) & (proportion < 1) & (squared > NOTHING) & (rows < _MAX_ROWS)
     # A rate of a class that the slice does not have is a proportion of all rows.
     is_alone = ((proportion == 0) | (proportion == 1)) & (squared <= NOTHING)
     return np.where(is_real, rows, np.where(is_alone, 1.0, math.nan))

@@ -32,14 +32,16 @@ def of_models(
         counts.with_columns(pl.lit(pred == "pred").alias(_IS_B), pred=pred)
         for pred in ("baseline", "pred")
     )
-    found = estimate(replace(log, apart=(_IS_B,), has_total=False), both, asked, within=log.slice)
+    estimated = estimate(
+        replace(log, apart=(_IS_B,), has_total=False), both, asked, within=log.slice
+    )
     scores_a, scores_b = (
-        found.scores.filter(is_b).drop(_IS_B) for is_b in (~pl.col(_IS_B), pl.col(_IS_B))
+        estimated.scores.filter(is_b).drop(_IS_B) for is_b in (~pl.col(_IS_B), pl.col(_IS_B))
     )
     if counts.is_empty():  # The total slice is there, also without rows.
         scores_a = scores_b = estimate(log, counts, asked).scores
     a, b = (Side.of(scores, metric.name) for scores in (scores_a, scores_b))
-    cells, phi, number = found.cells, found.measured[metric.name].phi, scores_b.height
+    cells, phi, number = estimated.cells, estimated.measured[metric.name].phi, scores_b.height
     pair_of_row = np.full(both.height, -1)
     pair_of_row[cells.row] = cells.pair
     # The slices of model b come second, in the same order.

@@ -42,7 +42,7 @@ def expected_pairs(classes: Classes, pools: Pools) -> Expected:
     keys, starts = np.unique(of_pool * k + gold, return_index=True)
     labels = Segments(starts, len(n))
     rows, each_pred = labels.sum(n), np.unique(of_pool * k + pred)
-    each = [np.bincount(one // k, minlength=pool.number) for one in (keys, each_pred)]
+    each = [np.bincount(ids // k, minlength=pool.number) for ids in (keys, each_pred)]
     either = np.bincount(np.union1d(keys, each_pred) // k, minlength=pool.number)
     of_class = pool_of[classes.rows.of_row].astype(np.int64)
     place = places_in(keys, of_class * k + classes.codes)

@@ -54,12 +54,12 @@ def contrasts(
     [metric] = asked.metrics
     word = to if isinstance(to, str) else ""
     if word in {"rest", "total"}:
-        found, number = _with_rests(log, whole, pairs, asked)
+        estimated, number = _with_rests(log, whole, pairs, asked)
     else:
-        found = estimate(log, pairs, asked, within=whole.slice)
-        number = found.scores.height
-    assert found.pools is not None  # noqa: S101 - for the type checker
-    pool_of = found.pools.of_slice
+        estimated = estimate(log, pairs, asked, within=whole.slice)
+        number = estimated.scores.height
+    assert estimated.pools is not None  # noqa: S101 - for the type checker
+    pool_of = estimated.pools.of_slice
     b = np.arange(number)
     if word == "rest":
         a = b + number
@@ -68,25 +68,25 @@ def contrasts(
     elif word == "expected":
         a = np.full(number, -1)
     else:
-        b, a = _other_slices(found, metric, to)
-    scores = Side.of(found.scores, metric.name)
-    first = np.searchsorted(found.cells.pairs.slices, number)
-    own = Counted(number, *(one[:first] for one in found.cells.pairs[1:]))
-    given = found.scorer.given_labels(own, found.pools)
+        b, a = _other_slices(estimated, metric, to)
+    scores = Side.of(estimated.scores, metric.name)
+    first = np.searchsorted(estimated.cells.pairs.slices, number)
+    own = Counted(number, *(array[:first] for array in estimated.cells.pairs[1:]))
+    given = estimated.scorer.given_labels(own, estimated.pools)
     place = pl.Series(a, dtype=pl.Int64).replace(-1, None)
     others = [pl.col(name).gather(place).alias(f"{name}{TO}") for name in (*log.slice, "n")]
-    both = found.scores[b].with_columns(
-        found.scores.select(*others, own_a=pl.col(metric.name).gather(place)),
-        expected=_expected(found.scorer, given, own, found.pools)[b],
+    both = estimated.scores[b].with_columns(
+        estimated.scores.select(*others, own_a=pl.col(metric.name).gather(place)),
+        expected=_expected(estimated.scorer, given, own, estimated.pools)[b],
         own_b=metric.name,
     )
     if word == "expected":
-        of_pools = found.pools.pairs
+        of_pools = estimated.pools.pairs
         n = added_up(of_pools.n, of_pools.slices, of_pools.number)[pool_of]
         both = both.with_columns(pl.Series(f"n{TO}", n, both.schema["n"]), own_a="expected")
         change = _to_expected(metric, scores, given, floats(both["n"]), asked.ci)
     elif word == "total":
-        change = _to_total(found, metric, number, asked.ci)
+        change = _to_total(estimated, metric, number, asked.ci)
     elif ratio:
         change, ratios = _ratio(scores.at(a), scores.at(b), asked.ci)
         both = both.with_columns(ratios)
@@ -108,21 +108,21 @@ def _with_rests(
     total = merged(whole, pairs.lazy()).collect()
     rests = pairs_of_rest(log, pairs, total, whole.slice)
     parts = {_SLICE: pairs, _REST: rests, _TOTAL: total}
-    every = [one.with_columns(pl.lit(part).alias(_PART)) for part, one in parts.items()]
+    every = [rows.with_columns(pl.lit(part).alias(_PART)) for part, rows in parts.items()]
     apart = replace(log, apart=(_PART,), has_total=False)
     is_own = pl.col(_PART) == _SLICE
     both = pl.concat(every, how="diagonal")
-    found = estimate(apart, both, asked, within=whole.slice, in_pool=is_own)
-    return found, int(found.scores.select(is_own.sum()).item())
+    estimated = estimate(apart, both, asked, within=whole.slice, in_pool=is_own)
+    return estimated, int(estimated.scores.select(is_own.sum()).item())
 
 
-def _other_slices(found: Estimate, metric: Metric, to: str | pl.Expr) -> tuple[Ints, Ints]:
+def _other_slices(estimated: Estimate, metric: Metric, to: str | pl.Expr) -> tuple[Ints, Ints]:
     """The slices b and their references a, -1 if there is none: the best, each other, or a given.
 
     No slice is compared with itself.
     """
-    assert found.pools is not None  # noqa: S101 - for the type checker
-    pool_of, pools = found.pools.of_slice, range(found.pools.pairs.number)
+    assert estimated.pools is not None  # noqa: S101 - for the type checker
+    pool_of, pools = estimated.pools.of_slice, range(estimated.pools.pairs.number)
     if isinstance(to, str) and to == "each":
         pairs = [np.zeros((2, 0), np.int64)]
         for pool in pools:
@@ -131,10 +131,10 @@ def _other_slices(found: Estimate, metric: Metric, to: str | pl.Expr) -> tuple[I
         b, a = np.concatenate(pairs, axis=1)
         return b, a
     if isinstance(to, pl.Expr):
-        [references] = np.nonzero(found.scores.select(to).to_series().to_numpy())
+        [references] = np.nonzero(estimated.scores.select(to).to_series().to_numpy())
     else:
         # A tiny slice of one class may score 1, and cannot be compared.
-        score, low, *_ = Side.of(found.scores, metric.name)
+        score, low, *_ = Side.of(estimated.scores, metric.name)
         score = np.where(np.isnan(low), math.nan, -score if metric.less_is_better else score)
         best = np.full(len(pools), math.nan)
         np.fmax.at(best, pool_of, score)
@@ -169,7 +169,7 @@ def _to_expected(metric: Metric, scores: Side, given: Given, n: Floats, ci: floa
     return Difference(diff, diff - reach, diff + reach, se, p_value)
 
 
-def _to_total(found: Estimate, metric: Metric, number: int, ci: float) -> Difference:
+def _to_total(estimated: Estimate, metric: Metric, number: int, ci: float) -> Difference:
     """The difference of each slice to the total, from the tables of the slice and the rest.
 
     With a share w of the rows, it is (1 - w) times the difference to the rest, plus a remainder
@@ -180,9 +180,9 @@ def _to_total(found: Estimate, metric: Metric, number: int, ci: float) -> Differ
     on its score and on the total's, centred within it: Σ φ_own φ_total / n². With sample weights w
     they are Σ w² φ_own φ_total / (Σ w)².
     """
-    assert found.pools is not None  # noqa: S101 - for the type checker
-    pool_of, pairs, k = found.pools.of_slice, found.cells.pairs, len(found.cells.labels)
-    phi = found.measured[metric.name].phi
+    assert estimated.pools is not None  # noqa: S101 - for the type checker
+    pool_of, pairs, k = estimated.pools.of_slice, estimated.cells.pairs, len(estimated.cells.labels)
+    phi = estimated.measured[metric.name].phi
     ids = (pool_of[pairs.slices] * k + pairs.gold) * k + pairs.pred
     first = np.searchsorted(pairs.slices, 2 * number)
     of_total = np.append(phi[first:], math.nan)[places_in(ids[first:], ids)]
@@ -204,7 +204,7 @@ def _to_total(found: Estimate, metric: Metric, number: int, ci: float) -> Differ
         variance = own - 2 * w * own_total + w**2 * total_total + (1 - w) ** 2 * total_rest
         is_known = remainder > _ROUNDING * variance  # a mean over rows has no remainder
         reach_of_c = np.where(is_known, normal_critical(ci) * np.sqrt(remainder), 0.0)
-        scores = Side.of(found.scores, metric.name)
+        scores = Side.of(estimated.scores, metric.name)
         b, places = scores.at(np.arange(number)), np.arange(number, 2 * number)
         # If the slice is all rows, the difference is 0 for certain.
         down, up = (
@@ -224,11 +224,11 @@ def _ratio(a: Side, b: Side, ci: float) -> tuple[Difference, list[pl.Series]]:
             Side(*(np.where(are_positive, np.log(np.clip(x, 0, None)), math.nan) for x in side))
             for side in (a, b)
         )
-        found = difference(log_a, log_b, ci)
-        ends = {"ratio": found.diff, "ratio_low": found.low, "ratio_high": found.high}
+        change = difference(log_a, log_b, ci)
+        ends = {"ratio": change.diff, "ratio_low": change.low, "ratio_high": change.high}
         ratios = {name: np.exp(end) for name, end in ends.items()}
         ratios = {name: np.where(np.isinf(x), math.nan, x) for name, x in ratios.items()}
-    return found, [*of_arrays(**ratios)]
+    return change, [*of_arrays(**ratios)]
 
 
 def _as_ratio(to_total: pl.DataFrame) -> pl.DataFrame:

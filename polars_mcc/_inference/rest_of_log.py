@@ -1,4 +1,4 @@
-"""The pairs of the rest of a slice, the other rows of the log: by subtracting counts."""
+"""The pairs of the rest of each slice: the counts of all rows minus the counts of the slice."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from polars_mcc._counts.counted import count_columns, merged
 from polars_mcc._counts.sliced import SlicedLog
 
 ROUNDING = 2.0**-40
-"""The share of a sum of floats that rounding may leave when all of it is subtracted."""
+"""If equal sums of floats are subtracted, rounding may leave up to this share of the sum."""
 
 
 def pairs_of_rest(
     log: SlicedLog, own: pl.DataFrame, total: pl.DataFrame, within: list[str]
 ) -> pl.DataFrame:
-    """The pairs of the rest of each slice of a log, which has its `own` pairs.
+    """The pairs of the rest of each slice, with the keys of the slice.
 
-    `total` are the pairs of a slice and its rest together: they have equal columns `within`.
+    `own` has the pairs of the slices. `total` has the pairs of all rows, per value of the columns
+    `within`: the rest of a slice has the same values.
     """
     counts = count_columns(log)
     slices = own.lazy().select(log.slice).unique()
@@ -24,14 +25,13 @@ def pairs_of_rest(
     columns = [*log.slice, "gold", "pred", *counts]
     taken = own.lazy().with_columns(-pl.col(name) for name in counts)
     signed = pl.concat([every.select(columns), taken.select(columns)])
-    return merged(log, _taken_away(log, signed)).collect()
+    return merged(log, _subtracted(log, signed)).collect()
 
 
-def _taken_away(log: SlicedLog, signed: pl.LazyFrame) -> pl.LazyFrame:
-    """The pairs of a slice, where the counts of some are negative: these are taken away.
+def _subtracted(log: SlicedLog, signed: pl.LazyFrame) -> pl.LazyFrame:
+    """Subtract float counts, which have a minus sign; what only rounding leaves becomes 0.
 
-    All later results are sums over pairs, so integer counts may stay in two rows. Float counts are
-    added up here: what only rounding left is 0.
+    Integers stay in two rows, one of them negative: all later steps add up the rows of a pair.
     """
     if not log.numbers.count.is_float():
         return signed

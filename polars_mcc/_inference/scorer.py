@@ -5,6 +5,7 @@ All is arrays. `estimate` makes them from frames, and a search counts codes itse
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +16,9 @@ import polars as pl
 
 from polars_mcc._inference import influence
 from polars_mcc._inference.arrays import Classes, Counted, Draws
-from polars_mcc._inference.given_labels import spread_of_draws
 from polars_mcc._inference.influence import Influence
 from polars_mcc._inference.intervals import Interval, Sampling, interval
-from polars_mcc._inference.moves_of_scores import MOVES, Levels
+from polars_mcc._inference.moves_of_scores import INFLUENCES, Levels
 from polars_mcc._inference.never_predicted import between
 from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.pool import Pools, expected_pairs
@@ -48,11 +48,12 @@ class Influences(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What slices would score given their labels: arrays (slices,). See `given_labels`."""
+    """What slices would score given their labels: arrays (slices,)."""
 
     expected: Floats
     se: Floats
     step: Floats
+    """How far the prediction of one row moves the score, at most."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,8 @@ class Scorer:
         """1 for the positive label: (labels,)."""
         is_positive = pl.lit(value=False) if self.positive is None else self.positive
         labels = self.labels.alias("label").to_frame()
-        found = labels.with_columns(is_positive=is_positive.cast(pl.Float64).fill_null(0.0))
-        return found["is_positive"].to_numpy()
-
-    @property
-    def is_of_scores(self) -> bool:
-        """Whether the metrics are of scores."""
-        return any(metric.is_of_scores for metric in self.metrics)
+        flags = labels.with_columns(is_positive=is_positive.cast(pl.Float64).fill_null(0.0))
+        return flags["is_positive"].to_numpy()
 
     def values(self, margins: Sequence[Ints], zero_division: float | None) -> Floats:
         """The scores of slices from counts of all labels: (slices, labels).
@@ -93,22 +89,22 @@ class Scorer:
         [metric] = self.metrics
         occurs = (margins[0] > 0) | (margins[1] > 0)
         slices, codes = np.nonzero(occurs)
-        number, counts = len(occurs), [one[occurs] for one in margins]
+        number, counts = len(occurs), [margin[occurs] for margin in margins]
         with np.errstate(all="ignore"):
             if metric.is_of_scores:
                 # The largest score of a slice is first.
                 down = np.lexsort([-codes, slices])
                 rows = Segments.of(slices, number)
-                both = (one[down].astype(np.float64) for one in counts)
+                both = (count[down].astype(np.float64) for count in counts)
                 levels = Levels.of(rows, self.labels.to_numpy()[codes[down]], *both)
-                return MOVES[metric.name](levels).value
+                return INFLUENCES[metric.name](levels).value
             t, p, c = counts
             s = margins[0].sum(1)[slices]
             differences: tuple[Ints, ...] = t - c, p - c, s - t - p + c
             if self.rounding:  # What rounding leaves of float weights is nothing.
                 least = s * self.rounding
-                differences = tuple(np.where(one > least, one, 0.0) for one in differences)
-            t, p, c, fn, fp, tn = (one.astype(np.float64) for one in (t, p, c, *differences))
+                differences = tuple(np.where(x > least, x, 0.0) for x in differences)
+            t, p, c, fn, fp, tn = (x.astype(np.float64) for x in (t, p, c, *differences))
             rows, is_positive = Segments.of(slices, number), self.is_positive[codes]
             classes = Classes(self.labels, rows, codes, t, p, c, fn, fp, tn, is_positive)
             return influence.values_of(classes, metric, zero_division)
@@ -118,36 +114,36 @@ class Scorer:
         [metric] = self.metrics
         with np.errstate(all="ignore"):
             if metric.is_of_scores:
-                return MOVES[metric.name](self._levels_of(pairs)[0]).value
-            classes = Classes.of(pairs, self.labels, self.is_positive)
+                return INFLUENCES[metric.name](self._levels_of(pairs)[0]).value
+            classes, _ = Classes.of(pairs, self.labels, self.is_positive)
             return influence.values_of(classes, metric, zero_division)
 
     def influences(
         self, pairs: Counted, pools: Pools | None = None, *, is_smoothed: bool = True
     ) -> Influences:
         """How far rows move the scores of slices, which may be compared within pools."""
-        if self.is_of_scores:
-            levels, found = self._levels_of(pairs)
-            of_metrics = influence.of_scores(levels, found, self.metrics)
-            return Influences(of_metrics, found, None, {})
-        classes = Classes.of(pairs, self.labels, self.is_positive)
-        found, expected, is_known = pairs.with_places(classes), None, {}
+        if any(metric.is_of_scores for metric in self.metrics):
+            levels, placed = self._levels_of(pairs)
+            of_metrics = influence.of_scores(levels, placed, self.metrics)
+            return Influences(of_metrics, placed, None, {})
+        classes, placed = Classes.of(pairs, self.labels, self.is_positive)
+        expected, is_known = None, {}
         if pools is not None:
             expected = expected_pairs(classes, pools)
-            sides = (classes.t > 0, classes.p > 0)
-            here = (classes.rows.sum(one.astype(np.float64)) for one in sides)
+            occurs = classes.t > 0, classes.p > 0
+            here = (classes.rows.sum(side.astype(np.float64)) for side in occurs)
             numbers = *here, *expected.n_classes
             for metric in self.metrics:
                 is_known[metric.name] = has_classes(metric.classes_needed, *numbers)
         of_metrics = {}
         if metrics := [metric for metric in self.metrics if not metric.pairs]:
-            tables = tables_of(classes, found, expected, is_smoothed=is_smoothed)
+            tables = tables_of(classes, placed, expected, is_smoothed=is_smoothed)
             of_metrics |= influence.of_classes(classes, tables, metrics, self.zero_division)
         if metrics := [metric for metric in self.metrics if metric.pairs]:
             labels = (self.labels[side] for side in (pairs.gold, pairs.pred))
             both = pl.DataFrame([*labels], ["gold", "pred"])
-            of_metrics |= influence.of_pairs(found, both, metrics)
-        return Influences(of_metrics, found, classes, is_known)
+            of_metrics |= influence.of_pairs(placed, both, metrics)
+        return Influences(of_metrics, placed, classes, is_known)
 
     def measured(
         self,
@@ -163,68 +159,86 @@ class Scorer:
         cells. `exact`: the scores, if they are known.
         """
         with np.errstate(all="ignore"):
-            of_metrics, found, classes, is_known = self.influences(pairs, pools)
+            of_metrics, placed, classes, is_known = self.influences(pairs, pools)
             scores = exact or self._scores(of_metrics, classes)
             if draws is None:
-                own = Draws(pairs.number, found.slices, found.n, found.squares, None)
-                draws = own, np.arange(len(found.n))
+                own = Draws(pairs.number, placed.slices, placed.n, placed.squares, None)
+                draws = own, np.arange(len(placed.n))
             drawn, pair = draws
-            sampling = Sampling.of(drawn, is_frequency=self.is_frequency)
+            sampling = Sampling(drawn.effective, drawn.n_clusters, self.is_frequency)
             never_predicted = {}
             if classes is not None and self.zero_division == 0:
                 metrics = [metric for metric in self.metrics if not metric.pairs]
-                gold = found.gold[pair]
-                never_predicted = between(classes, found, drawn, gold, metrics, ci=options.ci)
+                gold = placed.gold[pair]
+                never_predicted = between(classes, placed, drawn, gold, metrics, ci=options.ci)
             measured = {}
             for metric in self.metrics:
                 name, score = metric.name, scores[metric.name]
-                one = of_metrics[name]
-                phi = one.phi[pair]
+                moved = of_metrics[name]
+                phi = moved.phi[pair]
                 variance = drawn.products(phi, phi) / drawn.size / drawn.size
-                limits = interval(score, one, variance, sampling, options)
+                limits = interval(score, moved, variance, sampling, options)
                 if name in never_predicted:
                     limits = limits.reaching(
                         score,
                         never_predicted[name],
-                        one,
+                        moved,
                         is_exact=metric.is_share or options.method != "score",
                         is_compared=options.is_compared or pools is not None,
                     )
-                measured[name] = Measured(score, limits.where(is_known.get(name)), one.phi)
+                if name in is_known:
+                    limits = Interval(*(np.where(is_known[name], x, math.nan) for x in limits))
+                measured[name] = Measured(score, limits, moved.phi)
             return measured
 
     def given_labels(self, pairs: Counted, pools: Pools) -> Given:
-        """What slices would score, if gold labels were predicted at the rates of their pool."""
+        """What slices would score, if gold labels were predicted at the rates of their pool.
+
+        A slice that scores less errs more than its mix of labels explains.
+
+        If the rates of the slice are the same, its row of the confusion matrix for a gold label i
+        is a draw without replacement: n_i of the N_i rows with this label. The draws are
+        independent. With the influence φ_ij of a row on the score, and the rates r_ij, the variance
+        of the score is about
+
+            1/n² · Σ_i n_i · (1 - n_i/N_i) · N_i/(N_i - 1) · Σ_j r_ij (φ_ij - Σ_j r_ij φ_ij)²
+        """
         [metric] = self.metrics
         k, pool = len(self.labels), pools.pairs
         here, starts = np.unique(pairs.slices.astype(np.int64) * k + pairs.gold, return_index=True)
         rows = Segments(starts, len(pairs.n)).sum(pairs.n)
         of_pool, starts = np.unique(pool.slices.astype(np.int64) * k + pool.gold, return_index=True)
-        labels = Segments(starts, len(pool.n))
-        ids = pools.of_slice[here // k].astype(np.int64) * k + here % k
-        of_gold, at = labels.rows_of(np.searchsorted(of_pool, ids))
-        pool_rows = labels.sum(pool.n)[np.searchsorted(of_pool, ids)][of_gold]
+        of_labels = Segments(starts, len(pool.n))
+        place = np.searchsorted(of_pool, pools.of_slice[here // k].astype(np.int64) * k + here % k)
+        of_gold, at = of_labels.rows_of(place)
+        pool_rows = of_labels.sum(pool.n)[place][of_gold]
         rate, own = pool.n[at] / pool_rows, rows[of_gold]
         slices, gold = here[of_gold] // k, here[of_gold] % k
         expected = Counted(pairs.number, slices, gold, pool.pred[at], own * rate, own * rate)
         with np.errstate(all="ignore"):
             of_metrics, _, classes, _ = self.influences(expected, is_smoothed=False)
-            of_label = Segments(np.flatnonzero(np.diff(of_gold, prepend=-1)), len(of_gold))
-            phi = of_metrics[metric.name].phi
-            se, step = spread_of_draws(expected.rows, of_label, own, pool_rows, rate=rate, phi=phi)
-            return Given(self._scores(of_metrics, classes)[metric.name], se, step)
+            phi, of_slices = of_metrics[metric.name].phi, expected.rows
+            labels = Segments(np.flatnonzero(np.diff(of_gold, prepend=-1)), len(of_gold))
+            not_drawn = np.where(pool_rows > 1, (pool_rows - own) / (pool_rows - 1), 0.0)
+            # Differences from the least φ: if all are equal, the variance is exactly 0.
+            above = phi - labels.spread(labels.min(phi))
+            mean = labels.spread(labels.sum(rate * above))
+            squares = of_slices.sum(own * not_drawn * rate * (above - mean) ** 2)
+            size = of_slices.sum(own * rate)
+            step = of_slices.max(labels.spread(labels.max(above))) / size
+            score = self._scores(of_metrics, classes)[metric.name]
+            return Given(score, np.sqrt(squares / size**2), step)
 
     def _scores(
         self, of_metrics: Mapping[str, Influence], classes: Classes | None
     ) -> dict[str, Floats]:
-        """The scores of slices in floats."""
-        scores = {name: one.value for name, one in of_metrics.items()}
-        for metric in (
-            self.metrics if classes is not None and self.zero_division is not None else ()
-        ):
-            if not metric.pairs and np.isnan(scores[metric.name]).any():
-                assert classes is not None  # noqa: S101
-                scores[metric.name] = influence.values_of(classes, metric, self.zero_division)
+        """The scores of slices in floats, with `zero_division` in place of 0/0."""
+        scores = {name: moved.value for name, moved in of_metrics.items()}
+        if classes is not None and self.zero_division is not None:
+            for metric in self.metrics:
+                if not metric.pairs and np.isnan(scores[metric.name]).any():
+                    filled = influence.values_of(classes, metric, self.zero_division)
+                    scores[metric.name] = filled
         return scores
 
     def _levels_of(self, pairs: Counted) -> tuple[Levels, Counted]:
@@ -233,11 +247,11 @@ class Scorer:
         ids, place = np.unique(slices * k + (k - 1 - pairs.pred), return_inverse=True)
         values = self.labels.cast(pl.Float64).to_numpy()
         is_gold = values[pairs.gold] == 1
-        n, squares = (one.astype(np.float64) for one in (pairs.n, pairs.squares))
-        both = (added_up(n[one], place[one], len(ids)) for one in (is_gold, ~is_gold))
-        found = Counted(pairs.number, slices, is_gold.astype(np.int64), place, n, squares)
+        n, squares = (x.astype(np.float64) for x in (pairs.n, pairs.squares))
+        both = (added_up(n[side], place[side], len(ids)) for side in (is_gold, ~is_gold))
+        placed = Counted(pairs.number, slices, is_gold.astype(np.int64), place, n, squares)
         rows = Segments.of(ids // k, pairs.number)
-        return Levels.of(rows, values[k - 1 - ids % k], *both, per_weight=found.per_weight), found
+        return Levels.of(rows, values[k - 1 - ids % k], *both, per_weight=placed.per_weight), placed
 
 
 def has_classes(needed: Needed, gold: Any, pred: Any, *of_all: Any) -> Any:  # noqa: ANN401

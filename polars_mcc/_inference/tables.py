@@ -25,7 +25,7 @@ OBSERVED, BY_GOLD, BY_PRED, POOLED = range(4)
 _PSEUDO_ROWS = 2.0  # of each class: a hit and a miss
 
 
-class Table(NamedTuple):
+class ClassTable(NamedTuple):
     """The classes of each slice at one table, as in `Classes`: floats (classes,).
 
     With an axis more, (tables, classes), it is several tables.
@@ -45,32 +45,33 @@ class Table(NamedTuple):
 
 def tables_of(
     classes: Classes, pairs: Counted, expected: Expected | None, *, is_smoothed: bool = True
-) -> list[tuple[Table, Counted]]:
+) -> list[tuple[ClassTable, Counted]]:
     """The tables of all slices, each with its pairs, in which places of classes stand for labels.
 
     A smoothed table has its pseudo-rows besides its pairs. Without smoothed tables, only the
-    observed one. The last one, if slices are compared, is `POOLED`.
+    observed one. If slices are compared, the last table is
+    `POOLED`.
     """
     observed = observed_table(classes)
-    found = [(observed, pairs)]
+    tables = [(observed, pairs)]
     if not is_smoothed:
-        return found
+        return tables
     per_weight = classes.rows.spread(pairs.per_weight)
     for side, margin, own in (("gold", classes.t, pairs.gold), ("pred", classes.p, pairs.pred)):
         share = pseudo_share(margin * per_weight)
         table = smoothed(classes, observed._replace(pseudo_share=share), pairs, side)
-        found.append((table, pairs._replace(n=pairs.n * (1 - share[own]))))
+        tables.append((table, pairs._replace(n=pairs.n * (1 - share[own]))))
     if expected is not None:
         table, pairs = _at_rates(classes, expected), expected.pairs
         kept = pairs._replace(n=pairs.n * (1 - table.pseudo_share[pairs.gold]))
-        found.append((smoothed(classes, table, pairs, "gold"), kept))
-    return found
+        tables.append((smoothed(classes, table, pairs, "gold"), kept))
+    return tables
 
 
-def observed_table(classes: Classes) -> Table:
+def observed_table(classes: Classes) -> ClassTable:
     """The classes as they are."""
     counts = classes.t, classes.p, classes.c, classes.fn, classes.fp, classes.tn
-    return Table(*counts, np.zeros_like(classes.t), classes.n_other_classes)
+    return ClassTable(*counts, np.zeros_like(classes.t), classes.n_other_classes)
 
 
 def pseudo_share(rows: Floats) -> Floats:
@@ -78,7 +79,7 @@ def pseudo_share(rows: Floats) -> Floats:
     return np.where(rows > 0, _PSEUDO_ROWS / (rows + _PSEUDO_ROWS), 0.0)
 
 
-def smoothed(classes: Classes, table: Table, pairs: Counted, side: str) -> Table:
+def smoothed(classes: Classes, table: ClassTable, pairs: Counted, side: str) -> ClassTable:
     """The table that keeps the margin of one side: gold or pred.
 
     A class gives up the share `pseudo_share` of its own rows. A half of this share comes back as
@@ -100,17 +101,17 @@ def smoothed(classes: Classes, table: Table, pairs: Counted, side: str) -> Table
     other_miss = np.clip(other_miss + change, 0, None)
     tn = np.clip(tn - change, 0, None)
     if side == "gold":
-        return Table(t, c + other_miss, c, miss, other_miss, tn, share, n_other_classes)
-    return Table(c + other_miss, p, c, other_miss, miss, tn, share, n_other_classes)
+        return ClassTable(t, c + other_miss, c, miss, other_miss, tn, share, n_other_classes)
+    return ClassTable(c + other_miss, p, c, other_miss, miss, tn, share, n_other_classes)
 
 
-def _at_rates(classes: Classes, expected: Expected) -> Table:
+def _at_rates(classes: Classes, expected: Expected) -> ClassTable:
     """The classes of the expected pairs. `pseudo_share` is that of the pool."""
     gold, pred, n = expected.pairs[2:5]
     hits, misses = (
-        added_up(n[one], pred[one], len(classes.t))
-        for one in (gold == pred, (gold != pred) & (pred >= 0))
+        added_up(n[rows], pred[rows], len(classes.t))
+        for rows in (gold == pred, (gold != pred) & (pred >= 0))
     )
     rest = classes.fp + classes.tn  # the rows of other gold labels, which do not change
     counts = classes.t, hits + misses, hits, classes.t - hits, misses, rest - misses
-    return Table(*counts, pseudo_share(expected.pool_rows), expected.n_other_classes)
+    return ClassTable(*counts, pseudo_share(expected.pool_rows), expected.n_other_classes)

@@ -140,7 +140,7 @@ class Sought(Search):
         ends = [scale.turned(end) for end in (found.interval.low, found.interval.high)]
         low, high = ends if scale.turn > 0 else ends[::-1]
         n = added_up(pairs.n, pairs.slices, pairs.number)
-        rows_up, rows_down = (scale.worth(score, end, n) for end in (high, low))
+        rows_up, rows_down = (scale.effective_rows(score, end, n) for end in (high, low))
         proportion = scale.proportion(score)
         return Limits(score, proportion, rows_up, rows_down, high - score, found.phi)
 

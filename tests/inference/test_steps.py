@@ -16,7 +16,7 @@ import polars_mcc
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs as pairs_of
 from polars_mcc._inference import influence, tables
-from polars_mcc._inference.arrays import Cells, Classes, Counted
+from polars_mcc._inference.arrays import Classes, Counted, CountedCells
 from polars_mcc._inference.pool import Pools, expected_pairs
 from polars_mcc._inference.tables import BY_GOLD, BY_PRED, OBSERVED, POOLED
 from polars_mcc._scores.column import Segments
@@ -106,7 +106,7 @@ def counts_of(matrix: np.ndarray, occurs: np.ndarray) -> np.ndarray:
     return np.array([t, p, c, t - c, p - c, matrix.sum() - t - p + c])[:, occurs]
 
 
-def check_table(found: tables.Table, matrices: list[np.ndarray], dense: list[np.ndarray]):
+def check_table(found: tables.ClassTable, matrices: list[np.ndarray], dense: list[np.ndarray]):
     """A table has the counts of dense matrices, slice after slice."""
     occur = [(one.sum(axis=0) + one.sum(axis=1)) > 0 for one in matrices]
     expected = np.hstack([counts_of(*both) for both in zip(dense, occur, strict=True)])
@@ -160,28 +160,29 @@ def log_of(matrices: list[np.ndarray], pools: list[str]):
 
 
 def coded(matrices: list[np.ndarray], pools: list[str]):
-    """The pairs of the matrices as codes and their labels, and their classes."""
+    """The cells of the matrices, their classes, and their pairs with places of classes."""
     log, slices, counts = log_of(matrices, pools)
-    cells = Cells.of(log, counts, slices)
-    return cells, Classes.of(cells.pairs, cells.labels, (cells.labels == POSITIVE).to_numpy() * 1.0)
+    cells = CountedCells.of(log, counts, slices)
+    is_positive = (cells.labels == POSITIVE).to_numpy() * 1.0
+    return cells, *Classes.of(cells.pairs, cells.labels, is_positive)
 
 
 def test_counted_pairs_become_the_arrays_of_their_matrices():
-    cells, classes = coded(SEVERAL, ["x"] * len(SEVERAL))
+    _, classes, found = coded(SEVERAL, ["x"] * len(SEVERAL))
     expected, pairs = arrays_of(SEVERAL)
     for name in ("t", "p", "c", "fn", "fp", "tn", "codes", "is_positive"):
         np.testing.assert_array_equal(getattr(classes, name), getattr(expected, name))
     np.testing.assert_array_equal(classes.rows.starts, expected.rows.starts)
-    for one, other in zip(cells.pairs.with_places(classes), pairs, strict=True):
+    for one, other in zip(found, pairs, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def pooled(matrices: list[np.ndarray], pools: list[str]):
-    cells, classes = coded(matrices, pools)
+    cells, classes, found = coded(matrices, pools)
     _, pool_of = np.unique(np.array(pools, str), return_inverse=True)
     pairs = cells.pairs
     of_pools, _ = Counted.of_rows(len({*pools}), pool_of[pairs.slices], *pairs[2:])
-    return classes, pairs.with_places(classes), expected_pairs(classes, Pools(pool_of, of_pools))
+    return classes, found, expected_pairs(classes, Pools(pool_of, of_pools))
 
 
 POOLS = ["x", "y", "x", "y", "y", "x", "x", "z"]
@@ -255,7 +256,7 @@ def drawn(seed: int, *, of: str):
     log = cut(polars_mcc.PredictionLog(frame, **about), ["k"], taken=[], cluster=True)
     cells = frame.with_columns(key=slices, pair=pair, squares=pl.col("n").cast(float) ** 2)
     cells = cells.rename({"key": "key:k"}).sample(fraction=1, shuffle=True, seed=seed)
-    of_cells = Cells.of(log, cells, pl.DataFrame({"key:k": range(3)}))
+    of_cells = CountedCells.of(log, cells, pl.DataFrame({"key:k": range(3)}))
     found, order = of_cells.draws(3, of_cells.pairs.slices[of_cells.pair])
     rows = [*zip(slices, cluster, n.astype(float), pair, strict=True)]
     return found, cells["pair"][of_cells.row[order]].to_numpy(), rows, seeded.normal(size=(2, size))
