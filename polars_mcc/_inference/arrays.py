@@ -1,14 +1,14 @@
-"""Counted pairs → arrays: the classes and the pairs of each slice, and independent draws.
+"""Counted pairs → arrays: the pairs and the classes of each slice, and independent draws.
 
-A slice is a number: the place of its row in the frame of scores. A class is a place in `Classes`,
-so a pair is two such places. Rows are sorted by slice and label, so sums of floats are equal in
-each run.
+A slice is a number: the place of its row in the frame of scores. A label is a code: its place among
+all labels, sorted. A class is a label that occurs in a slice: a place in `Classes`. Rows are sorted
+by slice and label, so sums of floats are equal in each run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,15 +19,12 @@ from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._scores.segments import Flags, Floats, Ints, Segments, added_up, places_in
 
-NUMBER, GOLD, PRED = "of slice", "of gold", "of pred"
-"""The columns with the number of a slice, and with the places of its classes."""
-
 
 class Counted(NamedTuple):
-    """Counted pairs of so many slices, sorted by slice, gold and pred: arrays (cells,).
+    """Counted pairs of so many slices, sorted by slice, gold and pred: arrays (pairs,).
 
-    `gold` and `pred` are the codes of labels: places among all labels. `squares` are the sums of
-    squared sample weights; without such weights, n.
+    `gold` and `pred` are the codes of labels, or the places of classes: then -1 is a class that the
+    slice does not have. `squares` are the sums of squared sample weights; without such weights, n.
     """
 
     number: int
@@ -38,14 +35,103 @@ class Counted(NamedTuple):
     """Integers, if the weights are."""
     squares: Floats | Ints
 
+    @classmethod
+    def of_rows(  # noqa: PLR0917 - the fields
+        cls, number: int, slices: Ints, gold: Ints, pred: Ints, n: Ints, squares: Ints
+    ) -> tuple[Counted, Ints]:
+        """Add up equal pairs of rows, in their order; and the place of the pair of each row."""
+        order = np.lexsort([pred, gold, slices])
+        keys = np.stack([slices, gold, pred]).astype(np.int64)[:, order]
+        is_new = np.diff(keys, prepend=-1).any(axis=0)
+        pair = np.empty(len(order), np.int64)
+        pair[order] = np.cumsum(is_new) - 1
+        sums = (added_up(weights, pair, int(is_new.sum())) for weights in (n, squares))
+        return cls(number, *keys[:, is_new], *sums), pair
+
+    @property
+    def rows(self) -> Segments:
+        """Which pairs belong to which slice."""
+        return Segments.of(self.slices, self.number)
+
+    @property
+    def per_weight(self) -> Floats:
+        """How many rows a weight of 1 stands for, in each slice."""
+        n, squares = (added_up(x, self.slices, self.number) for x in (self.n, self.squares))
+        return n / squares
+
+
+class CountedCells(NamedTuple):
+    """The scored rows of a frame of counts, sorted by slice, cluster and pair: arrays (cells,).
+
+    A pair has a cell per cluster. If two models are compared, it has a cell per label of the other.
+    """
+
+    labels: pl.Series
+    """All labels of both sides, sorted; in a log of scores: all scores, and 0 and 1."""
+    pairs: Counted
+    pair: Ints
+    """The place of the pair of each cell."""
+    row: Ints
+    """The place of each cell in the frame."""
+    n: Floats
+    squares: Floats
+    cluster: Ints | None
+
+    @classmethod
+    def of(cls, log: SlicedLog, counts: pl.DataFrame, slices: pl.DataFrame) -> CountedCells:
+        """The cells of a frame. The number of a slice is its place in `slices`."""
+        rows = counts.with_row_index("row").filter(is_scored(log) & (pl.col("n") > 0))
+        if log.slice:
+            numbers = slices.select(log.slice).with_row_index("number")
+            rows = rows.join(numbers, on=log.slice, nulls_equal=True)
+        else:
+            rows = rows.with_columns(number=pl.lit(0, pl.UInt32))
+        if log.has_clusters:
+            is_new = pl.col("cluster").ne_missing(pl.col("cluster").shift())
+            rows = rows.sort("cluster").with_columns(cluster=is_new.cum_sum().cast(pl.Int64))
+        is_positive, dtype = rows["gold"], log.label_dtype
+        if log.is_of_scores:
+            is_positive, dtype = is_positive.cast(pl.Int8), log.pred_dtype
+        labels, gold, pred = labels_and_codes(is_positive.cast(dtype), rows["pred"].cast(dtype))
+        names = ("row", "number", *(["cluster"] if log.has_clusters else []))
+        row, number, *cluster = (rows[name].cast(pl.Int64).to_numpy() for name in names)
+        n = rows["n"].to_numpy()
+        squares = n if log.is_frequency else rows["squares"].to_numpy()
+        order = np.lexsort([row, pred, gold, *cluster, number])
+        arrays = (array[order] for array in (number, gold, pred, n, squares, row, *cluster))
+        number, gold, pred, n, squares, row, *cluster = arrays
+        pairs, pair = Counted.of_rows(slices.height, number, gold, pred, n, squares)
+        n, squares = (x.astype(np.float64) for x in (n, squares))
+        return cls(labels, pairs, pair, row, n, squares, cluster[0] if cluster else None)
+
+    def draws(self, number: int, slices: Ints) -> tuple[Draws, Ints]:
+        """The draws of cells, if the cells are of other slices; -1 is none. And their places."""
+        cluster = np.zeros(len(slices), np.int64) if self.cluster is None else self.cluster
+        order = np.lexsort([self.row, self.pair, cluster, slices])
+        order = order[slices[order] >= 0]
+        slices, n, squares = slices[order], self.n[order], self.squares[order]
+        if self.cluster is None:
+            return Draws(number, slices, n, squares, None), order
+        is_new = np.diff(np.stack([slices, cluster[order]]), prepend=-1).any(axis=0)
+        return Draws(number, slices, n, n, np.flatnonzero(is_new)), order
+
+
+def labels_and_codes(gold: pl.Series, pred: pl.Series) -> tuple[pl.Series, Ints, Ints]:
+    """All labels of both sides, sorted, nulls first; and the place of each label of both sides."""
+    both = pl.concat(side.alias("label") for side in (gold, pred))
+    labels = both.unique().sort()
+    ranks = both.rank("dense").cast(pl.Int64) - (0 if labels.null_count() else 1)
+    codes, others = np.split(ranks.fill_null(0).to_numpy(), 2)
+    return labels, codes, others
+
 
 @dataclass(frozen=True)
 class Classes:
     """The labels that occur in each slice, sorted. An array has a number per class: (classes,).
 
     `codes` are places in `every`, all labels of the log, sorted. `t` counts the gold rows of a
-    class, `p` the predicted rows, `c` the hits; `fn`, `fp` and `tn` are exact differences of these,
-    rounded once. `is_positive` is 1 for the positive class.
+    class, `p` the predicted rows, `c` the hits; `fn`, `fp` and `tn` are the misses of the class,
+    the false alarms, and all other rows. `is_positive` is 1 for the positive class.
     """
 
     every: pl.Series
@@ -59,15 +145,45 @@ class Classes:
     tn: Floats
     is_positive: Floats
 
+    @classmethod
+    def of(cls, pairs: Counted, labels: pl.Series, is_positive: Floats) -> tuple[Classes, Counted]:
+        """The classes of coded pairs; and the pairs with places of classes, in floats.
+
+        `is_positive` is of labels.
+        """
+        k = max(len(labels), 1)
+        sides = [pairs.slices.astype(np.int64) * k + codes for codes in (pairs.gold, pairs.pred)]
+        ids, places = np.unique(np.concatenate(sides), return_inverse=True)
+        gold, pred = np.split(places, 2)
+        is_hit, number, n = gold == pred, len(ids), pairs.n
+        hits, misses = n * is_hit, n * ~is_hit
+        t, p, c, fn, fp = (
+            added_up(rows, side, number).astype(np.float64)
+            for rows, side in ((n, gold), (n, pred), (hits, gold), (misses, gold), (misses, pred))
+        )
+        # A difference of floats may be wrong in its first digit. So floats become integers, 2⁶¹ in
+        # all of a slice.
+        unit = np.zeros(pairs.number, np.int64)
+        if n.dtype.kind == "f":
+            unit = np.frexp(added_up(n, pairs.slices, pairs.number))[1] - 61
+            n = np.rint(np.ldexp(n, -unit[pairs.slices])).astype(np.int64)
+        s = added_up(n, pairs.slices, pairs.number)[ids // k]
+        others = s - added_up(n, gold, number) - added_up(n * ~is_hit, pred, number)
+        tn = np.ldexp(others.astype(np.float64), unit[ids // k])
+        rows = Segments.of(ids // k, pairs.number)
+        classes = cls(labels, rows, ids % k, t, p, c, fn, fp, tn, is_positive[ids % k])
+        weights = (x.astype(np.float64) for x in (pairs.n, pairs.squares))
+        return classes, Counted(pairs.number, pairs.slices, gold, pred, *weights)
+
     @cached_property
     def s(self) -> Floats:
         """The weight of the rows of each slice."""
         return self.rows.sum(self.t)
 
     @cached_property
-    def k(self) -> Floats:
-        """How many classes each slice has."""
-        return self.rows.lengths.astype(float)
+    def n_other_classes(self) -> Floats:
+        """How many other classes the slice of each class has: (classes,)."""
+        return self.rows.spread(self.rows.lengths.astype(float)) - 1
 
     def part(self, first: int, last: int, of_class: slice) -> Classes:
         """The same for some slices, whose classes are these."""
@@ -83,161 +199,17 @@ class Classes:
     def _taken(self, rows: Segments, of_class: slice | Flags) -> Classes:
         """Some classes, which belong to other slices."""
         arrays = (self.codes, self.t, self.p, self.c, self.fn, self.fp, self.tn, self.is_positive)
-        return Classes(self.every, rows, *(one[of_class] for one in arrays))
-
-    @property
-    def others(self) -> Floats:
-        """How many other classes the slice of each class has: (classes,)."""
-        return self.rows.spread(self.k) - 1
+        return Classes(self.every, rows, *(array[of_class] for array in arrays))
 
     @property
     def labels(self) -> pl.DataFrame:
         """The label of each class."""
         return self.every[self.codes].alias("label").to_frame()
 
-    @cached_property
-    def _ids(self) -> Ints:
-        return self.rows.of_row * len(self.every) + self.codes
-
     def places(self, slices: Ints, codes: Ints) -> Ints:
         """The places of labels in the classes of slices; -1 where a slice has no such class."""
-        return places_in(self._ids, slices.astype(np.int64) * len(self.every) + codes)
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """The scored pairs of each slice, sorted by slice, gold and pred.
-
-    `gold` and `pred` are the places of their classes; of a log of scores, `gold` is 1 for positive
-    rows, and `pred` the place of the level. `n` is the weight of the rows of a pair, and `squares`
-    the sum of their squared sample weights; without such weights, n: arrays (pairs,).
-    """
-
-    rows: Segments
-    gold: Ints
-    pred: Ints
-    n: Floats
-    squares: Floats
-    slices: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """The columns of each slice."""
-    labels: tuple[pl.Series, pl.Series] = (pl.Series(), pl.Series())
-    """What a place in `gold`, and in `pred`, stands for."""
-
-    @classmethod
-    def of(
-        cls,
-        log: SlicedLog,
-        counted: pl.DataFrame,
-        places: tuple[Ints, Ints],
-        slices: pl.DataFrame,
-        labels: tuple[pl.Series, pl.Series],
-    ) -> Pairs:
-        """The pairs of a sorted frame with the number of their slice."""
-        n = counted["n"].cast(pl.Float64).to_numpy()
-        squares = n if log.is_frequency else counted["squares"].to_numpy()
-        rows = Segments.of(counted[NUMBER].to_numpy(), slices.height)
-        return cls(rows, *places, n, squares, slices.select(log.slice), labels)
-
-    @property
-    def frame(self) -> pl.DataFrame:
-        """The columns of the slice, its number, `gold` and `pred`: a row per pair."""
-        of_gold, of_pred = self.labels
-        number = pl.Series(NUMBER, self.rows.of_row, pl.UInt32)
-        keys = self.slices[number].get_columns() if self.slices.width else []
-        labels = of_gold[self.gold].alias("gold"), of_pred[self.pred].alias("pred")
-        return pl.DataFrame([*keys, *labels, number])
-
-    @property
-    def per_weight(self) -> Floats:
-        """How many rows a weight of 1 stands for, in each slice."""
-        return self.rows.sum(self.n) / self.rows.sum(self.squares)
-
-    @property
-    def counted(self) -> pl.DataFrame:
-        """The pairs with their places and counts."""
-        counts = {GOLD: self.gold, PRED: self.pred, "n": self.n, "squares": self.squares}
-        return self.frame.with_columns(pl.Series(name, one) for name, one in counts.items())
-
-    def with_influence(self, phi: Floats, name: str = "phi") -> pl.DataFrame:
-        """The pairs with their influence, to join to cells."""
-        return self.frame.with_columns(pl.Series(name, phi, pl.Float64))
-
-
-def coded(
-    log: SlicedLog,
-    slices: pl.DataFrame,
-    classes: pl.DataFrame,
-    pairs: pl.LazyFrame,
-    *,
-    positive: pl.Expr | None = None,
-    more: Sequence[pl.Series] = (),
-) -> tuple[Classes, Pairs]:
-    """The classes and the scored pairs of slices, with numbers in place of slices and labels."""
-    every = pl.concat([classes["label"], *more]).unique().sort()
-    codes = every.to_frame("label").with_row_index(GOLD).lazy()
-    of_classes = numbered(log, _in_floats(log, classes.lazy(), positive), slices)
-    of_classes = of_classes.join(codes, on="label", nulls_equal=True).sort(NUMBER, GOLD)
-    scored = pairs.filter(is_scored(log) & (pl.col("n") > 0))
-    of_pairs = with_codes(numbered(log, scored, slices), every)
-    of_pairs = of_pairs.select(NUMBER, GOLD, PRED, "n", "^squares$").sort(NUMBER, GOLD, PRED)
-    found, counted = pl.collect_all([of_classes, of_pairs])
-    number = slices.height
-    rows = Segments.of(found[NUMBER].to_numpy(), number)
-    names = ("t", "p", "c", "fn", "fp", "tn", "is_positive")
-    arrays = Classes(every, rows, *(found[name].to_numpy() for name in (GOLD, *names)))
-    of_slice = counted[NUMBER].to_numpy()
-    gold, pred = (arrays.places(of_slice, counted[name].to_numpy()) for name in (GOLD, PRED))
-    of_class = every[arrays.codes]
-    return arrays, Pairs.of(log, counted, (gold, pred), slices, (of_class, of_class))
-
-
-def _in_floats(log: SlicedLog, classes: pl.LazyFrame, positive: pl.Expr | None) -> pl.LazyFrame:
-    """The classes that occur, as floats, with the names of `Classes`."""
-    t, p, c = (pl.col(f"{side}_n") for side in ("gold", "pred", "hit"))
-    s = log.within_slice(t.sum())
-    counts = {"t": t, "p": p, "c": c, "fn": t - c, "fp": p - c, "tn": s - t - p + c}
-    is_positive = pl.lit(value=False) if positive is None else positive
-    return classes.filter(t + p > 0).select(
-        *log.slice,
-        "label",
-        **{
-            name: log.numbers.from_units(units, pl.col("unit")).cast(pl.Float64)
-            for name, units in counts.items()
-        },
-        is_positive=is_positive.cast(pl.Float64).fill_null(0.0),
-    )
-
-
-def with_codes(pairs: pl.LazyFrame, labels: pl.Series) -> pl.LazyFrame:
-    """Add the places of both labels of pairs among all labels."""
-    codes = labels.to_frame("gold").lazy()
-    of_gold = codes.with_row_index(GOLD)
-    of_pred = codes.rename({"gold": "pred"}).with_row_index(PRED)
-    return pairs.join(of_gold, on="gold", nulls_equal=True).join(
-        of_pred, on="pred", nulls_equal=True
-    )
-
-
-def numbered(log: SlicedLog, rows: pl.LazyFrame, slices: pl.DataFrame) -> pl.LazyFrame:
-    """Add the number of the slice of each row, its place in `slices`."""
-    if not log.slice:
-        return rows.with_columns(pl.lit(0, pl.UInt32).alias(NUMBER))
-    numbers = slices.lazy().select(log.slice).with_row_index(NUMBER)
-    return rows.join(numbers, on=log.slice, nulls_equal=True)
-
-
-def beside(log: SlicedLog, rows: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
-    """Join columns of slices to the rows of each slice, in the order of the rows."""
-    on = log.slice or pl.lit(0)
-    return rows.join(slices, on=on, how="left", nulls_equal=True, maintain_order="left")
-
-
-def beside_pairs(
-    log: SlicedLog, cells: pl.DataFrame, pairs: pl.DataFrame, pred: str = "pred"
-) -> pl.DataFrame:
-    """Join columns of pairs to cells, which may have another prediction too."""
-    of_pair = pairs.rename({"pred": pred})
-    return cells.join(of_pair, on=[*log.slice, "gold", pred], nulls_equal=True)
+        k = len(self.every)
+        return places_in(self.rows.of_row * k + self.codes, slices.astype(np.int64) * k + codes)
 
 
 @dataclass(frozen=True)
@@ -250,36 +222,10 @@ class Draws:
     """
 
     number: int
-    cells: pl.DataFrame
     slices: Ints
     n: Floats
     squares: Floats
     starts: Ints | None
-
-    @classmethod
-    def of(cls, log: SlicedLog, cells: pl.DataFrame, number: int, *, order: Sequence[str]) -> Draws:
-        """The draws of cells with the number of their slice. `order` is that within a draw.
-
-        A cluster without weight is no draw.
-        """
-        clusters = ["cluster"] if log.has_clusters else []
-        cells = cells.filter(pl.col("n") > 0).sort(NUMBER, *clusters, *order)
-        starts = None
-        if clusters:
-            last = pl.col(NUMBER, "cluster").shift()
-            is_new = pl.any_horizontal(pl.col(NUMBER, "cluster").ne_missing(last))
-            is_new = is_new | (pl.int_range(pl.len()) == 0)
-            starts = cells.select(is_new.arg_true()).to_series().to_numpy()
-        n = cells["n"].cast(pl.Float64).to_numpy()
-        is_row = not clusters and not log.is_frequency
-        squares = cells["squares"].to_numpy() if is_row else n
-        return cls(number, cells, cells[NUMBER].to_numpy(), n, squares, starts)
-
-    @classmethod
-    def of_pairs(cls, pairs: Pairs) -> Draws:
-        """The draws of pairs: each row is one."""
-        number = len(pairs.rows.starts)
-        return cls(number, pl.DataFrame(), pairs.rows.of_row, pairs.n, pairs.squares, None)
 
     @cached_property
     def of_cell(self) -> Ints:
@@ -305,7 +251,7 @@ class Draws:
         if self.starts is not None:
             first = self.starts[np.unique(self.of_cell[is_in])]
             return np.bincount(self.slices[first], minlength=self.number).astype(np.float64)
-        sums = (added_up(one * is_in, self.slices, self.number) for one in (self.n, self.squares))
+        sums = (added_up(x * is_in, self.slices, self.number) for x in (self.n, self.squares))
         return equal_rows(*sums)
 
     def with_gold(self, gold: Ints, classes: int) -> tuple[Floats, Floats]:
@@ -316,7 +262,7 @@ class Draws:
         slices = np.zeros(classes, np.int64)
         slices[gold] = self.slices
         if self.n_clusters is None:
-            n, squares = (added_up(one, gold, classes) for one in (self.n, self.squares))
+            n, squares = (added_up(x, gold, classes) for x in (self.n, self.squares))
             every = added_up(self.squares, self.slices, self.number)
             return equal_rows(n, squares), equal_rows(
                 self.size[slices] - n, every[slices] - squares
@@ -337,9 +283,9 @@ class Draws:
     @cached_property
     def effective(self) -> Floats:
         """How many draws of equal size would be as good, if all rows of a draw were alike."""
-        one = np.ones(len(self.n))
+        alike = np.ones(len(self.n))
         with np.errstate(all="ignore"):
-            return self.size / self.products(one, one) * self.size
+            return self.size / self.products(alike, alike) * self.size
 
     def products(self, a: Floats, b: Floats) -> Floats:
         """Sum products of two numbers of cells over the draws of each slice: (slices,).
@@ -356,15 +302,15 @@ class Draws:
             slices = self.slices[self.starts]
             x = np.add.reduceat(self.n * a, self.starts)
             addends = x * (x if b is a else np.add.reduceat(self.n * b, self.starts))
-        found = added_up(addends, slices, self.number)
-        return np.where(np.isfinite(found), found, np.nan)
+        sums = added_up(addends, slices, self.number)
+        return np.where(np.isfinite(sums), sums, np.nan)
 
 
 def equal_rows(n: Floats | Ints, squares: Floats | Ints) -> Floats:
     """How many rows of equal weight would be as good (Kish 1965)."""
-    found: Floats = np.zeros(len(n))
-    np.divide(n, squares, out=found, where=squares > 0)
-    return found * n
+    rows_per_weight: Floats = np.zeros(len(n))
+    np.divide(n, squares, out=rows_per_weight, where=squares > 0)
+    return rows_per_weight * n
 
 
 def floats(column: pl.Series) -> Floats:
@@ -374,4 +320,4 @@ def floats(column: pl.Series) -> Floats:
 
 def of_arrays(**arrays: Floats) -> Iterable[pl.Series]:
     """Columns from arrays: NaN becomes null."""
-    return (pl.Series(name, one, pl.Float64, nan_to_null=True) for name, one in arrays.items())
+    return (pl.Series(name, array, pl.Float64, nan_to_null=True) for name, array in arrays.items())

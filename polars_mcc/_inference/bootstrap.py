@@ -25,6 +25,7 @@ from polars_mcc._counts.classes import is_scored, of_pairs
 from polars_mcc._counts.counted import merged
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import SlicedLog
+from polars_mcc._inference.arrays import labels_and_codes
 from polars_mcc._inference.options import Bootstrap, IntervalOptions, columns_of, with_limits_of
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric
@@ -39,7 +40,7 @@ _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
-class Table:
+class Resampled:
     """The cells of a slice: its pairs, split by cluster if whole clusters are drawn.
 
     A draw takes units: rows of cells, or clusters.
@@ -89,8 +90,8 @@ class Table:
             left_out = np.arange(first, min(first + step, len(self.weights)))[:, None]
             yield self.n - self.drawn_n * (self.units == left_out)
 
-    def moves(self, without: _Floats) -> _Floats:
-        """How far each draw moves a score, from the score without it, and how often it occurs."""
+    def jackknife(self, without: _Floats) -> _Floats:
+        """The influence of each draw on a score, from the score without it, and its weight."""
         known = ~np.isnan(without)
         if not known.any():
             return np.zeros((2, 0))
@@ -111,9 +112,8 @@ class Table:
 
     def as_classes(self, counts: _Ints) -> pl.DataFrame:
         """The classes of tables with these counts, (tables, cells): a row per table and class."""
-        gold, pred = self._codes
-        labels, tables = self._labels, len(counts)
-        is_hit = gold == pred
+        labels, gold, pred = self._labels_and_codes
+        tables, is_hit = len(counts), gold == pred
         sides = {
             "gold_n": _added_up(counts, gold, labels.len()),
             "pred_n": _added_up(counts, pred, labels.len()),
@@ -129,19 +129,8 @@ class Table:
         )
 
     @cached_property
-    def _labels(self) -> pl.Series:
-        return pl.concat([self.cells["gold"], self.cells["pred"].alias("gold")]).unique().sort()
-
-    @cached_property
-    def _codes(self) -> tuple[_Ints, _Ints]:
-        codes = pl.DataFrame({"label": self._labels}).with_row_index("code")
-        gold, pred = (
-            self.cells.select(label=side)
-            .join(codes, on="label", how="left", nulls_equal=True, maintain_order="left")["code"]
-            .to_numpy()
-            for side in ("gold", "pred")
-        )
-        return gold, pred
+    def _labels_and_codes(self) -> tuple[pl.Series, _Ints, _Ints]:
+        return labels_and_codes(self.cells["gold"], self.cells["pred"])
 
 
 def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl.DataFrame:
@@ -179,10 +168,10 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
             limits: dict[str, float | None] = {_SLICE: table.number, "n_clusters": n_clusters}
             for metric in options.metrics:
                 name = metric.name
-                moves = None if left_out is None else table.moves(left_out[name].to_numpy())
+                influence = None if left_out is None else table.jackknife(left_out[name].to_numpy())
                 score, scores = slices[name][table.number], drawn[name].to_numpy()
-                found = _interval(metric, score, scores, options.ci, moves)
-                limits |= dict(zip(columns_of([name]), found, strict=True))
+                interval = _interval(metric, score, scores, options.ci, influence)
+                limits |= dict(zip(columns_of([name]), interval, strict=True))
             known.append(limits)
     shown = [pl.col("n_clusters").fill_null(0)] if log.pair_splits else []
     return slices.join(pl.DataFrame(known, schema), on=_SLICE, how="left").select(
@@ -190,21 +179,21 @@ def resampled(log: SlicedLog, options: IntervalOptions, method: Bootstrap) -> pl
     )
 
 
-def _tables(log: SlicedLog, counted: pl.LazyFrame, slices: pl.LazyFrame) -> list[Table]:
+def _tables(log: SlicedLog, counted: pl.LazyFrame, slices: pl.LazyFrame) -> list[Resampled]:
     """The scored cells of each slice that has some."""
     scored = counted.filter(is_scored(log) & (pl.col("n") > 0))
     columns = ["gold", "pred", *log.pair_splits]
     cells = log.beside(scored, slices.select(*log.slice, _SLICE))
     cells = cells.select(_SLICE, *columns, "n").sort(_SLICE, *columns)
     of_slices = cells.collect().group_by(_SLICE, maintain_order=True)
-    return [Table(of_slice.drop(_SLICE), number) for (number,), of_slice in of_slices]
+    return [Resampled(of_slice.drop(_SLICE), number) for (number,), of_slice in of_slices]
 
 
-def _portions(tables: Sequence[Table], replicates: int) -> Iterator[list[Table]]:
+def _portions(tables: Sequence[Resampled], replicates: int) -> Iterator[list[Resampled]]:
     """Split the tables into portions whose replicates fit into memory."""
-    portion: list[Table] = []
+    portion: list[Resampled] = []
     for table in tables:
-        if sum(one.cells.height for one in [*portion, table]) * replicates > _AT_A_TIME:
+        if sum(of_slice.cells.height for of_slice in [*portion, table]) * replicates > _AT_A_TIME:
             yield from filter(None, [portion])
             portion = []
         portion.append(table)
@@ -214,29 +203,29 @@ def _portions(tables: Sequence[Table], replicates: int) -> Iterator[list[Table]]
 def _scored(
     log: SlicedLog,
     options: IntervalOptions,
-    tables: Sequence[Table],
+    tables: Sequence[Resampled],
     steps: Iterable[Sequence[_Ints | None]],
 ) -> list[pl.DataFrame]:
     """Score tables with the counts of `steps`: a row per draw, NaN where undefined."""
-    one = replace(log.whole, has_models=False, splits={}).split_by(_SLICE, _DRAW)
-    wide, names = one.numbers.wide, [metric.name for metric in options.metrics]
+    alone = replace(log.whole, has_models=False, splits={}).split_by(_SLICE, _DRAW)
+    wide, names = alone.numbers.wide, [metric.name for metric in options.metrics]
     needs_pairs = any(metric.needs_pairs for metric in options.metrics)
-    rows_of = Table.as_pairs if needs_pairs else Table.as_classes
-    found = []
+    rows_of = Resampled.as_pairs if needs_pairs else Resampled.as_classes
+    scores_of_draws = []
     for step in steps:
         drawn = [(table, n) for table, n in zip(tables, step, strict=True) if n is not None]
         with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
             rows = pl.concat(threads.map(lambda table_n: rows_of(*table_n), drawn)).lazy()
-        cells = merged(one, rows) if needs_pairs else None  # adds up the clusters of a pair
+        cells = merged(alone, rows) if needs_pairs else None  # adds up the clusters of a pair
         classes = rows.with_columns(
             pl.col("^(gold|pred|hit)_n$").cast(wide), null_n=pl.lit(0, wide), unit=pl.lit(1.0)
         )
         if cells is not None:
-            classes = of_pairs(one, cells)
-        scores = measure(one, classes, options.metrics, pairs=cells, positive=options.positive)
+            classes = of_pairs(alone, cells)
+        scores = measure(alone, classes, options.metrics, pairs=cells, positive=options.positive)
         values = pl.col(names).cast(pl.Float64).fill_null(math.nan)
-        found.append(scores.select(_SLICE, _DRAW, values).sort(_SLICE, _DRAW).collect())
-    return pl.concat(found).partition_by(_SLICE)
+        scores_of_draws.append(scores.select(_SLICE, _DRAW, values).sort(_SLICE, _DRAW).collect())
+    return pl.concat(scores_of_draws).partition_by(_SLICE)
 
 
 def _interval(
@@ -244,7 +233,7 @@ def _interval(
     score: float | None,
     replicates: _Floats,
     ci: float,
-    moves: _Floats | None,
+    influence: _Floats | None,
 ) -> tuple[float | None, ...]:
     """The limits and the standard error of a score, from its replicates; None if unknown."""
     unknown = (None, None, None)
@@ -256,22 +245,22 @@ def _interval(
         return unknown
     se = float(replicates.std(ddof=1))
     tails = [(1 - ci) / 2, (1 + ci) / 2]
-    if moves is not None:
-        tails = _bca(tails, replicates, score, moves)
+    if influence is not None:
+        tails = _bca(tails, replicates, score, influence)
     if any(map(math.isnan, tails)):
         return None, None, se
     low, high = np.quantile(replicates, tails)
     return float(low), float(high), se
 
 
-def _bca(tails: list[float], replicates: _Floats, score: float, moves: _Floats) -> list[float]:
+def _bca(tails: list[float], replicates: _Floats, score: float, influence: _Floats) -> list[float]:
     """The tails, corrected for bias and acceleration (Efron 1987)."""
     # Sums of floats may differ in their last bits, although a draw has the counts of the sample.
     is_tie = np.isclose(replicates, score, rtol=1e-12, atol=1e-12)
     below = float(((replicates < score) & ~is_tie).mean() + is_tie.mean() / 2)
     if not 0 < below < 1:
         return [math.nan, math.nan]
-    lead, n = moves
+    lead, n = influence
     spread = float((n * lead**2).sum())
     acceleration = float((n * lead**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
     bias = _NORMAL.inv_cdf(below)
@@ -288,6 +277,6 @@ def _added_up(counts: _Ints, codes: _Ints, labels: int) -> _Ints:
     sums = np.zeros((len(counts), labels), dtype=np.int64)
     if len(codes):
         order = np.argsort(codes, kind="stable")
-        found, first = np.unique(codes[order], return_index=True)
-        sums[:, found] = np.add.reduceat(counts[:, order], first, axis=1)
+        present, first = np.unique(codes[order], return_index=True)
+        sums[:, present] = np.add.reduceat(counts[:, order], first, axis=1)
     return sums

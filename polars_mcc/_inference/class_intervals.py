@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import GOLD, PRED, Draws, beside_pairs, coded
+from polars_mcc._inference.arrays import Classes, CountedCells, Draws
 from polars_mcc._inference.influence import (
     Influence,
     columns_of_classes,
@@ -29,7 +28,7 @@ from polars_mcc._scores.column import Column
 from polars_mcc._scores.segments import Floats, Ints, added_up
 
 
-class _Moves(NamedTuple):
+class _Gradient(NamedTuple):
     """How far a row moves the score of each class: (tables, classes).
 
     By the gold label, by the prediction, by both, and by the mean of all rows.
@@ -41,20 +40,16 @@ class _Moves(NamedTuple):
     mean: Floats
 
 
-def class_intervals(
-    log: SlicedLog, cells: pl.DataFrame, pairs: pl.DataFrame, options: IntervalOptions
-) -> pl.DataFrame:
+def class_intervals(log: SlicedLog, counts: pl.DataFrame, options: IntervalOptions) -> pl.DataFrame:
     """The standard errors and limits of the scores of each class, a row per slice and class.
 
-    The cells are pairs, split by cluster if the log has clusters.
+    `counts` are pairs, split by cluster if the log has clusters.
     """
-    counted = of_pairs(log, pairs.lazy()).collect()
-    slices = counted.select(log.slice).unique() if log.slice else pl.DataFrame({"": [0]})
-    arrays, placed = coded(log, slices, counted, pairs.lazy())
-    of_cells = placed.counted.with_row_index("pair")
-    if log.has_clusters:
-        of_cells = beside_pairs(log, cells, of_cells.drop("n", "squares"))
-    draws = Draws.of(log, of_cells, slices.height, order=["pair"])
+    slices = counts.select(log.slice).unique() if log.slice else pl.DataFrame({"": [0]})
+    cells = CountedCells.of(log, counts, slices)
+    arrays, placed = Classes.of(cells.pairs, cells.labels, np.zeros(len(cells.labels)))
+    draws, order = cells.draws(slices.height, placed.slices[cells.pair])
+    pair = cells.pair[order]
     rows = arrays.rows
     sampling = Sampling(
         rows.spread(draws.effective),
@@ -69,16 +64,15 @@ def class_intervals(
         s = rows.spread(arrays.s)
         names = ("support", "predicted", "hits", "fn", "fp", "tn")
         t, p, c, fn, fp, tn = (col(name).value / s for name in names)
-        by_class = _ByClass.of(draws, len(arrays.t))
+        by_class = _ByClass.of(draws, placed.gold[pair], placed.pred[pair], len(arrays.t))
         seen: dict[str, Between] = {}
         if log.zero_division == 0:
-            gold_of_cell = draws.cells[GOLD].to_numpy()
-            seen = of_each_class(arrays, draws, gold_of_cell, ci=options.ci)
+            seen = of_each_class(arrays, draws, placed.gold[pair], ci=options.ci)
         for name, score in TwoByTwo.of_floats(col).scores(None).items():
             assert isinstance(score, Column)  # noqa: S101 - it is of arrays
-            gold, pred, both = (one * s for one in score.gradient(*margins, each_row=True))
+            gold, pred, both = (part * s for part in score.gradient(*margins, each_row=True))
             mean = t * gold + p * pred + c * both
-            moves = _Moves(gold, pred, both, mean)
+            gradient = _Gradient(gold, pred, both, mean)
             phi_phi = (
                 c * (gold + pred + both - mean) ** 2
                 + fn * (gold - mean) ** 2
@@ -90,7 +84,7 @@ def class_intervals(
             if log.is_frequency and not log.has_clusters:
                 variance = facts.phi_phi / s
             else:
-                observed = _Moves(*(one[OBSERVED] for one in moves))
+                observed = _Gradient(*(part[OBSERVED] for part in gradient))
                 variance = by_class.squares(observed, draws, rows.of_row) / s**2
             limits = interval(facts.value, facts, variance, sampling, options)
             if name in seen:
@@ -112,15 +106,16 @@ class _ByClass(NamedTuple):
     """
 
     cell: Ints
+    gold: Ints
+    pred: Ints
     of_class: Ints
     is_of_gold: Ints
     starts: Ints
     number: int
 
     @classmethod
-    def of(cls, draws: Draws, number: int) -> _ByClass:
+    def of(cls, draws: Draws, gold: Ints, pred: Ints, number: int) -> _ByClass:
         """Sort the sides of the cells of draws by their class and their draw."""
-        gold, pred = (draws.cells[name].to_numpy() for name in (GOLD, PRED))
         [misses] = np.nonzero(gold != pred)
         cell = np.concatenate([np.arange(len(gold)), misses])
         of_class = np.concatenate([gold, pred[misses]]).astype(np.int64)
@@ -129,29 +124,30 @@ class _ByClass(NamedTuple):
         order = np.lexsort([of_draw, of_class])
         cell, of_class, is_of_gold = cell[order], of_class[order], is_of_gold[order]
         is_new = np.diff(np.stack([of_class, of_draw[order]]), prepend=-1).any(axis=0)
-        return cls(cell, of_class, is_of_gold, np.flatnonzero(is_new), number)
+        sides = gold[cell], pred[cell], of_class, is_of_gold
+        return cls(cell, *sides, np.flatnonzero(is_new), number)
 
-    def squares(self, moves: _Moves, draws: Draws, slices: Ints) -> Floats:
+    def squares(self, gradient: _Gradient, draws: Draws, slices: Ints) -> Floats:
         """The sum of squares of how far each draw moves the score of each class: (classes,).
 
         In a draw of n rows, x is the sum over the rows with the label of how far each moves the
         score. With the mean m, the draw moves the score by x - m·n. A draw without the label has
         x = 0, and adds (m·n)².
         """
-        gold, pred = (draws.cells[name].to_numpy()[self.cell] for name in (GOLD, PRED))
-        of_gold = moves.gold[gold] + np.where(
-            gold == pred, moves.pred[gold] + moves.both[gold], 0.0
+        gold, pred = self.gold, self.pred
+        of_gold = gradient.gold[gold] + np.where(
+            gold == pred, gradient.pred[gold] + gradient.both[gold], 0.0
         )
-        x, of_class = np.where(self.is_of_gold, of_gold, moves.pred[pred]), self.of_class
+        x, of_class = np.where(self.is_of_gold, of_gold, gradient.pred[pred]), self.of_class
         if draws.starts is None or not len(x):
             each, of_each, sizes = draws.squares, draws.slices, draws.squares[self.cell]
-            squares = sizes * (x - moves.mean[of_class]) ** 2
+            squares = sizes * (x - gradient.mean[of_class]) ** 2
         else:
             of_class, n = of_class[self.starts], draws.size_of_cell
             each, of_each = n[draws.starts] ** 2, draws.slices[draws.starts]
             n = n[self.cell][self.starts]
             x = np.add.reduceat(draws.n[self.cell] * x, self.starts)
-            squares, sizes = (x - moves.mean[of_class] * n) ** 2, n**2
+            squares, sizes = (x - gradient.mean[of_class] * n) ** 2, n**2
         with_label = added_up(squares, of_class, self.number)
         # A difference of two sums, but the mean may be large where it is small. Multiples of `unit`
         # add up exactly; the parts below `unit` are added up apart.
@@ -163,7 +159,7 @@ class _ByClass(NamedTuple):
         ):
             total = added_up(each_part, of_each, draws.number)
             others += total[slices] - added_up(sizes_part, of_class, self.number)
-        return with_label + moves.mean**2 * np.clip(others, 0, None)
+        return with_label + gradient.mean**2 * np.clip(others, 0, None)
 
 
 def _parted(values: Floats, unit: Floats) -> tuple[Floats, Floats]:

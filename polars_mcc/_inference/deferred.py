@@ -10,7 +10,6 @@ import polars as pl
 from polars_mcc._counts.remarks import warner
 from polars_mcc._counts.seen import Seen
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.options import IntervalOptions, ranges_of, within_range
 from polars_mcc._log.described import Described
 from polars_mcc._log.messages import Words, option, said
 from polars_mcc._log.unstable_polars import deferred
@@ -34,35 +33,20 @@ def inferred(
     """
     warn = warner(log, of_two_classes=any(metric.is_of_two for metric in metrics))
 
-    def answer(counted: pl.DataFrame) -> pl.DataFrame:
-        check(counted)
-        return infer(counted)
-
     def on_collect() -> pl.DataFrame:
         counted = counts.collect(engine="streaming")
-        found = answer(counted)
+        check(counted)
+        answer = infer(counted)
         warn(Seen.of(sliced, counted, log.roles.positive_label))
-        return found
+        return answer
 
     if not log.roles.is_lazy:
-        return answer(counts.collect()).lazy()
+        counted = counts.collect()
+        check(counted)
+        return infer(counted).lazy()
     check_portable(sliced)
     schema = infer(pl.DataFrame(schema=counts.collect_schema())).schema
     return deferred(on_collect, schema)
-
-
-def with_intervals(
-    log: Described[Any], sliced: SlicedLog, counts: pl.LazyFrame, options: IntervalOptions
-) -> pl.LazyFrame:
-    """The scores of each slice with their intervals, within the range of each metric."""
-
-    def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._inference.estimate import estimate  # noqa: PLC0415 - NumPy, for it alone
-
-        found = estimate(sliced, cells, options).scores
-        return within_range(found, ranges_of(options.metrics))
-
-    return inferred(log, sliced, counts, infer, metrics=options.metrics)
 
 
 def check_portable(log: SlicedLog) -> None:

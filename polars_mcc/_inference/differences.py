@@ -8,13 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._inference.arrays import floats, of_arrays
-from polars_mcc._inference.estimate import Estimate
 from polars_mcc._inference.options import columns_of
 from polars_mcc._inference.quantiles import critical, normal, student
 from polars_mcc._log.choices import Correction
-from polars_mcc._scores.segments import Floats, Ints, added_up
+from polars_mcc._scores.segments import Floats, Ints
 
 
 class Side(NamedTuple):
@@ -30,6 +28,11 @@ class Side(NamedTuple):
         """The columns of a metric in a frame of scores."""
         return cls(*(floats(scores[name + suffix]) for name in (metric, *columns_of([metric]))))
 
+    def at(self, places: Ints) -> Side:
+        """The scores of these slices; -1 is none."""
+        parts = (np.append(one, math.nan)[places] for one in self)
+        return Side(*parts)
+
 
 class Difference(NamedTuple):
     """A difference b - a with its interval and p-value: arrays (slices,), NaN for null."""
@@ -43,8 +46,8 @@ class Difference(NamedTuple):
     def beside(self, both: pl.DataFrame, b: str = "score_b", a: str = "score_a") -> pl.DataFrame:
         """Add the difference to both scores: to the digit, and NaN where a score is."""
         limits = {"diff_low": self.low, "diff_high": self.high, "diff_se": self.se}
-        found = of_arrays(**limits, p_value=self.p_value)
-        return both.with_columns(found, diff=pl.col(b) - pl.col(a))
+        columns = of_arrays(**limits, p_value=self.p_value)
+        return both.with_columns(columns, diff=pl.col(b) - pl.col(a))
 
 
 def difference(
@@ -84,32 +87,6 @@ def reaches(a: Side, b: Side, correlation: Floats | float = 0.0) -> tuple[Floats
     return reach(b.score - b.low, a.high - a.score), reach(b.high - b.score, a.score - a.low)
 
 
-COVARIANCES = ("own_own", "own_total", "total_total")
-"""The columns of `covariances`."""
-
-
-def covariances(slices: Estimate, whole: SlicedLog, total: Estimate, metric: str) -> pl.DataFrame:
-    """The covariances of a slice's own score and the total's, over the rows of the slice.
-
-    With the influences φ of a row on both scores, centred within the slice, they are
-    Σ φ_own φ_total / n². With sample weights w they are Σ w² φ_own φ_total / (Σ w)².
-    """
-    log, draws = slices.log, slices.draws
-    on = [*whole.slice, "gold", "pred"]
-    of_total = total.influences(metric, "total").select(*on, "total")
-    rows = slices.pairs.frame.join(
-        of_total, on=on, how="left", nulls_equal=True, maintain_order="left"
-    )
-    of_pair, own = floats(rows["total"]), slices.phi[metric]
-    with np.errstate(all="ignore"):
-        mean = added_up(draws.n * of_pair, draws.slices, draws.number) / draws.size
-        centred = of_pair - mean[draws.slices]
-        products = ((own, own), (own, centred), (centred, centred))
-        found = [draws.products(*both) / draws.size / draws.size for both in products]
-    keys = slices.scores.select(log.slice)
-    return keys.with_columns(of_arrays(**dict(zip(COVARIANCES, found, strict=True))))
-
-
 def with_limits(
     diff: Floats, down: Floats, up: Floats, se: Floats, *, ci: float, df: Ints | None = None
 ) -> Difference:
@@ -130,7 +107,7 @@ def adjusted(p: Floats, correction: Correction, tests: int | None = None) -> Flo
     discovery rate; "holm" (1979) and "bonferroni", the probability of any false discovery. If
     `tests` is larger than the number of p-values, the missing p-values count as the largest.
     """
-    found = np.full(len(p), math.nan)
+    corrected = np.full(len(p), math.nan)
     [known] = np.nonzero(~np.isnan(p))
     m = len(known) if tests is None else tests
     ranked = known[np.argsort(p[known], kind="stable")]
@@ -142,13 +119,13 @@ def adjusted(p: Floats, correction: Correction, tests: int | None = None) -> Flo
     else:
         of_all = m if correction == "bh" else m * (1 / np.arange(1, m + 1)).sum()
         times = np.minimum.accumulate((p[ranked] * of_all / place)[::-1])[::-1]
-    found[ranked] = np.minimum(times, 1.0)
-    return found
+    corrected[ranked] = np.minimum(times, 1.0)
+    return corrected
 
 
 def with_adjusted(
     slices: pl.DataFrame, correction: Correction, tests: int | None = None
 ) -> pl.DataFrame:
     """Add `p_adjusted`, the column `p_value` after correction."""
-    found = adjusted(floats(slices["p_value"]), correction, tests)
-    return slices.with_columns(of_arrays(p_adjusted=found))
+    p_adjusted = adjusted(floats(slices["p_value"]), correction, tests)
+    return slices.with_columns(of_arrays(p_adjusted=p_adjusted))

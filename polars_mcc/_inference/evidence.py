@@ -22,9 +22,9 @@ from polars_mcc._scores.segments import Flags, Floats, Ints, Segments, added_up,
 LEVEL = 0.95
 """The confidence level of the limits that give m. Any other level would do as well."""
 
-MOST = 4.0
-"""The most rows of a proportion, m, per row of the log. A mean loss has no such bound: it may be a
-small part of its range."""
+MAX_ROWS = 4.0
+"""The largest m, per row of the log. A mean loss has no such bound: it may be a small part of its
+range."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Scale:
     turn: int
     low: float | None
     high: float | None
-    most: float = MOST
+    max_rows: float = MAX_ROWS
 
     @classmethod
     def of(cls, metric: Metric) -> Scale:
@@ -44,8 +44,8 @@ class Scale:
         numbers = [turn * end for end in ends if end is not None]
         if len(numbers) < 2 or not all(map(math.isfinite, numbers)):
             return cls(turn, None, None)
-        most = math.inf if metric.is_of_scores else MOST
-        return cls(turn, min(numbers), max(numbers), most)
+        max_rows = math.inf if metric.is_of_scores else MAX_ROWS
+        return cls(turn, min(numbers), max(numbers), max_rows)
 
     def turned(self, score: Floats) -> Floats:
         """The score, or its negative, so that more is better."""
@@ -57,25 +57,25 @@ class Scale:
             return score
         return np.clip((score - self.low) / (self.high - self.low), 0, 1)
 
-    def worth(self, score: Floats, limit: Floats, n: Floats) -> Floats:
+    def effective_rows(self, score: Floats, limit: Floats, n: Floats) -> Floats:
         """The rows m of a proportion with this limit; for a metric without a range, 1 / variance.
 
         The variance can be almost 0, for example of kappa if all predictions are one label. So
-        m is at most `MOST` for each of the `n` rows of the log.
+        m is at most `MAX_ROWS` for each of the `n` rows of the log.
         """
         z = normal_critical(LEVEL)
         with np.errstate(all="ignore"):
             if self.low is None:
                 return z**2 / (limit - score) ** 2
             v, end = self.proportion(score), self.proportion(limit)
-            rows = np.minimum(rows_with_limit(v, end, z), self.most * n)
+            rows = np.minimum(rows_with_limit(v, end, z), self.max_rows * n)
             return np.where(end != v, rows, math.nan)
 
     def at_most(self, score: Floats, n: Floats, v_a: Floats, rows_a: Floats) -> Floats:
         """An upper bound of the evidence of a score of `n` rows, without its limits."""
-        if self.low is None or math.isinf(self.most):
+        if self.low is None or math.isinf(self.max_rows):
             return np.full(len(score), math.inf)
-        return self.evidence(self.proportion(score), self.most * n, v_a, rows_a)
+        return self.evidence(self.proportion(score), self.max_rows * n, v_a, rows_a)
 
     def evidence(self, v_b: Floats, rows_b: Floats, v_a: Floats, rows_a: Floats) -> Floats:
         """How many standard errors b is below a, from their proportions and rows; 0 if it is not.
@@ -91,23 +91,23 @@ class Scale:
             both = (rows_b * v_b + rows_a * v_a) / (rows_b + rows_a)
             apart = rows_b * _divergence(v_b, both) + rows_a * _divergence(v_a, both)
             root = np.sqrt(np.clip(2 * apart, 0, None))
-            found: Floats = np.where(v_b < v_a, root, np.where(v_b >= v_a, 0.0, math.nan))
-            return found
+            errors: Floats = np.where(v_b < v_a, root, np.where(v_b >= v_a, 0.0, math.nan))
+            return errors
 
     def apart(self, score: Floats, n: Floats, expected: Floats, se: Floats, step: Floats) -> Floats:
         """How many standard errors a score is from the score given its labels, on either side.
 
-        More is better on both sides. `se` and `step` are those of `given_labels`. The expected
-        score is a proportion, of m rows that give it its standard error. The score is moved towards
-        it by half of what one row can move it: with few rows of a gold label, a score takes few
-        values, and the largest are far apart.
+        Both scores are turned so that more is better. `se` and `step` are those of `given_labels`.
+        The expected score is a proportion, of m rows that give it its standard error. The score is
+        moved towards it by half of what one row can move it: with few rows of a gold label, a score
+        takes few values, and the largest are far apart.
         """
         with np.errstate(all="ignore"):
             if self.low is None or self.high is None:
                 return np.clip(np.abs(expected - score) - step / 2, 0, None) / se
             span = self.high - self.low
             v, known = self.proportion(score), self.proportion(expected)
-            rows = np.minimum(known * (1 - known) / (se / span) ** 2, self.most * n)
+            rows = np.minimum(known * (1 - known) / (se / span) ** 2, self.max_rows * n)
             half = np.fmax(0.5 / rows, step / span / 2)
             v = known + np.sign(v - known) * np.clip(np.abs(v - known) - half, 0, None)
             return np.sqrt(np.clip(2 * rows * _divergence(v, known), 0, None))
@@ -122,8 +122,8 @@ def _divergence(v: Floats, other: Floats) -> Floats:
     """The Kullback-Leibler divergence of a proportion from another."""
     hit = np.where(v > 0, v * np.log(v / other), np.where(v <= 0, 0.0, math.nan))
     miss = np.where(v < 1, (1 - v) * np.log((1 - v) / (1 - other)), np.where(v >= 1, 0.0, math.nan))
-    found: Floats = hit + miss
-    return found
+    divergence: Floats = hit + miss
+    return divergence
 
 
 def collapse(pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None = None) -> Floats:
@@ -134,9 +134,9 @@ def collapse(pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None 
     with the rate r_i. With sample weights w, n_i is (Σ w)² / Σ w². `draws` counts other draws than
     rows: clusters. The pool has the rows of the slice too. It is NaN for other slices.
     """
-    found = np.full(pairs.number, math.nan)
+    evidence = np.full(pairs.number, math.nan)
     if not len(pairs.n):
-        return found
+        return evidence
     k = int(max(pairs.gold.max(), pairs.pred.max(), pool.gold.max(), pool.pred.max())) + 1
     of_slice = Segments.of(pairs.slices, pairs.number)
     pred = pairs.pred.astype(np.float64)
@@ -144,7 +144,7 @@ def collapse(pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None 
     # Each cell of a collapsed slice is a gold class of its own.
     cells = np.flatnonzero(collapsed[pairs.slices])
     if not len(cells):
-        return found
+        return evidence
     slices, gold = pairs.slices[cells].astype(np.int64), pairs.gold[cells].astype(np.int64)
     is_missed = gold != pairs.pred[cells]
     missed = (slices * k + gold)[is_missed]
@@ -157,8 +157,8 @@ def collapse(pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None 
     n = equal_rows(pairs.n[cells], pairs.squares[cells]) if draws is None else draws[cells]
     with np.errstate(all="ignore"):
         log_p = added_up(n * np.log1p(-rate), slices, pairs.number)
-    found[collapsed] = [*map(_evidence_of_log, log_p[collapsed].tolist())]
-    return found
+    evidence[collapsed] = [*map(_evidence_of_log, log_p[collapsed].tolist())]
+    return evidence
 
 
 _LEAST_LOG = -700.0  # the logarithm of a probability that a float still holds

@@ -20,9 +20,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._inference.arrays import Classes, Pairs
-from polars_mcc._inference.moves_of_scores import MOVES, Levels
-from polars_mcc._inference.tables import BY_GOLD, BY_PRED, OBSERVED, POOLED, Cells, Table
+from polars_mcc._inference.arrays import Classes, Counted
+from polars_mcc._inference.moves_of_scores import INFLUENCES, Levels
+from polars_mcc._inference.tables import (
+    BY_GOLD,
+    BY_PRED,
+    OBSERVED,
+    POOLED,
+    ClassTable,
+    observed_table,
+)
 from polars_mcc._scores.class_scores import TwoByTwo
 from polars_mcc._scores.column import Column, Columns, NoDerivativeError, OfLabels
 from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Terms
@@ -42,11 +49,11 @@ class Influence(NamedTuple):
     largest: Floats
     phi_phi: Floats
     """The mean of φ²."""
-    worth: Floats
-    """The least number of rows of a proportion with the variance of the score, per row of the
-    slice, at the smoothed tables; NaN if they do not tell."""
-    most: Floats
-    """The largest mean of φ² at the smoothed tables."""
+    effective_rows: Floats
+    """The rows of a proportion with the variance of the score, per row of the slice: the fewest of
+    the smoothed tables; NaN if they do not tell."""
+    max_variance: Floats
+    """The largest mean of φ² at the smoothed tables: the variance of one row."""
     phi: Floats
     """The influence of one row of each pair, at the observed table: (pairs,)."""
 
@@ -61,16 +68,16 @@ class Influence(NamedTuple):
     ) -> Influence:
         """Put together what the tables of a metric tell: the arrays are (tables, slices)."""
         value = np.broadcast_to(value, phi_phi.shape)
-        least, largest = (np.broadcast_to(one, value.shape[-1:]) for one in ends)
-        worth = [worth_of(value[at], least, largest, phi_phi[at]) for at in smoothed]
-        most = np.fmax.reduce(phi_phi[smoothed])
+        least, largest = (np.broadcast_to(end, value.shape[-1:]) for end in ends)
+        rows = [effective_rows(value[at], least, largest, phi_phi[at]) for at in smoothed]
+        max_variance = np.fmax.reduce(phi_phi[smoothed])
         observed = value[OBSERVED], least, largest, phi_phi[OBSERVED]
-        return cls(*observed, np.fmin.reduce(worth), most, phi)
+        return cls(*observed, np.fmin.reduce(rows), max_variance, phi)
 
 
 def of_classes(
     classes: Classes,
-    tables: Sequence[tuple[Table, Cells]],
+    tables: Sequence[tuple[ClassTable, Counted]],
     metrics: Sequence[Metric],
     zero_division: float | None,
 ) -> dict[str, Influence]:
@@ -78,31 +85,31 @@ def of_classes(
 
     A few slices at a time: a score remembers all numbers that it was computed from.
     """
-    found = [_of_some(*part, metrics, zero_division) for part in _portions(classes, tables)]
-    of_metrics = {one.name: [part[one.name] for part in found] for one in metrics}
+    if classes.rows.size <= _AT_ONCE:
+        return _of_some(classes, tables, metrics, zero_division)
+    parts = [_of_some(*part, metrics, zero_division) for part in _portions(classes, tables)]
     return {
-        name: Influence(*map(np.concatenate, zip(*parts, strict=True)))
-        for name, parts in of_metrics.items()
+        metric.name: Influence(
+            *map(np.concatenate, zip(*(part[metric.name] for part in parts), strict=True))
+        )
+        for metric in metrics
     }
 
 
 def values_of(classes: Classes, metric: Metric, zero_division: float | None) -> Floats:
     """A metric of classes in floats: (slices,). It is NaN without rows, and undefined as asked."""
-    counts = classes.t, classes.p, classes.c, classes.fn, classes.fp, classes.tn
-    table = Table(*counts, np.zeros_like(classes.t), classes.others)
-    nothing = Cells(*(np.zeros(0, np.int64),) * 3, _NONE)
-    found: list[Floats] = [np.zeros(0)]
-    for part, some in _portions(classes, [(table, nothing)]):
-        _, terms = columns_of_classes(part, [some[0][0]], [metric], zero_division)
+    values: list[Floats] = [np.zeros(0)]
+    for part, _ in _portions(classes, []):
+        _, terms = columns_of_classes(part, [observed_table(part)], [metric], zero_division)
         value = differentiated(metric, terms, zero_division).of_slices().value[..., :]
         value = np.broadcast_to(value, (1, len(part.rows.starts)))[0]
-        found.append(np.where(part.s > 0, value, math.nan))
-    return np.concatenate(found)
+        values.append(np.where(part.s > 0, value, math.nan))
+    return np.concatenate(values)
 
 
 def _portions(
-    classes: Classes, tables: Sequence[tuple[Table, Cells]]
-) -> Iterator[tuple[Classes, list[tuple[Table, Cells]]]]:
+    classes: Classes, tables: Sequence[tuple[ClassTable, Counted]]
+) -> Iterator[tuple[Classes, list[tuple[ClassTable, Counted]]]]:
     """Split the slices into portions of about so many classes."""
     ends = np.searchsorted(classes.rows.starts, np.arange(_AT_ONCE, classes.rows.size, _AT_ONCE))
     number = len(classes.rows.starts)
@@ -112,17 +119,18 @@ def _portions(
         of_class = slice(*starts[[first, last]].tolist())
         start = of_class.start
         some = []
-        for table, cells in tables:
-            of_cell = slice(*np.searchsorted(cells.slices, [first, last]))
-            slices, gold, pred, n = (one[of_cell] for one in cells)
-            moved = Cells(slices - first, gold - start, np.where(pred < 0, -1, pred - start), n)
-            some.append((Table(*(one[of_class] for one in table)), moved))
+        for table, pairs in tables:
+            of_pair = slice(*np.searchsorted(pairs.slices, [first, last]))
+            slices, gold, pred, n, squares = (array[of_pair] for array in pairs[1:])
+            places = slices - first, gold - start, np.where(pred < 0, -1, pred - start)
+            own = Counted(last - first, *places, n, squares)
+            some.append((ClassTable(*(counts[of_class] for counts in table)), own))
         yield classes.part(first, last, of_class), some
 
 
 def _of_some(
     classes: Classes,
-    tables: Sequence[tuple[Table, Cells]],
+    tables: Sequence[tuple[ClassTable, Counted]],
     metrics: Sequence[Metric],
     zero_division: float | None,
 ) -> dict[str, Influence]:
@@ -132,31 +140,36 @@ def _of_some(
     margins = [col("support"), col("predicted"), col("hits")]
     rows, s = classes.rows, classes.rows.spread(classes.s)
     shares = [margin.value / s for margin in margins]
-    found = {}
+    influences = {}
     for metric in metrics:
         score = differentiated(metric, terms)
         # Derivatives by counts → by shares of the rows.
-        moves = (np.broadcast_to(one, margins[0].value.shape) for one in score.gradient(*margins))
-        by_gold, by_pred, by_both = (one * s for one in moves)
+        shape = margins[0].value.shape
+        gradient = (np.broadcast_to(part, shape) * s for part in score.gradient(*margins))
+        by_gold, by_pred, by_both = gradient
         mean = rows.sum(sum(map(operator.mul, shares, (by_gold, by_pred, by_both))))
         by_gold = by_gold - rows.spread(mean)  # Each row has one gold label: it loses it once.
         phi_phi: list[Floats] = []
         phi: Floats = np.zeros(0)
-        for place, (table, cells) in enumerate(tables):
+        for place, (table, pairs) in enumerate(tables):
             by = by_gold[place], by_pred[place], by_both[place]
-            moved = _moved(cells, *by)
-            squares = added_up(cells.n * moved**2, cells.slices, len(classes.s))
+            # In the pool, a prediction may be a label that the slice does not have: -1.
+            _, _, gold, pred, n, _ = pairs
+            padded = np.append(by_pred[place], 0.0)
+            of_pairs = by_gold[place, gold] + padded[pred]
+            of_pairs += np.where(gold == pred, by_both[place, gold], 0.0)
+            squares = added_up(n * of_pairs**2, pairs.slices, len(classes.s))
             if place == OBSERVED:
-                phi = moved
+                phi = of_pairs
             else:
-                squares += _squares_more(rows, table, *by, is_by_pred=place == BY_PRED)
+                squares += _pseudo_squares(rows, table, *by, is_by_pred=place == BY_PRED)
             phi_phi.append(squares / classes.s)
         smoothed = [OBSERVED]
         if len(tables) > 1:
             smoothed = smoothed_tables(metric.given, is_pooled=len(tables) > POOLED)
         ends, value = ends_of(metric, terms), score.of_slices().value
-        found[metric.name] = Influence.of(value, ends, np.stack(phi_phi), smoothed, phi)
-    return found
+        influences[metric.name] = Influence.of(value, ends, np.stack(phi_phi), smoothed, phi)
+    return influences
 
 
 def smoothed_tables(given: str | None, *, is_pooled: bool) -> list[int]:
@@ -169,7 +182,7 @@ def smoothed_tables(given: str | None, *, is_pooled: bool) -> list[int]:
 
 def columns_of_classes(
     classes: Classes,
-    tables: Sequence[Table],
+    tables: Sequence[ClassTable],
     metrics: Sequence[Metric],
     zero_division: float | None,
 ) -> tuple[Columns, OverClasses]:
@@ -178,9 +191,13 @@ def columns_of_classes(
         zero_division = None  # A score that is NaN has no interval.
     arrays: dict[str, Column | Floats] = {"is_positive": classes.is_positive}
     col = Columns(classes.rows, arrays, classes.labels)
-    stacked = Table(*map(np.stack, zip(*tables, strict=True)))
-    t, p, c = (Column(col, one, is_variable=True) for one in stacked[:3])
-    for name, one in (("s", classes.s), ("n", classes.s), ("k", classes.k)):
+    stacked = ClassTable(*map(np.stack, zip(*tables, strict=True)))
+    t, p, c = (Column(col, counts, is_variable=True) for counts in stacked[:3])
+    for name, one in (
+        ("s", classes.s),
+        ("n", classes.s),
+        ("k", classes.rows.lengths.astype(float)),
+    ):
         arrays[name] = Column(col, one, is_total=True)
     arrays |= {"support": t, "predicted": p, "hits": c}
     # They move as these differences do, but their numbers are exact.
@@ -192,28 +209,19 @@ def columns_of_classes(
     return col, OverClasses(col)
 
 
-def _moved(cells: Cells, by_gold: Floats, by_pred: Floats, by_both: Floats) -> Floats:
-    """The influence of one row of each cell."""
-    _, gold, pred, _ = cells
-    # In the pool, a prediction may be a label that the slice does not have.
-    of_pred = np.where(pred >= 0, by_pred[pred], 0.0) if len(by_pred) else np.zeros(len(pred))
-    found: Floats = by_gold[gold] + of_pred + np.where(gold == pred, by_both[gold], 0.0)
-    return found
-
-
-def _squares_more(
+def _pseudo_squares(
     rows: Segments,
-    table: Table,
+    table: ClassTable,
     gold: Floats,
     pred: Floats,
     both: Floats,
     *,
     is_by_pred: bool,
 ) -> Floats:
-    """The sum of φ² over the rows more of a table: (slices,).
+    """The sum of φ² over the pseudo-rows of a table: (slices,).
 
-    A class has a hit and a miss more, and the miss is spread over the other classes. With m other
-    classes and weights w that is
+    A class has a pseudo-hit and a pseudo-miss, and the miss is spread over the other classes. With
+    m other classes and weights w that is
 
         Σ_i w_i (gold_i + pred_i + both_i)² + Σ_i w_i/m Σ_{j≠i} (gold_i + pred_j)².
 
@@ -221,48 +229,50 @@ def _squares_more(
     """
     own, other = (pred, gold) if is_by_pred else (gold, pred)
     margin = table.p if is_by_pred else table.t
-    others, squares = (rows.spread(rows.sum(one)) - one for one in (other, other**2))
-    spread = (2 * own * others + squares) / table.others
-    miss = own**2 + np.where(table.others > 0, spread, 0.0)
-    return rows.sum(table.more * margin / 2 * ((gold + pred + both) ** 2 + miss))
+    others, squares = (rows.spread(rows.sum(x)) - x for x in (other, other**2))
+    spread = (2 * own * others + squares) / table.n_other_classes
+    miss = own**2 + np.where(table.n_other_classes > 0, spread, 0.0)
+    return rows.sum(table.pseudo_share * margin / 2 * ((gold + pred + both) ** 2 + miss))
 
 
-def of_pairs(pairs: Pairs, labels: pl.DataFrame, metrics: Sequence[Metric]) -> dict[str, Influence]:
+def of_pairs(
+    pairs: Counted, labels: pl.DataFrame, metrics: Sequence[Metric]
+) -> dict[str, Influence]:
     """The influences of rows on metrics of pairs, at the observed table alone."""
     col, terms = columns_of_pairs(pairs, labels)
-    found = {}
+    influences = {}
     for metric in metrics:
         score = differentiated(metric, terms)
         s = pairs.rows.sum(pairs.n)
-        [moves] = score.gradient(col("n"))
-        moves = moves * pairs.rows.spread(s)
-        mean = pairs.rows.sum(pairs.n / pairs.rows.spread(s) * moves)
-        phi = moves - pairs.rows.spread(mean)
+        [gradient] = score.gradient(col("n"))
+        gradient = gradient * pairs.rows.spread(s)
+        mean = pairs.rows.sum(pairs.n / pairs.rows.spread(s) * gradient)
+        phi = gradient - pairs.rows.spread(mean)
         phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
         ends, value = ends_of(metric, terms), score.of_slices().value
-        found[metric.name] = Influence.of(value, ends, phi_phi[None], [OBSERVED], phi)
-    return found
+        influences[metric.name] = Influence.of(value, ends, phi_phi[None], [OBSERVED], phi)
+    return influences
 
 
-def of_scores(levels: Levels, pairs: Pairs, metrics: Sequence[Metric]) -> dict[str, Influence]:
+def of_scores(levels: Levels, pairs: Counted, metrics: Sequence[Metric]) -> dict[str, Influence]:
     """The influences of rows on metrics of scores, at the observed table and a smoothed one.
 
-    At the smoothed table, the score is a proportion of one half. It is worth as many rows.
+    At the smoothed table, the score is a proportion of one half with as many effective rows.
     """
-    s, found = pairs.rows.sum(pairs.n), {}
+    s, influences = pairs.rows.sum(pairs.n), {}
     for metric in metrics:
         ends = metric.range.numbers if metric.range else (None, None)
         least, largest = (np.full(len(s), end, float) for end in ends)
-        by_positive, by_negative, value, worth = MOVES[metric.name](levels)
+        by_positive, by_negative, value, rows = INFLUENCES[metric.name](levels)
         phi = np.where(pairs.gold == 1, by_positive[pairs.pred], by_negative[pairs.pred])
         phi_phi = pairs.rows.sum(pairs.n * phi**2) / s
-        most = (largest - least) ** 2 / 4 / worth
-        worth = worth_of((least + largest) / 2, least, largest, most)
-        found[metric.name] = Influence(value, least, largest, phi_phi, worth, most, phi)
-    return found
+        max_variance = (largest - least) ** 2 / 4 / rows
+        rows = effective_rows((least + largest) / 2, least, largest, max_variance)
+        influences[metric.name] = Influence(value, least, largest, phi_phi, rows, max_variance, phi)
+    return influences
 
 
-def columns_of_pairs(pairs: Pairs, labels: pl.DataFrame) -> tuple[Columns, OverPairs]:
+def columns_of_pairs(pairs: Counted, labels: pl.DataFrame) -> tuple[Columns, OverPairs]:
     """The columns of pairs, and the terms over them."""
     arrays: dict[str, Column | Floats] = {}
     col = Columns(pairs.rows, arrays, labels)
@@ -277,21 +287,21 @@ def ends_of(metric: Metric, terms: Terms) -> tuple[Floats | float, ...]:
     if metric.range is None:
         return math.nan, math.nan
     ends: list[Any] = [metric.range.low, metric.range.high]
-    found = [end(terms) if callable(end) else end for end in ends]
-    return tuple(end.value if isinstance(end, Column) else end for end in found)
+    values = [end(terms) if callable(end) else end for end in ends]
+    return tuple(end.value if isinstance(end, Column) else end for end in values)
 
 
 NOTHING = 1e-20  # a mean square of influences up to this is 0, except for rounding
-_MOST = 1e12  # rows of a proportion per row of the slice; more than any share of a class allows
+_MAX_ROWS = 1e12  # effective rows per row of the slice; more than any share of a class allows
 
 
-def worth_of(value: Floats, least: Floats, largest: Floats, phi_phi: Floats) -> Floats:
+def effective_rows(value: Floats, least: Floats, largest: Floats, phi_phi: Floats) -> Floats:
     """The rows m of a proportion with the variance of the score, per row of the slice."""
     proportion = (value - least) / (largest - least)
     squared = phi_phi / (largest - least) ** 2
     rows = proportion * (1 - proportion) / squared
     # Kappa of one gold class is moved by no row. Then φ is only a rounding error.
-    is_real = (proportion > 0) & (proportion < 1) & (squared > NOTHING) & (rows < _MOST)
+    is_real = (proportion > 0) & (proportion < 1) & (squared > NOTHING) & (rows < _MAX_ROWS)
     # A rate of a class that the slice does not have is a proportion of all rows.
     is_alone = ((proportion == 0) | (proportion == 1)) & (squared <= NOTHING)
     return np.where(is_real, rows, np.where(is_alone, 1.0, math.nan))

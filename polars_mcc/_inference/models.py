@@ -2,69 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.counted import added_up
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import NUMBER, Draws, beside_pairs, numbered
 from polars_mcc._inference.differences import Side, difference, with_adjusted
 from polars_mcc._inference.estimate import estimate
 from polars_mcc._inference.influence import NOTHING
 from polars_mcc._inference.options import IntervalOptions
-from polars_mcc._inference.pool import Pool
 from polars_mcc._inference.quantiles import normal_critical
 from polars_mcc._log.choices import Correction
 from polars_mcc._scores.segments import Floats
 
-_MODELS = ("baseline", "pred")
 _IS_B = "of:pred"  # no metric has this name
 
 
 def of_models(
-    log: SlicedLog, cells: pl.DataFrame, asked: IntervalOptions, correction: Correction
+    log: SlicedLog, counts: pl.DataFrame, asked: IntervalOptions, correction: Correction
 ) -> pl.DataFrame:
     """Both scores of each slice, and their difference: b minus a."""
     [metric] = asked.metrics
     if log.nulls == "drop":  # A row without a label of one model is scored for neither.
         is_scored = pl.all_horizontal(pl.col("gold", "baseline", "pred").is_not_null())
-        cells = cells.with_columns(gold=pl.when(is_scored).then("gold"))
-    cluster = {"cluster": pl.col("cluster")} if log.has_clusters else {}
-    counted = [
-        added_up(log, cells.lazy(), gold=pl.col("gold"), pred=pl.col(pred), **cluster)
-        for pred in _MODELS
-    ]
+        counts = counts.with_columns(gold=pl.when(is_scored).then("gold"))
+    counts = counts.sort("gold", "baseline", "pred")
     both = pl.concat(
-        one.with_columns(pl.lit(pred == "pred").alias(_IS_B))
-        for one, pred in zip(counted, _MODELS, strict=True)
-    ).collect()
-    asked = replace(asked, pool=Pool.of(log, both))
-    found = estimate(log.split_by(_IS_B), both, asked)
-    of_pairs = found.influences(metric.name).with_row_index("pair").drop(NUMBER)
-    sides, rows = [], cells
-    for pred in _MODELS:
-        is_model = pl.col(_IS_B) == (pred == "pred")
-        scores = found.scores.filter(is_model).drop(_IS_B)
-        sides.append(scores.sort(log.slice) if log.slice else scores)
-        of_pair = (
-            of_pairs.filter(is_model)
-            .drop(_IS_B)
-            .rename({name: f"{name}_{pred}" for name in ("phi", "pair")})
-        )
-        rows = beside_pairs(log, rows, of_pair, pred)
-    if cells.is_empty():  # The total slice is there, also without rows.
-        sides = [estimate(log, both.drop(_IS_B), asked).scores] * 2
-    scores_a, scores_b = sides
-    a, b = (Side.of(scores, metric.name) for scores in sides)
-    rows = numbered(log, rows.lazy(), scores_b).collect()
-    draws = Draws.of(log, rows, scores_b.height, order=["pair_baseline", "pair_pred"])
-    phi = draws.cells["phi_pred"].to_numpy() - draws.cells["phi_baseline"].to_numpy()
+        counts.with_columns(pl.lit(pred == "pred").alias(_IS_B), pred=pred)
+        for pred in ("baseline", "pred")
+    )
+    estimated = estimate(
+        log.split_by(_IS_B), both, asked, within=log.slice
+    )
+    scores_a, scores_b = (
+        estimated.scores.filter(is_b).drop(_IS_B) for is_b in (~pl.col(_IS_B), pl.col(_IS_B))
+    )
+    if counts.is_empty():  # The total slice is there, also without rows.
+        scores_a = scores_b = estimate(log, counts, asked).scores
+    a, b = (Side.of(scores, metric.name) for scores in (scores_a, scores_b))
+    cells, phi, number = estimated.cells, estimated.measured[metric.name].phi, scores_b.height
+    pair_of_row = np.full(both.height, -1)
+    pair_of_row[cells.row] = cells.pair
+    # The slices of model b come second, in the same order.
+    of_b = np.where(cells.row >= counts.height, cells.pairs.slices[cells.pair] - number, -1)
+    draws, order = cells.draws(number, of_b)
+    moved = phi[cells.pair[order]] - phi[pair_of_row[cells.row[order] - counts.height]]
     with np.errstate(all="ignore"):
-        moved = draws.products(phi, phi) / draws.size / draws.size
-        correlation = _correlation(a, b, moved, draws.effective, asked)
-        se = np.where(moved * draws.effective > NOTHING, np.sqrt(moved), np.nan)
+        variance = draws.products(moved, moved) / draws.size / draws.size
+        correlation = _correlation(a, b, variance, draws.effective, asked)
+        se = np.where(variance * draws.effective > NOTHING, np.sqrt(variance), np.nan)
     df = None if draws.n_clusters is None else draws.n_clusters - 1
     change = difference(a, b, asked.ci, se=se, correlation=correlation, df=df)
     scores = scores_b.with_columns(
@@ -73,13 +58,15 @@ def of_models(
     return with_adjusted(change.beside(scores), correction)
 
 
-def _correlation(a: Side, b: Side, moved: Floats, draws: Floats, asked: IntervalOptions) -> Floats:
+def _correlation(
+    a: Side, b: Side, variance: Floats, effective: Floats, asked: IntervalOptions
+) -> Floats:
     """The correlation of both scores. Each row moves both, and these influences are correlated.
 
-    For the "score" interval, the correlation is multiplied by n / (n + z²): two models that agree
-    on 5 rows need not agree on the next.
+    `variance` is that of the difference. For the "score" interval, the correlation is multiplied by
+    n / (n + z²): two models that agree on 5 rows need not agree on the next.
     """
     z = normal_critical(asked.ci)
-    shared = (a.se**2 + b.se**2 - moved) / (2 * a.se * b.se)
-    known = draws / (draws + z**2) if asked.method == "score" else 1.0
+    shared = (a.se**2 + b.se**2 - variance) / (2 * a.se * b.se)
+    known = effective / (effective + z**2) if asked.method == "score" else 1.0
     return np.nan_to_num(np.clip(shared, -1, 1) * known, nan=0.0)

@@ -10,7 +10,7 @@ is at most
 where α is 1 - ci (Clopper and Pearson 1934; about 3.7/n for a level of 95 %). So a score lies
 between its values at about two tables:
 
-- most: all gold classes that are never predicted have the recall U of their rows together, and
+- largest: all gold classes that are never predicted have the recall U of their rows together, and
   there is no other prediction of them;
 - least: no row of these classes is a hit, and of all other rows the share U is predicted as one
   of them, in proportion to their rows.
@@ -30,9 +30,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polars_mcc._inference.arrays import Classes, Draws, Pairs
+from polars_mcc._inference.arrays import Classes, Counted, Draws
 from polars_mcc._inference.influence import columns_of_classes, differentiated
-from polars_mcc._inference.tables import Table
+from polars_mcc._inference.tables import ClassTable
 from polars_mcc._scores.class_scores import TwoByTwo
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.segments import Flags, Floats, Ints, added_up
@@ -45,15 +45,15 @@ class Between(NamedTuple):
     """The values of a score at the tables: (slices,); NaN in slices without such classes."""
 
     least: Floats
-    most: Floats
+    largest: Floats
     near_least: Floats
     """With a rate of nearly 0 in place of U: a score that jumps is far away even then."""
-    near_most: Floats
+    near_largest: Floats
 
 
 def between(
     classes: Classes,
-    pairs: Pairs,
+    pairs: Counted,
     draws: Draws,
     gold: Ints,
     metrics: Sequence[Metric],
@@ -65,63 +65,45 @@ def between(
     `gold` is the place of the gold class of each cell of `draws`. A slice with fewer than two draws
     of these classes has none.
     """
-    rows, is_never = classes.rows, (classes.p == 0) & (classes.t > 0)
-    if not is_never.any():
+    rows, t, never_predicted = classes.rows, classes.t, (classes.p == 0) & (classes.t > 0)
+    if not never_predicted.any():
         return {}
     # To a metric of the positive class, all other classes are one.
     is_positive = classes.is_positive == 1
-    p_of = (rows.sum(classes.p * one)[rows.of_row] for one in (is_positive, ~is_positive))
-    is_unseen = np.where(is_positive, *(one == 0 for one in p_of))
-    groups = {False: is_never, True: is_never & is_unseen}
-    found: dict[str, Between] = {}
-    for is_of_positive, one in groups.items():
-        asked = [metric for metric in metrics if metric.is_of_positive == is_of_positive]
-        found |= _between(classes, pairs, draws, gold, asked, is_never=one, ci=ci)
-    return found
-
-
-def _between(
-    classes: Classes,
-    pairs: Pairs,
-    draws: Draws,
-    gold: Ints,
-    metrics: Sequence[Metric],
-    *,
-    is_never: Flags,
-    ci: float,
-) -> dict[str, Between]:
-    """The values of metrics, where these classes are never predicted."""
-    rows, t = classes.rows, classes.t
+    p_of = (rows.sum(classes.p * side)[rows.of_row] for side in (is_positive, ~is_positive))
+    is_unseen = np.where(is_positive, *(p == 0 for p in p_of))
     has_two = rows.sum((t > 0).astype(np.float64)) >= 2
-    unseen = draws.with_rows(is_never[gold])
-    chosen = has_two & (unseen >= _FEW)
-    if not metrics or not chosen.any():
-        return {}
-    others = draws.with_rows(~is_never[gold])
-    # If no other class has rows, rows of these classes are predicted as each other.
-    has_others = others >= _FEW
-    is_other = ~is_never | ~has_others[rows.of_row]
-    others = np.where(has_others, others, draws.with_rows(np.ones(len(gold), bool)))
-    hits = is_never * rows.spread(_largest_rate(unseen, ci))
-    false = is_other * rows.spread(_largest_rate(others, ci))
-    none = np.zeros_like(t)
-    rates = [
-        (none, false),
-        (hits, none),
-        (none, false * _NEARLY_NOTHING),
-        (hits * _NEARLY_NOTHING, none),
-    ]
-    tables = [_table(classes, pairs, is_never, *both) for both in rates]
-    is_kept = chosen[rows.of_row]
-    kept = classes.where(chosen)
-    some = [Table(*(one[is_kept] for one in table)) for table in tables]
-    _, terms = columns_of_classes(kept, some, metrics, 0.0)
-    found = {}
-    for metric in metrics:
-        values = np.full((len(tables), len(chosen)), math.nan)
-        values[:, chosen] = differentiated(metric, terms).of_slices().value
-        found[metric.name] = Between(*values)
-    return found
+    of_metrics: dict[str, Between] = {}
+    for is_of_positive in (False, True):
+        asked = [metric for metric in metrics if metric.is_of_positive == is_of_positive]
+        is_never = never_predicted & is_unseen if is_of_positive else never_predicted
+        unseen = draws.with_rows(is_never[gold])
+        chosen = has_two & (unseen >= _FEW)
+        if not asked or not chosen.any():
+            continue
+        others = draws.with_rows(~is_never[gold])
+        # If no other class has rows, rows of these classes are predicted as each other.
+        has_others = others >= _FEW
+        is_other = ~is_never | ~has_others[rows.of_row]
+        others = np.where(has_others, others, draws.with_rows(np.ones(len(gold), bool)))
+        hits = is_never * rows.spread(_largest_rate(unseen, ci))
+        false = is_other * rows.spread(_largest_rate(others, ci))
+        none = np.zeros_like(t)
+        rates = (
+            (none, false),
+            (hits, none),
+            (none, false * _NEARLY_NOTHING),
+            (hits * _NEARLY_NOTHING, none),
+        )
+        tables = (_table(classes, pairs, is_never, *both) for both in rates)
+        is_kept = chosen[rows.of_row]
+        some = [ClassTable(*(counts[is_kept] for counts in table)) for table in tables]
+        _, terms = columns_of_classes(classes.where(chosen), some, asked, 0.0)
+        for metric in asked:
+            values = np.full((len(some), len(chosen)), math.nan)
+            values[:, chosen] = differentiated(metric, terms).of_slices().value
+            of_metrics[metric.name] = Between(*values)
+    return of_metrics
 
 
 def of_each_class(classes: Classes, draws: Draws, gold: Ints, *, ci: float) -> dict[str, Between]:
@@ -137,16 +119,20 @@ def of_each_class(classes: Classes, draws: Draws, gold: Ints, *, ci: float) -> d
     chosen = (is_never | is_always) & (t > 0) & (t < s) & (unseen >= _FEW)
     if not chosen.any():
         return {}
-    hits, false = (_largest_rate(one, ci) for one in (unseen, others))
+    hits, false = (_largest_rate(n, ci) for n in (unseen, others))
     tables = []
     for scale in (1.0, _NEARLY_NOTHING):
-        found, lost = scale * hits, scale * false
+        recall, false_alarms = scale * hits, scale * false
+        p_lost, p_found = false_alarms * (s - t), recall * t
         for p, c in (
-            (np.where(is_never, lost * (s - t), s - lost * t), np.where(is_never, 0, t - lost * t)),
-            (np.where(is_never, found * t, s - found * (s - t)), np.where(is_never, found * t, t)),
+            (
+                np.where(is_never, p_lost, s - false_alarms * t),
+                np.where(is_never, 0, t - false_alarms * t),
+            ),
+            (np.where(is_never, p_found, s - recall * (s - t)), np.where(is_never, p_found, t)),
         ):
             counts = t, p, c, t - c, p - c, s - t - p + c
-            tables.append(Table(*counts, np.zeros_like(t), classes.others))
+            tables.append(ClassTable(*counts, np.zeros_like(t), classes.n_other_classes))
     col, _ = columns_of_classes(classes, tables, [], None)
     scores = TwoByTwo.of_floats(col).scores(None)
     return {
@@ -160,7 +146,9 @@ def _largest_rate(draws: Floats, ci: float) -> Floats:
     return 1 - ((1 - ci) / 2) ** (1 / draws)
 
 
-def _table(classes: Classes, pairs: Pairs, is_never: Flags, hits: Floats, false: Floats) -> Table:
+def _table(
+    classes: Classes, pairs: Counted, is_never: Flags, hits: Floats, false: Floats
+) -> ClassTable:
     """The classes, if shares of the rows of each gold class get another prediction.
 
     `hits` are predicted right, and `false` as a class that is never predicted.
@@ -176,4 +164,4 @@ def _table(classes: Classes, pairs: Pairs, is_never: Flags, hits: Floats, false:
     p = added_up(pairs.n * kept[pairs.gold], pairs.pred, len(t)) + hits * t + come
     c = classes.c * kept + hits * t
     tn = np.clip(rows.spread(classes.s) - t - p + c, 0, None)
-    return Table(t, p, c, t - c, p - c, tn, np.zeros_like(t), classes.others)
+    return ClassTable(t, p, c, t - c, p - c, tn, np.zeros_like(t), classes.n_other_classes)

@@ -12,8 +12,8 @@ is the larger of theirs.
   the interval says 0.00003.
 
 A metric that needs two gold classes has another scale than a proportion: if 3 rows are of the rarer
-class, m may be 30. So for the likelihood ratio m is at most `most`, the rows of a proportion that
-varies as the metric does where the threshold is met (see `most_rows` in `_scores/metric.py`).
+class, m may be 30. So for the likelihood ratio m has a limit: the rows of a proportion that varies
+as the metric does where the threshold is met (see `most_rows` in `_scores/metric.py`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def of_threshold(
             errors = errors * np.sqrt(end * (1 - end) / (known * (1 - known)))
             rows = rows_with_limit(v, end, z)
             if is_frequency:
-                rows = np.fmin(rows, _most(slices, metric))
+                rows = np.fmin(rows, _max_rows(slices, metric))
             ratio = scale.evidence(v, rows, known, _KNOWN * rows)
             likely = np.fmin(errors, np.where(np.isnan(ratio), math.inf, ratio))
             errors = np.where(is_below, likely, errors)
@@ -87,8 +87,8 @@ def of_baseline(slices: pl.DataFrame, metric: Metric, bound: Bound, ci: float) -
         return p
     with np.errstate(all="ignore"):
         v, end, v_to, end_to = map(scale.proportion, (after, up, before, down))
-        rows = np.fmin(rows_with_limit(v, end, z), _most(slices, metric, "_after"))
-        rows_to = np.fmin(rows_with_limit(v_to, end_to, z), _most(slices, metric, "_before"))
+        rows = np.fmin(rows_with_limit(v, end, z), _max_rows(slices, metric, "_after"))
+        rows_to = np.fmin(rows_with_limit(v_to, end_to, z), _max_rows(slices, metric, "_before"))
         ratio = scale.evidence(v, rows, v_to, rows_to)
         likely = np.fmax(p, _tail(np.where(np.isnan(ratio), math.inf, ratio), None))
     return np.where(is_worse & ~np.isnan(half), likely, p)
@@ -104,8 +104,8 @@ def _turned(
     return (scale, score, high, low) if bound == "min" else (scale, score, low, high)
 
 
-def _most(slices: pl.DataFrame, metric: Metric, suffix: str = "") -> Floats | float:
-    """The most rows that the metric is worth; NaN if any number."""
+def _max_rows(slices: pl.DataFrame, metric: Metric, suffix: str = "") -> Floats | float:
+    """The largest number of effective rows that the metric can have; NaN if any number."""
     fact = most_rows(metric)
     return math.nan if fact is None else floats(slices[f"{fact.name}{suffix}"])
 

@@ -1,10 +1,10 @@
-"""The options of an interval, and the columns of an answer with intervals."""
+"""What a user asks of an interval, and the names of the columns that answer it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import polars as pl
 
@@ -13,56 +13,51 @@ from polars_mcc._log.choices import Method, check_at_least
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.metrics import MCC
 
-if TYPE_CHECKING:
-    from polars_mcc._inference.pool import Pool
-
 TO = "_to"
-"""Ends the columns of the reference of a slice."""
+"""The end of the names of columns about the reference: `n_to` is its `n`."""
 PERIODS = pl.Enum(["before", "after"])
+"""The two periods that `drift` compares."""
 FrameT_co = TypeVar("FrameT_co", covariant=True)
 
 
 def columns_of(metrics: Iterable[str]) -> list[str]:
-    """The columns of both limits and of the standard error of each metric."""
+    """The names of the limits and of the standard error: `mcc_low`, `mcc_high`, `mcc_se`."""
     return [f"{metric}_{what}" for metric in metrics for what in ("low", "high", "se")]
 
 
 def with_limits_of(metrics: Iterable[str]) -> list[str]:
-    """The columns of the score, both limits and the standard error of each metric."""
+    """The same after the name of each metric: `mcc`, `mcc_low`, `mcc_high`, `mcc_se`."""
     return [column for metric in metrics for column in (metric, *columns_of([metric]))]
 
 
 @dataclass(frozen=True)
 class IntervalOptions:
-    """The request for intervals: their metrics, confidence level and method."""
+    """The metrics, the confidence level and the method of intervals."""
 
     ci: float
     method: Method = defaults.METHOD
     metrics: Sequence[Metric] = (MCC,)
     positive: pl.Expr | None = None
-    """Whether a class is the positive one."""
-    pool: Pool | None = None
-    """The slices that are compared with each other, if slices are."""
+    """An expression of `label`: whether this label is the positive one."""
     is_compared: bool = False
-    """Whether scores are compared: then a score that may be anything has no limits."""
-    is_smoothed: bool = True
-    """Whether limits are asked for, which need smoothed tables; else only influences."""
+    """Whether the scores are only compared. If the data allow any score of its range, a score that
+    is compared gets null limits; a score that is shown gets the ends of its range."""
 
     @property
     def sure(self) -> list[Metric]:
-        """The metrics that have an interval."""
+        """The metrics with an interval."""
         return [metric for metric in self.metrics if not metric.no_interval]
 
 
 def ranges_of(metrics: Sequence[Metric]) -> dict[str, tuple[float | None, float | None]]:
-    """The range of each metric; None for an end that depends on the slice."""
-    return {one.name: one.range.numbers for one in metrics if one.range is not None}
+    """The ends of the range of each metric that has one. None: the end depends on the slice."""
+    return {metric.name: metric.range.numbers for metric in metrics if metric.range is not None}
 
 
 def within_range(
     scores: pl.DataFrame, ranges: Mapping[str, tuple[float | None, float | None]]
 ) -> pl.DataFrame:
-    """Cut intervals at the ends of the range of their metric."""
+    """Clip the limits of each metric to its range."""
     return scores.with_columns(
         pl.col(column).clip(*ends)
         for name, ends in ranges.items()
@@ -71,7 +66,10 @@ def within_range(
 
 
 class Resampling(Generic[FrameT_co]):
-    """A method that is not a query. It takes only frames of the type `FrameT_co`."""
+    """A method that draws rows, so it needs their counts in memory.
+
+    A type checker refuses it for other frames than `FrameT_co`, such as a LazyFrame.
+    """
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import NUMBER, Draws, beside_pairs, numbered
 from polars_mcc._inference.differences import Side, difference
 from polars_mcc._inference.estimate import Estimate, estimate
 from polars_mcc._inference.options import PERIODS, IntervalOptions, with_limits_of
-from polars_mcc._inference.pool import Pool
 from polars_mcc._scores.segments import Floats, added_up
 
 
@@ -25,15 +21,15 @@ def changes(
     metric is compared; the others are facts, shown for each period.
     """
     metric, *facts = options.metrics
-    found = estimate(apart, cells, replace(options, pool=Pool.of(log, cells)))
+    estimated = estimate(apart, cells, options, within=log.slice)
     sizes = ["n", "n_clusters"] if log.has_clusters else ["n"]
 
     def of(name: str, period: str) -> pl.Expr:
         return pl.col(name).filter(pl.col("period") == period)
 
-    shown = [*with_limits_of([metric.name]), *(one.name for one in facts)]
+    shown = [*with_limits_of([metric.name]), *(fact.name for fact in facts)]
     both = log.per_slice(
-        found.scores.lazy(),
+        estimated.scores.lazy(),
         n_null=pl.col("n_null").sum(),
         **{f"{size}_{period}": of(size, period).sum() for size in sizes for period in _PERIODS},
         **{f"{name}_{period}": of(name, period).max() for name in shown for period in _PERIODS},
@@ -42,7 +38,7 @@ def changes(
     if not log.has_clusters:
         change = difference(before, after, options.ci)
     else:
-        covariance = _covariance(log, cells, found, both, metric.name)
+        covariance = _covariance(log, estimated, both, metric.name)
         with np.errstate(all="ignore"):
             correlation = np.clip(covariance / (before.se * after.se), -1, 1)
             squared = before.se**2 + after.se**2 - 2 * covariance
@@ -56,29 +52,32 @@ def changes(
                 df=least - 1,
             )
     scores = {"score_a": f"{metric.name}_before", "score_b": f"{metric.name}_after"}
-    return change.beside(both.with_columns(pl.col(one).alias(to) for to, one in scores.items()))
+    return change.beside(both.with_columns(pl.col(name).alias(to) for to, name in scores.items()))
 
 
 _PERIODS = tuple(PERIODS.categories)
 
 
-def _covariance(
-    log: SlicedLog, cells: pl.DataFrame, found: Estimate, slices: pl.DataFrame, metric: str
-) -> Floats:
+def _covariance(log: SlicedLog, estimated: Estimate, slices: pl.DataFrame, metric: str) -> Floats:
     """The covariance of the scores of both periods, from the clusters that are in both.
 
     Φ is the sum of the influences φ of the rows of a cluster. The covariance is Σ Φ_before Φ_after,
     divided by the rows before and by the rows after.
     """
-    of_pairs = found.influences(metric).drop(NUMBER).with_row_index("pair")
-    beside = beside_pairs(found.log, cells, of_pairs)
-    rows = numbered(log, beside.lazy(), slices).collect()
-    draws = Draws.of(log, rows, slices.height, order=["pair"])
-    phi = draws.cells["phi"].to_numpy()
-    moved = []
-    for period in _PERIODS:
-        is_here = (draws.cells["period"] == period).to_numpy()
+    number = np.zeros(estimated.scores.height, np.int64)
+    if log.slice:
+        numbers = slices.select(*log.slice, number=pl.int_range(pl.len()))
+        of_periods = estimated.scores.select(log.slice).join(
+            numbers, on=log.slice, how="left", nulls_equal=True, maintain_order="left"
+        )
+        number = of_periods["number"].to_numpy()
+    cells, is_after = estimated.cells, (estimated.scores["period"] == "after").to_numpy()
+    of_period = cells.pairs.slices[cells.pair]
+    draws, order = cells.draws(slices.height, number[of_period])
+    phi = estimated.measured[metric].phi[cells.pair[order]]
+    influences = []
+    for is_here in (~is_after[of_period[order]], is_after[of_period[order]]):
         n = added_up(draws.n * is_here, draws.slices, slices.height)
         with np.errstate(all="ignore"):
-            moved.append(np.where(is_here, phi / n[draws.slices], 0.0))
-    return draws.products(*moved)
+            influences.append(np.where(is_here, phi / n[draws.slices], 0.0))
+    return draws.products(*influences)

@@ -73,8 +73,8 @@ def _density(t: Floats, df: Ints) -> Floats:
     each, of_each = np.unique(df, return_inverse=True)
     scale = np.array([_log_ratio(one / 2) for one in each.tolist()]).reshape(each.shape)
     logs = scale[of_each].reshape(df.shape) - np.log(math.pi * df) / 2
-    found: Floats = np.exp(logs - (df + 1) / 2 * np.log1p(t**2 / df))
-    return found
+    density: Floats = np.exp(logs - (df + 1) / 2 * np.log1p(t**2 / df))
+    return density
 
 
 def _log_ratio(a: float) -> float:
@@ -88,17 +88,17 @@ def _fraction(a: Floats, b: Floats, x: Floats) -> Floats:
     """The continued fraction of the incomplete beta function, by Lentz's method."""
     c = np.ones_like(x)
     d = 1 / (1 - (a + b) * x / (a + 1))
-    found = d
+    fraction = d
     for m in range(1, _TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
             d = 1 / (1 + term * d)
             c = 1 + term / c
-            found = found * d * c
+            fraction = fraction * d * c
         if not np.any(np.abs(d * c - 1) > _CLOSE):
             break
-    return found
+    return fraction
 
 
 _TERMS = 10_000

@@ -7,7 +7,7 @@ import polars as pl
 
 from polars_mcc._counts.classes import is_scored
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import Draws, numbered, of_arrays
+from polars_mcc._inference.arrays import CountedCells, of_arrays
 from polars_mcc._inference.influence import Influence
 from polars_mcc._inference.intervals import Sampling, interval
 from polars_mcc._inference.options import IntervalOptions
@@ -18,26 +18,28 @@ def rates_of_bins(
     log: SlicedLog, pairs: pl.LazyFrame, cells: pl.DataFrame, bins: int, ci: float
 ) -> pl.DataFrame:
     """The bins of each slice, with the interval of their rate. `cells` are split by cluster."""
-    found = levels_of(log, pairs, bins=bins).collect()
-    rates = of_bins(log, probabilities(log, in_floats(log, found.lazy()))).collect()
+    levels = levels_of(log, pairs, bins=bins).collect()
+    rates = of_bins(log, probabilities(log, in_floats(log, levels.lazy()))).collect()
     each = log.split_by("bin")
-    places = found.lazy().select(*log.slice, "pred", "bin")
+    places = levels.lazy().select(*log.slice, "pred", "bin")
     scored = cells.lazy().filter(is_scored(log))
     beside = scored.join(places, on=[*log.slice, "pred"], nulls_equal=True)
-    rows = numbered(each, beside, rates).collect()
-    draws = Draws.of(each, rows, rates.height, order=["pred", "gold"])
+    of_cells = CountedCells.of(each, beside.collect(), rates)
+    of_bin = of_cells.pairs.slices[of_cells.pair]
+    draws, order = of_cells.draws(rates.height, of_bin)
     rate, n = rates["rate"].to_numpy(), rates["rows"].to_numpy()
     spread = rate * (1 - rate)
     with np.errstate(all="ignore"):
         if log.has_clusters or not log.is_frequency:
-            phi = draws.cells["gold"].cast(pl.Float64).to_numpy() - rate[draws.slices]
+            gold = of_cells.labels[of_cells.pairs.gold[of_cells.pair[order]]] == 1
+            phi = gold.cast(pl.Float64).to_numpy() - rate[draws.slices]
             variance = draws.products(phi, phi) / n / n
         else:
             variance = spread / n
         # The rate is a proportion of the rows.
         zero = np.zeros(len(n))
         facts = Influence(rate, zero, zero + 1, spread, zero + 1, spread, spread)
-        sampling = Sampling.of(draws, is_frequency=log.is_frequency)
+        sampling = Sampling(draws.effective, draws.n_clusters, log.is_frequency)
         limits = interval(rate, facts, variance, sampling, IntervalOptions(ci))
     ends = of_arrays(rate_low=limits.low, rate_high=limits.high)
     return rates.with_columns(*sampling.columns(), *ends)

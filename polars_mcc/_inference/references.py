@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from polars_mcc._counts.classes import is_scored
+from polars_mcc._counts.counted import merged
 from polars_mcc._counts.sliced import SlicedLog
-from polars_mcc._inference.arrays import beside, floats, of_arrays
+from polars_mcc._inference.arrays import Counted, Draws, floats, of_arrays
 from polars_mcc._inference.differences import (
-    COVARIANCES,
     Difference,
     Side,
-    covariances,
     difference,
     reaches,
     with_adjusted,
@@ -23,215 +21,223 @@ from polars_mcc._inference.differences import (
 )
 from polars_mcc._inference.estimate import Estimate, estimate
 from polars_mcc._inference.evidence import Scale
-from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.influence import NOTHING
-from polars_mcc._inference.options import TO, IntervalOptions, columns_of
-from polars_mcc._inference.pool import Pool
+from polars_mcc._inference.options import TO, IntervalOptions
+from polars_mcc._inference.pool import Pools
 from polars_mcc._inference.quantiles import normal, normal_critical
 from polars_mcc._inference.rest_of_log import pairs_of_rest
+from polars_mcc._inference.scorer import Given, Scorer
 from polars_mcc._log.choices import Correction
 from polars_mcc._scores.metric import Metric
+from polars_mcc._scores.segments import Floats, Ints, added_up, places_in
 
-_IS_REST = "of:rest"  # no metric has this name
+_PART = "of:part"  # no metric has this name
+_SLICE, _REST, _TOTAL = range(3)
 _ROUNDING = 1e-12  # a smaller share of a variance is 0
 
 
-@dataclass(frozen=True)
-class Sides:
-    """Both sides of a difference: b is a slice, a is its reference."""
+def contrasts(
+    log: SlicedLog,
+    whole: SlicedLog,
+    pairs: pl.DataFrame,
+    asked: IntervalOptions,
+    to: str | pl.Expr,
+    *,
+    ratio: bool,
+    correction: Correction,
+) -> pl.DataFrame:
+    """Each slice b with its reference a, and their difference or ratio.
 
-    log: SlicedLog
-    cells: pl.DataFrame
-    pool: Pool  # the log sliced by `within` only
-    asked: IntervalOptions
+    Slices are compared within each slice of `whole`. `to` is "rest", "total", "expected", "best" or
+    "each", or says whether a slice is the reference of the others.
+    """
+    [metric] = asked.metrics
+    word = to if isinstance(to, str) else ""
+    if word in {"rest", "total"}:
+        estimated, number = _with_rests(log, whole, pairs, asked)
+    else:
+        estimated = estimate(log, pairs, asked, within=whole.slice)
+        number = estimated.scores.height
+    assert estimated.pools is not None  # noqa: S101 - for the type checker
+    pool_of = estimated.pools.of_slice
+    b = np.arange(number)
+    if word == "rest":
+        a = b + number
+    elif word == "total":  # The totals come last, in the order of the pools.
+        a = 2 * number + pool_of[:number]
+    elif word == "expected":
+        a = np.full(number, -1)
+    else:
+        b, a = _other_slices(estimated, metric, to)
+    scores = Side.of(estimated.scores, metric.name)
+    first = np.searchsorted(estimated.cells.pairs.slices, number)
+    own = Counted(number, *(array[:first] for array in estimated.cells.pairs[1:]))
+    given = estimated.scorer.given_labels(own, estimated.pools)
+    place = pl.Series(a, dtype=pl.Int64).replace(-1, None)
+    others = [pl.col(name).gather(place).alias(f"{name}{TO}") for name in (*log.slice, "n")]
+    both = estimated.scores[b].with_columns(
+        estimated.scores.select(*others, own_a=pl.col(metric.name).gather(place)),
+        expected=_expected(estimated.scorer, given, own, estimated.pools)[b],
+        own_b=metric.name,
+    )
+    if word == "expected":
+        of_pools = estimated.pools.pairs
+        n = added_up(of_pools.n, of_pools.slices, of_pools.number)[pool_of]
+        both = both.with_columns(pl.Series(f"n{TO}", n, both.schema["n"]), own_a="expected")
+        change = _to_expected(metric, scores, given, floats(both["n"]), asked.ci)
+    elif word == "total":
+        change = _to_total(estimated, metric, number, asked.ci)
+    elif ratio:
+        change, ratios = _ratio(scores.at(a), scores.at(b), asked.ci)
+        both = both.with_columns(ratios)
+    else:
+        change = difference(scores.at(a), scores.at(b), asked.ci)
+    compared = change.beside(both, "own_b", "own_a")
+    if ratio and word == "total":
+        compared = _as_ratio(compared)
+    return with_adjusted(compared, correction)
 
-    @classmethod
-    def of(
-        cls, log: SlicedLog, whole: SlicedLog, cells: pl.DataFrame, asked: IntervalOptions
-    ) -> Sides:
-        """The slices of a log, which are compared within each slice of `whole`."""
-        pool = Pool.of(whole, cells)
-        return cls(log, cells, pool, replace(asked, pool=pool))
 
-    @property
-    def _metric(self) -> Metric:
-        [metric] = self.asked.metrics
-        return metric
+def _with_rests(
+    log: SlicedLog, whole: SlicedLog, pairs: pl.DataFrame, asked: IntervalOptions
+) -> tuple[Estimate, int]:
+    """The scores of the slices, then of their rests, then of the totals; and the number of slices.
 
-    def compared(self, what: str | pl.Expr, *, ratio: bool, correction: Correction) -> pl.DataFrame:
-        """Join each slice with its reference, and add their difference or ratio."""
-        expected = given_labels(self.log, self.cells, self.pool, self.asked)
-        if isinstance(what, str) and what == "expected":
-            return with_adjusted(self._to_expected(expected), correction)
-        if isinstance(what, str) and what in {"rest", "total"}:
-            found = self._to_rest(is_total=what == "total", ratio=ratio)
-        else:
-            found = _compared(self._to_slices(what), self.asked.ci, ratio=ratio)
-        return with_adjusted(beside(self.log, found, expected), correction)
+    A rest has the keys of its slice, and its rows are in the pool once: with their own slices.
+    """
+    total = merged(whole, pairs.lazy()).collect()
+    rests = pairs_of_rest(log, pairs, total, whole.slice)
+    parts = {_SLICE: pairs, _REST: rests, _TOTAL: total}
+    every = [rows.with_columns(pl.lit(part).alias(_PART)) for part, rows in parts.items()]
+    apart = log.split_by(_PART)
+    is_own = pl.col(_PART) == _SLICE
+    both = pl.concat(every, how="diagonal")
+    estimated = estimate(apart, both, asked, within=whole.slice, in_pool=is_own)
+    return estimated, int(estimated.scores.select(is_own.sum()).item())
 
-    @property
-    def _scores(self) -> pl.DataFrame:
-        """The scores of the slices alone, without their rests."""
-        return estimate(self.log, self.cells, self.asked).scores
 
-    def _b(self, scores: pl.DataFrame) -> pl.DataFrame:
-        return _with_letter(scores, self._metric.name, "b")
+def _other_slices(estimated: Estimate, metric: Metric, to: str | pl.Expr) -> tuple[Ints, Ints]:
+    """The slices b and their references a, -1 if there is none: the best, each other, or a given.
 
-    def _a(self, scores: pl.DataFrame) -> pl.DataFrame:
-        scores = _with_letter(scores, self._metric.name, "a").drop("n_null")
-        return scores.rename({"n": f"n{TO}"})
+    No slice is compared with itself.
+    """
+    assert estimated.pools is not None  # noqa: S101 - for the type checker
+    pool_of, pools = estimated.pools.of_slice, range(estimated.pools.pairs.number)
+    if isinstance(to, str) and to == "each":
+        pairs = [np.zeros((2, 0), np.int64)]
+        for pool in pools:
+            [places] = np.nonzero(pool_of == pool)
+            pairs.append(places[np.stack(np.triu_indices(len(places), 1))])
+        b, a = np.concatenate(pairs, axis=1)
+        return b, a
+    if isinstance(to, pl.Expr):
+        [references] = np.nonzero(estimated.scores.select(to).to_series().to_numpy())
+    else:
+        # A tiny slice of one class may score 1, and cannot be compared.
+        score, low, *_ = Side.of(estimated.scores, metric.name)
+        score = np.where(np.isnan(low), math.nan, -score if metric.less_is_better else score)
+        best = np.full(len(pools), math.nan)
+        np.fmax.at(best, pool_of, score)
+        [references] = np.nonzero(score == best[pool_of])
+    reference_of = np.full(len(pools), -1)
+    reference_of[pool_of[references[::-1]]] = references[::-1]  # the first one
+    a = reference_of[pool_of]
+    [b] = np.nonzero(a != np.arange(len(a)))
+    return b, a[b]
 
-    @property
-    def _of(self) -> dict[str, str]:
-        """The columns that say whose rest a row is of, with the key of each."""
-        return {f"of {name}": name for name in self.log.slice if name not in self.pool.log.slice}
 
-    def _to_rest(self, *, is_total: bool, ratio: bool) -> pl.DataFrame:
-        """The difference to the rest, or to the total. Slices and rests are scored together."""
-        whole = self.pool.log
-        whose = {name: pl.col(key) for name, key in self._of.items()}
-        apart = whole.split_by(*whose)
-        own = self.cells.with_columns(**whose)
-        left = pairs_of_rest(apart, own, self.pool.pairs)
-        own = own.select(left.columns)
-        both = pl.concat(
-            [
-                own.with_columns(pl.lit(value=False).alias(_IS_REST)),
-                left.with_columns(pl.lit(value=True).alias(_IS_REST)),
-            ]
-        )
-        found = estimate(apart.split_by(_IS_REST), both, self.asked)
-        slices, rests = (
-            part(found.scores.filter(pl.col(_IS_REST) == is_rest).drop(_IS_REST))
-            for part, is_rest in ((self._b, False), (self._a, True))
-        )
-        rest = beside(apart, slices, rests).rename(self._of)
-        if not is_total:
-            return _compared(rest, self.asked.ci, ratio=ratio)
-        return self._to_total(rest, found, ratio=ratio)
+def _expected(scorer: Scorer, given: Given, own: Counted, pools: Pools) -> pl.Series:
+    """The scores given the labels, as `by` has scores: NaN at 0/0 if `zero_division` is NaN."""
+    expected = pl.Series(given.expected, nan_to_null=True)
+    if scorer.zero_division is None or not math.isnan(scorer.zero_division):
+        return expected
+    filled = replace(scorer, zero_division=0.0).given_labels(own, pools).expected
+    is_nan = pl.Series(np.isnan(given.expected) & ~np.isnan(filled))
+    return expected.set(is_nan, math.nan)
 
-    def _to_expected(self, expected: pl.DataFrame) -> pl.DataFrame:
-        """The difference to the score given the labels."""
-        whole = self.pool.log
-        n = pl.col("n").filter(is_scored(whole)).sum()
-        of_all = whole.per_slice(self.pool.pairs.lazy(), **{f"n{TO}": n}).collect()
-        both = beside(whole, beside(self.log, self._b(self._scores), expected), of_all)
-        score, known, se, low = (
-            floats(both[name]) for name in ("score_b", "expected", "expected_se", "low_b")
-        )
-        with np.errstate(all="ignore"):
-            is_known = ~np.isnan(low) & (se > 0)
-            se = np.where(is_known, se, math.nan)
-            scale, step = Scale.of(self._metric), floats(both["expected_step"])
-            turned = map(scale.turned, (score, known))
-            apart = scale.apart(next(turned), floats(both["n"]), next(turned), se, step)
-            p_value = np.where(is_known, normal(apart), math.nan)
-            diff, reach = score - known, normal_critical(self.asked.ci) * se
-        found = Difference(diff, diff - reach, diff + reach, se, p_value)
-        return found.beside(both.with_columns(own_b="score_b", own_a="expected"), "own_b", "own_a")
 
-    def _to_total(self, rest: pl.DataFrame, found: Estimate, *, ratio: bool) -> pl.DataFrame:
-        """The difference to the total, from the tables of the slice and the rest.
+def _to_expected(metric: Metric, scores: Side, given: Given, n: Floats, ci: float) -> Difference:
+    """The difference of each slice to its score given the labels."""
+    with np.errstate(all="ignore"):
+        is_known = ~np.isnan(scores.low) & (given.se > 0)
+        se = np.where(is_known, given.se, math.nan)
+        scale = Scale.of(metric)
+        score, expected = map(scale.turned, (scores.score, given.expected))
+        apart = scale.apart(score, n, expected, se, given.step)
+        p_value = np.where(is_known, normal(apart), math.nan)
+        diff, reach = scores.score - given.expected, normal_critical(ci) * se
+    return Difference(diff, diff - reach, diff + reach, se, p_value)
 
-        With a share w of the rows, it is (1 - w) times the difference to the rest, plus a remainder
-        c = w·slice + (1 - w)·rest - total. A mean over rows has c = 0, so it has the p-value of the
-        difference to the rest. For other metrics the reach of c is added to the reach of the rest.
-        """
-        log, whole, ci, metric = self.log, self.pool.log, self.asked.ci, self._metric.name
-        total = estimate(whole, self.pool.pairs, replace(self.asked, pool=None))
-        moved = covariances(found, whole, total, metric).rename(self._of)
-        of_slices, of_rests = (
-            moved.filter(pl.col(_IS_REST) == is_rest).drop(_IS_REST) for is_rest in (False, True)
-        )
-        known = self._a(total.scores).select(*whole.slice, total="score_a", n_total=f"n{TO}")
-        both = beside(log, beside(whole, rest, known), of_slices)
-        of_rests = of_rests.rename({name: f"{name}:rest" for name in COVARIANCES})
-        both = beside(log, both, of_rests)
-        n, n_total, score, of_total = (
-            floats(both[name]) for name in ("n", "n_total", "score_b", "total")
-        )
-        own, own_total, total_total = (floats(both[name]) for name in COVARIANCES)
+
+def _to_total(estimated: Estimate, metric: Metric, number: int, ci: float) -> Difference:
+    """The difference of each slice to the total, from the tables of the slice and the rest.
+
+    With a share w of the rows, it is (1 - w) times the difference to the rest, plus a remainder
+    c = w·slice + (1 - w)·rest - total. A mean over rows has c = 0, so it has the p-value of the
+    difference to the rest. For other metrics the reach of c is added to the reach of the rest.
+
+    The covariances are over the rows of the slice, or of the rest, with the influences φ of a row
+    on its score and on the total's, centred within it: Σ φ_own φ_total / n². With sample weights w
+    they are Σ w² φ_own φ_total / (Σ w)².
+    """
+    assert estimated.pools is not None  # noqa: S101 - for the type checker
+    pool_of, pairs, k = estimated.pools.of_slice, estimated.cells.pairs, len(estimated.cells.labels)
+    phi = estimated.measured[metric.name].phi
+    ids = (pool_of[pairs.slices] * k + pairs.gold) * k + pairs.pred
+    first = np.searchsorted(pairs.slices, 2 * number)
+    of_total = np.append(phi[first:], math.nan)[places_in(ids[first:], ids)]
+    draws = Draws(pairs.number, pairs.slices, pairs.n * 1.0, pairs.squares * 1.0, None)
+    with np.errstate(all="ignore"):
+        mean = added_up(draws.n * of_total, draws.slices, draws.number) / draws.size
+        centred = of_total - mean[draws.slices]
+        products = [
+            draws.products(*both) for both in ((phi, phi), (phi, centred), (centred, centred))
+        ]
+        own, own_total, total_total = (one[:number] / draws.size[:number] ** 2 for one in products)
         rest_rest, rest_total, total_rest = (
-            floats(both[f"{name}:rest"].fill_null(0.0)) for name in COVARIANCES
+            np.nan_to_num((one / draws.size / draws.size)[number : 2 * number]) for one in products
         )
-        with np.errstate(all="ignore"):
-            w = n / n_total
-            remainder = w**2 * (own - 2 * own_total + total_total)
-            remainder += (1 - w) ** 2 * (rest_rest - 2 * rest_total + total_rest)
-            variance = own - 2 * w * own_total + w**2 * total_total + (1 - w) ** 2 * total_rest
-            is_known = remainder > _ROUNDING * variance  # a mean over rows has no remainder
-            more = np.where(is_known, normal_critical(ci) * np.sqrt(remainder), 0.0)
-            # If the slice is all rows, the difference is 0 for certain.
-            down, up = (
-                np.where(n == n_total, 0.0, (1 - w) * one + more)
-                for one in reaches(_side(both, "a"), _side(both, "b"))
-            )
-            se = np.where(np.isfinite(variance) & (variance > NOTHING), np.sqrt(variance), math.nan)
-            change = with_limits(score - of_total, down, up, se, ci=ci)
-        sized = both.with_columns(pl.col("n_total").alias(f"n{TO}"), own_b="score_b", own_a="total")
-        compared = change.beside(sized, "own_b", "own_a")
-        if not ratio:
-            return compared
-        positive = pl.when((pl.col("own_a") > 0) & (pl.col("own_b") > 0)).then("own_a")
-        return compared.with_columns(
-            **{
-                f"ratio{end}": (1 + pl.col(f"diff{end}") / positive).clip(0)
-                for end in ("", "_low", "_high")
-            },
-            p_value=pl.when(positive.is_not_null()).then("p_value"),
+        n, n_total = draws.size[:number], draws.size[2 * number :][pool_of[:number]]
+        w = n / n_total
+        remainder = w**2 * (own - 2 * own_total + total_total)
+        remainder += (1 - w) ** 2 * (rest_rest - 2 * rest_total + total_rest)
+        variance = own - 2 * w * own_total + w**2 * total_total + (1 - w) ** 2 * total_rest
+        is_known = remainder > _ROUNDING * variance  # a mean over rows has no remainder
+        reach_of_c = np.where(is_known, normal_critical(ci) * np.sqrt(remainder), 0.0)
+        scores = Side.of(estimated.scores, metric.name)
+        b, places = scores.at(np.arange(number)), np.arange(number, 2 * number)
+        # If the slice is all rows, the difference is 0 for certain.
+        down, up = (
+            np.where(n == n_total, 0.0, (1 - w) * reach + reach_of_c)
+            for reach in reaches(scores.at(places), b)
         )
-
-    def _to_slices(self, what: str | pl.Expr) -> pl.DataFrame:
-        log, whole = self.log, self.pool.log
-        keys = [name for name in log.slice if name not in whole.slice]
-        slices = self._scores
-        others, scores = self._a(slices), self._b(slices)
-        is_each = not isinstance(what, pl.Expr) and what == "each"
-        if isinstance(what, pl.Expr):
-            others = others.filter(what)
-        elif not is_each:
-            # A tiny slice of one class may score 1, and cannot be compared.
-            score = pl.when(pl.col("low_a").is_not_null()).then("score_a").fill_nan(None)
-            best = score.min() if self._metric.less_is_better else score.max()
-            others = others.filter(score == whole.within_slice(best)).sort(log.slice)
-            others = others.unique(whole.slice or "score_a", keep="first", maintain_order=True)
-        else:
-            scores = scores.sort(log.slice).with_row_index("place_b")
-            others = others.sort(log.slice).with_row_index("place_a")
-        both = beside(whole, scores, others.rename({key: f"{key}{TO}" for key in keys}))
-        if is_each:
-            return both.filter(pl.col("place_b") < pl.col("place_a"))
-        # A slice is not compared with itself.
-        is_other = (pl.col(key).ne_missing(pl.col(f"{key}{TO}")) for key in keys)
-        return both.filter(pl.any_horizontal(is_other))
+        se = np.where(np.isfinite(variance) & (variance > NOTHING), np.sqrt(variance), math.nan)
+        total = scores.score[2 * number :][pool_of[:number]]
+        return with_limits(b.score - total, down, up, se, ci=ci)
 
 
-def _with_letter(scores: pl.DataFrame, metric: str, letter: str) -> pl.DataFrame:
-    """The scores with their limits as `score_a`, `low_a`, `high_a`, `se_a`."""
-    parts = dict(zip((metric, *columns_of([metric])), Side._fields, strict=True))
-    return scores.rename({column: f"{part}_{letter}" for column, part in parts.items()})
-
-
-def _side(both: pl.DataFrame, letter: str) -> Side:
-    return Side(*(floats(both[f"{part}_{letter}"]) for part in Side._fields))
-
-
-def _compared(both: pl.DataFrame, ci: float, *, ratio: bool) -> pl.DataFrame:
-    """The difference of both sides, or their ratio, from the difference of the logarithms."""
-    both = both.with_columns(own_a="score_a", own_b="score_b")
-    a, b = _side(both, "a"), _side(both, "b")
-    if not ratio:
-        return difference(a, b, ci).beside(both)
+def _ratio(a: Side, b: Side, ci: float) -> tuple[Difference, list[pl.Series]]:
+    """The difference of the logarithms of both scores, and the ratio with its limits."""
     with np.errstate(all="ignore"):
         are_positive = (a.score > 0) & (b.score > 0)
-        a, b = (
-            Side(
-                *(np.where(are_positive, np.log(np.clip(part, 0, None)), math.nan) for part in one)
-            )
-            for one in (a, b)
+        log_a, log_b = (
+            Side(*(np.where(are_positive, np.log(np.clip(x, 0, None)), math.nan) for x in side))
+            for side in (a, b)
         )
-        found = difference(a, b, ci)
-        ends = {"ratio": found.diff, "ratio_low": found.low, "ratio_high": found.high}
-        exps = {name: np.exp(end) for name, end in ends.items()}
-        exps = {name: np.where(np.isinf(one), math.nan, one) for name, one in exps.items()}
-    return found.beside(both).with_columns(of_arrays(**exps))
+        change = difference(log_a, log_b, ci)
+        ends = {"ratio": change.diff, "ratio_low": change.low, "ratio_high": change.high}
+        ratios = {name: np.exp(end) for name, end in ends.items()}
+        ratios = {name: np.where(np.isinf(x), math.nan, x) for name, x in ratios.items()}
+    return change, [*of_arrays(**ratios)]
+
+
+def _as_ratio(to_total: pl.DataFrame) -> pl.DataFrame:
+    """The differences to the total as ratios."""
+    positive = pl.when((pl.col("own_a") > 0) & (pl.col("own_b") > 0)).then("own_a")
+    return to_total.with_columns(
+        **{
+            f"ratio{end}": (1 + pl.col(f"diff{end}") / positive).clip(0)
+            for end in ("", "_low", "_high")
+        },
+        p_value=pl.when(positive.is_not_null()).then("p_value"),
+    )

@@ -27,13 +27,12 @@ def measure(
     metrics: Sequence[Metric],
     *,
     pairs: pl.LazyFrame | None = None,
-    levels: pl.LazyFrame | None = None,
     positive: pl.Expr | None = None,
 ) -> pl.LazyFrame:
     """Compute the metrics of each slice, with its `n` and `n_null`.
 
     Metrics of pairs or of scores need `pairs`, and the classes must then come from these pairs.
-    `levels` of these pairs save a second count of them. `positive` is true for the positive class.
+    `positive` is true for the positive class.
     """
     has_classes, has_pairs = any(one.classes for one in metrics), any(one.pairs for one in metrics)
     if has_classes or has_pairs:
@@ -47,7 +46,7 @@ def measure(
     if has_pairs and pairs is not None:
         slices = log.beside(slices, _over_pairs(log, classes, pairs, metrics))
     if log.is_of_scores and pairs is not None:
-        found = levels_of(log, pairs).cache() if levels is None else levels
+        found = levels_of(log, pairs).cache()
         slices = log.beside(slices, _over_scores(log, found, metrics))
     n = count_of(log, Terms.s)
     if log.is_multilabel:  # Label totals are multiplied too: they must fit a count.

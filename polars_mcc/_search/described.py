@@ -14,6 +14,8 @@ import polars as pl
 from polars_mcc._counts.classes import of_pairs
 from polars_mcc._inference.arrays import Counted, floats, of_arrays
 from polars_mcc._inference.differences import Difference, Side, difference
+from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._inference.pool import Pools
 from polars_mcc._inference.quantiles import normal_critical
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.segments import Floats, Ints
@@ -38,7 +40,8 @@ def described(sought: Sought, looked: Looked, slices: Ints) -> pl.DataFrame:
     pairs, every = found.pairs(sides), np.arange(len(slices))
     scores = _exact(sought, pairs)
     both = pl.DataFrame({"score_b": scores[::2], "score_a": scores[1::2]})
-    given = sought.scorer.given_labels(found.pairs(sides[::2]), np.zeros_like(every), found.whole)
+    pools = Pools(np.zeros_like(every), found.whole)
+    given = sought.scorer.given_labels(found.pairs(sides[::2]), pools)
     change = _difference(sought, found, sides, pairs, floats(scores))
     if sought.to == "expected":
         reach = normal_critical(sought.ci) * given.se
@@ -83,8 +86,9 @@ def _difference(
     """The difference of each slice from its rest."""
     scorer = replace(sought.scorer, zero_division=sought.coded.log.zero_division)
     draws = None if found.cluster is None else found.draws(sides, pairs)
-    pools = np.zeros(pairs.number, np.int64), found.whole
-    measured = scorer.measured(pairs, sought.ci, pools, draws, scores)
+    pools = Pools(np.zeros(pairs.number, np.int64), found.whole)
+    asked = IntervalOptions(sought.ci, is_compared=True)
+    [measured] = scorer.measured(pairs, asked, pools, draws, {sought.metric.name: scores}).values()
     limits = measured.interval
     rest, own = (
         Side(*(one[start::2] for one in (scores, limits.low, limits.high, limits.se)))

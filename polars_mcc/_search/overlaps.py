@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from polars_mcc._inference.arrays import Counted, Draws
+from polars_mcc._inference.pool import Pools
 from polars_mcc._scores.segments import Flags, Floats, Ints, added_up
 from polars_mcc._search.counting import numbered
 from polars_mcc._search.slices import Looked, Sought
@@ -115,7 +116,7 @@ class Overlaps:
         every = np.arange(number)
         if sought.to == "expected":
             return sought.below_expected(inside, every, pool)[2]
-        sure = sought.limits(pairs, (np.repeat(every, 2), pool))
+        sure = sought.limits(pairs, Pools(np.repeat(every, 2), pool))
         here, there = slice(0, None, 2), slice(1, None, 2)
         found = scale.evidence(
             sure.proportion[here], sure.rows_up[here], sure.proportion[there], sure.rows_down[there]
@@ -173,7 +174,7 @@ class Overlaps:
         ids = np.stack([slices, self.cluster[every]])
         starts = np.flatnonzero(np.diff(ids, prepend=-1).any(axis=0))
         n = self.n[every].astype(np.float64)
-        draws = Draws(len(masks), pl.DataFrame(), slices, n, n, starts)
+        draws = Draws(len(masks), slices, n, n, starts)
         return draws, place[slices, self.pair[every]].astype(np.int64)
 
     def covariances(self, masks: Flags, phi: Floats) -> Floats:

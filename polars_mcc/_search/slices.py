@@ -16,10 +16,11 @@ import polars as pl
 
 from polars_mcc._counts.identity import wide_of
 from polars_mcc._inference.arrays import Counted
-from polars_mcc._inference.estimate import has_classes
 from polars_mcc._inference.evidence import LEVEL, Scale, collapse
+from polars_mcc._inference.options import IntervalOptions
+from polars_mcc._inference.pool import Pools
 from polars_mcc._inference.rest_of_log import ROUNDING
-from polars_mcc._inference.scorer import Scorer
+from polars_mcc._inference.scorer import Scorer, has_classes
 from polars_mcc._log.choices import Correction, Rank, Reference
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.segments import Flags, Floats, Ints, added_up, places_in
@@ -103,7 +104,7 @@ class Sought(Search):
         if not self.metric.needs_labels:
             labels = pl.int_range(len(labels), dtype=pl.UInt32, eager=True)
         return Scorer(
-            self.metric,
+            [self.metric],
             labels,
             self.positive,
             zero_division=0.0 if log.zero_division == 0 else None,
@@ -131,15 +132,15 @@ class Sought(Search):
         is_known = ~np.isnan(self.scorer.values(margins, 0.0))
         return np.where(np.isnan(values) & is_known, NOT_A_NUMBER, values)
 
-    def limits(self, pairs: Counted, pool: tuple[Ints, Counted] | None = None) -> Limits:
+    def limits(self, pairs: Counted, pools: Pools | None = None) -> Limits:
         """The scores of slices, and how sure they are."""
-        scale = self.scale
-        found = self.scorer.measured(pairs, LEVEL, pool)
+        scale, asked = self.scale, IntervalOptions(LEVEL, is_compared=True)
+        [found] = self.scorer.measured(pairs, asked, pools).values()
         score = scale.turned(found.score)
         ends = [scale.turned(end) for end in (found.interval.low, found.interval.high)]
         low, high = ends if scale.turn > 0 else ends[::-1]
         n = added_up(pairs.n, pairs.slices, pairs.number)
-        rows_up, rows_down = (scale.worth(score, end, n) for end in (high, low))
+        rows_up, rows_down = (scale.effective_rows(score, end, n) for end in (high, low))
         proportion = scale.proportion(score)
         return Limits(score, proportion, rows_up, rows_down, high - score, found.phi)
 
@@ -149,7 +150,7 @@ class Sought(Search):
         """The score of each slice given its labels, twice its standard error, and the evidence."""
         scale = self.scale
         here = scale.turned(self.scorer.values_of_pairs(pairs, self.scorer.zero_division))
-        expected, se, step = self.scorer.given_labels(pairs, pool_of, pool)
+        expected, se, step = self.scorer.given_labels(pairs, Pools(pool_of, pool))
         there, n = scale.turned(expected), added_up(pairs.n, pairs.slices, pairs.number)
         collapsed = self.collapse(pairs, pool_of, pool)
         with np.errstate(all="ignore"):

@@ -12,13 +12,15 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sides import sides_of
 from polars_mcc._counts.sliced import CLASS, MODEL, OfRow, SlicedLog
-from polars_mcc._inference.deferred import with_intervals
+from polars_mcc._inference.deferred import inferred
 from polars_mcc._inference.options import (
     Bootstrap,
     IntervalOptions,
     Resampling,
     columns_of,
+    ranges_of,
     with_limits_of,
+    within_range,
 )
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method, Role, check_choice, check_interval
@@ -257,16 +259,17 @@ def of_metrics(
     ci: float | None,
     method: Method = defaults.METHOD,
     *,
-    more: Sequence[str] = (),
+    added: Sequence[str] = (),
     long: bool = False,
 ) -> pl.LazyFrame:
-    """The answer of `by`, to which a verb adds `more` columns.
+    """The answer of `by`. Another verb may add columns to it later: `added` has their names.
 
-    Metrics of labels and metrics of scores are counted apart.
+    Metrics of labels and metrics of scores need two counts of the log, of the same slices.
     """
     is_per_class = bool(log.roles.score_labels)
     kinds: dict[tuple[Role, OfRow | None], list[Metric]] = {}
-    for metric in sorted(asked, key=lambda metric: metric.is_of_scores):  # Labels name the models.
+    # Labels are first: a model has the name of its column of labels, if it has one.
+    for metric in sorted(asked, key=lambda metric: metric.is_of_scores):
         of_row = metric.of_row if is_per_class else None
         if is_per_class and metric.is_of_scores and of_row is None and ci is not None:
             msg = (
@@ -277,17 +280,17 @@ def of_metrics(
             raise ValueError(msg)
         kinds.setdefault((metric.role, of_row), []).append(metric)
     roles = {role for role, _ in kinds}
-    found: list[tuple[SlicedLog, pl.LazyFrame]] = []
+    scored: list[tuple[SlicedLog, pl.LazyFrame]] = []
     for (role, of_row), metrics in kinds.items():
         sides = sides_of(log, role, several=ci is None, of_row=of_row, both=len(roles) > 1)
-        taken = [*_columns(asked, ci), *more]
+        taken = [*_columns(asked, ci), *added]
         sliced = cut(sides, keys, taken=taken, clusters=ci is not None, long=long)
         if sliced.is_multilabel:
             registry.check_multilabel(metrics)
-        found.append((sliced, scores(log, sliced, metrics, ci, method)))
-    (sliced, slices), *others = found
+        scored.append((sliced, scores(log, sliced, metrics, ci, method)))
+    (sliced, slices), *others = scored
     for other, of_other in others:
-        if sliced.has_models:  # The models are in one order.
+        if sliced.has_models:  # The first score is of the first model, and so on.
             models = dict(zip(other.models, sliced.models, strict=True))
             model = pl.col(MODEL).cast(pl.String).replace_strict(models).cast(sliced.model_dtype)
             of_other = of_other.with_columns(model)  # noqa: PLW2901
@@ -318,14 +321,21 @@ def scores(
     sliced = with_labels_for(sliced, asked)
     if ci is not None:
         options = IntervalOptions(ci, method, asked, positive)
-        return with_intervals(log, sliced, pairs(sliced), options)
+
+        def infer(counted: pl.DataFrame) -> pl.DataFrame:
+            from polars_mcc._inference.estimate import estimate  # noqa: PLC0415 - NumPy, for it alone
+
+            return within_range(estimate(sliced, counted, options).scores, ranges_of(asked))
+
+        return inferred(log, sliced, pairs(sliced), infer, metrics=asked)
     if not any(metric.needs_pairs for metric in asked):
         return measure(sliced, classes_of(sliced), asked, positive=positive)
     cells = pairs(sliced).cache()  # The plan uses them twice.
     if CLASS not in sliced.splits:
         return measure(sliced, of_pairs(sliced, cells), asked, pairs=cells, positive=positive)
+    # With a score per class, each class is scored against the rest, and the answer is the mean.
     whole = sliced.with_pairs_of()
-    one_class = cells.filter(pl.col(CLASS) == pl.col(CLASS).min())  # It has all rows.
+    one_class = cells.filter(pl.col(CLASS) == pl.col(CLASS).min())  # Each class has all rows.
     slices = measure(whole, of_pairs(whole, one_class), [], positive=positive)
     apart = whole.split_by(CLASS)
     each = measure(apart, of_pairs(apart, cells), asked, pairs=cells, positive=positive)

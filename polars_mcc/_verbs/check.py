@@ -43,7 +43,7 @@ from polars_mcc._scores.registry import IntoMetric
 from polars_mcc._verbs import tested
 from polars_mcc._verbs.by import of_metrics
 from polars_mcc._verbs.judged import ADJUSTED, FAILED, VERDICT, Judging, table
-from polars_mcc._verbs.required import Requirement, Thresholds, required, with_own
+from polars_mcc._verbs.required import Bounds, Rule, required, with_own
 
 _HITS, _POSITIVE = f"{FACT}hits", f"{FACT}positive"
 
@@ -72,8 +72,8 @@ class CheckError(AssertionError):
 def check(
     log: Described[Any],
     *keys: IntoKey,
-    min: Thresholds | None = None,  # noqa: A002 - as a user says it
-    max: Thresholds | None = None,  # noqa: A002 - likewise
+    min: Bounds | None = None,  # noqa: A002 - as a user says it
+    max: Bounds | None = None,  # noqa: A002 - likewise
     metric: IntoMetric = defaults.METRIC,
     no_worse_than: pl.DataFrame | pl.LazyFrame | OtherFrame | None = None,
     min_n: int = defaults.CHECKED_N,
@@ -168,8 +168,8 @@ def check(
         polars-mcc check logs/ --by country --score p --min roc_auc=0.8 --max calibration_error=0.1
     """
     chosen = registry.one(metric) if no_worse_than is None else registry.tested(metric)
-    wanted = [*required(metric, "min", min), *required(metric, "max", max)]
-    if bool(wanted) == (no_worse_than is not None):
+    rules = [*required(metric, "min", min), *required(metric, "max", max)]
+    if bool(rules) == (no_worse_than is not None):
         msg = said(
             "check needs either min or max, such as ",
             option("min", 0.6),
@@ -179,62 +179,63 @@ def check(
         )
         raise ValueError(msg)
     check_at_least("min_n", min_n, 1)
-    _check_options(ci, correction, wanted)
+    _check_options(ci, correction, rules)
     common_dtype([*log.roles.gold.dtypes.items()])  # Lists are refused.
     if log.roles.zero_division != 0:  # Classes at 0/0 would lift a mean, or be left out.
         log = log(zero_division=0.0)
     if no_worse_than is None:
-        found, sizes = _scored(log, keys, wanted, ci), ["n"]
+        slices, sizes = _scored(log, keys, rules, ci), ["n"]
     else:
-        least = Requirement(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")
-        found = _compared(log, keys, no_worse_than, least, ci)
-        wanted, sizes = [least], ["n_before", "n_after"]
+        least = Rule(chosen, "max" if chosen.less_is_better else "min", 0.0, "diff")
+        slices = _compared(log, keys, no_worse_than, least, ci)
+        rules, sizes = [least], ["n_before", "n_after"]
     is_small = ~pl.all_horizontal(pl.col(sizes) >= min_n).fill_null(value=False)
-    judging = Judging(wanted, ci, correction, is_small)
-    marked = judging.marked(found.collect(), is_frequency=log.roles.is_frequency)
-    roles = {one.metric.role for one in wanted}
+    judging = Judging(rules, ci, correction, is_small)
+    marked = judging.marked(slices.collect(), is_frequency=log.roles.is_frequency)
+    roles = {rule.metric.role for rule in rules}
     models = ["model"] if log.roles.has_models(roles) else []
     _check_labels(log, marked, models)
     judged = marked[[name for name in marked.columns if not name.startswith(FACT)]]
     unjudged = judging.unjudged(marked, models)
     if not unjudged and "fails" not in judged[VERDICT]:
         return judged
-    told = [*judging.failing(marked)]
+    messages = [*judging.failing(marked)]
     if (judged[VERDICT] == "not judged").all():
-        told.append("there is no slice to judge")
+        messages.append("there is no slice to judge")
     elif unjudged:
-        told.append(f"no slice can be judged by {', '.join(unjudged)}")
+        messages.append(f"no slice can be judged by {', '.join(unjudged)}")
     why = judging.left_out(marked, sizes, f"fewer than {min_n} rows")
-    if unjudged and any(one.metric.is_of_two for one in wanted):
+    if unjudged and any(rule.metric.is_of_two for rule in rules):
         about_labels = (*key_is_gold(log, keys), *one_class(LogLabels.of(log)))
         why += "".join(f"; {sentence}" for sentence in about_labels)
     failures = judged.filter(pl.col(VERDICT) == "fails").drop(VERDICT)
-    shown = failures if len(wanted) > 1 else failures.drop(FAILED)
-    message = f"{'; '.join(told)}{why}{table(shown)}"
+    shown = failures if len(rules) > 1 else failures.drop(FAILED)
+    message = f"{'; '.join(messages)}{why}{table(shown)}"
     raise CheckError(message, judged)
 
 
 def _scored(
-    log: Described[Any], keys: tuple[IntoKey, ...], wanted: Sequence[Requirement], ci: float | None
+    log: Described[Any],
+    keys: tuple[IntoKey, ...],
+    rules: Sequence[Rule],
+    ci: float | None,
 ) -> pl.LazyFrame:
     """The columns of `by`, with the thresholds given per slice and the marks of each slice."""
-    metrics = [*{one.metric.name: one.metric for one in wanted}.values()]
+    metrics = [*{rule.metric.name: rule.metric for rule in rules}.values()]
     marks = _marks(metrics, ci, is_per_class=bool(log.roles.score_labels))
-    found = of_metrics(log, keys, [*metrics, *marks], ci, more=_added(ci))
-    found = found.drop(columns_of(mark.name for mark in marks), strict=False)
-    names = found.collect_schema().names()
-    return with_own(found, wanted, names[: names.index("n")])
+    slices = of_metrics(log, keys, [*metrics, *marks], ci, added=_added(ci))
+    slices = slices.drop(columns_of(mark.name for mark in marks), strict=False)
+    names = slices.collect_schema().names()
+    return with_own(slices, rules, names[: names.index("n")])
 
 
-def _check_options(
-    ci: float | None, correction: Correction | None, wanted: Sequence[Requirement]
-) -> None:
+def _check_options(ci: float | None, correction: Correction | None, rules: Sequence[Rule]) -> None:
     """Raise a ValueError for an unknown correction, or a level that some metric has no use for."""
     if correction is not None:
         check_choice("correction", correction, Correction, "None")
     if ci is not None:
         check_level(ci)
-        registry.check_sure((one.metric for one in wanted), "check it in a call without ci")
+        registry.check_sure((rule.metric for rule in rules), "check it in a call without ci")
     elif correction not in {None, defaults.CHECK_CORRECTION}:
         needs_level("correction", correction)
 
@@ -249,7 +250,7 @@ def _marks(
 ) -> list[Metric]:
     """Facts on a slice: its hits, its labels of the positive class, which metrics are defined.
 
-    With a level, also how many rows of a proportion a metric is worth at most.
+    With a level, also the largest number of effective rows of a metric.
     """
     of_log = []
     has_scores = any(metric.is_of_scores for metric in metrics)
@@ -260,8 +261,8 @@ def _marks(
         of_log.append(replace(positive, is_of_scores=True))
     elif any(metric.is_of_positive for metric in metrics):
         of_log.append(fact(_POSITIVE, lambda terms: terms.positive.gold + terms.positive.pred))
-    most = filter(None, map(most_rows, metrics if ci is not None else ()))
-    return [*of_log, *map(defined, metrics), *most]
+    max_rows = filter(None, map(most_rows, metrics if ci is not None else ()))
+    return [*of_log, *map(defined, metrics), *max_rows]
 
 
 def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[str]) -> None:
@@ -277,8 +278,8 @@ def _check_labels(log: Described[Any], marked: pl.DataFrame, models: Sequence[st
     for mark, sentences in suspects.items():
         for name in {mark, f"{mark}_{PERIODS.categories[-1]}"}.intersection(marked.columns):
             rows = marked.select(*models, name).drop_nulls(name)
-            found = rows.group_by(models).sum() if models else rows.sum()
-            if rows.height and not (found[name] > 0).all():
+            totals = rows.group_by(models).sum() if models else rows.sum()
+            if rows.height and not (totals[name] > 0).all():
                 is_gold_alone = mark == _POSITIVE and roles.scores is not None
                 labels = log(pred=None) if is_gold_alone else log
                 for sentence in sentences(LogLabels.of(labels)):
@@ -289,12 +290,12 @@ def _compared(
     log: Described[Any],
     keys: tuple[IntoKey, ...],
     baseline: object,
-    least: Requirement,
+    least: Rule,
     ci: float | None,
 ) -> pl.LazyFrame:
     """Compare the log with the counts of the baseline, slice by slice, like two periods.
 
-    With a level, add the p-value of the requirement that no slice is worse.
+    With a level, add the p-value of the rule that no slice is worse.
     """
     metric = least.metric
     if metric.is_of_scores:
@@ -350,12 +351,12 @@ def _compared(
         from polars_mcc._inference.one_sided import of_baseline  # noqa: PLC0415 - likewise
         from polars_mcc._inference.periods import changes  # noqa: PLC0415 - likewise
 
-        found = changes(sliced, apart, cells, asked)
+        slices = changes(sliced, apart, cells, asked)
         if ci is None:
-            return tested.answer_of(sliced, found, shown)
-        p = of_baseline(found, metric, least.bound, ci)
-        found = found.with_columns(of_arrays(**{least.p_value: p}))
-        return tested.answer_of(sliced, found, shown | {least.p_value: least.p_value})
+            return tested.answer_of(sliced, slices, shown)
+        p = of_baseline(slices, metric, least.bound, ci)
+        slices = slices.with_columns(of_arrays(**{least.p_value: p}))
+        return tested.answer_of(sliced, slices, shown | {least.p_value: least.p_value})
 
     return sliced.answer(inferred(log, sliced, cells, infer))
 

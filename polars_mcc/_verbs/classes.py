@@ -108,8 +108,8 @@ def classes(
 
         counted = without_clusters(sliced, cells.lazy()).collect()
         scores = _scored(sliced, of_pairs(sliced, counted.lazy())).collect()
-        found = class_intervals(sliced, cells, counted, IntervalOptions(ci, method))
-        both = scores.join(found, on=[*sliced.slice, "label"], how="left", nulls_equal=True)
+        intervals = class_intervals(sliced, cells, IntervalOptions(ci, method))
+        both = scores.join(intervals, on=[*sliced.slice, "label"], how="left", nulls_equal=True)
         return within_range(both.select(*sliced.slice, *columns), CLASS_RANGES)
 
     answer = inferred(log, sliced, pairs(sliced), infer)

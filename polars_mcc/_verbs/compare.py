@@ -126,8 +126,8 @@ def compare(
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
         from polars_mcc._inference.models import of_models  # noqa: PLC0415 - NumPy, for it alone
 
-        found = of_models(sliced, cells, asked, correction)
-        return tested.answer_of(sliced, found, names)
+        slices = of_models(sliced, cells, asked, correction)
+        return tested.answer_of(sliced, slices, names)
 
     answer = inferred(log, sliced, pairs(sliced), infer, metrics=asked.metrics)
     return log.in_kind(sliced.answer(answer))
@@ -139,8 +139,8 @@ def _baseline_of(
     """The baseline, or the first model if none is named."""
     if models is None:
         return baseline  # `sides_of` raises the error for a log without predictions.
-    [first, *others] = models.names
-    if not others and (baseline is None or model_named(baseline, models) is not None):
+    [first, *other_models] = models.names
+    if not other_models and (baseline is None or model_named(baseline, models) is not None):
         msg = said(
             "there is no second model to compare: pass several, as in ",
             option(role, ["old", "new"], of="frame.mcc"),

@@ -107,13 +107,13 @@ def confusion(
     pairs = pairs_of(sliced).cache()  # The plan uses them several times.
     cells = _cells(sliced, pairs, normalize)
     if top is not None:
-        found = sliced.beside(
+        confusions = sliced.beside(
             _costliest(sliced, pairs, cells, value, top), _slices(sliced, pairs, None)
         )
-        return log.in_kind(sliced.answer(found, "contribution", "gold", "pred"))
+        return log.in_kind(sliced.answer(confusions, "contribution", "gold", "pred"))
     if long and labels is None:
-        found = _matrix(sliced, pairs, cells, None, value, long=True)
-        return log.in_kind(sliced.answer(found, "gold", "pred"))
+        matrix = _matrix(sliced, pairs, cells, None, value, long=True)
+        return log.in_kind(sliced.answer(matrix, "gold", "pred"))
     listed = as_labels(
         _labels_of(log, sliced) if labels is None else labels,
         sliced.label_dtype,

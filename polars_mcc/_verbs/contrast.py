@@ -153,16 +153,17 @@ def contrast(
     coarser = replace(sliced.whole, keys=tuple(of_whole))
 
     def infer(cells: pl.DataFrame) -> pl.DataFrame:
-        from polars_mcc._inference.references import Sides  # noqa: PLC0415 - NumPy, for it alone
+        from polars_mcc._inference.references import contrasts  # noqa: PLC0415 - NumPy, for it alone
 
-        sides = Sides.of(sliced, coarser, cells, asked)
-        found = sides.compared(reference, ratio=ratio, correction=correction)
-        return tested.answer_of(sliced, found, columns)
+        slices = contrasts(
+            sliced, coarser, cells, asked, reference, ratio=ratio, correction=correction
+        )
+        return tested.answer_of(sliced, slices, columns)
 
     reference = _is_there(sliced, to) if isinstance(to, Mapping) else to
     check = partial(_check_there, to, reference)
-    found = inferred(log, sliced, pairs(sliced), infer, metrics=asked.metrics, check=check)
-    answer = sliced.answer(found, *to_keys)
+    slices = inferred(log, sliced, pairs(sliced), infer, metrics=asked.metrics, check=check)
+    answer = sliced.answer(slices, *to_keys)
     # The keys of the reference come right after the keys of the slice.
     first = [*of_whole, *names, *to_keys]
     return log.in_kind(answer.select(*map(as_expr, first), ~cs.by_name(first)))
@@ -238,11 +239,11 @@ def _value(key: str, value: object, dtype: pl.DataType) -> pl.Expr:
     try:
         # Values from the command line are text.
         known = from_text(value, dtype) if isinstance(value, str) else value
-        [found] = pl.Series([known], dtype=dtype)
+        [typed] = pl.Series([known], dtype=dtype)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        found = None
-    if found is None and value is not None:
+        typed = None
+    if typed is None and value is not None:
         why = f": key '{key}' is {dtype} and cannot have this value"
         msg = said(option("to", {key: value}), why)
         raise ValueError(msg)
-    return pl.lit(found, dtype)
+    return pl.lit(typed, dtype)

@@ -107,8 +107,8 @@ def drift(
         from polars_mcc._inference.periods import changes  # noqa: PLC0415 - NumPy
 
         cells = merged(apart, counted.lazy().with_columns(period=_period())).collect()
-        found = with_adjusted(changes(of_slices, apart, cells, asked), correction)
-        return tested.answer_of(of_slices, found, names)
+        slices = with_adjusted(changes(of_slices, apart, cells, asked), correction)
+        return tested.answer_of(of_slices, slices, names)
 
     counted = pairs(sliced)
     answer = inferred(log, of_slices, counted, infer, metrics=asked.metrics, check=_check_periods)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from polars_mcc._log.choices import Correction
-from polars_mcc._verbs.required import Requirement
+from polars_mcc._verbs.required import Rule
 
 FAILED, VERDICT, ADJUSTED = "failed", "verdict", "p_adjusted"
 NOT_SURE = "not significant"
@@ -20,50 +20,52 @@ _SHOWN = 20  # slices that a message shows, at most
 class Judging:
     """What a slice must fulfil. With a level `ci`, a failure must be significant."""
 
-    wanted: Sequence[Requirement]
+    rules: Sequence[Rule]
     ci: float | None
     correction: Correction | None
     is_small: pl.Expr
     """Whether a slice has too few rows."""
 
     def marked(self, slices: pl.DataFrame, *, is_frequency: bool) -> pl.DataFrame:
-        """Add the verdict of each slice, and a mark per requirement: whether the slice fails it.
+        """Add the verdict of each slice, and a mark per rule: whether the slice fails it.
 
-        The mark is null if the requirement does not judge the slice. `is_frequency`: a weight
+        The mark is null if the rule does not judge the slice. `is_frequency`: a weight
         counts rows.
         """
         if self.ci is not None:
             slices = self._with_p_values(slices, self.ci, is_frequency=is_frequency)
-        fails = (one.fails if self.ci is None else one.surely_fails(self.ci) for one in self.wanted)
-        marks = [one.mark for one in self.wanted]
-        failed = [pl.when(one.mark).then(pl.lit(one.metric.name)) for one in self.wanted]
+        fails = (
+            rule.fails if self.ci is None else rule.surely_fails(self.ci) for rule in self.rules
+        )
+        marks = [rule.mark for rule in self.rules]
+        failed = [pl.when(rule.mark).then(pl.lit(rule.metric.name)) for rule in self.rules]
         verdict = (
             pl.when(pl.all_horizontal(pl.col(marks).is_null()))
             .then(pl.lit("not judged"))
             .when(pl.any_horizontal(marks))
             .then(pl.lit("fails"))
-            .when(pl.any_horizontal(self._is_not_sure(one) for one in self.wanted))
+            .when(pl.any_horizontal(self._is_not_sure(rule) for rule in self.rules))
             .then(pl.lit(NOT_SURE))
             .otherwise(pl.lit("passes"))
         )
         return slices.with_columns(
-            pl.when(~self.is_small).then(fails_it).alias(one.mark)
-            for one, fails_it in zip(self.wanted, fails, strict=True)
+            pl.when(~self.is_small).then(fails_it).alias(rule.mark)
+            for rule, fails_it in zip(self.rules, fails, strict=True)
         ).with_columns(
             pl.concat_str(failed, separator=", ", ignore_nulls=True).alias(FAILED),
             verdict.cast(_VERDICTS).alias(VERDICT),
         )
 
-    def _is_not_sure(self, one: Requirement) -> pl.Expr:
+    def _is_not_sure(self, rule: Rule) -> pl.Expr:
         """Whether a slice misses a threshold, but does not fail."""
-        return ~pl.col(one.mark) & one.misses()
+        return ~pl.col(rule.mark) & rule.misses()
 
     def _with_p_values(
         self, slices: pl.DataFrame, ci: float, *, is_frequency: bool
     ) -> pl.DataFrame:
-        """Add the p-value of each requirement, and `p_adjusted`, the least of a slice.
+        """Add the p-value of each rule, and `p_adjusted`, the least of a slice.
 
-        They are corrected for all slices and requirements that are judged.
+        They are corrected for all slices and rules that are judged.
         """
         import numpy as np  # noqa: PLC0415 - only for intervals
 
@@ -71,35 +73,35 @@ class Judging:
         from polars_mcc._inference.differences import adjusted  # noqa: PLC0415 - likewise
         from polars_mcc._inference.one_sided import of_threshold  # noqa: PLC0415 - likewise
 
-        found = []
-        for one in self.wanted:
-            if one.is_diff:
-                p = floats(slices[one.p_value])
+        p_values = []
+        for rule in self.rules:
+            if rule.is_diff:
+                p = floats(slices[rule.p_value])
             else:
-                asked = (one.metric, one.bound, one.threshold, ci)
+                asked = (rule.metric, rule.bound, rule.threshold, ci)
                 p = of_threshold(slices, *asked, is_frequency=is_frequency)
-            able = slices.select((~self.is_small & one.can_judge).alias("able"))["able"]
-            found.append(np.where(able.to_numpy(), p, np.nan))
-        p_values = np.concatenate(found)
+            able = slices.select((~self.is_small & rule.can_judge).alias("able"))["able"]
+            p_values.append(np.where(able.to_numpy(), p, np.nan))
+        every = np.concatenate(p_values)
         if self.correction is not None:
-            p_values = adjusted(p_values, self.correction)
-        names = [one.p_value for one in self.wanted]
-        columns = dict(zip(names, np.split(p_values, len(names)), strict=True))
+            every = adjusted(every, self.correction)
+        names = [rule.p_value for rule in self.rules]
+        columns = dict(zip(names, np.split(every, len(names)), strict=True))
         return slices.with_columns(of_arrays(**columns)).with_columns(
             pl.min_horizontal(names).alias(ADJUSTED)
         )
 
     def failing(self, marked: pl.DataFrame) -> Iterator[str]:
-        """Sentences on the slices that fail, by requirement, and on those that miss by chance."""
+        """Sentences on the slices that fail, by rule, and on those that miss by chance."""
         times = {}
-        for one in self.wanted:
-            slices = marked.filter(one.mark)
+        for rule in self.rules:
+            slices = marked.filter(rule.mark)
             if slices.height:
-                is_0 = self.ci is None and slices.select(one.is_0.any()).item()
-                times[one.words(is_0=is_0)] = slices.height
+                is_0 = self.ci is None and slices.select(rule.is_0.any()).item()
+                times[rule.words(is_0=is_0)] = slices.height
         if times:
             what = (
-                words if len(self.wanted) == 1 else f"{words} ({n})" for words, n in times.items()
+                words if len(self.rules) == 1 else f"{words} ({n})" for words, n in times.items()
             )
             sure = "" if self.ci is None else f", significantly (ci={self.ci})"
             n = marked.filter(pl.col(VERDICT) == "fails").height
@@ -108,9 +110,9 @@ class Judging:
         not_sure = marked.filter(pl.col(VERDICT) == NOT_SURE)
         if not_sure.height:
             words = [
-                one.words(is_0=False)
-                for one in self.wanted
-                if not_sure.select(self._is_not_sure(one).any()).item()
+                rule.words(is_0=False)
+                for rule in self.rules
+                if not_sure.select(self._is_not_sure(rule).any()).item()
             ]
             has = "has" if not_sure.height == 1 else "have"
             yield f"{not_sure.height} more {has} {' or '.join(words)}, but not significantly"
@@ -118,13 +120,13 @@ class Judging:
     def unjudged(self, marked: pl.DataFrame, models: Sequence[str]) -> list[str]:
         """The metrics that are judged in no slice, each with the model if there are several."""
         of_models = marked.group_by(models, maintain_order=True) if models else [((), marked)]
-        found = {
-            f"{one.metric.name}{''.join(f' of {name}' for name in model)}": None
+        unjudged = {
+            f"{rule.metric.name}{''.join(f' of {name}' for name in model)}": None
             for model, slices in of_models
-            for one in self.wanted
-            if slices[one.mark].is_null().all()
+            for rule in self.rules
+            if slices[rule.mark].is_null().all()
         }
-        return [*found]
+        return [*unjudged]
 
     def left_out(self, marked: pl.DataFrame, sizes: Sequence[str], few: str) -> str:
         """How many slices are not judged, and why."""
@@ -132,9 +134,9 @@ class Judging:
         number = left.height
         if not number:
             return ""
-        bounds = sorted({one.bound for one in self.wanted if isinstance(one.at, pl.DataFrame)})
-        has_own = bool(bounds) and all(isinstance(one.at, pl.DataFrame) for one in self.wanted)
-        has_gold = pl.any_horizontal(one.has_gold for one in self.wanted)
+        bounds = sorted({rule.bound for rule in self.rules if isinstance(rule.at, pl.DataFrame)})
+        has_own = bool(bounds) and all(isinstance(rule.at, pl.DataFrame) for rule in self.rules)
+        has_gold = pl.any_horizontal(rule.has_gold for rule in self.rules)
         why = {
             "not in the log": pl.all_horizontal(pl.col(sizes).is_null()),
             f"no {' and no '.join(bounds)}": pl.all_horizontal(pl.col(bounds).is_null(), has_own),
@@ -142,13 +144,15 @@ class Judging:
             "no interval": pl.all_horizontal(has_gold, self.ci is not None),
             "no score, or not the gold labels that it needs": pl.lit(value=True),
         }
-        told = {}
+        reasons = {}
         for words, is_so in why.items():
             rest = left.filter(~is_so)
             if rest.height < left.height:
-                told[words] = left.height - rest.height
+                reasons[words] = left.height - rest.height
             left = rest
-        each = (f"{words} ({times})" if len(told) > 1 else words for words, times in told.items())
+        each = (
+            f"{words} ({times})" if len(reasons) > 1 else words for words, times in reasons.items()
+        )
         return f" ({number} not judged: {', '.join(each)})"
 
 

@@ -17,12 +17,12 @@ from polars_mcc._scores import registry
 from polars_mcc._scores.metric import FACT, Metric, defined
 from polars_mcc._scores.registry import IntoMetric
 
-Thresholds: TypeAlias = float | Mapping[str, float] | pl.DataFrame
+Bounds: TypeAlias = float | Mapping[str, float] | pl.DataFrame
 """A threshold for one metric, thresholds by metric, or a DataFrame with one per slice."""
 
 
 @dataclass(frozen=True)
-class Requirement:
+class Rule:
     """The least or the largest value that a slice may have, for one metric."""
 
     metric: Metric
@@ -101,78 +101,76 @@ class Requirement:
         return f"{self.metric.name} {wrong} {at}{' or 0/0' if is_0 else ''}"
 
 
-def required(
-    asked: IntoMetric, bound: Literal["min", "max"], given: Thresholds | None
-) -> list[Requirement]:
+def required(asked: IntoMetric, bound: Literal["min", "max"], given: Bounds | None) -> list[Rule]:
     """The thresholds that a user gives: `min` or `max`."""
     if given is None:
         return []
     of_metrics = [*given.items()] if isinstance(given, Mapping) else [(asked, given)]
-    found = [
-        Requirement(metric, bound, at, metric.name)
+    rules = [
+        Rule(metric, bound, at, metric.name)
         for name, at in of_metrics
         for metric in registry.chosen(name)
     ]
-    for one in found:
-        if not isinstance(one.at, pl.DataFrame) or isinstance(given, Mapping):
-            check_number(bound, one.at)  # type: ignore[arg-type]
-        elif not one.at.schema.get(bound, pl.String()).is_numeric():
-            msg = f"{bound} is a frame without a numeric column '{bound}'; it has {one.at.schema}"
+    for rule in rules:
+        if not isinstance(rule.at, pl.DataFrame) or isinstance(given, Mapping):
+            check_number(bound, rule.at)  # type: ignore[arg-type]
+        elif not rule.at.schema.get(bound, pl.String()).is_numeric():
+            msg = f"{bound} is a frame without a numeric column '{bound}'; it has {rule.at.schema}"
             raise ValueError(msg)
-        _check_range(one)
-        if bound == "min" and one.metric.less_is_better:
+        _check_range(rule)
+        if bound == "min" and rule.metric.less_is_better:
             instead = (
-                Words("max=...") if isinstance(one.at, pl.DataFrame) else option("max", one.at)
+                Words("max=...") if isinstance(rule.at, pl.DataFrame) else option("max", rule.at)
             )
-            msg = said(f"for '{one.metric.name}' less is better: pass a maximum, as in ", instead)
+            msg = said(f"for '{rule.metric.name}' less is better: pass a maximum, as in ", instead)
             raise ValueError(msg)
-    return [*{one.mark: one for one in found if one.at is not None}.values()]  # each once
+    return [*{rule.mark: rule for rule in rules if rule.at is not None}.values()]  # each once
 
 
-def _check_range(one: Requirement) -> None:
+def _check_range(rule: Rule) -> None:
     """Raise a ValueError if no score can pass a threshold, or none can fail it: 70 for 0.7, NaN.
 
     None, and a null in a frame, is no threshold.
     """
-    name, limits = one.metric.name, one.metric.range
-    low, high = ranges_of([one.metric]).get(name, (None, None))
-    at = one.at
-    numbers = at[one.bound].cast(pl.Float64).unique() if isinstance(at, pl.DataFrame) else [at]
+    name, limits = rule.metric.name, rule.metric.range
+    low, high = ranges_of([rule.metric]).get(name, (None, None))
+    at = rule.at
+    numbers = at[rule.bound].cast(pl.Float64).unique() if isinstance(at, pl.DataFrame) else [at]
     for number in numbers:
         if number is None:
             continue
         if not -math.inf < number < math.inf:
-            msg = said(option(one.bound, number), f" is no threshold for {name}: it must be finite")
-            raise ValueError(msg)
-        if (low is not None and number < low) or (high is not None and number > high):
-            msg = said(option(one.bound, number), f" is outside the range of {name}, {limits}")
-            raise ValueError(msg)
-
-
-def with_own(
-    found: pl.LazyFrame, wanted: Sequence[Requirement], keys: Sequence[str]
-) -> pl.LazyFrame:
-    """Join the thresholds given per slice. A slice that only has a threshold gets a row too."""
-    for one in wanted:
-        if not isinstance(one.at, pl.DataFrame):
-            continue
-        named = [name for name in one.at.columns if name != one.bound]
-        if {*named} != {*keys} or one.bound in keys:
-            msg = (
-                f"{one.bound} must have the keys of the slices, {', '.join(map(repr, keys))}, and "
-                f"a column '{one.bound}'; it has {', '.join(map(repr, one.at.columns))}"
+            msg = said(
+                option(rule.bound, number), f" is no threshold for {name}: it must be finite"
             )
             raise ValueError(msg)
-        if one.at.select(map(as_expr, named)).is_duplicated().any():
-            msg = f"{one.bound} has several rows for one slice: keep one row per slice"
+        if (low is not None and number < low) or (high is not None and number > high):
+            msg = said(option(rule.bound, number), f" is outside the range of {name}, {limits}")
             raise ValueError(msg)
-        for key, dtype in found.select(map(as_expr, named)).collect_schema().items():
-            own_dtype = one.at.schema[key]
+
+
+def with_own(slices: pl.LazyFrame, rules: Sequence[Rule], keys: Sequence[str]) -> pl.LazyFrame:
+    """Join the thresholds given per slice. A slice that only has a threshold gets a row too."""
+    for rule in rules:
+        if not isinstance(rule.at, pl.DataFrame):
+            continue
+        named = [name for name in rule.at.columns if name != rule.bound]
+        if {*named} != {*keys} or rule.bound in keys:
+            msg = (
+                f"{rule.bound} must have the keys of the slices, {', '.join(map(repr, keys))}, and "
+                f"a column '{rule.bound}'; it has {', '.join(map(repr, rule.at.columns))}"
+            )
+            raise ValueError(msg)
+        if rule.at.select(map(as_expr, named)).is_duplicated().any():
+            msg = f"{rule.bound} has several rows for one slice: keep one row per slice"
+            raise ValueError(msg)
+        for key, dtype in slices.select(map(as_expr, named)).collect_schema().items():
+            own_dtype = rule.at.schema[key]
             if dtype != own_dtype and not (dtype.is_integer() and own_dtype.is_integer()):
-                msg = f"'{key}' is {own_dtype} in {one.bound}, but {dtype} in the log: cast it"
+                msg = f"'{key}' is {own_dtype} in {rule.bound}, but {dtype} in the log: cast it"
                 raise ValueError(msg)
-        own = one.at.lazy()
-        found = found.join(
+        own = rule.at.lazy()
+        slices = slices.join(
             own,
             on=[as_expr(name) for name in named],
             how="full",
@@ -180,4 +178,4 @@ def with_own(
             coalesce=True,
             maintain_order="left_right",  # slices that only have a threshold come last
         )
-    return found
+    return slices

@@ -74,4 +74,6 @@ def cut_log(
 
 def answer_of(log: SlicedLog, slices: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
     """The slices with their columns in the answer."""
-    return slices.select(*log.slice, *(pl.col(one).alias(name) for one, name in names.items()))
+    return slices.select(
+        *log.slice, *(pl.col(column).alias(name) for column, name in names.items())
+    )

@@ -66,11 +66,11 @@ def test_the_scale_of_metrics():
     assert Scale.of(registry.one("fnr")) == Scale(-1, -1.0, 0.0)
 
 
-def test_a_limit_tells_how_many_rows_a_score_is_worth():
+def test_a_limit_tells_its_effective_rows():
     z2 = NormalDist().inv_cdf(0.975) ** 2
 
     def worth(scale: Scale, score: float, limit: float, n: float = 1e6) -> float:
-        return float(scale.worth(*(np.array(one) for one in (score, limit, n))))
+        return float(scale.effective_rows(*(np.array(one) for one in (score, limit, n))))
 
     assert worth(Scale(1, None, None), 0.7, 0.5) == pytest.approx(z2 / 0.2**2)
     v, m = 0.8, 120  # of MCC 0.6: Wilson's upper limit of m rows

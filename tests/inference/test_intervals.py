@@ -485,13 +485,13 @@ def test_errors_are_those_of_resampled_rows(users, sample_weight, cluster):
 
 def test_the_bootstrap_is_that_of_rows(users):
     """Draws of counts and draws of rows have the same distribution (Kolmogorov and Smirnov)."""
-    from polars_mcc._inference.bootstrap import Table  # noqa: PLC0415 - not public
+    from polars_mcc._inference.bootstrap import Resampled  # noqa: PLC0415 - not public
 
     gold, pred = users["gold"].to_numpy(), users["pred"].to_numpy()
     rng = np.random.default_rng(9)
     picks = rng.integers(0, len(gold), (4000, len(gold)))
     of_rows = oracles.scores_of_rows(gold[picks], pred[picks], 3)
-    draws = Table(users.mcc.counts()).draws(rng, 4000)
+    draws = Resampled(users.mcc.counts()).draws(rng, 4000)
     of_counts = oracles.scores_of_counts(users.mcc.counts().select("gold", "pred").rows(), draws, 3)
     assert stats.ks_2samp(of_counts, of_rows).pvalue > 0.01
     found = users.mcc.by(ci=0.95, method=Bootstrap(replicates=4000, seed=1))

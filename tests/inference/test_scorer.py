@@ -1,4 +1,4 @@
-"""Two ways to the same numbers: arrays of codes in a search, and frames of every other question."""
+"""Pairs that a search counts give the same numbers as pairs from a frame."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sides import sides_of
 from polars_mcc._inference.estimate import estimate
-from polars_mcc._inference.given_labels import given_labels
 from polars_mcc._inference.options import IntervalOptions
-from polars_mcc._inference.pool import Pool
+from polars_mcc._inference.pool import Pools
 from polars_mcc._inference.scorer import Scorer
 from polars_mcc._scores import registry
 from polars_mcc._search.codes import coded
@@ -49,16 +48,18 @@ def test_arrays_of_codes_have_the_limits_of_frames(name, weight):
     cells = pairs(sliced).collect()
     positive = registry.positive_class([metric], described.roles.positive, sliced.label_dtype)
     asked = IntervalOptions(0.95, metrics=[metric], positive=positive, is_compared=True)
-    by = estimate(sliced, cells, asked).scores.sort("key:key")
-    expected = given_labels(sliced, cells, Pool.of(sliced.whole, cells), asked).sort("key:key")
+    of_frame = estimate(sliced, cells, asked, within=[])
+    by = of_frame.scores
+    expected = of_frame.scorer.given_labels(of_frame.cells.pairs, of_frame.pools)
     every = coded(sliced, bins=None, least=1)
     counting = Counting(every, sliced.models[0], 1)
     [batch] = counting.batches(1)
     order = every.keys["key"].rank[batch.sets[0].places[0]].argsort()
-    scorer = Scorer(metric, every.labels, positive, 0.0, sliced.is_frequency, 2.0**-40)
+    scorer = Scorer([metric], every.labels, positive, 0.0, sliced.is_frequency, 2.0**-40)
     four = batch.counts.pairs(np.arange(4))
-    found = scorer.measured(four, 0.95)
-    given = scorer.given_labels(four, np.zeros(4, int), counting.whole().pairs(np.zeros(1, int)))
+    pools = Pools(np.zeros(4, int), counting.whole().pairs(np.zeros(1, int)))
+    [found] = scorer.measured(four, asked, pools).values()
+    given = scorer.given_labels(four, pools)
     for column, values in {
         name: found.score,
         f"{name}_low": found.interval.low,
@@ -66,5 +67,5 @@ def test_arrays_of_codes_have_the_limits_of_frames(name, weight):
         f"{name}_se": found.interval.se,
     }.items():
         assert values[order] == pytest.approx(by[column].to_numpy(), rel=1e-10)
-    for column, values in zip(("expected", "expected_se", "expected_step"), given, strict=True):
-        assert values[order] == pytest.approx(expected[column].to_numpy(), rel=1e-9)
+    for values, of_expected in zip(given, expected, strict=True):
+        assert values[order] == pytest.approx(of_expected, rel=1e-12)

@@ -13,13 +13,12 @@ import polars as pl
 import pytest
 
 import polars_mcc
-from polars_mcc._counts.classes import of_pairs
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs as pairs_of
 from polars_mcc._counts.sides import sides_of
 from polars_mcc._inference import influence, tables
-from polars_mcc._inference.arrays import NUMBER, Classes, Draws, Pairs, coded
-from polars_mcc._inference.pool import Pool
+from polars_mcc._inference.arrays import Classes, Counted, CountedCells
+from polars_mcc._inference.pool import Pools, expected_pairs
 from polars_mcc._inference.tables import BY_GOLD, BY_PRED, OBSERVED, POOLED
 from polars_mcc._scores.column import Segments
 from polars_mcc._scores.registry import chosen
@@ -57,7 +56,7 @@ MATRICES = {
 SEVERAL = [*MATRICES.values()]
 
 
-def arrays_of(matrices: list[np.ndarray], per_weight: float = 1.0) -> tuple[Classes, Pairs]:
+def arrays_of(matrices: list[np.ndarray], per_weight: float = 1.0) -> tuple[Classes, Counted]:
     """The classes and the pairs of slices with these matrices, by loops."""
     classes, cells, places = [], [], {}
     for at, matrix in enumerate(matrices):
@@ -77,10 +76,8 @@ def arrays_of(matrices: list[np.ndarray], per_weight: float = 1.0) -> tuple[Clas
     rows = Segments.of(of_slice.astype(int), number)
     every = pl.Series("label", range(LABELS))
     found = Classes(every, rows, codes.astype(int), *counts)
-    in_slices = Segments.of(slices.astype(int), number)
-    labels = every[found.codes], every[found.codes]
-    counts = gold.astype(int), pred.astype(int), n, n / per_weight
-    return found, Pairs(in_slices, *counts, pl.DataFrame(), labels)
+    places = (one.astype(int) for one in (slices, gold, pred))
+    return found, Counted(number, *places, n, n / per_weight)
 
 
 def dense_smoothed(matrix: np.ndarray, more: float, others: int | None = None) -> np.ndarray:
@@ -110,7 +107,7 @@ def counts_of(matrix: np.ndarray, occurs: np.ndarray) -> np.ndarray:
     return np.array([t, p, c, t - c, p - c, matrix.sum() - t - p + c])[:, occurs]
 
 
-def check_table(found: tables.Table, matrices: list[np.ndarray], dense: list[np.ndarray]):
+def check_table(found: tables.ClassTable, matrices: list[np.ndarray], dense: list[np.ndarray]):
     """A table has the counts of dense matrices, slice after slice."""
     occur = [(one.sum(axis=0) + one.sum(axis=1)) > 0 for one in matrices]
     expected = np.hstack([counts_of(*both) for both in zip(dense, occur, strict=True)])
@@ -126,7 +123,7 @@ def check_table(found: tables.Table, matrices: list[np.ndarray], dense: list[np.
 
 @pytest.mark.parametrize("per_weight", [1.0, 0.25, 8.0])
 @pytest.mark.parametrize("matrices", [*([one] for one in SEVERAL), SEVERAL], ids=[*MATRICES, "all"])
-def test_a_smoothed_class_has_a_hit_and_a_miss_more(matrices, per_weight):
+def test_a_smoothed_class_has_a_pseudo_hit_and_a_pseudo_miss(matrices, per_weight):
     classes, pairs = arrays_of(matrices, per_weight)
     found = [table for table, _ in tables.tables_of(classes, pairs, None)]
     check_table(found[OBSERVED], matrices, matrices)
@@ -139,12 +136,12 @@ def test_a_smoothed_class_has_a_hit_and_a_miss_more(matrices, per_weight):
 
 
 @pytest.mark.parametrize("per_weight", [1.0, 0.25])
-def test_the_cells_of_a_smoothed_table_and_its_rows_more_are_all_rows(per_weight):
+def test_the_cells_of_a_smoothed_table_and_its_pseudo_rows_are_all_rows(per_weight):
     classes, pairs = arrays_of(SEVERAL, per_weight)
     for place, (table, cells) in enumerate(tables.tables_of(classes, pairs, None)):
         margin = table.p if place == BY_PRED else table.t
         rows = np.bincount(cells.slices, cells.n, len(SEVERAL))
-        rows += classes.rows.sum(table.more * margin)
+        rows += classes.rows.sum(table.pseudo_share * margin)
         np.testing.assert_allclose(rows, [one.sum() for one in SEVERAL], rtol=1e-14)
 
 
@@ -163,27 +160,30 @@ def log_of(matrices: list[np.ndarray], pools: list[str]):
     return log, slices, pairs_of(log).collect()
 
 
+def coded(matrices: list[np.ndarray], pools: list[str]):
+    """The cells of the matrices, their classes, and their pairs with places of classes."""
+    log, slices, counts = log_of(matrices, pools)
+    cells = CountedCells.of(log, counts, slices)
+    is_positive = (cells.labels == POSITIVE).to_numpy() * 1.0
+    return cells, *Classes.of(cells.pairs, cells.labels, is_positive)
+
+
 def test_counted_pairs_become_the_arrays_of_their_matrices():
-    log, slices, cells = log_of(SEVERAL, ["x"] * len(SEVERAL))
-    positive = pl.col("label") == POSITIVE
-    counted = of_pairs(log, cells.lazy()).collect()
-    found = coded(log, slices, counted, cells.lazy(), positive=positive)
-    for one, other in zip(found, arrays_of(SEVERAL), strict=True):
-        for name in ("t", "p", "c", "fn", "fp", "tn", "codes", "is_positive", "gold", "pred", "n"):
-            if hasattr(one, name):
-                np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-        np.testing.assert_array_equal(one.rows.starts, other.rows.starts)
+    _, classes, found = coded(SEVERAL, ["x"] * len(SEVERAL))
+    expected, pairs = arrays_of(SEVERAL)
+    for name in ("t", "p", "c", "fn", "fp", "tn", "codes", "is_positive"):
+        np.testing.assert_array_equal(getattr(classes, name), getattr(expected, name))
+    np.testing.assert_array_equal(classes.rows.starts, expected.rows.starts)
+    for one, other in zip(found, pairs, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def pooled(matrices: list[np.ndarray], pools: list[str]):
-    log, slices, cells = log_of(matrices, pools)
-    pool = Pool.of(replace(log.whole, keys=("pool",)), cells)
-    counted = of_pairs(log, cells.lazy()).collect()
-    positive = pl.col("label") == POSITIVE
-    classes, pairs = coded(
-        log, slices, counted, cells.lazy(), positive=positive, more=[pool.labels]
-    )
-    return classes, pairs, pool.tabulated(classes, slices)
+    cells, classes, found = coded(matrices, pools)
+    _, pool_of = np.unique(np.array(pools, str), return_inverse=True)
+    pairs = cells.pairs
+    of_pools, _ = Counted.of_rows(len({*pools}), pool_of[pairs.slices], *pairs[2:])
+    return classes, found, expected_pairs(classes, Pools(pool_of, of_pools))
 
 
 POOLS = ["x", "y", "x", "y", "y", "x", "x", "z"]
@@ -192,7 +192,7 @@ POOLS = ["x", "y", "x", "y", "y", "x", "x", "z"]
 def test_expected_pairs_are_the_gold_rows_at_the_rates_of_the_pool():
     classes, _, expected = pooled(SEVERAL, POOLS)
     found = {}
-    for at, gold, pred, n in zip(*expected[:4], strict=True):
+    for at, gold, pred, n in zip(*expected.pairs[1:5], strict=True):
         label = -1 if pred < 0 else classes.codes[pred]
         key = (int(at), int(classes.codes[gold]), int(label))
         found[key] = found.get(key, 0) + n
@@ -219,7 +219,10 @@ def test_a_pool_knows_the_rows_and_the_number_of_its_classes():
     for place, (at, label) in enumerate(zip(classes.rows.of_row, classes.codes, strict=True)):
         total = totals[POOLS[at]]
         assert expected.pool_rows[place] == total[label].sum()
-        assert expected.others[place] == ((total.sum(axis=0) + total.sum(axis=1)) > 0).sum() - 1
+        assert (
+            expected.n_other_classes[place]
+            == ((total.sum(axis=0) + total.sum(axis=1)) > 0).sum() - 1
+        )
     for side, axis in enumerate((1, 0)):
         numbers = [(totals[pool].sum(axis=axis) > 0).sum() for pool in POOLS]
         assert expected.n_classes[side].tolist() == numbers
@@ -252,12 +255,12 @@ def drawn(seed: int, *, of: str):
         "clusters of sample weights": {"cluster": "cluster", "sample_weight": "n"},
     }[of]
     log = cut(sides_of(polars_mcc.PredictionLog(frame, **about)), ["k"], taken=[], clusters=True)
-    places = pl.Series(NUMBER, slices, pl.UInt32)
-    cells = frame.with_columns(places, pair=pair, squares=pl.col("n").cast(float) ** 2)
-    cells = cells.sample(fraction=1, shuffle=True, seed=seed)
-    found = Draws.of(log, cells, 3, order=["pair"])
+    cells = frame.with_columns(key=slices, pair=pair, squares=pl.col("n").cast(float) ** 2)
+    cells = cells.rename({"key": "key:k"}).sample(fraction=1, shuffle=True, seed=seed)
+    of_cells = CountedCells.of(log, cells, pl.DataFrame({"key:k": range(3)}))
+    found, order = of_cells.draws(3, of_cells.pairs.slices[of_cells.pair])
     rows = [*zip(slices, cluster, n.astype(float), pair, strict=True)]
-    return found, rows, seeded.normal(size=(2, size))
+    return found, cells["pair"][of_cells.row[order]].to_numpy(), rows, seeded.normal(size=(2, size))
 
 
 def each_draw(rows, at: int, of: str):
@@ -276,8 +279,7 @@ def each_draw(rows, at: int, of: str):
     "of", ["frequency", "sample weights", "clusters", "clusters of sample weights"]
 )
 def test_products_are_sums_over_draws(of, seed):
-    draws, rows, (a, b) = drawn(seed, of=of)
-    order = draws.cells["pair"].to_numpy()
+    draws, order, rows, (a, b) = drawn(seed, of=of)
     found = draws.products(a[order], b[order]), draws.size, draws.effective, draws.n_clusters
     for at in range(3):
         each = each_draw(rows, at, of)
@@ -361,7 +363,7 @@ def test_an_influence_is_how_far_one_row_more_moves_the_score(metric):
     three = tables.tables_of(classes, pairs, None)
     found = influence.of_classes(classes, three, chosen(metric), 0.0)[metric]
     for at, matrix in enumerate(WITH_SCORES):
-        here = pairs.rows.of_row == at
+        here = pairs.slices == at
         n, phi = pairs.n[here], found.phi[here]
         expected = dense_influence(matrix, metric)[matrix > 0]
         scale = np.abs(expected).max()
@@ -372,19 +374,19 @@ def test_an_influence_is_how_far_one_row_more_moves_the_score(metric):
 
 
 def check_smoothed(found: influence.Influence, at: int, dense: list[np.ndarray], metric: str):
-    """The mean of φ² over all cells of the smoothed tables, and the rows that it is worth."""
-    squares, worth = [], []
+    """The mean of φ² over all cells of the smoothed tables, and the effective rows."""
+    squares, rows = [], []
     for matrix in dense:
         phi = dense_influence(matrix, metric)
         squares.append((matrix * phi**2).sum() / matrix.sum())
         score, low, high = dense_scores(matrix)[metric], found.least[at], found.largest[at]
-        worth.append((score - low) * (high - score) / squares[-1])
-    assert found.most[at] == pytest.approx(max(squares), rel=1e-11)
-    assert found.worth[at] == pytest.approx(min(worth), rel=1e-11)
+        rows.append((score - low) * (high - score) / squares[-1])
+    assert found.max_variance[at] == pytest.approx(max(squares), rel=1e-11)
+    assert found.effective_rows[at] == pytest.approx(min(rows), rel=1e-11)
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_rows_more_have_the_squares_of_all_cells_of_the_smoothed_table(metric):
+def test_pseudo_rows_have_the_squares_of_all_cells_of_the_smoothed_table(metric):
     classes, pairs = arrays_of(WITH_SCORES)
     three = tables.tables_of(classes, pairs, None)
     found = influence.of_classes(classes, three, chosen(metric), 0.0)[metric]
@@ -397,7 +399,7 @@ def test_rows_more_have_the_squares_of_all_cells_of_the_smoothed_table(metric):
 
 
 @pytest.mark.parametrize("metric", sorted({*METRICS} - {*SIDED}))
-def test_rows_more_of_a_pool_have_the_squares_of_all_its_cells(metric):
+def test_pseudo_rows_of_a_pool_have_the_squares_of_all_its_cells(metric):
     classes, pairs, expected = pooled(FULL, ["x", "y", "x"])
     four = tables.tables_of(classes, pairs, expected)
     found = influence.of_classes(classes, four, chosen(metric), 0.0)[metric]
@@ -422,13 +424,13 @@ ENTROPY = replace(
 
 def test_an_influence_on_a_score_of_pairs_is_that_of_one_row_more():
     _, pairs = arrays_of(WITH_SCORES)
-    [found] = influence.of_pairs(pairs, pairs.frame.select("gold", "pred"), [ENTROPY]).values()
+    [found] = influence.of_pairs(pairs, pl.DataFrame(), [ENTROPY]).values()
     for at, matrix in enumerate(WITH_SCORES):
         share = matrix[matrix > 0] / matrix.sum()
         entropy = -(share @ np.log(share))
         expected = -np.log(share) - entropy
         assert found.value[at] == pytest.approx(entropy, rel=1e-13)
-        assert np.abs(found.phi[pairs.rows.of_row == at] - expected).max() <= 1e-12
+        assert np.abs(found.phi[pairs.slices == at] - expected).max() <= 1e-12
 
 
 @pytest.mark.parametrize(
@@ -437,8 +439,10 @@ def test_an_influence_on_a_score_of_pairs_is_that_of_one_row_more():
 def test_each_step_of_few_rows_gives_arrays_of_the_right_shape(matrices):
     classes, pairs, expected = pooled(matrices, ["x"] * len(matrices))
     number, k, cells = len(matrices), classes.t.shape, pairs.n.shape
-    assert [one.shape for one in (classes.s, classes.k, pairs.per_weight)] == [(number,)] * 3
-    assert expected.pool_rows.shape == expected.others.shape == k
+    assert [one.shape for one in (classes.s, classes.rows.lengths, pairs.per_weight)] == [
+        (number,)
+    ] * 3
+    assert expected.pool_rows.shape == expected.n_other_classes.shape == k
     assert expected.n_classes[0].shape == expected.n_classes[1].shape == (number,)
     four = tables.tables_of(classes, pairs, expected)
     assert {one.shape for table, _ in four for one in table} == {k}
@@ -446,5 +450,5 @@ def test_each_step_of_few_rows_gives_arrays_of_the_right_shape(matrices):
     for name, found in influence.of_classes(classes, four, chosen(METRICS), 0.0).items():
         assert found.phi.shape == cells, name
         assert {one.shape for one in found[:-1]} == {(number,)}, name
-    [found] = influence.of_pairs(pairs, pairs.frame, [ENTROPY]).values()
+    [found] = influence.of_pairs(pairs, pl.DataFrame(), [ENTROPY]).values()
     assert found.phi.shape == cells
