@@ -10,6 +10,11 @@ import polars as pl
 from polars_mcc._counts.sliced import SAID
 from polars_mcc._log.choices import Reference
 
+LONGEST_LIST = 100
+"""The most slices of a list, unless `top` is larger."""
+CONFUSION = ["confused_gold", "confused_pred", "confused", "confused_rest"]
+"""The confusion `gold → pred` that costs a slice the most, and its share of the rows of that gold
+label: in the slice, and in the rest."""
 _REFERENCES = {"rest": "the rest of the log", "expected": "expected of their labels"}
 
 

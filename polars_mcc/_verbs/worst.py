@@ -247,9 +247,9 @@ def worst(
         log.meaning.check_without(call, needs, "cluster", "sample_weight")
     # NumPy is loaded for it alone.
     from polars_mcc._search import found  # noqa: PLC0415
-    from polars_mcc._search.codes import coded  # noqa: PLC0415
+    from polars_mcc._search.codes import coded_log  # noqa: PLC0415
     from polars_mcc._search.odd_keys import odd_keys  # noqa: PLC0415
-    from polars_mcc._search.slices import Search  # noqa: PLC0415
+    from polars_mcc._search.slices import SearchSettings  # noqa: PLC0415
 
     taken = [*([] if long else [SAID]), *found.columns_of_answer(chosen.name)]
     each_key = KeySets("each", keys, total=False)
@@ -262,7 +262,7 @@ def worst(
         long=long,
         of_row=chosen.of_row,
     )
-    search = Search(
+    settings = SearchSettings(
         metric=chosen,
         positive=registry.positive_class([chosen], log.meaning.positive, sliced.label_dtype),
         depth=depth,
@@ -280,16 +280,16 @@ def worst(
     warn = warner(log, of_two_classes=chosen.is_of_two)
 
     def answer() -> pl.DataFrame:
-        every = coded(sliced, bins=bins, least=min_n)
-        warn_of(odd_keys(every, log.meaning.gold.name, min_n))
-        answer = found.searched(search, every)
+        coded = coded_log(sliced, bins=bins, least=min_n)
+        warn_of(odd_keys(coded, log.meaning.gold.name, min_n))
+        slices = found.searched(settings, coded)
         warn(None)
-        return answer
+        return slices
 
     if not log.meaning.is_lazy:
         return cast("FrameT", answer())
     check_portable(sliced)
-    return cast("FrameT", deferred(answer, found.schema_of(search, sliced)))
+    return cast("FrameT", deferred(answer, found.schema_of(settings, sliced)))
 
 
 def _rate(metric: IntoMetric) -> Metric:
