@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_mcc._scores.column import Column, Columns
+from polars_mcc._scores.brier_log_loss_ece import LARGEST_LOG_LOSS, Loss, brier, log_loss
+from polars_mcc._scores.column import ArrayColumns, Column
 from polars_mcc._scores.levels import BOTH
-from polars_mcc._scores.probabilities import LARGEST_LOG_LOSS, Loss, brier, log_loss
 from polars_mcc._scores.segments import Floats, Segments
 
 
@@ -170,7 +170,7 @@ def _mean_moves(loss: Loss, largest: float) -> Callable[[Levels], Moves]:
     """
 
     def moves(x: Levels) -> Moves:
-        score = Column(Columns(x.rows, {}), x.score)
+        score = Column(ArrayColumns(x.rows, {}), x.score)
         positive, negative = (one.value for one in loss(score))  # type: ignore[arg-type, attr-defined]
         total = x.total(x.positive * positive + x.negative * negative)
         squares = x.total(x.positive * positive**2 + x.negative * negative**2)

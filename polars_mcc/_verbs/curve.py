@@ -13,7 +13,7 @@ from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey, check_plain
 from polars_mcc._scores import registry
 from polars_mcc._scores.registry import IntoMetrics
-from polars_mcc._scores.thresholds import COUNTS, Thresholds, check_of_counts, curve_columns
+from polars_mcc._scores.thresholds import COUNTS, ScoreThresholds, check_of_counts, curve_columns
 
 
 def curve(
@@ -94,7 +94,7 @@ def thresholds_of(
     keys: Sequence[IntoKey],
     taken: Sequence[str],
     thresholds: int | Sequence[Number] | None,
-) -> Thresholds:
+) -> ScoreThresholds:
     """The log with its thresholds, after the checks that `curve` and `best_threshold` share."""
     check_plain(
         keys,
@@ -103,4 +103,4 @@ def thresholds_of(
         sets=True,
     )
     log.meaning.check_without(verb, "a score has two classes", "nulls")
-    return Thresholds.of(cut(log, keys, taken=taken, role="score"), thresholds)
+    return ScoreThresholds.of(cut(log, keys, taken=taken, role="score"), thresholds)
