@@ -262,7 +262,9 @@ def _labels(
         is_label &= labels.is_not_null()
     order = labels.arg_sort(nulls_last=True).to_numpy()
     order = order[is_label.to_numpy()[order]]
-    numbered = {side: _numbered(codes, len(values), order) for side, codes in columns.items()}
+    numbered = {
+        side: _places_in_order(codes, len(values), order) for side, codes in columns.items()
+    }
     return labels.gather(order), numbered
 
 
@@ -270,10 +272,11 @@ def _sample(
     log: SlicedLog, read: pl.DataFrame, texts: Mapping[str, CodedColumn], places: Ints
 ) -> pl.DataFrame:
     """Some rows: keys, labels and weights."""
-    columns = {name: one.values.gather(one.codes[places]) for name, one in texts.items()}
+    columns = {name: text.values.gather(text.codes[places]) for name, text in texts.items()}
     rows = read.select(~cs.by_name("cluster", require_all=False))
     rows = rows[places] if len(places) < rows.height else rows
-    rows = pl.DataFrame([*rows.get_columns(), *(one.alias(name) for name, one in columns.items())])
+    known = [values.alias(name) for name, values in columns.items()]
+    rows = pl.DataFrame([*rows.get_columns(), *known])
     if log.weight_name is None:
         rows = rows.with_columns(weight=pl.lit(1, pl.Int64))
     return rows.with_columns(cs.categorical().cast(pl.String))
@@ -343,14 +346,14 @@ def as_one(codes: Sequence[Codes], sizes: Sequence[int]) -> Codes:
     return combined(codes, sizes, np.min_scalar_type(max(math.prod(sizes) - 1, 0)))
 
 
-def _numbered(codes: Codes, number: int, order: Ints) -> Codes:
+def _places_in_order(codes: Codes, number: int, order: Ints) -> Codes:
     """Other codes of so many values: their places in an order; its length for other values."""
     of_code = np.full(max(number, 1), len(order), np.min_scalar_type(len(order)))
     of_code[order] = np.arange(len(order))
-    found = np.empty_like(codes, of_code.dtype)
+    places = np.empty_like(codes, of_code.dtype)
     for rows in portions(len(codes)):
-        found[rows] = of_code[codes[rows]]
-    return found
+        places[rows] = of_code[codes[rows]]
+    return places
 
 
 def _of_values(
@@ -361,7 +364,7 @@ def _of_values(
     [kept] = np.nonzero(sizes >= least)
     n_small = int(np.count_nonzero(sizes)) - len(kept)
     if len(kept) < len(values):
-        codes = _numbered(codes, len(values), kept)
+        codes = _places_in_order(codes, len(values), kept)
         values, sizes = values.gather(kept), sizes[kept]
     text = as_text(pl.col("value"), values.dtype).alias("text")
     places = np.arange(len(values))
@@ -370,7 +373,9 @@ def _of_values(
     order = rows.select(pl.arg_sort_by("text", "n", nulls_last=True)).to_series().to_numpy()
     shown = pl.col("text").alias("value") if as_words else pl.col("value")
     rows = rows.select(shown, "said", "first", "last")
-    return CodedKey(name, len(values), rows, _numbered(places, len(values), order), n_small), codes
+    return CodedKey(
+        name, len(values), rows, _places_in_order(places, len(values), order), n_small
+    ), codes
 
 
 def _of_bins(name: str, column: pl.Series, cuts: Cuts) -> tuple[CodedKey, Codes]:
@@ -399,7 +404,7 @@ def _of_times(name: str, column: pl.Series) -> tuple[CodedKey, Codes]:
         return f"before {days[last + 1]}" if first == 0 else f"from {days[first]} on"
 
     names = [said(code, code) for code in range(len(days))] + [None] * starts.null_count()
-    return _cut_key(name, names, len(days), said), _numbered(codes, len(values), order)
+    return _cut_key(name, names, len(days), said), _places_in_order(codes, len(values), order)
 
 
 def _cut_key(
@@ -411,11 +416,11 @@ def _cut_key(
     """
     last = number - 1
     ranges = [(0, code) for code in range(1, last)] + [(code, last) for code in range(1, last)]
-    found = [
+    slices = [
         *((name, code, code) for code, name in enumerate(names)),
         *((said(*span), *span) for span in ranges),
     ]
     schema = {"value": pl.String, "first": pl.Int64, "last": pl.Int64}
-    values = pl.DataFrame(found, schema=schema, orient="row")
+    values = pl.DataFrame(slices, schema=schema, orient="row")
     values = values.select("value", clause(key, pl.col("value")).alias("said"), "first", "last")
     return CodedKey(key, len(names), values, np.arange(values.height))

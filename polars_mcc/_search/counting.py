@@ -26,7 +26,7 @@ from polars_mcc._search.codes import CodedKey, CodedLog, as_one, totals
 if TYPE_CHECKING:
     from polars_mcc._counts.parquet import Codes
 
-Keys: TypeAlias = tuple[CodedKey, ...]
+CrossedKeys: TypeAlias = tuple[CodedKey, ...]
 """A set of keys that are crossed."""
 
 Margins: TypeAlias = list[Ints]
@@ -39,7 +39,7 @@ _CELLS_AT_ONCE = 2**21  # at most, in the tables that are counted at once, if th
 class SlicesOfKeys(NamedTuple):
     """The slices of a set of keys that are large enough: arrays (slices,)."""
 
-    keys: Keys
+    keys: CrossedKeys
     places: Ints
     """The place of the value of each key: (keys, slices)."""
     n: Ints
@@ -83,21 +83,21 @@ class SliceCounter:
         keys = [key for key in self.log.keys.values() if key.size]
         keys = sorted(keys, key=lambda key: -key.size)
         numbers = range(1, depth + 1)
-        every = [*itertools.chain(*(itertools.combinations(keys, number) for number in numbers))]
-        small = [of_set for of_set in every if self._size(of_set) <= _CELLS_OF_TABLE]
-        large = [of_set for of_set in every if self._size(of_set) > _CELLS_OF_TABLE]
+        sets = [*itertools.chain(*(itertools.combinations(keys, number) for number in numbers))]
+        small = [of_set for of_set in sets if self._size(of_set) <= _CELLS_OF_TABLE]
+        large = [of_set for of_set in sets if self._size(of_set) > _CELLS_OF_TABLE]
         with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
             waiting: deque[Iterator[_OfKeys]] = deque()
-            for sets in _portions(small, self._size):
-                waiting.append(pool.map(self._in_table, sets))
+            for portion in _counted_at_once(small, self._size):
+                waiting.append(pool.map(self._in_table, portion, itertools.repeat(self.min_n)))
                 if len(waiting) > 1:
                     yield _batch([*waiting.popleft()])
             for last in waiting:
                 yield _batch([*last])
-        for sets in _portions(large, lambda _: len(self._sides[0])):
-            yield _batch([self._in_groups(of_set) for of_set in sets])
+        for portion in _counted_at_once(large, lambda _: len(self._sides[0])):
+            yield _batch([self._in_groups(of_set, self.min_n) for of_set in portion])
 
-    def _size(self, keys: Keys) -> float:
+    def _size(self, keys: CrossedKeys) -> float:
         """The cells of the table of a set of keys. Scores have too many values for a table."""
         if self.log.sliced.is_of_scores:
             return math.inf
@@ -119,7 +119,7 @@ class SliceCounter:
         """The codes of both labels as one."""
         return as_one(self._sides, [self._n_codes] * 2)
 
-    def _in_table(self, keys: Keys, least: float | None = None) -> _OfKeys:
+    def _in_table(self, keys: CrossedKeys, least: float) -> _OfKeys:
         """Count the slices of a set of keys with NumPy."""
         weights, k = self.log.weights, len(self.log.labels)
         n = self._table(keys, None if weights is None else weights.n)
@@ -131,16 +131,16 @@ class SliceCounter:
             if weights.squares is not None:
                 squares = self._table(keys, weights.squares)[:, :k, :k]
                 effective = equal_rows(n_scored, squares.sum((1, 2)))
-        [large] = np.nonzero(effective >= (self.min_n if least is None else least))
+        [large] = np.nonzero(effective >= least)
         n_small = int(np.count_nonzero((n_all > 0) | (n_null > 0))) - len(large)
         places = np.unravel_index(large, [key.values.height for key in keys] or [1])
         slices, gold, pred = np.nonzero(scored[large])
         cells = large[slices], gold, pred
         pairs = Counted(len(large), slices, gold, pred, scored[cells], squares[cells])
-        found = SlicesOfKeys(keys, np.array(places, np.int32), n_scored[large], n_null[large])
-        return found, pairs, n_small
+        of_keys = SlicesOfKeys(keys, np.array(places, np.int32), n_scored[large], n_null[large])
+        return of_keys, pairs, n_small
 
-    def _table(self, keys: Keys, weight: Ints | None) -> Ints:
+    def _table(self, keys: CrossedKeys, weight: Ints | None) -> Ints:
         """The rows of each slice of a set of keys, by both labels; or the sums of a weight."""
         codes = [*(self.log.rows[key.column] for key in keys), self._pair]
         table = totals(codes, [*(key.size + 1 for key in keys), self._n_codes**2], weight)
@@ -153,7 +153,7 @@ class SliceCounter:
             table = table.take(range(0, len(spans), 2), axis)
         return table.reshape(-1, self._n_codes, self._n_codes)
 
-    def _in_groups(self, keys: Keys, least: float | None = None) -> _OfKeys:
+    def _in_groups(self, keys: CrossedKeys, least: float) -> _OfKeys:
         """Count the slices of a set of keys with Polars."""
         columns = [key.column for key in keys]
         by = [*columns, "gold", "pred"]
@@ -176,17 +176,17 @@ class SliceCounter:
         )
         is_scored = (gold < len(self.log.labels)) & (pred < len(self.log.labels))
         n_scored, n_squares, n_null = (
-            added_up(one, slices, places.shape[1])
-            for one in (n * is_scored, squares * is_scored, np.where(is_scored, 0, n) + n_null)
+            added_up(weight, slices, places.shape[1])
+            for weight in (n * is_scored, squares * is_scored, np.where(is_scored, 0, n) + n_null)
         )
         is_frequency = self.log.sliced.is_frequency
         effective = n_scored if is_frequency else equal_rows(n_scored, n_squares)
-        [large] = np.nonzero(effective >= (self.min_n if least is None else least))
+        [large] = np.nonzero(effective >= least)
         [kept] = np.nonzero(is_scored & (n > 0))
         arrays = slices, gold.astype(int), pred.astype(int), n, squares
-        pairs = Counted(places.shape[1], *(one[kept] for one in arrays))
-        found = SlicesOfKeys(keys, places[:, large], n_scored[large], n_null[large])
-        return found, chosen(pairs, large), places.shape[1] - len(large)
+        pairs = Counted(places.shape[1], *(array[kept] for array in arrays))
+        of_keys = SlicesOfKeys(keys, places[:, large], n_scored[large], n_null[large])
+        return of_keys, pairs_of(pairs, large), places.shape[1] - len(large)
 
     def grouped(
         self, codes: Mapping[str, Codes], clusters: Mapping[str, Ints], *where: pl.Expr
@@ -200,7 +200,7 @@ class SliceCounter:
             return cells.with_columns(n_null=pl.lit(0, pl.Int64), squares="n")
         squares = weights.n if weights.squares is None else weights.squares
         sums = {"n": weights.n, "n_null": weights.n_null, "squares": squares}
-        rows = rows.with_columns(pl.lit(pl.Series(name, one)) for name, one in sums.items())
+        rows = rows.with_columns(pl.lit(pl.Series(name, weight)) for name, weight in sums.items())
         cells = rows.filter(*where).group_by(*columns).agg(pl.col(*sums).sum())
         return cells.filter((pl.col("n") != 0) | (pl.col("n_null") > 0))
 
@@ -220,7 +220,7 @@ class SliceCounter:
         return [added_up(of_side, at, math.prod(shape)).reshape(shape) for at, of_side in sides]
 
 
-def chosen(pairs: Counted, slices: Ints) -> Counted:
+def pairs_of(pairs: Counted, slices: Ints) -> Counted:
     """The pairs of some slices, which get the numbers from 0 on."""
     place = np.full(pairs.number, -1)
     place[slices] = np.arange(len(slices))
@@ -247,9 +247,11 @@ def _batch(of_sets: Sequence[_OfKeys]) -> Batch:
     return Batch(sets, sum(n_small), Counted(int(firsts[-1]), np.concatenate(slices), *arrays))
 
 
-def _portions(sets: Sequence[Keys], size_of: Callable[[Keys], float]) -> Iterator[list[Keys]]:
+def _counted_at_once(
+    sets: Sequence[CrossedKeys], size_of: Callable[[CrossedKeys], float]
+) -> Iterator[list[CrossedKeys]]:
     """Split sets of keys into portions of at most `_CELLS_AT_ONCE` together, or of one set."""
-    portion: list[Keys] = []
+    portion: list[CrossedKeys] = []
     total = 0.0
     for keys in sets:
         size = size_of(keys)

@@ -40,7 +40,7 @@ from polars_mcc._search.words import CONFUSION, collapsed, confused
 _SIDE = "side of a slice"
 
 
-def described(search: ModelSearch, every: ComparedSlices, slices: Ints) -> list[pl.Series]:
+def described(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> list[pl.Series]:
     """The scores, the score given the labels, the confusion and the parts of each slice.
 
     `score_b` is of the slice, `score_a` of the rest of the log. `confusion` says the confusion in
@@ -48,16 +48,16 @@ def described(search: ModelSearch, every: ComparedSlices, slices: Ints) -> list[
     """
     if not len(slices):
         return []
-    settings, overlaps = search.settings, Overlaps.of(search, every, slices)
+    settings, overlaps = search.settings, Overlaps.of(search, compared, slices)
     sides = np.stack([overlaps.is_in, ~overlaps.is_in], axis=1)
     masks = sides.reshape(-1, overlaps.is_in.shape[1])
     sums = overlaps.sums(masks)
     pairs, inside = overlaps.pairs(*sums), overlaps.pairs(*(side[::2] for side in sums))
     whole = overlaps.pairs(*overlaps.sums(np.ones_like(masks[:1])))
     scores = _exact(search, pairs)
+    own, rest = scores[::2].alias("score_b"), scores[1::2].alias("score_a")
     given = search.scorer.given_labels(inside, np.zeros(len(slices), np.int64), whole)
     change = _difference(search, overlaps, masks, pairs, whole=whole, scores=floats(scores))
-    own, rest = scores[::2], scores[1::2]
     if settings.to == "expected":
         reach = normal_critical(settings.ci) * given.se
         with np.errstate(invalid="ignore"):  # A metric of a user may be infinite.
@@ -67,10 +67,10 @@ def described(search: ModelSearch, every: ComparedSlices, slices: Ints) -> list[
         diff_low=change.low, diff_high=change.high, expected=given.expected
     )
     return [
-        *(own.alias("score_b"), rest.alias("score_a"), low, high, expected),
+        *(own, rest, low, high, expected),
         (own - (rest if settings.to == "rest" else expected)).alias("diff"),
         *_confusions(search, overlaps, sums[0]).get_columns(),
-        _parts(search, every, slices),
+        _parts(search, compared, slices),
     ]
 
 
@@ -94,8 +94,8 @@ def _exact(search: ModelSearch, pairs: Counted) -> pl.Series:
     classes = of_pairs(alone, counted).collect().lazy()
     scores = measure(alone, classes, [metric], pairs=counted, positive=search.settings.positive)
     numbers = pl.LazyFrame({_SIDE: np.arange(pairs.number)})
-    found = numbers.join(scores, on=_SIDE, how="left", maintain_order="left").collect()
-    return found[metric.name].cast(pl.Float64)
+    of_slices = numbers.join(scores, on=_SIDE, how="left", maintain_order="left").collect()
+    return of_slices[metric.name].cast(pl.Float64)
 
 
 def _difference(
@@ -177,21 +177,21 @@ def dtype_of_parts(metric: str, count: pl.DataType) -> pl.List:
     return pl.List(pl.Struct({"key": pl.String(), "slice": pl.String(), **numbers}))
 
 
-def _parts(search: ModelSearch, every: ComparedSlices, slices: Ints) -> pl.Series:
+def _parts(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> pl.Series:
     """The parts of each slice of two or more keys; null for a slice of one key."""
     keys = [*search.log.keys.values()]
-    of_slices = places_of(every, slices, [*search.log.keys])
+    of_slices = places_of(compared, slices, [*search.log.keys])
     # A coarser slice may be unknown: with sample weights it may count as fewer rows than its parts,
     # too few to be tested.
-    score_of: dict[Places, float] = {(None,) * len(keys): every.overall}
+    score_of: dict[Places, float] = {(None,) * len(keys): compared.overall}
     n_of: dict[Places, float] = {}
     for coarse in {coarse for places in of_slices for coarse in coarser(places)}:
-        number = every.number_of(
+        number = compared.number_of(
             {key.name: place for key, place in zip(keys, coarse, strict=True) if place is not None}
         )
         if number is not None:
-            n_of[coarse] = every.n[number].item()
-            score_of[coarse] = float(every.compared.score[number])
+            n_of[coarse] = compared.n[number].item()
+            score_of[coarse] = float(compared.comparisons.score[number])
     score_of = {places: score for places, score in score_of.items() if not math.isnan(score)}
     metric, turn = search.settings.metric.name, search.scale.turn
     rows: list[list[dict[str, Any]] | None] = []
@@ -216,12 +216,12 @@ def _parts(search: ModelSearch, every: ComparedSlices, slices: Ints) -> pl.Serie
 
 def _added(score_of: Mapping[Places, float], slice_: Places, at: int) -> float | None:
     """What a key adds to the other keys of a slice; None if a score on the way is unknown."""
-    others = [other for other, place in enumerate(slice_) if place is not None and other != at]
-    orders = math.factorial(len(others) + 1)
+    other_keys = [key for key, place in enumerate(slice_) if place is not None and key != at]
+    orders = math.factorial(len(other_keys) + 1)
     total = 0.0
-    for size in range(len(others) + 1):
-        share = math.factorial(size) * math.factorial(len(others) - size) / orders
-        for kept in itertools.combinations(others, size):
+    for size in range(len(other_keys) + 1):
+        share = math.factorial(size) * math.factorial(len(other_keys) - size) / orders
+        for kept in itertools.combinations(other_keys, size):
             before, after = (score_of.get(only(slice_, some)) for some in (kept, [*kept, at]))
             if before is None or after is None:
                 return None

@@ -15,14 +15,14 @@ from polars_mcc._inference.quantiles import normal
 from polars_mcc._log.words import crossed
 from polars_mcc._scores.segments import Floats, Ints
 from polars_mcc._search.codes import CodedLog, is_ordered
+from polars_mcc._search.cutoff import Cutoff
 from polars_mcc._search.described import described, dtype_of_parts
 from polars_mcc._search.listed import SliceList, list_slices
 from polars_mcc._search.slices import (
-    NOT_A_NUMBER,
     ComparedSlices,
-    Cutoff,
     ModelSearch,
     SearchSettings,
+    as_shown,
     compared_slices,
 )
 from polars_mcc._search.words import CONFUSION
@@ -76,18 +76,18 @@ def searched(settings: SearchSettings, log: CodedLog) -> pl.DataFrame:
 
 def _of_model(search: ModelSearch) -> pl.DataFrame:
     """The listed slices of one model, or all slices; the rest of the log is of the same model."""
-    every = compared_slices(search)
-    n_slices = int(every.is_distinct.sum())
-    n_tested = int((every.is_distinct & ~np.isnan(every.compared.evidence)).sum())
+    compared = compared_slices(search)
+    n_slices = int(compared.is_distinct.sum())
+    n_tested = int((compared.is_distinct & ~np.isnan(compared.comparisons.evidence)).sum())
     cutoff = search.cutoff(n_tested)
-    listed = list_slices(search, every, cutoff)
-    rows = _listed(search, every, listed, cutoff)
+    listed = list_slices(search, compared, cutoff)
+    rows = _listed(search, compared, listed, cutoff)
     if search.settings.verdicts:
-        others = _others(search, every, listed, cutoff)
+        others = _others(search, compared, listed, cutoff)
         rows = _in_order(search.log, pl.concat([rows, others], how="diagonal_relaxed"))
         if not len(listed.slices):
             nearest = rows[:1]
-            known = described(search, every, nearest["number"].to_numpy())
+            known = described(search, compared, nearest["number"].to_numpy())
             rows = pl.concat([nearest.with_columns(known), rows[1:]], how="diagonal_relaxed")
     elif rows.height:
         rows = rows.filter(verdict=LISTED)
@@ -95,17 +95,17 @@ def _of_model(search: ModelSearch) -> pl.DataFrame:
         return rows
     return rows.with_columns(
         n_tested=pl.lit(n_tested, pl.Int64),
-        n_untested=pl.lit(every.n_small + n_slices - n_tested, pl.Int64),
-        loss=pl.col("rest") - every.overall,
+        n_untested=pl.lit(compared.n_small + n_slices - n_tested, pl.Int64),
+        loss=pl.col("rest") - compared.overall,
         model=pl.lit(search.model),
     )
 
 
-def _slices(search: ModelSearch, every: ComparedSlices, numbers: Ints) -> pl.DataFrame:
+def _slices(search: ModelSearch, compared: ComparedSlices, numbers: Ints) -> pl.DataFrame:
     """The places and ranks of the values of slices, and their rows."""
     keys = search.log.keys
-    places = every.places(numbers, [*keys])
-    columns = {"number": numbers, "n": every.n[numbers], "n_null": every.n_null[numbers]}
+    places = compared.places(numbers, [*keys])
+    columns = {"number": numbers, "n": compared.n[numbers], "n_null": compared.n_null[numbers]}
     for at, key in enumerate(keys.values()):
         columns[key.column] = places[:, at]
         columns[f"rank:{key.name}"] = key.ranks(places[:, at])
@@ -114,36 +114,37 @@ def _slices(search: ModelSearch, every: ComparedSlices, numbers: Ints) -> pl.Dat
 
 
 def _listed(
-    search: ModelSearch, every: ComparedSlices, listed: SliceList, cutoff: Cutoff
+    search: ModelSearch, compared: ComparedSlices, listed: SliceList, cutoff: Cutoff
 ) -> pl.DataFrame:
     """The listed slices, with their exact scores."""
     settings, turn = search.settings, search.scale.turn
     slices, p_value = listed.slices, listed.p_value
     if not len(slices):
         return pl.DataFrame()
-    is_most = every.n[slices] > settings.max_share * every.n_rows
+    is_most = compared.n[slices] > settings.max_share * compared.n_rows
     p_adjusted = np.empty(len(slices))
     for which in (is_most, ~is_most):
         p_adjusted[which] = adjusted(p_value[which], settings.correction, cutoff.tests)
     own = normal(np.array([listed.exact[number] for number in slices.tolist()]))
-    rows = _slices(search, every, slices).with_columns(
-        *described(search, every, slices),
+    rows = _slices(search, compared, slices).with_columns(
+        *described(search, compared, slices),
         *of_arrays(p_value=own, p_adjusted=p_adjusted),
         verdict=pl.Series(np.where(is_most, MOST_ROWS, LISTED)),
     )
     rows = rows.with_columns(rest=turn * pl.col("score_a"))
-    loss, end = pl.col("rest") - every.overall, "diff_low" if turn < 0 else "diff_high"
+    loss, end = pl.col("rest") - compared.overall, "diff_low" if turn < 0 else "diff_high"
     return rows.with_columns(order=-loss if settings.rank == "loss" else turn * pl.col(end))
 
 
 def _others(
-    search: ModelSearch, every: ComparedSlices, listed: SliceList, cutoff: Cutoff
+    search: ModelSearch, compared: ComparedSlices, listed: SliceList, cutoff: Cutoff
 ) -> pl.DataFrame:
     """The slices that are not listed. Each `p_adjusted` supposes that its slice is listed next."""
-    is_other = every.is_distinct.copy()
+    is_other = compared.is_distinct.copy()
     is_other[listed.slices] = False
     [slices] = np.nonzero(is_other)
-    compared, evidence = every.compared, every.compared.evidence[slices]
+    comparisons = compared.comparisons
+    evidence = comparisons.evidence[slices]
     exact = np.array([listed.exact.get(number, math.nan) for number in slices.tolist()])
     p = shown = normal(np.where(np.isnan(exact), evidence, exact))
     if search.log.clusters is not None:  # Hide p-values that take rows as independent.
@@ -155,23 +156,20 @@ def _others(
     verdict[np.isin(slices, listed.beyond)] = BEYOND
     verdict[np.isnan(evidence)] = NO_INTERVAL
     p_adjusted = np.minimum(shown / p_of_next * cutoff.level, 1.0)
-    score, rest = (
-        pl.Series(name, scores[slices], nan_to_null=True).replace(NOT_A_NUMBER, math.nan)
-        for name, scores in (("score_b", compared.shown), ("score_a", compared.shown_rest))
-    )
+    score, rest = as_shown(comparisons.shown[slices]), as_shown(comparisons.shown_rest[slices])
     expected: Floats = np.full(len(slices), math.nan)
     if search.settings.to == "expected":
-        expected = search.scale.turned(compared.reference[slices])
+        expected = search.scale.turned(comparisons.reference[slices])
     of_labels = pl.Series("expected", expected, nan_to_null=True)
     arrays = of_arrays(
         p_value=shown,
         p_adjusted=np.where(verdict == NOT_BEHIND, p_adjusted, math.nan),
         order=p,
-        rest=compared.rest[slices],
+        rest=comparisons.rest[slices],
     )
     diff = score - (rest if search.settings.to == "rest" else of_labels)
-    rows = _slices(search, every, slices).with_columns(score, rest, of_labels, *arrays)
-    return rows.with_columns(diff.alias("diff"), verdict=pl.Series(verdict))
+    rows = _slices(search, compared, slices).with_columns(of_labels, *arrays)
+    return rows.with_columns(score_b=score, score_a=rest, diff=diff, verdict=pl.Series(verdict))
 
 
 def _answer(

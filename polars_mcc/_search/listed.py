@@ -27,11 +27,10 @@ import numpy as np
 from polars_mcc._inference.evidence import evidence_of
 from polars_mcc._inference.quantiles import normal
 from polars_mcc._scores.segments import Floats, Ints
+from polars_mcc._search.cutoff import LENIENT, Cutoff
 from polars_mcc._search.overlaps import Overlaps, Question, spans
 from polars_mcc._search.slices import (
-    LENIENT,
     ComparedSlices,
-    Cutoff,
     ModelSearch,
     coarser,
     places_of,
@@ -61,33 +60,33 @@ class SliceList(NamedTuple):
     """Slices that did not fit in the list, or were not checked because the list was full."""
 
 
-def list_slices(search: ModelSearch, every: ComparedSlices, cutoff: Cutoff) -> SliceList:
+def list_slices(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> SliceList:
     """List the slices with the most evidence."""
     longest = cutoff.longest
-    waiting, beyond = _unexplained(search, every, _candidates(search, every, cutoff), cutoff)
+    waiting, beyond = _unexplained(search, compared, _candidates(search, compared, cutoff), cutoff)
     listed = waiting[:0]
     p_value: Floats = np.zeros(0)
     exact: dict[int, float] = {}
     while len(waiting) and len(listed) < longest:
         room = max(_TESTED_AT_ONCE - len(listed), _TESTED_AT_ONCE // 2)
-        tested = _Candidates.of(search, every, np.concatenate([listed, waiting[:room]]))
+        tested = _Candidates.of(search, compared, np.concatenate([listed, waiting[:room]]))
         exact |= dict(zip(tested.slices.tolist(), tested.evidence, strict=True))
         (listed, p_value), waiting = tested.listed(cutoff), waiting[room:]
     beyond = np.concatenate([listed[longest:], waiting, beyond])
     return SliceList(listed[:longest], p_value[:longest], exact, beyond)
 
 
-def _candidates(search: ModelSearch, every: ComparedSlices, cutoff: Cutoff) -> Ints:
+def _candidates(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> Ints:
     """The slices that may be listed, in the order of evidence."""
     needed = evidence_of(min(LENIENT * cutoff.level, 1.0)) / cutoff.surer
-    [near] = np.nonzero(every.is_distinct & (every.compared.evidence > max(needed, 0.0)))
+    [near] = np.nonzero(compared.is_distinct & (compared.comparisons.evidence > max(needed, 0.0)))
     keys = sorted(search.log.keys.values(), key=lambda key: -key.size)
-    places = every.places(near, [key.name for key in keys])
+    places = compared.places(near, [key.name for key in keys])
     ranks = [key.ranks(places[:, at]) for at, key in enumerate(keys)]
-    sets = np.searchsorted(every.starts, near, "right")
-    n_keys, evidence = (places >= 0).sum(1), every.compared.evidence[near]
+    sets = np.searchsorted(compared.starts, near, "right")
+    n_keys, evidence = (places >= 0).sum(1), compared.comparisons.evidence[near]
     # Equal evidence: fewer keys, more rows, and then the order of the values.
-    order = np.lexsort([*reversed(ranks), sets, -every.n[near], n_keys, -evidence])
+    order = np.lexsort([*reversed(ranks), sets, -compared.n[near], n_keys, -evidence])
     ranked: Ints = near[order]
     p = normal(evidence[order] * cutoff.surer)
     [below] = np.nonzero(p <= LENIENT * cutoff.at(np.arange(1, len(ranked) + 1)))
@@ -95,7 +94,7 @@ def _candidates(search: ModelSearch, every: ComparedSlices, cutoff: Cutoff) -> I
 
 
 def _unexplained(
-    search: ModelSearch, every: ComparedSlices, ranked: Ints, cutoff: Cutoff
+    search: ModelSearch, compared: ComparedSlices, ranked: Ints, cutoff: Cutoff
 ) -> tuple[Ints, Ints]:
     """The slices without those that a surer slice seems to explain, and those not looked at.
 
@@ -107,9 +106,9 @@ def _unexplained(
     later.
     """
     needed = evidence_of(float(cutoff.at(LONGEST_LIST)))
-    first, last = spans(search, every, ranked)
-    compared = every.compared
-    arrays = every.n, compared.score, compared.reference, compared.spread
+    first, last = spans(search, compared, ranked)
+    of_all = compared.comparisons
+    arrays = compared.n, of_all.score, of_all.reference, of_all.spread
     n, score, rest, spread = (array[ranked].astype(np.float64) for array in arrays)
     variance = (spread / 2) ** 2
     per_row = n * variance
@@ -160,15 +159,15 @@ class _Candidates:
     """The evidence of all questions that were answered."""
 
     @classmethod
-    def of(cls, search: ModelSearch, every: ComparedSlices, slices: Ints) -> _Candidates:
+    def of(cls, search: ModelSearch, compared: ComparedSlices, slices: Ints) -> _Candidates:
         """Count the slices, and sort them by exact evidence."""
-        overlaps = Overlaps.of(search, every, slices)
+        overlaps = Overlaps.of(search, compared, slices)
         alone = overlaps.evidence([Question(number) for number in range(len(slices))])
         order = sorted(range(len(slices)), key=lambda number: (-alone[number], number))
         ranked = slices[order]
         evidence = [alone[number] for number in order]
-        is_large = every.n[ranked] > search.settings.max_share * every.n_rows
-        of_slices = places_of(every, ranked, [*search.log.keys])
+        is_large = compared.n[ranked] > search.settings.max_share * compared.n_rows
+        of_slices = places_of(compared, ranked, [*search.log.keys])
         ranks = {places: rank for rank, places in enumerate(of_slices)}
         wholes = [
             [ranks[whole] for whole in coarser(places)[:-1] if whole in ranks]

@@ -161,7 +161,7 @@ def _ranks(rows: pl.DataFrame, log: SlicedLog) -> bool:
     def gini(score: pl.Expr) -> float:
         """Twice the area under the ROC curve, minus 1. For predictions it is informedness."""
         of_second = score.rank().filter(is_second).mean() - score.rank().mean()
-        found: float | None = known.select(2 * of_second / (~is_second).sum()).item()
-        return abs(found or 0.0)
+        coefficient: float | None = known.select(2 * of_second / (~is_second).sum()).item()
+        return abs(coefficient or 0.0)
 
     return gini(pl.col("key")) >= max(gini(pred.cast(pl.Int8)), _RANKS)

@@ -48,15 +48,16 @@ class Overlaps:
     squares: Floats | Ints
     cluster: Ints
     """The number of its cluster; without clusters, 0."""
+    n_clusters: int
     gold: Ints
     """The code of the gold label of each pair: (pairs,)."""
     pred: Ints
 
     @classmethod
-    def of(cls, search: ModelSearch, every: ComparedSlices, slices: Ints) -> Overlaps:
+    def of(cls, search: ModelSearch, compared: ComparedSlices, slices: Ints) -> Overlaps:
         """Count the rows of the log by kind, for these slices."""
         log = search.log
-        firsts, lasts = spans(search, every, slices)
+        firsts, lasts = spans(search, compared, slices)
         codes, members = {}, []
         for place, key in enumerate(log.keys.values()):
             first, last = firsts[:, place, None], lasts[:, place, None]
@@ -78,10 +79,8 @@ class Overlaps:
         )
         k = len(log.labels)
         pairs, pair = np.unique(gold.astype(np.int64) * k + pred, return_inverse=True)
-        cluster = np.zeros(len(kind), np.int64)
-        if clusters:
-            cluster = np.unique(cells["cluster"], return_inverse=True)[1]
-        return cls(search, is_in, kind, pair, n, squares, cluster, pairs // k, pairs % k)
+        ids, cluster = np.unique(cells["cluster"] if clusters else kind * 0, return_inverse=True)
+        return cls(search, is_in, kind, pair, n, squares, cluster, len(ids), pairs // k, pairs % k)
 
     def has(self, whole: int, part: int) -> bool:
         """Whether a slice contains all rows of another."""
@@ -112,9 +111,9 @@ class Overlaps:
         apart = scale.evidence(v[::2], up[::2], v[1::2], down[1::2])
         collapsed = search.collapse(inside, number, pool)
         if search.log.clusters is not None:
-            apart = self._of_clusters(masks, self.of_pairs(pairs, limits.phi), apart)
+            apart = self._by_cluster(masks, self.of_pairs(pairs, limits.phi), apart)
             if not np.isnan(collapsed).all():
-                draws = self._n_clusters(masks[::2], inside)
+                draws = self._clusters_of_pairs(masks[::2], inside)
                 collapsed = search.collapse(inside, number, pool, draws)
         is_below = limits.score[::2] + limits.spread[::2] < limits.score[1::2]
         return np.where(is_below & ~np.isnan(collapsed), collapsed, apart)
@@ -126,11 +125,12 @@ class Overlaps:
     def sums(self, masks: Flags) -> tuple[Floats | Ints, Floats | Ints]:
         """The weight of the rows of each mask and pair, and of squares: (masks, pairs)."""
         cells, number = [*self._cells(masks)], len(self.gold)
-        n, squares = (
+        weights = [self.n] if self.search.log.sliced.is_frequency else [self.n, self.squares]
+        sums = [
             np.array([added_up(weight[at], self.pair[at], number) for at in cells])
-            for weight in (self.n, self.squares)
-        )
-        return n, n if self.search.log.sliced.is_frequency else squares
+            for weight in weights
+        ]
+        return sums[0], sums[-1]
 
     def pairs(self, n: Floats | Ints, squares: Floats | Ints) -> Counted:
         """The pairs of sums that are not 0."""
@@ -153,12 +153,12 @@ class Overlaps:
         place = self.of_pairs(pairs, np.arange(len(pairs.n), dtype=np.float64))
         cells = [at[np.argsort(self.cluster[at], kind="stable")] for at in self._cells(masks)]
         slices = np.repeat(np.arange(len(masks)), [*map(len, cells)])
-        every = np.concatenate(cells)
-        ids = np.stack([slices, self.cluster[every]])
+        places = np.concatenate(cells)
+        ids = np.stack([slices, self.cluster[places]])
         starts = np.flatnonzero(np.diff(ids, prepend=-1).any(axis=0))
-        n = self.n[every].astype(np.float64)
+        n = self.n[places].astype(np.float64)
         draws = Draws(len(masks), pl.DataFrame(), slices, n, n, starts)
-        return draws, place[slices, self.pair[every]].astype(np.int64)
+        return draws, place[slices, self.pair[places]].astype(np.int64)
 
     def covariances(self, masks: Flags, phi: Floats) -> Floats:
         """The covariance of the scores of a slice and of its rest, from clusters that are in both.
@@ -166,60 +166,52 @@ class Overlaps:
         Φ is the sum of the influences φ of the rows of a cluster. The covariance is Σ Φ_in Φ_out,
         divided by the rows in the slice and by the rows in the rest.
         """
-        number, sides = int(self.cluster.max(initial=-1)) + 1, []
-        for place, cells in enumerate(self._cells(masks)):
-            n = self.n[cells]
-            moved = n * phi[place, self.pair[cells]]
-            with np.errstate(all="ignore"):  # A side may have no rows.
-                sides.append(added_up(moved, self.cluster[cells], number) / n.sum())
-        both = np.array(sides)
-        products: Floats = (both[::2] * both[1::2]).sum(1)
-        return products
+        sides = self._of_clusters(masks, phi)
+        return np.array([(own[0] * rest[0]).sum() for own, rest in zip(sides, sides, strict=True)])
 
-    def _n_clusters(self, masks: Flags, pairs: Counted) -> Floats:
+    def _of_clusters(self, masks: Flags, phi: Floats) -> Iterator[tuple[Ints, float, int]]:
+        """For each mask: Φ of each cluster per row of the mask, Σ φ² likewise, and its clusters."""
+        for place, cells in enumerate(self._cells(masks)):
+            n, clusters = self.n[cells], self.cluster[cells]
+            with np.errstate(all="ignore"):  # A side may have no rows.
+                moved = phi[place, self.pair[cells]] / n.sum()
+                sums = np.bincount(clusters, n * moved, self.n_clusters)
+            in_mask = int(np.count_nonzero(np.bincount(clusters)))
+            yield sums, float((self.squares[cells] * moved**2).sum()), in_mask
+
+    def _clusters_of_pairs(self, masks: Flags, pairs: Counted) -> Floats:
         """The number of clusters that have rows of each pair of slices."""
-        table, number = np.zeros((len(masks), len(self.gold))), int(self.cluster.max()) + 1
+        table, number = np.zeros((len(masks), len(self.gold))), max(self.n_clusters, 1)
         for place, cells in enumerate(self._cells(masks)):
             both = np.unique(self.pair[cells] * number + self.cluster[cells])
             table[place] = np.bincount(both // number, minlength=len(self.gold))
         return table[pairs.slices, self._places(pairs)]
 
-    def _of_clusters(self, masks: Flags, phi: Floats, evidence: Floats) -> Floats:
+    def _by_cluster(self, masks: Flags, phi: Floats, evidence: Floats) -> Floats:
         """Convert evidence by row to evidence by cluster; 0 with one cluster on a side.
 
         Student's t becomes a normal deviate: D. L. Wallace, Annals of Mathematical Statistics 30
         (1959) 1121-1123.
         """
-        places = [*self._cells(masks)]
         converted = np.zeros(len(evidence))
-        for question, of_rows in enumerate(evidence.tolist()):
-            squares: Floats = np.zeros(0)
-            of_cells, clusters = [], []
-            for side, sign in ((2 * question, 1), (2 * question + 1, -1)):
-                cells = places[side]
-                n = self.n[cells]
-                moved = sign * phi[side, self.pair[cells]] / n.sum()
-                squares = np.append(squares, self.squares[cells] * moved**2)
-                of_cells.append(n * moved)
-                clusters.append(self.cluster[cells])
-            both = np.concatenate(clusters), np.concatenate(of_cells)
-            rows_vary = squares.sum()
-            clusters_vary = (np.bincount(*both) ** 2).sum()
+        sides = self._of_clusters(masks, phi)
+        for at, (own, rest) in enumerate(zip(sides, sides, strict=True)):
+            clusters_vary, rows_vary = ((own[0] - rest[0]) ** 2).sum(), own[1] + rest[1]
             effect = clusters_vary / rows_vary if rows_vary > 0 else 0.0
-            fewest = min(np.count_nonzero(np.bincount(side)) for side in clusters)
+            fewest = min(own[2], rest[2])
             if fewest > 1 and effect > _NOTHING:
                 df = fewest - 1
                 effect *= fewest / df  # few clusters show too little variance
-                t2 = of_rows**2 / effect
+                t2 = evidence[at] ** 2 / effect
                 deviate = (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
-                converted[question] = deviate
+                converted[at] = deviate
         return converted
 
 
-def spans(search: ModelSearch, every: ComparedSlices, slices: Ints) -> tuple[Ints, Ints]:
+def spans(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> tuple[Ints, Ints]:
     """The first and last code of each slice in each key; all codes if the key is not in its set."""
     keys = search.log.keys.values()
-    places = every.places(slices, [key.name for key in keys])
+    places = compared.places(slices, [key.name for key in keys])
     firsts, lasts = np.full(places.shape, -1), np.full(places.shape, np.iinfo(np.int64).max)
     for at, key in enumerate(keys):
         [has] = np.nonzero(places[:, at] >= 0)

@@ -17,7 +17,7 @@ import polars as pl
 from polars_mcc._counts.identity import wide_of
 from polars_mcc._inference.arrays import Counted
 from polars_mcc._inference.estimate import has_classes
-from polars_mcc._inference.evidence import LEVEL, Scale, collapse, evidence_of
+from polars_mcc._inference.evidence import LEVEL, Scale, collapse
 from polars_mcc._inference.rest_of_log import ROUNDING
 from polars_mcc._inference.scorer import Scorer
 from polars_mcc._log.choices import Correction, Rank, Reference
@@ -26,27 +26,26 @@ from polars_mcc._scores.segments import Flags, Floats, Ints, added_up, places_in
 from polars_mcc._search.codes import CodedLog
 from polars_mcc._search.counting import (
     Batch,
-    Keys,
+    CrossedKeys,
     Margins,
     SliceCounter,
     SlicesOfKeys,
-    chosen,
+    pairs_of,
 )
+from polars_mcc._search.cutoff import Cutoff
 from polars_mcc._search.words import LONGEST_LIST
 
 Places: TypeAlias = tuple[int | None, ...]
 """For each key, the place of the value of a slice; None if its set lacks the key."""
 
-_TESTS_PER_REASON = 100
-"""Slices may have the same rows, as keys determine each other: at most so many, on average."""
-NOT_A_NUMBER = -sys.float_info.max
+_SLICES_PER_TEST = 100
+"""Slices have the same rows if keys determine each other, and then count as one test. On average,
+so many slices are one test, at most."""
+_NOT_A_NUMBER = -sys.float_info.max
 """Stands for a score that is NaN: a score that is unknown is NaN in arrays."""
 _LABELS_AT_ONCE = 2**20  # labels of slices that are scored at once
 _SURER = math.sqrt(2)
 """Evidence by cluster may be so many times the evidence by row: influences in a cluster cancel."""
-LENIENT = 2.0
-"""The first p-values may be so many times too small: they take the variance of the rest from the
-whole log."""
 
 
 @dataclass(frozen=True)
@@ -66,35 +65,6 @@ class SearchSettings:
     verdicts: bool
     long: bool
     to: Reference
-
-
-@dataclass(frozen=True)
-class Cutoff:
-    """The largest p-value of a listed slice, for a correction, a level and a number of tests."""
-
-    correction: Correction
-    level: float
-    tests: int
-    longest: int = LONGEST_LIST
-    """The most slices of the list."""
-    surer: float = 1.0
-    """How many times evidence by cluster may be the evidence by row."""
-
-    def at(self, n_listed: int | Ints) -> float | Floats:
-        """The largest p-value of a list with this number of slices."""
-        tests = max(self.tests, 1)
-        if self.correction == "bonferroni":
-            return self.level / tests
-        if self.correction == "holm":
-            return self.level / np.maximum(tests - n_listed + 1, 1)
-        harmonic = (1 / np.arange(1, tests + 1)).sum() if self.correction == "by" else 1.0
-        return self.level * n_listed / (tests * harmonic)
-
-    @property
-    def needed(self) -> float:
-        """The least evidence of a candidate."""
-        p = LENIENT * float(self.at(self.longest))
-        return evidence_of(p) / self.surer if p < 1 else 0.0
 
 
 class Limits(NamedTuple):
@@ -157,14 +127,14 @@ class ModelSearch:
         return self.scale.turned(self.scorer.values(margins, zero_division))
 
     def shown(self, margins: Margins) -> Floats:
-        """The scores of slices as `by` has them; `NOT_A_NUMBER` for NaN, NaN if there is none."""
+        """The scores of slices as `by` has them; `_NOT_A_NUMBER` for NaN, NaN if there is none."""
         zero_division = self.log.sliced.zero_division
         values = self.scorer.values(margins, zero_division)
         if zero_division is None or not math.isnan(zero_division):
             return values
         # At 0/0 it is NaN. Without gold rows there is none.
         is_known = ~np.isnan(self.scorer.values(margins, 0.0))
-        return np.where(np.isnan(values) & is_known, NOT_A_NUMBER, values)
+        return np.where(np.isnan(values) & is_known, _NOT_A_NUMBER, values)
 
     def limits(self, pairs: Counted, pool: tuple[Ints, Counted] | None = None) -> Limits:
         """The scores of slices, and how sure they are."""
@@ -239,7 +209,7 @@ class ComparedSlices:
     """The weight of the scored rows."""
     n_null: Ints
     """The rows that are not scored."""
-    compared: Comparisons
+    comparisons: Comparisons
     is_distinct: Flags
     """Whether it has other rows than each slice with one key fewer."""
     overall: float
@@ -281,15 +251,15 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
     n_small = sum(key.n_small for key in search.log.keys.values())
     sets: list[SlicesOfKeys] = []
     parts = [Comparisons(*(np.zeros(0),) * 7)]
-    n_tested, threads = 0, pl.thread_pool_size()
+    n_slices, threads = 0, pl.thread_pool_size()
     waiting: deque[Future[list[Comparisons]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for batch in search.counter.batches(search.settings.depth):
             n_small += batch.n_small
             sets += batch.sets
-            n_tested += batch.pairs.number
-            tests = n_tested // _TESTS_PER_REASON
-            needed = 0.0 if search.settings.verdicts else search.cutoff(tests).needed
+            n_slices += batch.pairs.number
+            cutoff = search.cutoff(n_slices // _SLICES_PER_TEST)
+            needed = 0.0 if search.settings.verdicts else cutoff.needed
             waiting.append(pool.submit(whole.compared, batch, needed))
             if len(waiting) >= threads:
                 parts += waiting.popleft().result()
@@ -301,7 +271,7 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
     return ComparedSlices(
         sets,
         np.cumsum([0, *(len(of_keys.n) for of_keys in sets)])[:-1],
-        {frozenset(key.name for key in one.keys): at for at, one in enumerate(sets)},
+        {frozenset(key.name for key in of_keys.keys): at for at, of_keys in enumerate(sets)},
         np.concatenate([nothing, *(of_keys.n for of_keys in sets)]),
         np.concatenate([nothing, *(of_keys.n_null for of_keys in sets)]),
         Comparisons(*map(np.concatenate, zip(*parts, strict=True))),
@@ -313,21 +283,21 @@ def compared_slices(search: ModelSearch) -> ComparedSlices:
 
 
 def _has_own_rows(
-    sets: Mapping[Keys, SlicesOfKeys], of_keys: SlicesOfKeys, rounding: float
+    sets: Mapping[CrossedKeys, SlicesOfKeys], of_keys: SlicesOfKeys, rounding: float
 ) -> Flags:
     """Whether each slice lacks rows of every slice with one key fewer: else a key adds nothing."""
     lacks = np.ones(len(of_keys.n), bool)
     for left_out in range(len(of_keys.keys) if len(of_keys.keys) > 1 else 0):
         kept = [at for at in range(len(of_keys.keys)) if at != left_out]
-        coarser = sets[tuple(of_keys.keys[at] for at in kept)]
-        if len(coarser.n):
-            ids = (_ids(coarser.keys, places) for places in (coarser.places, of_keys.places[kept]))
+        fewer = sets[tuple(of_keys.keys[at] for at in kept)]
+        if len(fewer.n):
+            ids = (_ids(fewer.keys, places) for places in (fewer.places, of_keys.places[kept]))
             place = places_in(*ids)
-            lacks &= (place < 0) | (coarser.n[place] - of_keys.n > rounding * of_keys.n)
+            lacks &= (place < 0) | (fewer.n[place] - of_keys.n > rounding * of_keys.n)
     return lacks
 
 
-def _ids(keys: Keys, places: Ints) -> Ints:
+def _ids(keys: CrossedKeys, places: Ints) -> Ints:
     """A number for the values of some keys, of Python if there are very many values."""
     sizes = [key.values.height for key in keys]
     ids: Ints = places[0].astype(np.int64 if math.prod(sizes) < 2**63 else object)
@@ -383,7 +353,7 @@ class _WholeLog:
             is_comparable = np.asarray(has_classes(metric.classes_needed, *n_classes))
         if settings.to == "expected":
             pool = np.zeros(len(n), np.int64), self.pairs
-            reference, spread, evidence = search.below_expected(chosen(counted, slices), *pool)
+            reference, spread, evidence = search.below_expected(pairs_of(counted, slices), *pool)
         else:
             reference, comparable = rest, np.where(is_comparable, rest, math.nan)
             spread, evidence = self._below_rest(
@@ -413,7 +383,7 @@ class _WholeLog:
         evidence = np.where(np.isnan(score) | np.isnan(rest) | np.isnan(at_most), math.nan, 0.0)
         [behind] = np.nonzero((score < rest) & (at_most >= needed))
         if len(behind):
-            pairs = chosen(counted, slices[behind])
+            pairs = pairs_of(counted, slices[behind])
             limits = search.limits(pairs)
             apart = scale.evidence(
                 limits.proportion, limits.rows_up, proportion[behind], rows[behind]
@@ -431,9 +401,14 @@ def rest_of(slices: Margins, whole: Margins, nothing: float) -> Margins:
     return [np.where(rest > nothing, rest, 0.0) for rest in rests] if nothing else rests
 
 
-def places_of(every: ComparedSlices, slices: Ints, keys: Sequence[str]) -> list[Places]:
+def as_shown(scores: Floats) -> pl.Series:
+    """A column of the scores that `ModelSearch.shown` gives: NaN becomes null."""
+    return pl.Series(scores, nan_to_null=True).replace(_NOT_A_NUMBER, math.nan)
+
+
+def places_of(compared: ComparedSlices, slices: Ints, keys: Sequence[str]) -> list[Places]:
     """The place of the value of each key, of slices by their numbers."""
-    rows = every.places(slices, keys).tolist()
+    rows = compared.places(slices, keys).tolist()
     return [tuple(None if place < 0 else place for place in row) for row in rows]
 
 
