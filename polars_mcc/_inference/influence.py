@@ -31,7 +31,7 @@ from polars_mcc._inference.tables import (
     observed_table,
 )
 from polars_mcc._scores.class_scores import TwoByTwo
-from polars_mcc._scores.column import Column, Columns, NoDerivativeError, OfLabels
+from polars_mcc._scores.column import ArrayColumns, Column, NoDerivativeError, OfLabels
 from polars_mcc._scores.metric import Metric, OverClasses, OverPairs, Terms
 from polars_mcc._scores.segments import Floats, Segments, added_up
 
@@ -185,12 +185,12 @@ def columns_of_classes(
     tables: Sequence[ClassTable],
     metrics: Sequence[Metric],
     zero_division: float | None,
-) -> tuple[Columns, OverClasses]:
+) -> tuple[ArrayColumns, OverClasses]:
     """The columns of classes at all tables, (tables, classes), and the terms over them."""
     if zero_division is not None and math.isnan(zero_division):
         zero_division = None  # A score that is NaN has no interval.
     arrays: dict[str, Column | Floats] = {"is_positive": classes.is_positive}
-    col = Columns(classes.rows, arrays, classes.labels)
+    col = ArrayColumns(classes.rows, arrays, classes.labels)
     stacked = ClassTable(*map(np.stack, zip(*tables, strict=True)))
     t, p, c = (Column(col, counts, is_variable=True) for counts in stacked[:3])
     for name, one in (
@@ -272,10 +272,10 @@ def of_scores(levels: Levels, pairs: Counted, metrics: Sequence[Metric]) -> dict
     return influences
 
 
-def columns_of_pairs(pairs: Counted, labels: pl.DataFrame) -> tuple[Columns, OverPairs]:
+def columns_of_pairs(pairs: Counted, labels: pl.DataFrame) -> tuple[ArrayColumns, OverPairs]:
     """The columns of pairs, and the terms over them."""
     arrays: dict[str, Column | Floats] = {}
-    col = Columns(pairs.rows, arrays, labels)
+    col = ArrayColumns(pairs.rows, arrays, labels)
     n = Column(col, pairs.n, is_variable=True)
     s = Column(col, pairs.rows.sum(pairs.n), is_total=True)
     arrays |= {"n": n, "share": n / s}

@@ -30,9 +30,7 @@ def of_models(
         counts.with_columns(pl.lit(pred == "pred").alias(_IS_B), pred=pred)
         for pred in ("baseline", "pred")
     )
-    estimated = estimate(
-        log.split_by(_IS_B), both, asked, within=log.slice
-    )
+    estimated = estimate(log.split_by(_IS_B), both, asked, within=log.slice)
     scores_a, scores_b = (
         estimated.scores.filter(is_b).drop(_IS_B) for is_b in (~pl.col(_IS_B), pl.col(_IS_B))
     )

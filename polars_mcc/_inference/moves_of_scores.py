@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polars_mcc._scores.column import Column, Columns
-from polars_mcc._scores.probabilities import LARGEST_LOG_LOSS, Loss, brier, log_loss
+from polars_mcc._scores.brier_log_loss_ece import LARGEST_LOG_LOSS, Loss, brier, log_loss
+from polars_mcc._scores.column import ArrayColumns, Column
 from polars_mcc._scores.segments import Floats, Segments
 
 
@@ -180,7 +180,7 @@ def _mean_influence(loss: Loss, largest: float) -> Callable[[Levels], LevelInflu
     """
 
     def influence(x: Levels) -> LevelInfluence:
-        score = Column(Columns(x.rows, {}), x.score)
+        score = Column(ArrayColumns(x.rows, {}), x.score)
         positive, negative = (one.value for one in loss(score))  # type: ignore[arg-type, attr-defined]
         total = x.total(x.positive * positive + x.negative * negative)
         squares = x.total(x.positive * positive**2 + x.negative * negative**2)

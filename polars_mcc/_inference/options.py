@@ -10,8 +10,8 @@ import polars as pl
 
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Method, check_at_least
+from polars_mcc._scores.mcc_variants import MCC
 from polars_mcc._scores.metric import Metric
-from polars_mcc._scores.metrics import MCC
 
 TO = "_to"
 """The end of the names of columns about the reference: `n_to` is its `n`."""

@@ -15,7 +15,7 @@ from polars_mcc._log.keys import TOTAL
 from polars_mcc._report.answers import OF_SCORES, TOP, Answers, Worst
 from polars_mcc._report.gaps import MOST
 from polars_mcc._report.once import Answer, Part, without
-from polars_mcc._search.described import CONFUSION
+from polars_mcc._search.words import CONFUSION
 from polars_mcc._show.table import is_time
 from polars_mcc._show.undefined import counted
 

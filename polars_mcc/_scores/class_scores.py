@@ -12,7 +12,7 @@ from polars_mcc._counts.sliced import SlicedLog
 from polars_mcc._scores.r_k import correlation, count_of, divide, rows_of
 
 Col: TypeAlias = Callable[[str], pl.Expr]
-"""Gives a column by its name: `pl.col`, or `Columns` of arrays."""
+"""Gives a column by its name: `pl.col`, or `ArrayColumns` of arrays."""
 
 CLASS_RANGES: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("precision", "recall", "specificity", "f1"), (0.0, 1.0)),
@@ -53,7 +53,9 @@ class TwoByTwo(NamedTuple):
         """The table in units of a slice. Each product is rounded once."""
         product = numbers.product
         products = product(c, s) - product(t, p), product(t, s - t), product(p, s - p)
-        return cls(c, t - c, p - c, s - t - p + c, t, p, *(one.to_float() for one in products))
+        return cls(
+            c, t - c, p - c, s - t - p + c, t, p, *(number.to_float() for number in products)
+        )
 
     @classmethod
     def of_floats(cls, column: Col) -> TwoByTwo:
@@ -84,7 +86,7 @@ class TwoByTwo(NamedTuple):
         }
         products = self.covariance, self.var_gold, self.var_pred
         return {
-            **{name: divide(*one, zero_division) for name, one in parts.items()},
+            **{name: divide(*ratio, zero_division) for name, ratio in parts.items()},
             "mcc": correlation(*products, zero_division),
         }
 

@@ -1,7 +1,7 @@
 """Numbers of classes, pairs or slices as arrays that know their derivatives.
 
 A score is written once, as a function of columns. Of `pl.col` it is an expression, which scores
-slices exactly. Of a `Columns` it is a `Column`: the same score as an array, and how far each row
+slices exactly. Of `ArrayColumns` it is a `Column`: the same score as an array, and how far each row
 moves it. A method of a `Column` has the name of the method of Polars that it stands for.
 
 An array has a number per row, and NaN where Polars has null. It may have a first axis more, for
@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from polars_mcc._scores.segments import Floats, Segments
+from polars_mcc._scores.segments import Flags, Floats, Segments
 
-_Move: TypeAlias = Callable[[Floats], Floats]
-"""From how far a column moves a score, how far it does so through one of its parts."""
+_Rule: TypeAlias = float | Floats | Flags | Callable[[Floats], Floats]
+"""From how far a column moves a score, how far it does so through one of its parts: by a slope,
+only where a condition holds, or by a function."""
 
 
 class NoDerivativeError(ValueError):
@@ -31,7 +31,7 @@ class NoDerivativeError(ValueError):
 
 
 @dataclass(frozen=True)
-class Columns:
+class ArrayColumns:
     """Gives the columns of classes or of pairs by name, as `pl.col` does."""
 
     rows: Segments
@@ -44,8 +44,8 @@ class Columns:
         """A column."""
         if name in self.labels.columns:
             return OfLabels(self, pl.col(name))
-        found = self.arrays[name]
-        return found if isinstance(found, Column) else Column(self, found)
+        column = self.arrays[name]
+        return column if isinstance(column, Column) else Column(self, column)
 
     def number(self, part: object, *, is_total: bool) -> Column:
         """A number, or an expression of labels, as a column without derivatives."""
@@ -59,12 +59,12 @@ class Columns:
 
     def _of_labels(self, part: pl.Expr) -> Column:
         """The column of an expression that has no derivative, because it is of labels alone."""
-        if others := {*part.meta.root_names()} - {*self.labels.columns}:
-            msg = f"{part} is an expression of {', '.join(map(repr, sorted(others)))}"
+        if unknown := {*part.meta.root_names()} - {*self.labels.columns}:
+            msg = f"{part} is an expression of {', '.join(map(repr, sorted(unknown)))}"
             raise NoDerivativeError(msg)
         slices = pl.Series("polars_mcc:slice", self.rows.of_row, pl.UInt32)
-        [found] = self.labels.select(part.over(slices).cast(pl.Float64))
-        return Column(self, np.broadcast_to(found.to_numpy(), (self.rows.size,)))
+        [values] = self.labels.select(part.over(slices).cast(pl.Float64))
+        return Column(self, np.broadcast_to(values.to_numpy(), (self.rows.size,)))
 
 
 def _reflected(name: str) -> Callable[[Column, object], Column]:
@@ -72,7 +72,7 @@ def _reflected(name: str) -> Callable[[Column, object], Column]:
     return lambda self, other: getattr(self.as_number(other), name)(self)
 
 
-def _compared(how: Callable[[Any, Any], Any]) -> Callable[[Column, object], Column]:
+def _comparison(how: Callable[[Any, Any], Any]) -> Callable[[Column, object], Column]:
     """A comparison."""
 
     def compared(self: Column, other: object) -> Column:
@@ -90,9 +90,9 @@ class Column:
 
     def __init__(
         self,
-        columns: Columns,
+        columns: ArrayColumns,
         value: Floats,
-        parts: Sequence[tuple[Column, _Move]] = (),
+        parts: Sequence[tuple[Column, _Rule]] = (),
         *,
         only: Floats | None = None,
         is_total: bool = False,
@@ -103,7 +103,9 @@ class Column:
         A score has derivatives by what `is_variable`.
         """
         self.columns, self.value = columns, value
-        self.parts: list[tuple[Column, _Move]] = [one for one in parts if one[0].varies]
+        self.parts: list[tuple[Column, _Rule]] = [
+            (part, rule) for part, rule in parts if part.varies
+        ]
         self.only, self.is_total = only, is_total
         self.varies: bool = is_variable or bool(self.parts)
 
@@ -117,23 +119,23 @@ class Column:
     def __add__(self, other: object) -> Column:
         """Add."""
         x, y = self.beside(other)
-        return _made(x.value + y.value, (x, _same), (y, _same))
+        return _made(x.value + y.value, (x, 1.0), (y, 1.0))
 
     def __sub__(self, other: object) -> Column:
         """Subtract."""
         x, y = self.beside(other)
-        return _made(x.value - y.value, (x, _same), (y, operator.neg))
+        return _made(x.value - y.value, (x, 1.0), (y, -1.0))
 
     def __mul__(self, other: object) -> Column:
         """Multiply."""
         x, y = self.beside(other)
-        return _made(x.value * y.value, (x, _times(y.value)), (y, _times(x.value)))
+        return _made(x.value * y.value, (x, y.value), (y, x.value))
 
     def __truediv__(self, other: object) -> Column:
         """Divide."""
         x, y = self.beside(other)
         ratio = x.value / y.value
-        return _made(ratio, (x, _times(1 / y.value)), (y, _times(-ratio / y.value)))
+        return _made(ratio, (x, 1 / y.value), (y, -ratio / y.value))
 
     def pow(self, exponent: object) -> Column:
         """Raise to a power."""
@@ -141,11 +143,11 @@ class Column:
         power = x.value**n.value
         slope = n.value * x.value ** (n.value - 1)
         by_n = (n, lambda a: a * power * np.log(x.value))
-        return _made(power, (x, _times(slope)), by_n)
+        return _made(power, (x, slope), by_n)
 
     def __neg__(self) -> Column:
         """Change the sign."""
-        return _made(-self.value, (self, operator.neg))
+        return _made(-self.value, (self, -1.0))
 
     def __pow__(self, exponent: object) -> Column:
         """Raise to a power."""
@@ -156,10 +158,10 @@ class Column:
     __rpow__ = _reflected("pow")
 
     # A comparison is 1, 0, or NaN where a number is missing.
-    __gt__, __lt__ = _compared(operator.gt), _compared(operator.lt)
-    __ge__, __le__ = _compared(operator.ge), _compared(operator.le)
-    __eq__ = _compared(operator.eq)  # type: ignore[assignment]
-    __ne__ = _compared(operator.ne)  # type: ignore[assignment]
+    __gt__, __lt__ = _comparison(operator.gt), _comparison(operator.lt)
+    __ge__, __le__ = _comparison(operator.ge), _comparison(operator.le)
+    __eq__ = _comparison(operator.eq)  # type: ignore[assignment]
+    __ne__ = _comparison(operator.ne)  # type: ignore[assignment]
     __hash__ = object.__hash__
 
     def __and__(self, other: object) -> Column:
@@ -186,22 +188,22 @@ class Column:
 
     def abs(self) -> Column:
         """The absolute value."""
-        return _made(np.abs(self.value), (self, _times(np.sign(self.value))))
+        return _made(np.abs(self.value), (self, np.sign(self.value)))
 
     def sqrt(self) -> Column:
         """The square root."""
         root = np.sqrt(self.value)
-        return _made(root, (self, _times(0.5 / root)))
+        return _made(root, (self, 0.5 / root))
 
     def exp(self) -> Column:
         """The exponential."""
         value = np.exp(self.value)
-        return _made(value, (self, _times(value)))
+        return _made(value, (self, value))
 
     def log(self, base: float = math.e) -> Column:
         """The logarithm to a base."""
         scale = math.log(base)
-        return _made(np.log(self.value) / scale, (self, _times(1 / self.value / scale)))
+        return _made(np.log(self.value) / scale, (self, 1 / self.value / scale))
 
     def clip(self, lower_bound: float | None = None, upper_bound: float | None = None) -> Column:
         """Cut at numbers."""
@@ -209,9 +211,9 @@ class Column:
         cut = np.clip(self.value, low, math.inf if upper_bound is None else upper_bound)
         return self.where(cut == self.value, cut)
 
-    def where(self, holds: npt.NDArray[np.bool_], instead: Floats | float) -> Column:
+    def where(self, holds: Flags, instead: Floats | float) -> Column:
         """The number where a condition holds, and a number without derivative elsewhere."""
-        return _made(np.where(holds, self.value, instead), (self, _where(holds)))
+        return _made(np.where(holds, self.value, instead), (self, holds))
 
     def except_where(self, undefined: Column, instead: float | None) -> Column:
         """The number, but `instead` where it is undefined."""
@@ -223,7 +225,7 @@ class Column:
         x, fill = self.beside(value)
         known = ~np.isnan(x.value)
         filled = np.where(known, x.value, fill.value)
-        return _made(filled, (x, _where(known)), (fill, _where(~known)))
+        return _made(filled, (x, known), (fill, ~known))
 
     def drop_nulls(self) -> Column:
         """The same: aggregations ignore nulls anyway."""
@@ -242,15 +244,16 @@ class Column:
 
     def filter(self, *predicates: object, **constraints: object) -> Column:
         """Leave out rows from aggregations."""
-        holds = [self.as_number(one) for one in predicates]
-        holds += [self.as_number(self.columns(one) == value) for one, value in constraints.items()]
-        only = 1.0 if self.only is None else self.only
-        for one in holds:
-            value = one.columns.rows.spread(one.value) if one.is_total else one.value
-            only = only * (value == 1)
-        moves = [(self, _same)]
-        only = np.asarray(only)
-        return Column(self.columns, self.value, moves, only=only, is_total=self.is_total)
+        conditions = [
+            *predicates,
+            *(self.columns(name) == is_ for name, is_ in constraints.items()),
+        ]
+        only = np.asarray(1.0 if self.only is None else self.only)
+        for condition in map(self.as_number, conditions):
+            holds = condition.per_row().value == 1
+            only = only * holds
+        rules = [(self, 1.0)]
+        return Column(self.columns, self.value, rules, only=only, is_total=self.is_total)
 
     def count(self) -> Column:
         """Count the numbers."""
@@ -262,8 +265,8 @@ class Column:
             return self
         used, rows = self._used, self.columns.rows
         total = self._total(np.where(used, self.value, 0.0))
-        moves = [(self, lambda a: np.where(used, rows.spread(a), 0.0))]
-        return Column(self.columns, total, moves, is_total=True)
+        rules = [(self, lambda a: np.where(used, rows.spread(a), 0.0))]
+        return Column(self.columns, total, rules, is_total=True)
 
     def mean(self) -> Column:
         """The mean of the rows; NaN without any."""
@@ -287,8 +290,8 @@ class Column:
         rows = self.columns.rows
         value = np.broadcast_to(self.value, (*self.value.shape[:-1], rows.size))
         # All rows of a slice have the same number, so each has a part of what moves it.
-        moves = [(self, lambda a: rows.spread(a / np.maximum(rows.lengths, 1)))]
-        return Column(self.columns, rows.first(value), moves, is_total=True)
+        rules = [(self, lambda a: rows.spread(a / np.maximum(rows.lengths, 1)))]
+        return Column(self.columns, rows.first(value), rules, is_total=True)
 
     def plain(self, value: Floats) -> Column:
         """Other numbers of the same rows, without derivatives."""
@@ -297,24 +300,24 @@ class Column:
     def gradient(self, *of: Column, each_row: bool = False) -> list[Floats]:
         """How far each row of other columns moves this number: of its slice, or of `each_row`."""
         score = self if each_row else self.of_slices()
-        order: list[Column] = []
+        order: list[Column] = []  # each column after its parts
         seen: set[int] = set()
 
-        def visit(one: Column) -> None:
-            if id(one) not in seen:
-                seen.add(id(one))
-                for part, _ in one.parts:
+        def visit(column: Column) -> None:
+            if id(column) not in seen:
+                seen.add(id(column))
+                for part, _ in column.parts:
                     visit(part)
-                order.append(one)
+                order.append(column)
 
         visit(score)
         moves: dict[int, Any] = {id(score): np.ones_like(score.value)}
-        for one in reversed(order):
-            move = moves[id(one)]
-            for part, rule in one.parts:
-                moves[id(part)] = moves.get(id(part), 0.0) + rule(move)
+        for column in reversed(order):
+            move = moves[id(column)]
+            for part, rule in column.parts:
+                moves[id(part)] = moves.get(id(part), 0.0) + _moved(move, rule)
         shape = (*score.value.shape[:-1], self.columns.rows.size)
-        return [np.broadcast_to(moves.get(id(one), 0.0), shape) for one in of]
+        return [np.broadcast_to(moves.get(id(column), 0.0), shape) for column in of]
 
     def as_number(self, other: object) -> Column:
         """A number as a column."""
@@ -323,7 +326,7 @@ class Column:
     def beside(self, other: object) -> tuple[Column, Column]:
         """Both columns with a number per row, if one of them has; else per slice."""
         other = self.as_number(other)
-        filters = [one.only for one in (self, other) if one.only is not None]
+        filters = [side.only for side in (self, other) if side.only is not None]
         if len(filters) > 1 and not np.array_equal(filters[0], filters[1]):
             msg = "it computes with two columns that are filtered differently"
             raise NoDerivativeError(msg)
@@ -341,7 +344,7 @@ class Column:
         return Column(self.columns, rows.spread(self.value), [(self, rows.sum)])
 
     @property
-    def _used(self) -> npt.NDArray[np.bool_]:
+    def _used(self) -> Flags:
         """Whether an aggregation uses the row."""
         known = ~np.isnan(self.value)
         return known if self.only is None else known & (self.only == 1)
@@ -356,26 +359,26 @@ class Column:
         rows = self.columns.rows
         end = end_of(rows, np.where(self._used, self.value, math.nan))
         are_ends = self.filter(self.plain((self.value == rows.spread(end)) * 1.0))
-        return Column(self.columns, end, [(are_ends.mean(), _same)], is_total=True)
+        return Column(self.columns, end, [(are_ends.mean(), 1.0)], is_total=True)
 
 
 class OfLabels:
     """An expression of labels. Polars computes it; with a `Column` it is one."""
 
-    def __init__(self, columns: Columns, of: Any) -> None:  # noqa: ANN401
+    def __init__(self, columns: ArrayColumns, of: Any) -> None:  # noqa: ANN401
         """Remember the expression, or a namespace of its methods."""
         self.columns, self.of = columns, of
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         """A method of the expression; of a column, if an argument is one."""
-        found = getattr(self.of, name)
-        if not callable(found):
-            return OfLabels(self.columns, found)
+        attribute = getattr(self.of, name)
+        if not callable(attribute):
+            return OfLabels(self.columns, attribute)
 
         def method(*values: object, **options: object) -> object:
-            if any(isinstance(one, Column) for one in (*values, *options.values())):
+            if any(isinstance(value, Column) for value in (*values, *options.values())):
                 return getattr(self.columns.number(self, is_total=False), name)(*values, **options)
-            return OfLabels(self.columns, found(*map(_expression, values), **options))
+            return OfLabels(self.columns, attribute(*map(_expression, values), **options))
 
         return method
 
@@ -384,7 +387,7 @@ class OfLabels:
 
 def _operation(name: str) -> Callable[..., object]:
     def operation(self: OfLabels, *other: object) -> object:
-        if any(isinstance(one, Column) for one in other):
+        if any(isinstance(value, Column) for value in other):
             return getattr(self.columns.number(self, is_total=False), name)(*other)
         return OfLabels(self.columns, getattr(self.of, name)(*map(_expression, other)))
 
@@ -410,22 +413,17 @@ METHODS = (
 """What a `Column` can do."""
 
 
-def _made(value: Floats, *parts: tuple[Column, _Move]) -> Column:
+def _made(value: Floats, *parts: tuple[Column, _Rule]) -> Column:
     """A function of parts that have as many numbers, each with the rule for its derivative."""
     [(first, _), *_] = parts
     filters = (part.only for part, _ in parts if part.only is not None)
     return Column(first.columns, value, parts, only=next(filters, None), is_total=first.is_total)
 
 
-def _same(a: Floats) -> Floats:
-    return a
-
-
-def _times(slope: Floats) -> _Move:
-    """Times a slope; 0 also times infinity."""
-    return lambda a: np.where(a == 0, 0.0, a * slope)
-
-
-def _where(holds: npt.NDArray[np.bool_]) -> _Move:
-    """The same where a condition holds, else 0."""
-    return lambda a: np.where(holds, a, 0.0)
+def _moved(move: Floats, rule: _Rule) -> Floats:
+    """How far a column moves a score through one of its parts. 0 times infinity is 0."""
+    if callable(rule):
+        return rule(move)
+    if isinstance(rule, np.ndarray) and rule.dtype == np.bool_:
+        return np.where(rule, move, 0.0)
+    return np.where(move == 0, 0.0, move * rule)

@@ -80,9 +80,11 @@ class Score:
         if self.labels is not None or dtype == pl.Boolean:
             listed = [False, True] if self.labels is None else self.labels
             known = as_labels(listed, dtype, null=self.nulls == "label")
-            group = _sums_by_label(rows, known, arithmetic)
+            group = _of_labels(rows, known, arithmetic)
         else:
-            group = _pairs(rows, dtype) if weight is None else _sides(rows, weight, arithmetic)
+            group = (
+                _of_pairs(rows, dtype) if weight is None else _of_sides(rows, weight, arithmetic)
+            )
         n = _field("n")
         failures = [*group.failures]
         if weight_name is not None:
@@ -90,7 +92,7 @@ class Score:
         failures += arithmetic.failures(n)
         sums = group.sums.from_columns(_field)
         cov = sums.covariance(arithmetic).to_float()
-        var_gold, var_pred = (one.to_float() for one in sums.variances(arithmetic))
+        var_gold, var_pred = (number.to_float() for number in sums.variances(arithmetic))
         score = correlation(cov, var_gold, var_pred, self.zero_division)
         scores = group.summed.list.eval(unless(pl.when(n > 0).then(score), *failures))
         return scores.list.first().alias(name)
@@ -104,7 +106,7 @@ def _struct(fields: Mapping[str, pl.Expr]) -> pl.Expr:
     return pl.struct(field.alias(name) for name, field in fields.items())
 
 
-def _sums_by_label(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
+def _of_labels(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
     """Sum the weights of each gold label, of each predicted label and of hits, and add checks."""
     gold, pred, weight, scored = rows
     is_label = [[side.eq_missing(label) for label in labels] for side in (gold, pred)]
@@ -152,7 +154,7 @@ def _sums_by_label(rows: _Rows, labels: pl.Series, numbers: Numbers) -> _Group:
     return _Group(summed, sums, (Failure(unlisted > 0, message),))
 
 
-def _pairs(rows: _Rows, dtype: pl.DataType) -> _Group:
+def _of_pairs(rows: _Rows, dtype: pl.DataType) -> _Group:
     """Count each pair of a group, from one integer per row, and add up the classes."""
     pair = identity.of_pair(rows.gold, rows.pred, dtype)
     element = pl.element()
@@ -164,20 +166,20 @@ def _pairs(rows: _Rows, dtype: pl.DataType) -> _Group:
     hit = pl.when(gold == pred).then(n).otherwise(0)
     columns = {"label": gold.append(pred), "t": n.append(none), "p": none.append(n)}
     sides = pairs.list.eval(_struct({**columns, "c": hit.append(none)}))
-    return _classes(sides, Numbers())
+    return _of_classes(sides, Numbers())
 
 
-def _sides(rows: _Rows, weight: pl.Expr, numbers: Numbers) -> _Group:
+def _of_sides(rows: _Rows, weight: pl.Expr, numbers: Numbers) -> _Group:
     """List each row twice, for gold and for pred: the label, and the row's part of t, p and c."""
     gold, pred, _, scored = rows
     none = pl.lit(0, numbers.wide)
     hit = pl.when(gold.eq_missing(pred)).then(weight).otherwise(0)
     as_gold = pl.struct(label=gold, t=weight, p=none, c=hit)
     as_pred = pl.struct(label=pred, t=none, p=weight, c=none)
-    return _classes(as_gold.filter(scored).append(as_pred.filter(scored)).implode(), numbers)
+    return _of_classes(as_gold.filter(scored).append(as_pred.filter(scored)).implode(), numbers)
 
 
-def _classes(sides: pl.Expr, numbers: Numbers) -> _Group:
+def _of_classes(sides: pl.Expr, numbers: Numbers) -> _Group:
     """Add up the sides of each label to a class, and the classes to sums.
 
     A side is a struct: a label, and how much the side adds to t, p and c of the label's class.

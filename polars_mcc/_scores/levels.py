@@ -29,10 +29,10 @@ def by_score(log: SlicedLog, pairs: pl.LazyFrame) -> pl.LazyFrame:
         for side, is_side in zip(sides, (pl.col("gold"), ~pl.col("gold")), strict=True)
     }
     scored = pairs.filter(is_scored(log)).select(*log.slice, score="pred", **sides)
-    return added_up(log, scored)
+    return merged(log, scored)
 
 
-def added_up(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
+def merged(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
     """Add up equal scores of a slice."""
     return levels.group_by(*log.slice, "score").agg(pl.col(*BOTH, "^squares_.*$").sum())
 
@@ -103,7 +103,7 @@ def of_bins(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
 
 def over_levels(
     log: SlicedLog,
-    found: pl.LazyFrame,
+    levels: pl.LazyFrame,
     of_levels: Mapping[str, pl.Expr],
     of_bins_: Mapping[str, pl.Expr],
     *,
@@ -117,9 +117,9 @@ def over_levels(
     positive, negative = map(pl.col, BOTH)
     below = 2 * (pl.col("all_negative") - pl.col("fp")) + negative
     concordant = log.numbers.product(positive, below).carried().sum()
-    exact = log.per_slice(found, **concordant.columns("concordant"))
+    exact = log.per_slice(levels, **concordant.columns("concordant"))
     number = concordant.from_columns("concordant", pl.col).to_float()
-    floats = in_floats(log, found)
+    floats = in_floats(log, levels)
     floats = probabilities(log, floats) if are_probabilities else floats
     slices = exact.select(*log.slice, concordant=number)
     slices = log.beside(slices, log.per_slice_in_order(floats, ["pred"], of_levels))

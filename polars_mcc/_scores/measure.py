@@ -15,10 +15,10 @@ from polars_mcc._counts.identity import with_hashes, with_wide_labels
 from polars_mcc._counts.sliced import SlicedLog, computed
 from polars_mcc._scores.class_scores import CLASS_DTYPES, Col, TwoByTwo, class_scores
 from polars_mcc._scores.levels import levels_of, over_levels
-from polars_mcc._scores.metric import Metric, Terms
+from polars_mcc._scores.metric import Metric, Terms, sum_name
 from polars_mcc._scores.r_k import Sums, count_of, summed
 
-_SEEN = "seen"
+_OCCURS = "seen"
 
 
 def measure(
@@ -34,24 +34,29 @@ def measure(
     Metrics of pairs or of scores need `pairs`, and the classes must then come from these pairs.
     `positive` is true for the positive class.
     """
-    has_classes, has_pairs = any(one.classes for one in metrics), any(one.pairs for one in metrics)
+    has_classes, has_pairs = (
+        any(metric.classes for metric in metrics),
+        any(metric.pairs for metric in metrics),
+    )
     if has_classes or has_pairs:
         classes = classes.cache()
     slices, sums = summed(log, classes, positive)
-    for is_filled in {one.is_filled for one in metrics if one.classes}:
+    for is_filled in {metric.is_filled for metric in metrics if metric.classes}:
         apart = log if is_filled else replace(log, zero_division=None)
         scores = class_scores(apart, classes).with_columns(pl.col(*CLASS_DTYPES).cast(pl.Float64))
-        alike = [one for one in metrics if one.is_filled == is_filled]
+        alike = [metric for metric in metrics if metric.is_filled == is_filled]
         slices = log.beside(slices, _aggregated(log, scores, ["label"], alike, "classes"))
     if has_pairs and pairs is not None:
         slices = log.beside(slices, _over_pairs(log, classes, pairs, metrics))
     if log.is_of_scores and pairs is not None:
-        found = levels_of(log, pairs).cache()
-        slices = log.beside(slices, _over_scores(log, found, metrics))
+        levels = levels_of(log, pairs).cache()
+        slices = log.beside(slices, _over_scores(log, levels, metrics))
     n = count_of(log, Terms.s)
     if log.is_multilabel:  # Label totals are multiplied too: they must fit a count.
         n = pl.when(count_of(log, pl.max_horizontal(Terms.t, Terms.p)) >= 0).then(n)
-    values = {one.name: one.value(Terms().of(one, log.zero_division)) for one in metrics}
+    values = {
+        metric.name: metric.value(Terms().of(metric, log.zero_division)) for metric in metrics
+    }
     return slices.with_columns(**_terms(log, sums)).select(
         *log.slice,
         n=n,
@@ -80,10 +85,11 @@ def _by_column(
     column: Col = pl.col,
 ) -> dict[str, pl.Expr]:
     """The sums of all metrics over classes, pairs, levels or bins, by column name."""
-    found: dict[str, pl.Expr] = {}
-    for metric in metrics:
-        found |= metric.by_column(getattr(metric, over), column)
-    return found
+    return {
+        sum_name(metric.name, name): sum_(column)
+        for metric in metrics
+        for name, sum_ in getattr(metric, over).items()
+    }
 
 
 def _aggregated(
@@ -92,19 +98,19 @@ def _aggregated(
     order: Sequence[str],
     metrics: Sequence[Metric],
     over: Literal["classes", "pairs"],
-    **others: pl.Expr,
+    **in_any_order: pl.Expr,
 ) -> pl.LazyFrame:
-    """The sums of metrics over the classes or pairs of each slice, in an order; and `others`.
+    """The sums of metrics over the classes or pairs of each slice, in an order of these rows.
 
     An expression of a user has columns of its own, so it aggregates them in any order.
     """
     sums, plain = _by_column(metrics, over, computed), _by_column(metrics, over)
     own = {name: plain[name] for name, sum_ in sums.items() if sum_.meta.eq(plain[name])}
     in_order = {name: sum_ for name, sum_ in sums.items() if name not in own}
-    found = log.per_slice_in_order(frame, order, in_order, **own, **others)
+    slices = log.per_slice_in_order(frame, order, in_order, **own, **in_any_order)
     # Labels are Int128 here, to compute with. A result that Int64 cannot hold is an error.
     results = cs.by_name(*sums) & cs.by_dtype(pl.Int128)
-    return found.with_columns(results.cast(pl.Int64)) if sums else found
+    return slices.with_columns(results.cast(pl.Int64)) if sums else slices
 
 
 def _over_scores(log: SlicedLog, levels: pl.LazyFrame, metrics: Sequence[Metric]) -> pl.LazyFrame:
@@ -161,14 +167,14 @@ def _over_pairs(
         "gold",
         "pred",
         "s",
-        **guessed.columns(_SEEN),
+        **guessed.columns(_OCCURS),
         n=pl.col("n").cast(pl.Float64),
         share=n.cast(pl.Float64) / s.cast(pl.Float64),
         expected=of_square(guessed),
         excess=of_square(product(n, s) - guessed),
     )
-    seen = guessed.from_columns(_SEEN, pl.col).sum()
-    others = {"s": s.max(), **seen.columns(_SEEN)}
-    slices = _aggregated(log, rows, ["gold", "pred"], metrics, "pairs", **others)
-    left = squared - seen.from_columns(_SEEN, pl.col)
-    return slices.with_columns(unseen=of_square(left)).drop(others)
+    seen = guessed.from_columns(_OCCURS, pl.col).sum()
+    of_slice = {"s": s.max(), **seen.columns(_OCCURS)}
+    slices = _aggregated(log, rows, ["gold", "pred"], metrics, "pairs", **of_slice)
+    left = squared - seen.from_columns(_OCCURS, pl.col)
+    return slices.with_columns(unseen=of_square(left)).drop(of_slice)

@@ -18,7 +18,7 @@ from polars_mcc._scores.r_k import correlation, divide
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from polars_mcc._scores.column import Columns
+    from polars_mcc._scores.column import ArrayColumns
 
 Sum: TypeAlias = Callable[[Col], pl.Expr]
 """An aggregation, as a function of columns. A function `lambda col: col("f1").min()` has a
@@ -68,7 +68,7 @@ class Terms:
     covariance, var_gold, var_pred = pl.col("cov"), pl.col("var_gold"), pl.col("var_pred")
     rows_squared, hits_times_rows = pl.col("ss"), pl.col("cs")
     gold_times_pred = pl.col("t_p")
-    apart, most = pl.col("apart"), pl.col("most")
+    chance_disagreement, max_covariance = pl.col("apart"), pl.col("most")
     concordant = pl.col("concordant")
     first, second = pl.col("first"), pl.col("second")
     unseen = pl.col("unseen")
@@ -105,7 +105,7 @@ class Terms:
 class OverPairs(Terms):
     """Terms that have derivatives: sums over the pairs of slices, as arrays."""
 
-    def __init__(self, column: Columns) -> None:
+    def __init__(self, column: ArrayColumns) -> None:
         """Take the columns of pairs."""
         self._column = column
 
@@ -123,13 +123,13 @@ class OverClasses(OverPairs):
     the rows. Terms that only metrics without an interval need are not here.
     """
 
-    def __init__(self, column: Columns) -> None:
+    def __init__(self, column: ArrayColumns) -> None:
         """Take the columns of classes."""
         super().__init__(column)
         self.s = self.t = self.p = self.n = column("s")
         self.c, self.k = column("hits").sum(), column("k")
-        one: Any = column.number(1.0, is_total=True)
-        self.rows_squared = self.gold_times_pred = one
+        unit: Any = column.number(1.0, is_total=True)
+        self.rows_squared = self.gold_times_pred = unit
 
     # Most metrics need few of these.
     @cached_property
@@ -153,7 +153,7 @@ class OverClasses(OverPairs):
         return (self._column("hits") / self.s).sum()
 
     @cached_property
-    def apart(self) -> Any:  # type: ignore[override] # noqa: ANN401
+    def chance_disagreement(self) -> Any:  # type: ignore[override] # noqa: ANN401
         return self.covariance + (self._column("fn") / self.s).sum()
 
     @cached_property
@@ -169,6 +169,16 @@ class OverClasses(OverPairs):
             return total + self.s * (1 - is_positive.sum()) if name == "tn" else total
 
         return TwoByTwo.of_floats(of_positive)
+
+
+Value: TypeAlias = Callable[[Terms], pl.Expr]
+
+RATIO = Range(0, 1)
+SIGNED = Range(-1, 1)
+KINK = "{} changes at random between samples, so its error is not normal"
+DAVENPORT = "Davenport and El-Sanhury 1991, Educational and Psychological Measurement 51"
+FAWCETT = "Fawcett 2006, Pattern Recognition Letters 27"
+RIJSBERGEN = "van Rijsbergen 1979, Information Retrieval"
 
 
 def has_two_gold(terms: Terms) -> pl.Expr:
@@ -287,9 +297,20 @@ class Metric:
         named = {name for sum_ in sums for name in sum_(pl.col).meta.root_names()}
         return not named.isdisjoint({"label", "gold", "pred"})
 
-    def by_column(self, sums: Mapping[str, Sum], column: Col = pl.col) -> dict[str, pl.Expr]:
-        """Some sums of the metric as expressions, by column name."""
-        return {sum_name(self.name, name): sum_(column) for name, sum_ in sums.items()}
+
+def sums_of_mean(column: str, weight: str | None = None) -> dict[str, Sum]:
+    """The two sums of a mean over a column of `classes`. Classes without a value are left out."""
+    if weight is None:
+        return {"total": lambda col: col(column).sum(), "weight": lambda col: col(column).count()}
+    return {
+        "total": lambda col: (col(column) * col(weight)).sum(),
+        "weight": lambda col: col(weight).filter(col(column).is_not_null()).sum(),
+    }
+
+
+def mean(terms: Terms) -> pl.Expr:
+    """The mean of which a metric has the sums; `zero_division` without any class."""
+    return terms.ratio(terms["total"], terms["weight"].fill_null(0))  # null without any class
 
 
 FACT = "polars_mcc:"
@@ -318,20 +339,20 @@ def defined(metric: Metric) -> Metric:
 
     def value(terms: Terms) -> pl.Expr:
         filled, raw = terms.of(metric, 0.0), terms.of(metric, None)
-        raw.sums = {**raw.sums, **raw.sums_of(found)}
-        filled_value, raw_value = (metric.value(one).cast(pl.Float64) for one in (filled, raw))
+        raw.sums = {**raw.sums, **raw.sums_of(is_defined)}
+        filled_value, raw_value = (metric.value(each).cast(pl.Float64) for each in (filled, raw))
         has_gold = metric.has_gold(terms) if metric.has_gold else ~filled_value.is_infinite()
-        is_defined = raw_value.is_finite().fill_null(value=False)
-        return pl.when(has_gold).then(is_defined.cast(pl.Float64))
+        is_finite = raw_value.is_finite().fill_null(value=False)
+        return pl.when(has_gold).then(is_finite.cast(pl.Float64))
 
-    found = replace(
+    is_defined = replace(
         fact(f"{FACT}defined {metric.name}", value),
         classes=metric.classes,
         is_filled=False,
         is_of_scores=metric.is_of_scores,
         of_row=metric.of_row,
     )
-    return found
+    return is_defined
 
 
 def most_rows(metric: Metric) -> Metric | None:
@@ -348,8 +369,8 @@ def most_rows(metric: Metric) -> Metric | None:
             "k": lambda col: col("support").count(),
             "inverse": lambda col: (1 / (col("support") - 0.5).clip(lower_bound=0.5)).sum(),
         }
-        found = fact(name, lambda terms: terms["k"] ** 2 / terms["inverse"])
-        return replace(found, classes=classes)
+        rows = fact(name, lambda terms: terms["k"] ** 2 / terms["inverse"])
+        return replace(rows, classes=classes)
     if not metric.is_of_two or metric.is_of_scores:
         return None
 

@@ -116,8 +116,8 @@ def _except_where(undefined: pl.Expr, number: Any, instead: float | None) -> pl.
     """A number, but `instead` where it is undefined: expressions, or columns of arrays."""
     if isinstance(number, pl.Expr):
         return pl.when(undefined).then(pl.lit(instead, pl.Float64)).otherwise(number)
-    found: pl.Expr = number.except_where(undefined, instead)
-    return found
+    column: pl.Expr = number.except_where(undefined, instead)
+    return column
 
 
 def count_of(log: SlicedLog, units: pl.Expr) -> pl.Expr:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import polars as pl
 
-from polars_mcc._scores.metric import OF_GOLD, Metric, Range, Terms, has_both, has_rows
+from polars_mcc._scores.metric import (
+    DAVENPORT,
+    FAWCETT,
+    KINK,
+    OF_GOLD,
+    RATIO,
+    RIJSBERGEN,
+    SIGNED,
+    Metric,
+    Range,
+    Terms,
+    Value,
+    has_both,
+    has_rows,
+)
 from polars_mcc._scores.r_k import divide
 
-Value: TypeAlias = Callable[[Terms], pl.Expr]
-
-RATIO = Range(0, 1)
-SIGNED = Range(-1, 1)
 _COUNT = Range(0, lambda terms: terms.n, "[0, s]")
-KINK = "{} changes at random between samples, so its error is not normal"
-DAVENPORT = "Davenport and El-Sanhury 1991, Educational and Psychological Measurement 51"
 _ALTMAN = "Altman and Bland 1994, BMJ 308 and 309"
-FAWCETT = "Fawcett 2006, Pattern Recognition Letters 27"
-RIJSBERGEN = "van Rijsbergen 1979, Information Retrieval"
-
 _ERRORS = {"fp", "fn", "fdr", "fnr", "fpr", "for"}
 
 
@@ -39,11 +43,11 @@ def _rate(name: str, part: str, rest: str, formula: str, source: str, *peers: st
     given: Literal["gold", "pred"] = "gold" if {part, rest} in OF_GOLD else "pred"
 
     def value(terms: Terms) -> pl.Expr:
-        one, other = of_both(terms)
+        part_n, rest_n = of_both(terms)
         at_0 = None if given == "gold" else terms.zero_division
         if name in _ERRORS and at_0 is not None:
             at_0 = 1 - at_0  # as fdr is 1 - ppv
-        return divide(one, one + other, at_0)
+        return divide(part_n, part_n + rest_n, at_0)
 
     return Metric(
         name,
@@ -132,7 +136,7 @@ _METRICS = [
     ),
 ]
 
-OF_POSITIVE = [
+POSITIVE_CLASS_RATES = [
     replace(metric, is_of_positive=True, multilabel=True, less_is_better=metric.name in _ERRORS)
     for metric in _METRICS
 ]

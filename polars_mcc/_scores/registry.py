@@ -12,9 +12,14 @@ import polars as pl
 from polars_mcc._log.choices import Role
 from polars_mcc._log.messages import option, said
 from polars_mcc._log.missing_column import did_you_mean
+from polars_mcc._scores.accuracy_kappa_association import ACCURACY_KAPPA_ASSOCIATION
+from polars_mcc._scores.brier_log_loss_ece import BRIER_LOG_LOSS_ECE
 from polars_mcc._scores.class_scores import CLASS_DTYPES, CLASS_RANGES, Col
+from polars_mcc._scores.mcc_variants import MCC, MCC_VARIANTS
 from polars_mcc._scores.metric import PAIR_DTYPES, Metric, Range
-from polars_mcc._scores.metrics import METRICS
+from polars_mcc._scores.precision_recall_f_beta import PRECISION_RECALL_F_BETA
+from polars_mcc._scores.rates import POSITIVE_CLASS_RATES
+from polars_mcc._scores.roc_auc_top_k import ROC_AUC_TOP_K
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -26,7 +31,17 @@ IntoMetric: TypeAlias = str | Definition
 IntoMetrics: TypeAlias = IntoMetric | Sequence[IntoMetric]
 """A metric, or several."""
 
-_REGISTRY = {metric.name: metric for metric in METRICS}
+BUILT_IN_METRICS = (
+    MCC,
+    *ACCURACY_KAPPA_ASSOCIATION,
+    *PRECISION_RECALL_F_BETA,
+    *MCC_VARIANTS,
+    *POSITIVE_CLASS_RATES,
+    *ROC_AUC_TOP_K,
+    *BRIER_LOG_LOSS_ECE,
+)
+"""The metrics of the package. To add one, add an entry to the list of its family."""
+_REGISTRY = {metric.name: metric for metric in BUILT_IN_METRICS}
 _OF_CLASS = frozenset(CLASS_RANGES)
 _BUILT_IN = frozenset(_REGISTRY)
 _RESERVED = {
@@ -160,11 +175,16 @@ def register_metric(
 def chosen(metrics: IntoMetrics) -> list[Metric]:
     """Find the metrics that a user asks for, by name or as expressions, or raise an error."""
     listed = [metrics] if _is_one(metrics) else list(metrics)
-    found = [
-        _named(metric) if isinstance(metric, str) else _of_definition(None, metric)
+    for name in listed:
+        if isinstance(name, str) and name not in _REGISTRY:
+            hint, known = did_you_mean(name, _REGISTRY), ", ".join(map(repr, _REGISTRY))
+            msg = f"no metric '{name}'{hint} The metrics are {known}."
+            raise ValueError(msg)
+    asked = [
+        _REGISTRY[metric] if isinstance(metric, str) else _of_definition(None, metric)
         for metric in listed
     ]
-    names = [metric.name for metric in found]
+    names = [metric.name for metric in asked]
     if not names:
         msg = "metrics is empty: list at least one, such as 'mcc'"
         raise ValueError(msg)
@@ -179,7 +199,7 @@ def chosen(metrics: IntoMetrics) -> list[Metric]:
         if pl.col(name).meta.has_multiple_outputs():
             msg = f"Polars takes the name '{name}' for a pattern; rename it, as in .alias('mine')"
             raise ValueError(msg)
-    return found
+    return asked
 
 
 def one(metric: IntoMetric) -> Metric:
@@ -187,32 +207,27 @@ def one(metric: IntoMetric) -> Metric:
     if not _is_one(metric):
         msg = f"metric must be one name of metrics(), or one expression, got {metric!r}"
         raise TypeError(msg)
-    [found] = chosen(metric)
-    return found
-
-
-def built_in() -> Sequence[Metric]:
-    """The metrics of the package."""
-    return METRICS
+    [asked] = chosen(metric)
+    return asked
 
 
 def needs_two_classes(options: Mapping[str, Any]) -> bool:
     """Whether a verb with these options computes a metric that needs two gold classes."""
     metrics = [options[name] for name in ("metrics", "metric") if name in options]
-    return any(metric.is_of_two for one in metrics for metric in chosen(one))
+    return any(metric.is_of_two for asked in metrics for metric in chosen(asked))
 
 
 def tested(metric: IntoMetric) -> Metric:
     """Find the one metric that a user asks for, or raise an error if it has no test."""
-    found = one(metric)
-    check_sure([found])
-    return found
+    asked = one(metric)
+    check_sure([asked])
+    return asked
 
 
 def role_of(metrics: Iterable[Metric]) -> Role:
     """Whether metrics score predicted labels or scores; an error if some do and some do not."""
-    [role, *others] = {metric.role for metric in metrics}
-    if others:
+    [role, *more_roles] = {metric.role for metric in metrics}
+    if more_roles:
         msg = "some metrics are of predicted labels and some of scores: ask for each kind alone"
         raise ValueError(msg)
     return role
@@ -240,14 +255,6 @@ def check_multilabel(metrics: Iterable[Metric]) -> None:
                 f"lists, use {names}"
             )
             raise ValueError(msg)
-
-
-def _named(name: str) -> Metric:
-    if name not in _REGISTRY:
-        hint = did_you_mean(name, _REGISTRY)
-        msg = f"no metric '{name}'{hint} The metrics are {', '.join(map(repr, _REGISTRY))}."
-        raise ValueError(msg)
-    return _REGISTRY[name]
 
 
 def _is_one(metrics: IntoMetrics) -> TypeIs[IntoMetric]:
@@ -332,10 +339,10 @@ def check_aggregations(metrics: Iterable[Metric], labels: pl.DataType) -> None:
         if metric.name in _BUILT_IN and metric is _REGISTRY[metric.name]:
             continue  # Tests check them.
         for kind, schema, sums in (
-            ("class", classes, metric.by_column(metric.classes)),
-            ("pair", pairs, metric.by_column(metric.pairs)),
+            ("class", classes, metric.classes),
+            ("pair", pairs, metric.pairs),
         ):
-            for expression in sums.values():
+            for expression in (sum_(pl.col) for sum_ in sums.values()):
                 rows = pl.LazyFrame(schema={"slice": pl.Int8(), **schema}).group_by("slice")
                 dtype = rows.agg(expression.alias("value")).collect_schema()["value"]
                 if isinstance(dtype, pl.List):

@@ -55,9 +55,9 @@ class Segments:
 
     def first(self, values: Floats) -> Floats:
         """The number of the first row of each slice; NaN without any."""
-        found = np.full((*values.shape[:-1], len(self.starts)), math.nan)
-        found[..., self._filled] = values[..., self.starts[self._filled]]
-        return found
+        firsts = np.full((*values.shape[:-1], len(self.starts)), math.nan)
+        firsts[..., self._filled] = values[..., self.starts[self._filled]]
+        return firsts
 
     def spread(self, values: Floats) -> Floats:
         """Repeat the number of each slice on its rows."""
@@ -72,10 +72,10 @@ class Segments:
 
     def cumulated(self, values: Floats) -> Floats:
         """Add up the rows of each slice up to and with each row."""
-        found = np.empty_like(values)
+        sums = np.empty_like(values)
         for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
-            np.cumsum(values[start : start + length], out=found[start : start + length])
-        return found
+            np.cumsum(values[start : start + length], out=sums[start : start + length])
+        return sums
 
     @cached_property
     def _filled(self) -> npt.NDArray[np.bool_]:
@@ -83,18 +83,18 @@ class Segments:
 
     def _reduced(self, how: np.ufunc, values: Floats, nothing: float) -> Floats:
         starts = self.starts[self._filled]
-        found = np.full((*values.shape[:-1], len(self.starts)), nothing)
+        reduced = np.full((*values.shape[:-1], len(self.starts)), nothing)
         if len(starts):
-            found[..., self._filled] = how.reduceat(values, starts, axis=-1)
-        return found
+            reduced[..., self._filled] = how.reduceat(values, starts, axis=-1)
+        return reduced
 
 
 def places_in(ids: Ints, wanted: Ints) -> Ints:
     """The places of numbers among sorted numbers; -1 where there is no such number."""
     if not len(ids):
         return np.full(len(wanted), -1)
-    found = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-    return np.where(ids[found] == wanted, found, -1)
+    places = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return np.where(ids[places] == wanted, places, -1)
 
 
 def added_up(values: Floats | Ints, places: Ints, number: int) -> Floats:
@@ -104,5 +104,5 @@ def added_up(values: Floats | Ints, places: Ints, number: int) -> Floats:
         np.add.at(total, places, values)
     else:
         total = np.bincount(places, values, number).astype(np.float64)
-    found: Floats = total
-    return found
+    sums: Floats = total
+    return sums

@@ -17,12 +17,12 @@ from polars_mcc._counts.pairs import pairs
 from polars_mcc._counts.sliced import PRED, SlicedLog
 from polars_mcc._log.choices import check_at_least
 from polars_mcc._log.cuts import Number, as_cuts, as_series, is_above
-from polars_mcc._scores.levels import BOTH, added_up, by_score, in_units
+from polars_mcc._scores.levels import BOTH, by_score, in_units, merged
 from polars_mcc._scores.measure import measure
 from polars_mcc._scores.metric import Metric, defined
-from polars_mcc._scores.metrics import METRICS
+from polars_mcc._scores.rates import POSITIVE_CLASS_RATES
 
-_COUNTS = [metric for metric in METRICS if metric.is_count]
+_COUNTS = [metric for metric in POSITIVE_CLASS_RATES if metric.is_count]
 COUNTS = [metric.name for metric in _COUNTS]  # tp, fp, fn and tn
 
 
@@ -49,7 +49,7 @@ def check_of_counts(metrics: Sequence[Metric]) -> None:
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class ScoreThresholds:
     """The thresholds of a log: `listed` ones, a number of `quantiles`, or every score.
 
     With `listed`, the log holds in place of a score how many listed thresholds the score reaches.
@@ -60,7 +60,7 @@ class Thresholds:
     quantiles: int | None = None
 
     @classmethod
-    def of(cls, log: SlicedLog, thresholds: int | Sequence[Number] | None) -> Thresholds:
+    def of(cls, log: SlicedLog, thresholds: int | Sequence[Number] | None) -> ScoreThresholds:
         """Check the thresholds that a user asks for. A list must be in rising order."""
         if thresholds is None:
             return cls(log)
@@ -77,7 +77,7 @@ class Thresholds:
         """Compute the counts and metrics of each slice at each threshold."""
         log, (levels, slices) = self.log, self._levels()
         points = self._points(log, levels, self._grid(levels))
-        scored = _scored(log, points, [*_COUNTS, *metrics], log.zero_division)
+        scored = _scores_at(log, points, [*_COUNTS, *metrics], log.zero_division)
         scored = scored.drop("n", "n_null").with_columns(threshold=self._threshold())
         # A slice without any score has no threshold, but keeps its row with `n_null`.
         return log.beside(slices, scored).select(*log.slice, *curve_columns(metrics))
@@ -149,9 +149,9 @@ class Thresholds:
         levels = levels.select(*log.slice, "score", *BOTH, is_cut=pl.lit(grid is None))
         if grid is not None:
             # Without keys, a log without scored rows has a row of totals, all null.
-            every = whole.beside(totals.drop_nulls("unit").select(*log.slice, "unit"), grid)
+            points = whole.beside(totals.drop_nulls("unit").select(*log.slice, "unit"), grid)
             no_rows = dict.fromkeys(BOTH, pl.lit(0, pl.Int128))
-            cuts = every.select(*log.slice, score="cut", **no_rows, is_cut=pl.lit(value=True))
+            cuts = points.select(*log.slice, score="cut", **no_rows, is_cut=pl.lit(value=True))
             levels = pl.concat([levels, cuts])
         # A threshold comes after the rows that reach it.
         order = [*log.slice, "score", "is_cut"]
@@ -190,7 +190,7 @@ def _cut_at(log: SlicedLog, thresholds: Sequence[Number]) -> SlicedLog:
     def reached(column: str) -> pl.Expr:
         score, dtype = pl.col(column), schema[column]
         are_reached = (is_above(score, dtype, at, or_at=True) for at in thresholds)
-        number = pl.sum_horizontal(one.cast(pl.UInt32) for one in are_reached)
+        number = pl.sum_horizontal(reached.cast(pl.UInt32) for reached in are_reached)
         return pl.when(score.is_not_null()).then(number).alias(column)
 
     frame = log.frame.with_columns(reached(PRED + name) for name in log.models)
@@ -202,7 +202,7 @@ def _of_whole(log: SlicedLog, levels: pl.LazyFrame) -> pl.LazyFrame:
 
     Each row counts once, also with several sets of keys.
     """
-    return added_up(log.whole, log.once(levels))
+    return merged(log.whole, log.once(levels))
 
 
 def _valued(log: SlicedLog, points: pl.LazyFrame, metric: Metric) -> pl.LazyFrame:
@@ -211,11 +211,11 @@ def _valued(log: SlicedLog, points: pl.LazyFrame, metric: Metric) -> pl.LazyFram
     The score is null without the gold rows that the metric needs, which no threshold can change.
     """
     has_gold = replace(defined(metric), name=f"has_gold:{metric.name}")
-    values = _scored(log, points, [metric, has_gold], 0.0)
+    values = _scores_at(log, points, [metric, has_gold], 0.0)
     return values.with_columns(pl.when(pl.col(has_gold.name).is_not_null()).then(metric.name))
 
 
-def _scored(
+def _scores_at(
     log: SlicedLog, points: pl.LazyFrame, metrics: Sequence[Metric], zero_division: float | None
 ) -> pl.LazyFrame:
     """Score the two classes of each slice and threshold, from `tp` and `fp` in units."""

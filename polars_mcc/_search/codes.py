@@ -11,6 +11,7 @@ were found. Only the small tables of values are sorted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +21,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._counts.coded import rows_of, scan_worth_reading
-from polars_mcc._counts.codes import Values, codes_of_log
+from polars_mcc._counts.codes import Values, codes_of_log, combined
 from polars_mcc._counts.counted import weight_total
 from polars_mcc._counts.parquet import FAILURES, need
 from polars_mcc._counts.sliced import KEY, PRED, SlicedLog
@@ -53,7 +54,7 @@ _INTEGERS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Key:
+class CodedKey:
     """A key of the log, and the values of its slices. A slice has the place of its value."""
 
     name: str
@@ -82,7 +83,7 @@ class Key:
         return np.append(self.rank, len(self.rank))[places]
 
 
-class Column(NamedTuple):
+class CodedColumn(NamedTuple):
     """A column as codes, and the value of each code. A null is a value."""
 
     codes: Codes
@@ -101,11 +102,11 @@ class Weights(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Coded:
+class CodedLog:
     """A log with codes in place of keys and labels."""
 
-    log: SlicedLog
-    keys: Mapping[str, Key]
+    sliced: SlicedLog
+    keys: Mapping[str, CodedKey]
     labels: pl.Series
     """The labels, sorted, in the order of their codes. A row without a label has the next code. If
     null is a label, it is the last. In a log of scores: the scores, with 0 and 1 for the gold
@@ -115,7 +116,7 @@ class Coded:
     weights: Weights | None
     clusters: Ints | None
     """A number for the cluster of each row."""
-    texts: Mapping[str, Mapping[str, float]]
+    n_of_texts: Mapping[str, Mapping[str, float]]
     """The rows, or the sum of weights, of each value of a key of text."""
     n_values: Mapping[str, int]
     """How many values each key of text or of integers has."""
@@ -135,7 +136,7 @@ def is_ordered(dtype: pl.DataType) -> bool:
     return dtype.is_numeric() or is_calendar(dtype)
 
 
-def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
+def coded_log(log: SlicedLog, *, bins: int | None, least: float) -> CodedLog:
     """Replace the keys and labels of a log with codes.
 
     Args:
@@ -143,47 +144,55 @@ def coded(log: SlicedLog, *, bins: int | None, least: float) -> Coded:
         bins: The number of bins of a key of numbers. None: neither numbers nor times are cut.
         least: The least rows of a slice.
     """
-    read, texts = _read(log)
+    label_dtype = pl.Float64() if log.is_of_scores else log.label_dtype  # gold: 0 and 1
+    sides = dict.fromkeys(["gold", *(PRED + name for name in log.models)], label_dtype)
+    read, texts = _read(log, sides)
     weights = _weights(log, read)
-    sides = ["gold", *(PRED + name for name in log.models)]
     labels, rows = _labels(log, sides, read, texts)
-    of_texts: dict[str, Mapping[str, float]] = {}
-    n_values: dict[str, int] = {}
-    keys = {}
     sampled = places_sampled(len(rows["gold"])).to_numpy()
     sample = _sample(log, read, texts, sampled)
-    cuts = {} if bins is None else _cuts(log, sample, bins)
+    cuts = {}
+    if bins is not None:
+        numbers = [key for key, dtype in log.key_dtypes.items() if dtype.is_numeric()]
+        of_keys = sample.select(*(KEY + key for key in numbers), "weight")
+        cuts = dict(zip(numbers, cuts_in(of_keys, bins, few=FEW * bins), strict=True))
+    # With sample weights, no slice is worth more rows of equal weight than it has.
+    weight = None if weights is None or weights.squares is not None else weights.n
+    keys, n_of_texts, n_values = {}, {}, {}
     for name, dtype in log.key_dtypes.items():
         column = KEY + name
         if dtype.is_integer():  # Of many rows, an estimate suffices.
             is_small = read.height < _SMALL
             count = pl.col(column).n_unique() if is_small else pl.col(column).approx_n_unique()
             n_values[name] = read.select(count).item()
-        if name in cuts:
+        if name in cuts and cuts[name].ends:
             keys[name], rows[column] = _of_bins(name, read[column], cuts[name])
         elif bins is not None and is_calendar(dtype):
             keys[name], rows[column] = _of_times(name, read[column])
         else:
-            one = texts.pop(column) if column in texts else column_of(read[column])
-            sizes = _sizes(one, weights)
+            coded = texts.pop(column) if column in texts else column_of(read[column])
+            sizes = totals([coded.codes], [len(coded.values)], weight)
             if is_text(dtype):
-                named = zip(one.values.cast(pl.String), sizes.tolist(), strict=True)
-                of_texts[name] = {text: n for text, n in named if text is not None and n > 0}
+                named = zip(coded.values.cast(pl.String), sizes.tolist(), strict=True)
+                n_of_texts[name] = {text: n for text, n in named if text is not None and n > 0}
                 n_values[name] = int(np.count_nonzero(sizes))
             as_words = bins is not None and is_ordered(dtype)
-            keys[name], rows[column] = _of_values(name, one, sizes, least, as_words=as_words)
+            keys[name], rows[column] = _of_values(name, coded, sizes, least, as_words=as_words)
         read = read.drop(column, strict=False)
     clusters = read["cluster"].to_numpy() if log.has_clusters else None
-    return Coded(log, keys, labels, rows, weights, clusters, of_texts, n_values, sampled, sample)
+    return CodedLog(
+        log, keys, labels, rows, weights, clusters, n_of_texts, n_values, sampled, sample
+    )
 
 
-def _read(log: SlicedLog) -> tuple[pl.DataFrame, dict[str, Column]]:
+def _read(
+    log: SlicedLog, labels: Mapping[str, pl.DataType]
+) -> tuple[pl.DataFrame, dict[str, CodedColumn]]:
     """Keys, labels, weights and clusters, in memory; and columns of text by numbers of files."""
-    labels = dict.fromkeys(["gold", *(PRED + name for name in log.models)], _in_memory(log))
     columns = {KEY + key: pl.col(KEY + key) for key in log.keys}
     columns |= {name: pl.col(name).cast(dtype) for name, dtype in labels.items()}
     columns |= {name: pl.col(name).hash() for name in log.pair_splits}  # the cluster
-    texts = {KEY + name: dtype for name, dtype in log.key_dtypes.items()} | labels
+    texts = {KEY + name: dtype for name, dtype in log.key_dtypes.items()} | dict(labels)
     known = _text_of_files(log, [name for name, dtype in texts.items() if is_text(dtype)])
     of_labels = pl.Categories.random()  # The labels of all models are numbered alike.
     for name, dtype in texts.items():
@@ -198,12 +207,7 @@ def _read(log: SlicedLog) -> tuple[pl.DataFrame, dict[str, Column]]:
     return log.frame.select(**asked).collect(engine="streaming"), known
 
 
-def _in_memory(log: SlicedLog) -> pl.DataType:
-    """The dtype of both labels, or of scores and of gold labels as 0 and 1."""
-    return pl.Float64() if log.is_of_scores else log.label_dtype
-
-
-def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, Column]:
+def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, CodedColumn]:
     """Columns of text, by the numbers of local Parquet files, if they are large and have these."""
     scan = scan_worth_reading(log, names) if names else None
     if scan is None:
@@ -218,7 +222,7 @@ def _text_of_files(log: SlicedLog, names: Sequence[str]) -> dict[str, Column]:
     texts = {name: values[name].series(pl.String()) for name in names}
     # One column after another, so that only one is twice in memory.
     return {
-        name: Column(np.concatenate([group.pop(name) for group in groups]), texts[name])
+        name: CodedColumn(np.concatenate([group.pop(name) for group in groups]), texts[name])
         for name in names
         if groups
     }
@@ -238,41 +242,47 @@ def _weights(log: SlicedLog, read: pl.DataFrame) -> Weights | None:
 
 
 def _labels(
-    log: SlicedLog, sides: Sequence[str], read: pl.DataFrame, texts: dict[str, Column]
+    log: SlicedLog,
+    sides: Mapping[str, pl.DataType],
+    read: pl.DataFrame,
+    texts: dict[str, CodedColumn],
 ) -> tuple[pl.Series, dict[str, Codes]]:
     """The labels that occur, sorted, and the codes of gold and of each prediction."""
-    if sides[0] in texts:
+    if "gold" in texts:
         columns = {side: texts[side].codes for side in sides}
-        values = texts[sides[0]].values
+        values = texts["gold"].values
     else:
         together = pl.concat([read[side] for side in sides], rechunk=False)
         codes, values = column_of(together)
         columns = dict(zip(sides, np.split(codes, len(sides)), strict=True))
-    sizes = [_rows_of(codes, None, len(values)) for codes in columns.values()]
-    labels = values.cast(_in_memory(log))
+    sizes = [totals([codes], [len(values)]) for codes in columns.values()]
+    labels = values.cast(sides["gold"])
     is_label = pl.Series(np.max(sizes, axis=0) > 0)
     if log.nulls != "label":
         is_label &= labels.is_not_null()
     order = labels.arg_sort(nulls_last=True).to_numpy()
     order = order[is_label.to_numpy()[order]]
-    numbered = {side: _numbered(codes, len(values), order) for side, codes in columns.items()}
+    numbered = {
+        side: _places_in_order(codes, len(values), order) for side, codes in columns.items()
+    }
     return labels.gather(order), numbered
 
 
 def _sample(
-    log: SlicedLog, read: pl.DataFrame, texts: Mapping[str, Column], places: Ints
+    log: SlicedLog, read: pl.DataFrame, texts: Mapping[str, CodedColumn], places: Ints
 ) -> pl.DataFrame:
     """Some rows: keys, labels and weights."""
-    columns = {name: one.values.gather(one.codes[places]) for name, one in texts.items()}
+    columns = {name: text.values.gather(text.codes[places]) for name, text in texts.items()}
     rows = read.select(~cs.by_name("cluster", require_all=False))
     rows = rows[places] if len(places) < rows.height else rows
-    rows = pl.DataFrame([*rows.get_columns(), *(one.alias(name) for name, one in columns.items())])
+    known = [values.alias(name) for name, values in columns.items()]
+    rows = pl.DataFrame([*rows.get_columns(), *known])
     if log.weight_name is None:
         rows = rows.with_columns(weight=pl.lit(1, pl.Int64))
     return rows.with_columns(cs.categorical().cast(pl.String))
 
 
-def column_of(column: pl.Series) -> Column:
+def column_of(column: pl.Series) -> CodedColumn:
     """The codes of a column, and their values."""
     if column.dtype.is_nested() or column.dtype == pl.Object:
         return _by_hash(column)
@@ -281,7 +291,7 @@ def column_of(column: pl.Series) -> Column:
         return _by_hash(column)
     ends: Any = numbers.min(), numbers.max()
     if None in ends:  # all null, or no rows
-        return Column(np.zeros(len(column), np.uint8), column[:1])
+        return CodedColumn(np.zeros(len(column), np.uint8), column[:1])
     least, span = int(ends[0]), int(ends[1]) - int(ends[0])
     if span >= min(_NEAR, max(4 * len(column), 2**8)) or abs(least) >= 2**62:
         return _by_hash(column)
@@ -296,75 +306,65 @@ def column_of(column: pl.Series) -> Column:
     values = pl.int_range(least, least + span + 1, eager=True).cast(numbers.dtype)
     is_numbered = isinstance(column.dtype, (pl.Categorical, pl.Enum))
     values = of_places(values, column.dtype) if is_numbered else values.cast(column.dtype)
-    return Column(codes, values.extend_constant(None, 1) if has_null else values)
+    return CodedColumn(codes, values.extend_constant(None, 1) if has_null else values)
 
 
-def _by_hash(column: pl.Series) -> Column:
+def _by_hash(column: pl.Series) -> CodedColumn:
     """The codes of any column: a place per distinct value."""
     values = column.unique()
     values = values.set(values == 0, 0.0) if column.dtype.is_float() else values  # or -0.0
     known = pl.Series(np.arange(len(values), dtype=np.min_scalar_type(max(len(values), 1))))
     of_hash = values.to_physical().hash()
     codes = column.to_physical().hash().replace_strict(of_hash, known, return_dtype=known.dtype)
-    return Column(codes.to_numpy(), values)
+    return CodedColumn(codes.to_numpy(), values)
 
 
-def portions(rows: int, least: int = _STEP) -> Iterator[slice]:
+def portions(rows: int, least: int = 0) -> Iterator[slice]:
     """Split rows into portions that fit in the caches. NumPy makes 64-bit integers of codes."""
-    return (slice(start, start + least) for start in range(0, rows, least))
+    step = max(_STEP, least)
+    return (slice(start, start + step) for start in range(0, rows, step))
 
 
-def summed(codes: Codes, weight: Ints | None, number: int) -> Ints:
-    """Count rows by code, or add up their weights in their dtype."""
-    if weight is None:
-        return np.bincount(codes, minlength=number)
-    return added_up(weight, codes, number)
+def totals(codes: Sequence[Codes], sizes: Sequence[int], weight: Ints | None = None) -> Ints:
+    """Count the rows of each combination of codes, or add up their weights in their dtype.
+
+    The result has an axis per column of codes. `sizes` are the numbers of codes.
+    """
+    number = math.prod(sizes)
+    table: Ints = np.zeros(number, np.int64 if weight is None else weight.dtype)
+    for rows in portions(len(codes[0]), number):
+        code = as_one([column[rows] for column in codes], sizes)
+        if weight is None:
+            table += np.bincount(code, minlength=number)
+        else:
+            table += added_up(weight[rows], code, number)
+    return table.reshape(sizes)
 
 
-def _rows_of(codes: Codes, weight: Ints | None, number: int) -> Ints:
-    """The rows of each code, or the sum of their weights, in little memory."""
-    total: Ints = np.zeros(number, np.int64 if weight is None else weight.dtype)
-    for rows in portions(len(codes), max(_STEP, number)):
-        total += summed(codes[rows], None if weight is None else weight[rows], number)
-    return total
+def as_one(codes: Sequence[Codes], sizes: Sequence[int]) -> Codes:
+    """Several codes of each row as one integer, in few bytes."""
+    return combined(codes, sizes, np.min_scalar_type(max(math.prod(sizes) - 1, 0)))
 
 
-def _numbered(codes: Codes, number: int, order: Ints) -> Codes:
+def _places_in_order(codes: Codes, number: int, order: Ints) -> Codes:
     """Other codes of so many values: their places in an order; its length for other values."""
     of_code = np.full(max(number, 1), len(order), np.min_scalar_type(len(order)))
     of_code[order] = np.arange(len(order))
-    found = np.empty_like(codes, of_code.dtype)
+    places = np.empty_like(codes, of_code.dtype)
     for rows in portions(len(codes)):
-        found[rows] = of_code[codes[rows]]
-    return found
-
-
-def _sizes(column: Column, weights: Weights | None) -> Ints:
-    """The rows of each value, or the sum of their weights.
-
-    With sample weights, the rows: no slice of them is worth more rows of equal weight.
-    """
-    of_rows = None if weights is None or weights.squares is not None else weights.n
-    return _rows_of(column.codes, of_rows, len(column.values))
-
-
-def _cuts(log: SlicedLog, sample: pl.DataFrame, bins: int) -> dict[str, Cuts]:
-    """Where each key of numbers with many values is cut."""
-    numbers = [key for key, dtype in log.key_dtypes.items() if dtype.is_numeric()]
-    rows = sample.select(*(KEY + key for key in numbers), "weight")
-    found = cuts_in(rows, bins, few=FEW * bins)
-    return {key: cuts for key, cuts in zip(numbers, found, strict=True) if cuts.ends}
+        places[rows] = of_code[codes[rows]]
+    return places
 
 
 def _of_values(
-    name: str, column: Column, sizes: Floats, least: float, *, as_words: bool
-) -> tuple[Key, Codes]:
+    name: str, column: CodedColumn, sizes: Floats, least: float, *, as_words: bool
+) -> tuple[CodedKey, Codes]:
     """A key with a slice per value, and its codes."""
     codes, values = column
     [kept] = np.nonzero(sizes >= least)
     n_small = int(np.count_nonzero(sizes)) - len(kept)
     if len(kept) < len(values):
-        codes = _numbered(codes, len(values), kept)
+        codes = _places_in_order(codes, len(values), kept)
         values, sizes = values.gather(kept), sizes[kept]
     text = as_text(pl.col("value"), values.dtype).alias("text")
     places = np.arange(len(values))
@@ -373,10 +373,12 @@ def _of_values(
     order = rows.select(pl.arg_sort_by("text", "n", nulls_last=True)).to_series().to_numpy()
     shown = pl.col("text").alias("value") if as_words else pl.col("value")
     rows = rows.select(shown, "said", "first", "last")
-    return Key(name, len(values), rows, _numbered(places, len(values), order), n_small), codes
+    return CodedKey(
+        name, len(values), rows, _places_in_order(places, len(values), order), n_small
+    ), codes
 
 
-def _of_bins(name: str, column: pl.Series, cuts: Cuts) -> tuple[Key, Codes]:
+def _of_bins(name: str, column: pl.Series, cuts: Cuts) -> tuple[CodedKey, Codes]:
     """A key of numbers that is cut, and its codes. After the bins come NaN, of floats, and null."""
     null = len(cuts.names)
     dtype = pl.UInt8 if null < 2**8 - 1 else pl.UInt32
@@ -385,13 +387,13 @@ def _of_bins(name: str, column: pl.Series, cuts: Cuts) -> tuple[Key, Codes]:
     return _cut_key(name, [*cuts.names, None], len(cuts.ends) + 1, cuts.name), codes
 
 
-def _of_times(name: str, column: pl.Series) -> tuple[Key, Codes]:
+def _of_times(name: str, column: pl.Series) -> tuple[CodedKey, Codes]:
     """A key of times, cut by a unit of the calendar, and its codes."""
     unit = unit_of(column.to_frame().select(span(pl.col(column.name))).item())
     # A day of a zone may have two midnights, so a time is a date first.
     codes, values = column_of(column.dt.date().dt.truncate(unit))
     order = values.arg_sort(nulls_last=True).to_numpy()
-    order = order[_rows_of(codes, None, len(values))[order] > 0]
+    order = order[totals([codes], [len(values)])[order] > 0]
     starts = values.gather(order)
     days = starts.drop_nulls().dt.to_string(FORMATS[unit])
     week = "in the week of " if unit == "1w" else ""
@@ -402,23 +404,23 @@ def _of_times(name: str, column: pl.Series) -> tuple[Key, Codes]:
         return f"before {days[last + 1]}" if first == 0 else f"from {days[first]} on"
 
     names = [said(code, code) for code in range(len(days))] + [None] * starts.null_count()
-    return _cut_key(name, names, len(days), said), _numbered(codes, len(values), order)
+    return _cut_key(name, names, len(days), said), _places_in_order(codes, len(values), order)
 
 
 def _cut_key(
     key: str, names: Sequence[str | None], number: int, said: Callable[[int, int], str]
-) -> Key:
+) -> CodedKey:
     """A key that is cut. Its values are each bin, NaN and null, and ranges of bins from either end.
 
     `names` are of all codes: first the `number` of bins in order, then NaN and null.
     """
     last = number - 1
     ranges = [(0, code) for code in range(1, last)] + [(code, last) for code in range(1, last)]
-    found = [
+    slices = [
         *((name, code, code) for code, name in enumerate(names)),
         *((said(*span), *span) for span in ranges),
     ]
     schema = {"value": pl.String, "first": pl.Int64, "last": pl.Int64}
-    values = pl.DataFrame(found, schema=schema, orient="row")
+    values = pl.DataFrame(slices, schema=schema, orient="row")
     values = values.select("value", clause(key, pl.col("value")).alias("said"), "first", "last")
-    return Key(key, len(names), values, np.arange(values.height))
+    return CodedKey(key, len(names), values, np.arange(values.height))

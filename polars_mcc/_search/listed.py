@@ -17,70 +17,37 @@ cutoff t, a p-value, for which m·t / |the list at t| is at most the rate. m is 
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from polars_mcc._inference.evidence import evidence_of
 from polars_mcc._inference.quantiles import normal
-from polars_mcc._log.choices import Correction
 from polars_mcc._scores.segments import Floats, Ints
+from polars_mcc._search.cutoff import LENIENT, Cutoff
 from polars_mcc._search.overlaps import Overlaps, Question, spans
-from polars_mcc._search.parts import Places, places_of, subsets
-from polars_mcc._search.slices import Looked, Sought
+from polars_mcc._search.slices import (
+    ComparedSlices,
+    ModelSearch,
+    coarser,
+    places_of,
+)
+from polars_mcc._search.words import LONGEST_LIST
 
-MOST = 100
-"""The most slices of a list, unless `top` is larger."""
-_LOOKED_AT = 10
+_CANDIDATES_PER_SLICE = 10
 """The candidates that get a rough look, for each slice of a list. A list of 100 is then full unless
 nine of ten candidates are only behind because of others."""
-_AT_ONCE = 3 * 63
+_TESTED_AT_ONCE = 3 * 63
 """The candidates that are tested at once, while rows are counted by three words of 63 bits each."""
-_LEFT = 1.0
+_LEAST_LEFT = 1.0
 """The least rough evidence of what is left of an overlapping slice: far below what a list needs, as
 a rough score may be off by some standard errors."""
-_SURER = math.sqrt(2)
-"""Evidence by cluster may be so many times the evidence by row: influences in a cluster cancel."""
-_LENIENT = 2.0
-"""The first p-values may be so many times too small: they take the variance of the rest from the
-whole log."""
 
 
-@dataclass(frozen=True)
-class Cutoff:
-    """The largest p-value of a listed slice, for a correction, a level and a number of tests."""
-
-    correction: Correction
-    level: float
-    tests: int
-
-    def at(self, listed: int) -> float:
-        """The largest p-value of a list with this number of slices."""
-        tests = max(self.tests, 1)
-        if self.correction == "bonferroni":
-            return self.level / tests
-        if self.correction == "holm":
-            return self.level / max(tests - listed + 1, 1)
-        return self.level * listed / (tests * self._harmonic)
-
-    def needed(self, sought: Sought) -> float:
-        """The least evidence of a candidate."""
-        p = _LENIENT * self.at(_most(sought))
-        return evidence_of(p) / _surer(sought) if p < 1 else 0.0
-
-    @cached_property
-    def _harmonic(self) -> float:
-        if self.correction != "by":
-            return 1.0
-        return sum(1 / test for test in range(1, max(self.tests, 1) + 1))
-
-
-class Listed(NamedTuple):
+class SliceList(NamedTuple):
     """The listed slices, and the slices that were tested but are not listed, by their numbers."""
 
     slices: Ints
@@ -93,93 +60,81 @@ class Listed(NamedTuple):
     """Slices that did not fit in the list, or were not checked because the list was full."""
 
 
-def _most(sought: Sought) -> int:
-    """The most slices of the list."""
-    return max(sought.top or 0, MOST)
-
-
-def _surer(sought: Sought) -> float:
-    """How many times evidence by cluster may be the evidence by row."""
-    return _SURER if sought.coded.clusters is not None else 1.0
-
-
-def listed(sought: Sought, looked: Looked, cutoff: Cutoff) -> Listed:
+def list_slices(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> SliceList:
     """List the slices with the most evidence."""
-    most, large = _most(sought), sought.max_share * looked.n_rows
-    near = candidates(sought, looked, cutoff)
-    waiting, beyond = _worth_a_look(sought, looked, near, cutoff, _LOOKED_AT * most)
-    chosen = waiting[:0]
+    longest = cutoff.longest
+    waiting, beyond = _unexplained(search, compared, _candidates(search, compared, cutoff), cutoff)
+    listed = waiting[:0]
     p_value: Floats = np.zeros(0)
     exact: dict[int, float] = {}
-    while len(waiting) and len(chosen) < most:
-        room = max(_AT_ONCE - len(chosen), _AT_ONCE // 2)
-        pool = np.concatenate([chosen, waiting[:room]])
-        tested = _Candidates.of(sought, looked, pool, large)
+    while len(waiting) and len(listed) < longest:
+        room = max(_TESTED_AT_ONCE - len(listed), _TESTED_AT_ONCE // 2)
+        tested = _Candidates.of(search, compared, np.concatenate([listed, waiting[:room]]))
         exact |= dict(zip(tested.slices.tolist(), tested.evidence, strict=True))
-        (chosen, p_value), waiting = tested.listed(cutoff), waiting[room:]
-    beyond = np.concatenate([chosen[most:], waiting, beyond])
-    return Listed(chosen[:most], p_value[:most], exact, beyond)
+        (listed, p_value), waiting = tested.listed(cutoff), waiting[room:]
+    beyond = np.concatenate([listed[longest:], waiting, beyond])
+    return SliceList(listed[:longest], p_value[:longest], exact, beyond)
 
 
-def candidates(sought: Sought, looked: Looked, cutoff: Cutoff) -> Ints:
+def _candidates(search: ModelSearch, compared: ComparedSlices, cutoff: Cutoff) -> Ints:
     """The slices that may be listed, in the order of evidence."""
-    needed = evidence_of(min(_LENIENT * cutoff.level, 1.0)) / _surer(sought)
-    [near] = np.nonzero(looked.is_distinct & (looked.compared.evidence > max(needed, 0.0)))
-    keys = sorted(sought.coded.keys.values(), key=lambda key: -key.size)
-    places = looked.places(near, [key.name for key in keys])
+    needed = evidence_of(min(LENIENT * cutoff.level, 1.0)) / cutoff.surer
+    [near] = np.nonzero(compared.is_distinct & (compared.comparisons.evidence > max(needed, 0.0)))
+    keys = sorted(search.log.keys.values(), key=lambda key: -key.size)
+    places = compared.places(near, [key.name for key in keys])
     ranks = [key.ranks(places[:, at]) for at, key in enumerate(keys)]
-    sets = np.searchsorted(looked.starts, near, "right")
-    n_keys, evidence = (places >= 0).sum(1), looked.compared.evidence[near]
+    sets = np.searchsorted(compared.starts, near, "right")
+    n_keys, evidence = (places >= 0).sum(1), compared.comparisons.evidence[near]
     # Equal evidence: fewer keys, more rows, and then the order of the values.
-    order = np.lexsort([*reversed(ranks), sets, -looked.n[near], n_keys, -evidence])
+    order = np.lexsort([*reversed(ranks), sets, -compared.n[near], n_keys, -evidence])
     ranked: Ints = near[order]
-    p = normal(looked.compared.evidence[ranked] * _surer(sought))
-    largest = np.array([cutoff.at(rank + 1) for rank in range(len(ranked))])
-    [below] = np.nonzero(p <= _LENIENT * largest)
+    p = normal(evidence[order] * cutoff.surer)
+    [below] = np.nonzero(p <= LENIENT * cutoff.at(np.arange(1, len(ranked) + 1)))
     return ranked[: below[-1] + 1] if len(below) else ranked[:0]
 
 
-def _worth_a_look(
-    sought: Sought, looked: Looked, ranked: Ints, cutoff: Cutoff, most: int
+def _unexplained(
+    search: ModelSearch, compared: ComparedSlices, ranked: Ints, cutoff: Cutoff
 ) -> tuple[Ints, Ints]:
-    """The slices without those that a surer slice seems to explain, and the slices beyond `most`.
+    """The slices without those that a surer slice seems to explain, and those not looked at.
 
-    A part of a surer slice is left out unless it is behind the other rows of that slice by `_LEFT`
-    standard errors. A slice that contains a surer slice is left out unless its other rows are
-    behind the rest of the log. If the slice has fewer keys, it is kept, and the surer part is left
-    out unless it is behind the other rows of the slice. The scores of other rows are computed as if
-    scores were means. This is rough; the slices that are kept are counted exactly later.
+    A part of a surer slice is left out unless it is behind the other rows of that slice by
+    `_LEAST_LEFT` standard errors. A slice that contains a surer slice is left out unless its other
+    rows are behind the rest of the log. If the slice has fewer keys, it is kept, and the surer part
+    is left out unless it is behind the other rows of the slice. The scores of other rows are
+    computed as if scores were means. This is rough; the slices that are kept are counted exactly
+    later.
     """
-    needed = evidence_of(cutoff.at(MOST))
-    first, last = spans(sought, looked, ranked)
-    found = looked.compared
-    arrays = looked.n, found.score, found.reference, found.spread
-    n, score, rest, spread = (one[ranked].astype(np.float64) for one in arrays)
+    needed = evidence_of(float(cutoff.at(LONGEST_LIST)))
+    first, last = spans(search, compared, ranked)
+    of_all = compared.comparisons
+    arrays = compared.n, of_all.score, of_all.reference, of_all.spread
+    n, score, rest, spread = (array[ranked].astype(np.float64) for array in arrays)
     variance = (spread / 2) ** 2
     per_row = n * variance
     is_waiting = np.ones(len(ranked), dtype=bool)
     kept: list[int] = []
-    for one in range(len(ranked)):
-        if not is_waiting[one]:
+    for at in range(len(ranked)):
+        if not is_waiting[at]:
             continue
-        if len(kept) == most:
+        if len(kept) == _CANDIDATES_PER_SLICE * cutoff.longest:
             break
-        is_waiting[one] = False
-        is_part = ((first >= first[one]) & (last <= last[one])).all(axis=1)
-        is_whole = ((first <= first[one]) & (last >= last[one])).all(axis=1)
-        is_same = (first == first[one]) & (last == last[one])
+        is_waiting[at] = False
+        is_part = ((first >= first[at]) & (last <= last[at])).all(axis=1)
+        is_whole = ((first <= first[at]) & (last >= last[at])).all(axis=1)
+        is_same = (first == first[at]) & (last == last[at])
         is_coarser = is_waiting & is_whole & (is_same | (first < 0)).all(axis=1)
         with np.errstate(all="ignore"):
-            n_left = np.abs(n - n[one])
-            left = (n * score - n[one] * score[one]) / (n - n[one])
-            behind_rest_of_one = (left - score) / np.sqrt(variance + per_row[one] / n_left)
+            n_left = np.abs(n - n[at])
+            left = (n * score - n[at] * score[at]) / (n - n[at])
+            behind_rest_of_it = (left - score) / np.sqrt(variance + per_row[at] / n_left)
             behind_all = (rest - left) / np.sqrt(per_row / n_left)
-            behind_whole = (left - score[one]) / np.sqrt(variance[one] + per_row / n_left)
-        if np.any(is_coarser & (behind_whole < needed - _LEFT)):
+            behind_whole = (left - score[at]) / np.sqrt(variance[at] + per_row / n_left)
+        if np.any(is_coarser & (behind_whole < needed - _LEAST_LEFT)):
             continue
-        kept.append(one)
-        is_waiting &= ~(is_part & ~(behind_rest_of_one >= _LEFT))
-        is_waiting &= ~(is_whole & ~is_coarser & ~(behind_all >= _LEFT))
+        kept.append(at)
+        is_waiting &= ~(is_part & ~(behind_rest_of_it >= _LEAST_LEFT))
+        is_waiting &= ~(is_whole & ~is_coarser & ~(behind_all >= _LEAST_LEFT))
     return ranked[kept], ranked[is_waiting]
 
 
@@ -195,8 +150,8 @@ class _Candidates:
     slices: Ints
     """The numbers of the slices."""
     evidence: Sequence[float]
-    values: Sequence[Places]
-    """The place of the value of each key."""
+    wholes: Sequence[Sequence[int]]
+    """For each slice, the slices with fewer keys that contain it: its keys, but for some."""
     overlaps: Overlaps
     large: frozenset[int]
     """The slices with most of the rows."""
@@ -204,61 +159,79 @@ class _Candidates:
     """The evidence of all questions that were answered."""
 
     @classmethod
-    def of(cls, sought: Sought, looked: Looked, slices: Ints, large: float) -> _Candidates:
+    def of(cls, search: ModelSearch, compared: ComparedSlices, slices: Ints) -> _Candidates:
         """Count the slices, and sort them by exact evidence."""
-        found = Overlaps.of(sought, looked, slices)
-        alone = found.evidence([Question(number) for number in range(len(slices))])
+        overlaps = Overlaps.of(search, compared, slices)
+        alone = overlaps.evidence([Question(number) for number in range(len(slices))])
         order = sorted(range(len(slices)), key=lambda number: (-alone[number], number))
         ranked = slices[order]
-        known = {Question(rank): alone[number] for rank, number in enumerate(order)}
-        of_most = frozenset(np.flatnonzero(looked.n[ranked] > large).tolist())
-        values = places_of(looked, ranked, [*sought.coded.keys])
-        in_order = found.in_order(order)
-        return cls(ranked, [*known.values()], values, in_order, of_most, known)
+        evidence = [alone[number] for number in order]
+        is_large = compared.n[ranked] > search.settings.max_share * compared.n_rows
+        of_slices = places_of(compared, ranked, [*search.log.keys])
+        ranks = {places: rank for rank, places in enumerate(of_slices)}
+        wholes = [
+            [ranks[whole] for whole in coarser(places)[:-1] if whole in ranks]
+            for places in of_slices
+        ]
+        known = {Question(rank): value for rank, value in enumerate(evidence)}
+        in_order = replace(overlaps, is_in=overlaps.is_in[order])
+        large = frozenset(np.flatnonzero(is_large).tolist())
+        return cls(ranked, evidence, wholes, in_order, large, known)
 
     def listed(self, cutoff: Cutoff) -> tuple[Ints, Floats]:
         """The list at the largest cutoff that holds for it: at most as its length allows."""
         number, guess = len(self.slices), [*range(len(self.slices))]
         while True:
-            p = self._at(cutoff.at(number), guess)
-            few, guess = max(len(p.keys() - self.large), 1), [*p]
-            if few >= number:
+            p = self._at(float(cutoff.at(number)), guess)
+            n_listed, guess = max(len(p.keys() - self.large), 1), [*p]
+            if n_listed >= number:
                 break
-            number = few
+            number = n_listed
         return self.slices[guess], np.array([*p.values()], np.float64)
 
     def _at(self, largest: float, guess: Sequence[int]) -> dict[int, float]:
-        """The slices listed at a p-value, each with the larger p-value of its first two tests."""
+        """The slices listed at a p-value, each with the larger p-value of its first two tests.
+
+        A slice that fails the test without its listed parts is removed, the weakest first.
+        """
         removed: set[int] = set()
         while True:
             p = self._behind(largest, guess, removed)
-            whole = self._explained_by_its_parts([*p], largest)
-            if whole is None:
+            without_parts = []
+            for rank in p:
+                parts = (part for part in p if part > rank and self.overlaps.has(rank, part))
+                if inside := frozenset(parts):
+                    without_parts.append(self._left(rank, [*p], inside))
+            of_tests = self._p(without_parts)
+            if max(of_tests, default=0.0) <= largest:
                 return p
-            removed.add(whole)
+            removed.add(without_parts[of_tests.index(max(of_tests))].slice)
             guess = [*p]
 
     def _behind(
         self, largest: float, guess: Sequence[int], removed: Collection[int]
     ) -> dict[int, float]:
-        """The slices that pass all tests after the slices listed before them."""
-        every = [rank for rank in range(len(self.slices)) if rank not in removed]
-        alone = {rank: self._p(Question(rank)) for rank in every}
-        behind = [rank for rank in every if alone[rank] <= largest]
+        """The slices that pass all tests after the slices listed before them.
+
+        A slice must be behind without the slices listed before, in the log and in coarser slices.
+        """
+        ranks = [rank for rank in range(len(self.slices)) if rank not in removed]
+        alone = dict(zip(ranks, self._p([Question(rank) for rank in ranks]), strict=True))
+        behind = {rank: p for rank, p in alone.items() if p <= largest}
         listed = [rank for rank in guess if rank in behind]
         while True:
-            tests = {rank: self._tests(rank, listed, behind) for rank in behind}
-            self._answer(itertools.chain(*tests.values()))
-            now = [rank for rank in behind if all(self._p(one) <= largest for one in tests[rank])]
-            if now == listed:
-                return {rank: max(alone[rank], self._p(tests[rank][0])) for rank in now}
-            listed = now
-
-    def _tests(self, rank: int, listed: Sequence[int], behind: Collection[int]) -> list[Question]:
-        """Is a slice behind without the slices listed before, in the log and in coarser slices?"""
-        left = self._left(rank, listed)
-        wholes = (whole for whole in self._wholes[rank] if whole in behind)
-        return [left, *(replace(left, within=left.within | {whole}) for whole in wholes)]
+            tests: list[Question] = []
+            for rank in behind:
+                left = self._left(rank, listed)
+                wholes = (whole for whole in self.wholes[rank] if whole in behind)
+                tests += [left, *(replace(left, within=left.within | {it}) for it in wholes)]
+            of_slices: dict[int, list[float]] = {}
+            for test, p in zip(tests, self._p(tests), strict=True):
+                of_slices.setdefault(test.slice, []).append(p)
+            passed = {rank: p for rank, p in of_slices.items() if max(p) <= largest}
+            if [*passed] == listed:
+                return {rank: max(behind[rank], p[0]) for rank, p in passed.items()}
+            listed = [*passed]
 
     def _left(
         self, rank: int, listed: Sequence[int], parts: frozenset[int] = frozenset()
@@ -268,31 +241,8 @@ class _Candidates:
         within = frozenset(other for other in before if self.overlaps.has(other, rank))
         return Question(rank, without=(before - within - self.large) | parts, within=within)
 
-    @cached_property
-    def _wholes(self) -> list[list[int]]:
-        """For each slice, the slices with fewer keys that contain it: its keys, but for some."""
-        ranks = {value: rank for rank, value in enumerate(self.values)}
-        return [
-            [ranks[one] for one in subsets(value) if one in ranks and one != value]
-            for value in self.values
-        ]
-
-    def _explained_by_its_parts(self, listed: Sequence[int], largest: float) -> int | None:
-        """The listed slice that is least behind without its listed parts, if it fails the test."""
-        tests = []
-        for rank in listed:
-            parts = (one for one in listed if one > rank and self.overlaps.has(rank, one))
-            if inside := frozenset(parts):
-                tests.append(self._left(rank, listed, inside))
-        self._answer(tests)
-        weakest = max(tests, key=self._p, default=None)
-        return weakest.slice if weakest is not None and self._p(weakest) > largest else None
-
-    def _answer(self, tests: Iterable[Question]) -> None:
-        """Compute the evidence of all tests at once: one query for many is faster."""
-        new = [one for one in dict.fromkeys(tests) if one not in self.known]
+    def _p(self, tests: Sequence[Question]) -> list[float]:
+        """The p-values of tests; 1 if the slice is not behind. One query for many is faster."""
+        new = [test for test in dict.fromkeys(tests) if test not in self.known]
         self.known.update(zip(new, self.overlaps.evidence(new), strict=True))
-
-    def _p(self, test: Question) -> float:
-        """The p-value of a test whose evidence is known; 1 if the slice is not behind."""
-        return math.erfc(self.known[test] / math.sqrt(2))
+        return [math.erfc(self.known[test] / math.sqrt(2)) for test in tests]

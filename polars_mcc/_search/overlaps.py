@@ -8,8 +8,8 @@ kinds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,7 @@ from polars_mcc._inference.arrays import Counted, Draws
 from polars_mcc._inference.pool import Pools
 from polars_mcc._scores.segments import Flags, Floats, Ints, added_up
 from polars_mcc._search.counting import numbered
-from polars_mcc._search.slices import Looked, Sought
+from polars_mcc._search.slices import ComparedSlices, ModelSearch
 
 _NOTHING = 1e-9  # a smaller effect is 0: influences cancel in each cluster
 
@@ -38,7 +38,7 @@ class Question:
 class Overlaps:
     """Counts of rows by kind: a cell per kind, pair and cluster."""
 
-    sought: Sought
+    search: ModelSearch
     is_in: Flags
     """Whether rows of a kind are in a slice; shape (slices, kinds)."""
     kind: Ints
@@ -47,135 +47,119 @@ class Overlaps:
     """The place of its pair in `gold` and `pred`."""
     n: Floats | Ints
     squares: Floats | Ints
-    cluster: Ints | None
+    cluster: Ints
+    """The number of its cluster; without clusters, 0."""
+    n_clusters: int
     gold: Ints
     """The code of the gold label of each pair: (pairs,)."""
     pred: Ints
 
     @classmethod
-    def of(cls, sought: Sought, looked: Looked, slices: Ints) -> Overlaps:
+    def of(cls, search: ModelSearch, compared: ComparedSlices, slices: Ints) -> Overlaps:
         """Count the rows of the log by kind, for these slices."""
-        coded = sought.coded
-        firsts, lasts = spans(sought, looked, slices)
+        log = search.log
+        firsts, lasts = spans(search, compared, slices)
         codes, members = {}, []
-        for place, key in enumerate(coded.keys.values()):
+        for place, key in enumerate(log.keys.values()):
             first, last = firsts[:, place, None], lasts[:, place, None]
             if (first >= 0).any():  # Else no slice has the key.
-                every = np.arange(key.size + 1)
-                is_in, alike = _distinct((first <= every) & (every <= last))
-                codes[key.column] = alike[coded.rows[key.column]]
+                code = np.arange(key.size + 1)
+                is_in, alike = _distinct((first <= code) & (code <= last))
+                codes[key.column] = alike[log.rows[key.column]]
                 members.append(is_in)
-        clusters = {} if coded.clusters is None else {"cluster": coded.clusters}
-        is_scored = [pl.col(side) < len(coded.labels) for side in ("gold", "pred")]
-        rows = sought.counting.frame(codes | clusters)
-        by = [*codes, "gold", "pred", *clusters]
-        cells = rows.group_by(by).agg(pl.all().sum()).filter(*is_scored, pl.col("n") > 0).sort(by)
-        found = cells.collect()
-        kind, places = numbered(found, [*codes])
+        clusters = {} if log.clusters is None else {"cluster": log.clusters}
+        is_scored = (pl.col(side) < len(log.labels) for side in ("gold", "pred"))
+        grouped = search.counter.grouped(codes, clusters, *is_scored).filter(pl.col("n") > 0)
+        cells = grouped.sort(*codes, "gold", "pred", *clusters).collect()
+        kind, places = numbered(cells, [*codes])
         is_in = np.ones((len(slices), places.shape[1]), bool)
         for of_key, place in zip(members, places, strict=False):
             is_in &= of_key[:, place]
-        k = len(coded.labels)
-        ids = found["gold"].to_numpy().astype(np.int64) * k + found["pred"].to_numpy()
-        pairs, pair = np.unique(ids, return_inverse=True)
-        n = found["n"].to_numpy()
-        squares = found["squares"].to_numpy() if "squares" in found.columns else n
-        cluster = np.unique(found["cluster"], return_inverse=True)[1] if clusters else None
-        return cls(sought, is_in, kind, pair, n, squares, cluster, pairs // k, pairs % k)
+        gold, pred, n, squares = (
+            cells[name].to_numpy() for name in ("gold", "pred", "n", "squares")
+        )
+        k = len(log.labels)
+        pairs, pair = np.unique(gold.astype(np.int64) * k + pred, return_inverse=True)
+        ids, cluster = np.unique(cells["cluster"] if clusters else kind * 0, return_inverse=True)
+        return cls(search, is_in, kind, pair, n, squares, cluster, len(ids), pairs // k, pairs % k)
 
-    def in_order(self, order: Sequence[int]) -> Overlaps:
-        """The same counts, with the slices in another order."""
-        return replace(self, is_in=self.is_in[[*order]])
+    def has(self, whole: int, part: int) -> bool:
+        """Whether a slice contains all rows of another."""
+        return not np.any(self.is_in[part] & ~self.is_in[whole])
 
-    def has(self, one: int, other: int) -> bool:
-        """Whether slice `one` contains all rows of slice `other`."""
-        return not np.any(self.is_in[other] & ~self.is_in[one])
-
-    def evidence(self, asked: Sequence[Question]) -> list[float]:
+    def evidence(self, questions: Sequence[Question]) -> list[float]:
         """How many standard errors each slice is behind; 0 if not behind, or without rows."""
-        if not asked:
+        if not questions:
             return []
-        found: list[float] = np.nan_to_num(self._evidence(self._masks(asked))).tolist()
-        return found
-
-    def _masks(self, asked: Sequence[Question]) -> Flags:
-        """The kinds of rows of each comparison in the slice, and beside it."""
-        masks = []
-        for one in asked:
-            rows = self.is_in[[*one.within]].all(axis=0) & ~self.is_in[[*one.without]].any(axis=0)
-            masks += [self.is_in[one.slice] & rows, ~self.is_in[one.slice] & rows]
-        return np.array(masks)
+        masks = []  # The kinds of rows of each comparison in the slice, and beside it.
+        for asked in questions:
+            rows = self.is_in[[*asked.within]].all(axis=0)
+            rows &= ~self.is_in[[*asked.without]].any(axis=0)
+            masks += [self.is_in[asked.slice] & rows, ~self.is_in[asked.slice] & rows]
+        evidence: list[float] = np.nan_to_num(self._evidence(np.array(masks))).tolist()
+        return evidence
 
     def _evidence(self, masks: Flags) -> Floats:
         """The evidence of each comparison; NaN if it is unknown."""
-        sought, scale = self.sought, self.sought.scale
-        number = len(masks) // 2
-        sums = self.sums(masks)
-        pairs, inside = self._pairs(*sums), self._pairs(*(one[::2] for one in sums))
-        pool = self._pairs(*(one[::2] + one[1::2] for one in sums))
-        every = np.arange(number)
-        if sought.to == "expected":
-            return sought.below_expected(inside, every, pool)[2]
-        sure = sought.limits(pairs, Pools(np.repeat(every, 2), pool))
-        here, there = slice(0, None, 2), slice(1, None, 2)
-        found = scale.evidence(
-            sure.proportion[here], sure.rows_up[here], sure.proportion[there], sure.rows_down[there]
-        )
-        collapsed = sought.collapse(inside, every, pool)
-        if self.cluster is not None:
-            found = np.array([*self._clustered(masks, self.of_pairs(pairs, sure.phi), found)])
+        search, scale = self.search, self.search.scale
+        sums, number = self.sums(masks), np.arange(len(masks) // 2)
+        pairs, inside = self.pairs(*sums), self.pairs(*(side[::2] for side in sums))
+        pool = self.pairs(*(side[::2] + side[1::2] for side in sums))
+        if search.settings.to == "expected":
+            return search.below_expected(inside, number, pool)[2]
+        limits = search.limits(pairs, Pools(np.repeat(number, 2), pool))
+        v, up, down = limits.proportion, limits.rows_up, limits.rows_down
+        apart = scale.evidence(v[::2], up[::2], v[1::2], down[1::2])
+        collapsed = search.collapse(inside, number, pool)
+        if search.log.clusters is not None:
+            apart = self._by_cluster(masks, self.of_pairs(pairs, limits.phi), apart)
             if not np.isnan(collapsed).all():
-                draws = self._draws(masks[::2], inside)
-                collapsed = sought.collapse(inside, every, pool, draws)
-        is_below = sure.score[here] + sure.spread[here] < sure.score[there]
-        return np.where(is_below & ~np.isnan(collapsed), collapsed, found)
+                draws = self._clusters_of_pairs(masks[::2], inside)
+                collapsed = search.collapse(inside, number, pool, draws)
+        is_below = limits.score[::2] + limits.spread[::2] < limits.score[1::2]
+        return np.where(is_below & ~np.isnan(collapsed), collapsed, apart)
 
-    def _cells(self, masks: Flags) -> Iterable[Ints]:
+    def _cells(self, masks: Flags) -> Iterator[Ints]:
         """The places of the cells of each mask."""
         return (np.flatnonzero(mask[self.kind]) for mask in masks)
 
-    def sums(self, masks: Flags) -> tuple[Floats, Floats]:
+    def sums(self, masks: Flags) -> tuple[Floats | Ints, Floats | Ints]:
         """The weight of the rows of each mask and pair, and of squares: (masks, pairs)."""
         cells, number = [*self._cells(masks)], len(self.gold)
+        weights = [self.n] if self.search.log.sliced.is_frequency else [self.n, self.squares]
+        sums = [
+            np.array([added_up(weight[at], self.pair[at], number) for at in cells])
+            for weight in weights
+        ]
+        return sums[0], sums[-1]
 
-        def of(weight: Floats | Ints) -> Floats:
-            rows = [added_up(weight[one], self.pair[one], number) for one in cells]
-            return np.array(rows).reshape(len(masks), number)
-
-        n = of(self.n)
-        return n, n if self.sought.coded.log.is_frequency else of(self.squares)
-
-    def pairs(self, masks: Flags) -> Counted:
-        """The pairs of the rows of each mask."""
-        return self._pairs(*self.sums(masks))
-
-    def _pairs(self, n: Floats, squares: Floats) -> Counted:
+    def pairs(self, n: Floats | Ints, squares: Floats | Ints) -> Counted:
         """The pairs of sums that are not 0."""
         where = slices, pairs = np.nonzero(n > 0)
         return Counted(len(n), slices, self.gold[pairs], self.pred[pairs], n[where], squares[where])
 
     def _places(self, pairs: Counted) -> Ints:
         """The places of pairs in `gold` and `pred`."""
-        k = len(self.sought.coded.labels)
+        k = len(self.search.log.labels)
         return np.searchsorted(self.gold * k + self.pred, pairs.gold * k + pairs.pred)
 
-    @property
-    def whole(self) -> Counted:
-        """The pairs of all rows."""
-        return self.pairs(np.ones((1, self.is_in.shape[1]), bool))
+    def of_pairs(self, pairs: Counted, values: Floats) -> Floats:
+        """Values of pairs as a table: (slices, pairs)."""
+        table = np.full((pairs.number, len(self.gold)), math.nan)
+        table[pairs.slices, self._places(pairs)] = values
+        return table
 
     def draws(self, masks: Flags, pairs: Counted) -> tuple[Draws, Ints]:
         """The clusters of the rows of masks, and the place of the pair of each of their cells."""
-        assert self.cluster is not None  # noqa: S101 - for the type checker
         place = self.of_pairs(pairs, np.arange(len(pairs.n), dtype=np.float64))
-        cells = [one[np.argsort(self.cluster[one], kind="stable")] for one in self._cells(masks)]
+        cells = [at[np.argsort(self.cluster[at], kind="stable")] for at in self._cells(masks)]
         slices = np.repeat(np.arange(len(masks)), [*map(len, cells)])
-        every = np.concatenate(cells)
-        ids = np.stack([slices, self.cluster[every]])
+        places = np.concatenate(cells)
+        ids = np.stack([slices, self.cluster[places]])
         starts = np.flatnonzero(np.diff(ids, prepend=-1).any(axis=0))
-        n = self.n[every].astype(np.float64)
+        n = self.n[places].astype(np.float64)
         draws = Draws(len(masks), slices, n, n, starts)
-        return draws, place[slices, self.pair[every]].astype(np.int64)
+        return draws, place[slices, self.pair[places]].astype(np.int64)
 
     def covariances(self, masks: Flags, phi: Floats) -> Floats:
         """The covariance of the scores of a slice and of its rest, from clusters that are in both.
@@ -183,68 +167,52 @@ class Overlaps:
         Φ is the sum of the influences φ of the rows of a cluster. The covariance is Σ Φ_in Φ_out,
         divided by the rows in the slice and by the rows in the rest.
         """
-        assert self.cluster is not None  # noqa: S101 - for the type checker
-        number, sides = int(self.cluster.max(initial=-1)) + 1, []
+        sides = self._of_clusters(masks, phi)
+        return np.array([(own[0] * rest[0]).sum() for own, rest in zip(sides, sides, strict=True)])
+
+    def _of_clusters(self, masks: Flags, phi: Floats) -> Iterator[tuple[Ints, float, int]]:
+        """For each mask: Φ of each cluster per row of the mask, Σ φ² likewise, and its clusters."""
         for place, cells in enumerate(self._cells(masks)):
-            n = self.n[cells]
-            moved = n * phi[place, self.pair[cells]]
+            n, clusters = self.n[cells], self.cluster[cells]
             with np.errstate(all="ignore"):  # A side may have no rows.
-                sides.append(added_up(moved, self.cluster[cells], number) / n.sum())
-        both = np.array(sides)
-        found: Floats = (both[::2] * both[1::2]).sum(1)
-        return found
+                moved = phi[place, self.pair[cells]] / n.sum()
+                sums = np.bincount(clusters, n * moved, self.n_clusters)
+            in_mask = int(np.count_nonzero(np.bincount(clusters)))
+            yield sums, float((self.squares[cells] * moved**2).sum()), in_mask
 
-    def of_pairs(self, pairs: Counted, values: Floats) -> Floats:
-        """Values of pairs as a table: (slices, pairs)."""
-        found = np.full((pairs.number, len(self.gold)), math.nan)
-        found[pairs.slices, self._places(pairs)] = values
-        return found
-
-    def _draws(self, masks: Flags, pairs: Counted) -> Floats:
+    def _clusters_of_pairs(self, masks: Flags, pairs: Counted) -> Floats:
         """The number of clusters that have rows of each pair of slices."""
-        assert self.cluster is not None  # noqa: S101 - for the type checker
-        found, number = np.zeros((len(masks), len(self.gold))), int(self.cluster.max()) + 1
+        table, number = np.zeros((len(masks), len(self.gold))), max(self.n_clusters, 1)
         for place, cells in enumerate(self._cells(masks)):
             both = np.unique(self.pair[cells] * number + self.cluster[cells])
-            found[place] = np.bincount(both // number, minlength=len(self.gold))
-        return found[pairs.slices, self._places(pairs)]
+            table[place] = np.bincount(both // number, minlength=len(self.gold))
+        return table[pairs.slices, self._places(pairs)]
 
-    def _clustered(self, masks: Flags, phi: Floats, evidence: Floats) -> Iterator[float]:
+    def _by_cluster(self, masks: Flags, phi: Floats, evidence: Floats) -> Floats:
         """Convert evidence by row to evidence by cluster; 0 with one cluster on a side.
 
         Student's t becomes a normal deviate: D. L. Wallace, Annals of Mathematical Statistics 30
         (1959) 1121-1123.
         """
-        assert self.cluster is not None  # noqa: S101 - for the type checker
-        places = [*self._cells(masks)]
-        for question, own in enumerate(evidence.tolist()):
-            squares: Floats = np.zeros(0)
-            of_cells, clusters = [], []
-            for side, sign in ((2 * question, 1), (2 * question + 1, -1)):
-                cells = places[side]
-                n = self.n[cells]
-                moved = sign * phi[side, self.pair[cells]] / n.sum()
-                squares = np.append(squares, self.squares[cells] * moved**2)
-                of_cells.append(n * moved)
-                clusters.append(self.cluster[cells])
-            both = np.concatenate(clusters), np.concatenate(of_cells)
-            rows_vary = squares.sum()
-            clusters_vary = (np.bincount(*both) ** 2).sum()
+        converted = np.zeros(len(evidence))
+        sides = self._of_clusters(masks, phi)
+        for at, (own, rest) in enumerate(zip(sides, sides, strict=True)):
+            clusters_vary, rows_vary = ((own[0] - rest[0]) ** 2).sum(), own[1] + rest[1]
             effect = clusters_vary / rows_vary if rows_vary > 0 else 0.0
-            fewest = min(np.count_nonzero(np.bincount(one)) for one in clusters)
+            fewest = min(own[2], rest[2])
             if fewest > 1 and effect > _NOTHING:
                 df = fewest - 1
                 effect *= fewest / df  # few clusters show too little variance
-                t2 = own**2 / effect
-                yield (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
-            else:
-                yield 0.0
+                t2 = evidence[at] ** 2 / effect
+                deviate = (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t2 / df))
+                converted[at] = deviate
+        return converted
 
 
-def spans(sought: Sought, looked: Looked, slices: Ints) -> tuple[Ints, Ints]:
+def spans(search: ModelSearch, compared: ComparedSlices, slices: Ints) -> tuple[Ints, Ints]:
     """The first and last code of each slice in each key; all codes if the key is not in its set."""
-    keys = sought.coded.keys.values()
-    places = looked.places(slices, [key.name for key in keys])
+    keys = search.log.keys.values()
+    places = compared.places(slices, [key.name for key in keys])
     firsts, lasts = np.full(places.shape, -1), np.full(places.shape, np.iinfo(np.int64).max)
     for at, key in enumerate(keys):
         [has] = np.nonzero(places[:, at] >= 0)

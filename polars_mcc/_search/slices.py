@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -24,27 +24,33 @@ from polars_mcc._inference.scorer import Scorer, has_classes
 from polars_mcc._log.choices import Correction, Rank, Reference
 from polars_mcc._scores.metric import Metric
 from polars_mcc._scores.segments import Flags, Floats, Ints, added_up, places_in
-from polars_mcc._search.codes import Coded
+from polars_mcc._search.codes import CodedLog
 from polars_mcc._search.counting import (
     Batch,
-    Cells,
-    Counting,
-    Keys,
+    CrossedKeys,
     Margins,
-    Slices,
-    Table,
-    ids_of,
+    SliceCounter,
+    SlicesOfKeys,
+    pairs_of,
 )
+from polars_mcc._search.cutoff import Cutoff
+from polars_mcc._search.words import LONGEST_LIST
 
-_SAME = 100  # most slices, on average, that have the same rows because keys determine each other
-_NO_ROWS = np.zeros(0, np.int64)
-NOT_A_NUMBER = -sys.float_info.max
+Places: TypeAlias = tuple[int | None, ...]
+"""For each key, the place of the value of a slice; None if its set lacks the key."""
+
+_SLICES_PER_TEST = 100
+"""Slices have the same rows if keys determine each other, and then count as one test. On average,
+so many slices are one test, at most."""
+_NOT_A_NUMBER = -sys.float_info.max
 """Stands for a score that is NaN: a score that is unknown is NaN in arrays."""
-_MARGINS = 2**20  # labels of slices that are scored at once
+_LABELS_AT_ONCE = 2**20  # labels of slices that are scored at once
+_SURER = math.sqrt(2)
+"""Evidence by cluster may be so many times the evidence by row: influences in a cluster cancel."""
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchSettings:
     """The settings of a search: metric, number of keys, least rows, confidence level."""
 
     metric: Metric
@@ -79,43 +85,42 @@ class Limits(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sought(Search):
+class ModelSearch:
     """A search in the coded log of one model."""
 
-    coded: Coded
+    settings: SearchSettings
+    log: CodedLog
     model: str
+    scale: Scale
+    """The metric as a proportion."""
+    counter: SliceCounter
+    scorer: Scorer
+    """A score at 0/0 is 0, or unknown."""
 
-    @cached_property
-    def scale(self) -> Scale:
-        """The metric as a proportion."""
-        return Scale.of(self.metric)
-
-    @cached_property
-    def counting(self) -> Counting:
-        """What counts slices."""
-        return Counting(self.coded, self.model, self.min_n)
-
-    @cached_property
-    def scorer(self) -> Scorer:
-        """What scores slices. A score at 0/0 is 0, or unknown."""
-        log, labels = self.coded.log, self.coded.labels
-        if self.metric.has_labels:
+    @classmethod
+    def of(cls, settings: SearchSettings, log: CodedLog, model: str) -> ModelSearch:
+        """Prepare the search: what counts slices, and what scores them."""
+        metric, labels = settings.metric, log.labels
+        if metric.has_labels:
             labels = labels.cast(wide_of(labels.dtype))
-        if not self.metric.needs_labels:
+        if not metric.needs_labels:
             labels = pl.int_range(len(labels), dtype=pl.UInt32, eager=True)
-        return Scorer(
-            [self.metric],
+        scorer = Scorer(
+            [metric],
             labels,
-            self.positive,
-            zero_division=0.0 if log.zero_division == 0 else None,
-            is_frequency=log.is_frequency,
-            rounding=self.rounding,
+            settings.positive,
+            zero_division=0.0 if log.sliced.zero_division == 0 else None,
+            is_frequency=log.sliced.is_frequency,
+            rounding=ROUNDING if log.sliced.numbers.count.is_float() else 0.0,
         )
+        counter = SliceCounter(log, model, settings.min_n)
+        return cls(settings, log, model, Scale.of(metric), counter, scorer)
 
-    @property
-    def rounding(self) -> float:
-        """The share of a sum of weights that its order may change."""
-        return ROUNDING if self.coded.log.numbers.count.is_float() else 0.0
+    def cutoff(self, tests: int) -> Cutoff:
+        """The largest p-value of a listed slice."""
+        settings, surer = self.settings, 1.0 if self.log.clusters is None else _SURER
+        longest = max(settings.top or 0, LONGEST_LIST)
+        return Cutoff(settings.correction, 1 - settings.ci, tests, longest, surer)
 
     def scores(self, margins: Margins, *, or_nothing: bool = False) -> Floats:
         """The scores of slices, such that more is better. `or_nothing`: NaN at 0/0."""
@@ -123,26 +128,26 @@ class Sought(Search):
         return self.scale.turned(self.scorer.values(margins, zero_division))
 
     def shown(self, margins: Margins) -> Floats:
-        """The scores of slices as `by` has them; `NOT_A_NUMBER` for NaN, NaN if there is none."""
-        zero_division = self.coded.log.zero_division
+        """The scores of slices as `by` has them; `_NOT_A_NUMBER` for NaN, NaN if there is none."""
+        zero_division = self.log.sliced.zero_division
         values = self.scorer.values(margins, zero_division)
         if zero_division is None or not math.isnan(zero_division):
             return values
         # At 0/0 it is NaN. Without gold rows there is none.
         is_known = ~np.isnan(self.scorer.values(margins, 0.0))
-        return np.where(np.isnan(values) & is_known, NOT_A_NUMBER, values)
+        return np.where(np.isnan(values) & is_known, _NOT_A_NUMBER, values)
 
     def limits(self, pairs: Counted, pools: Pools | None = None) -> Limits:
         """The scores of slices, and how sure they are."""
         scale, asked = self.scale, IntervalOptions(LEVEL, is_compared=True)
-        [found] = self.scorer.measured(pairs, asked, pools).values()
-        score = scale.turned(found.score)
-        ends = [scale.turned(end) for end in (found.interval.low, found.interval.high)]
+        [measured] = self.scorer.measured(pairs, asked, pools).values()
+        score = scale.turned(measured.score)
+        ends = [scale.turned(end) for end in (measured.interval.low, measured.interval.high)]
         low, high = ends if scale.turn > 0 else ends[::-1]
         n = added_up(pairs.n, pairs.slices, pairs.number)
         rows_up, rows_down = (scale.effective_rows(score, end, n) for end in (high, low))
         proportion = scale.proportion(score)
-        return Limits(score, proportion, rows_up, rows_down, high - score, found.phi)
+        return Limits(score, proportion, rows_up, rows_down, high - score, measured.phi)
 
     def below_expected(
         self, pairs: Counted, pool_of: Ints, pool: Counted
@@ -163,17 +168,17 @@ class Sought(Search):
         self, pairs: Counted, pool_of: Ints, pool: Counted, draws: Floats | None = None
     ) -> Floats:
         """The evidence of slices whose predictions are one class, where the metric is 0/0 then."""
-        metric = self.metric
+        metric = self.settings.metric
         can_be = metric.is_of_two and not metric.is_of_scores
         if not can_be or self.scorer.zero_division is None:
             return np.full(pairs.number, math.nan)
-        found = collapse(pairs, pool_of, pool, draws)
-        if not np.isnan(found).all():
-            found[~np.isnan(self.scorer.values_of_pairs(pairs, None))] = math.nan
-        return found
+        evidence = collapse(pairs, pool_of, pool, draws)
+        if not np.isnan(evidence).all():
+            evidence[~np.isnan(self.scorer.values_of_pairs(pairs, None))] = math.nan
+        return evidence
 
 
-class Compared(NamedTuple):
+class Comparisons(NamedTuple):
     """Slices compared with the rest of the log: arrays (slices,). More is better."""
 
     score: Floats
@@ -188,199 +193,233 @@ class Compared(NamedTuple):
     """How many standard errors the slice is behind the reference; 0 if it is not behind, NaN if it
     cannot be compared."""
     shown: Floats
-    """The score as `by` has it: see `Sought.shown`. Only if all slices are shown."""
+    """The score as `by` has it: see `ModelSearch.shown`. Only if all slices are shown."""
     shown_rest: Floats
 
 
 @dataclass(frozen=True)
-class Looked:
-    """All slices that were counted and are large enough, set after set."""
+class ComparedSlices:
+    """All slices that were counted and are large enough, set after set: arrays (slices,)."""
 
-    sets: Sequence[Slices]
-    compared: Compared
+    sets: Sequence[SlicesOfKeys]
+    starts: Ints
+    """The number of the first slice of each set: (sets,)."""
+    place_of_set: Mapping[frozenset[str], int]
+    """The place of the set of these keys."""
+    n: Ints
+    """The weight of the scored rows."""
+    n_null: Ints
+    """The rows that are not scored."""
+    comparisons: Comparisons
     is_distinct: Flags
-    """Whether it has other rows than each slice with one key fewer: (slices,)."""
+    """Whether it has other rows than each slice with one key fewer."""
     overall: float
     """The score of the log."""
     n_rows: float
     """The scored rows of the log."""
     n_small: int
 
-    @cached_property
-    def starts(self) -> Ints:
-        """The number of the first slice of each set."""
-        return np.cumsum([0, *(len(one.n) for one in self.sets)])[:-1]
-
-    @cached_property
-    def n(self) -> Ints:
-        """The weight of the scored rows of each slice: (slices,)."""
-        return np.concatenate([_NO_ROWS, *(one.n for one in self.sets)])
-
-    @cached_property
-    def n_null(self) -> Ints:
-        """The rows of each slice that are not scored: (slices,)."""
-        return np.concatenate([_NO_ROWS, *(one.n_null for one in self.sets)])
-
     def places(self, slices: Ints, keys: Sequence[str]) -> Ints:
         """The place of the value of each key, -1 if the key is not in the set: (slices, keys)."""
-        at = {name: place for place, name in enumerate(keys)}
-        found = np.full((len(slices), len(keys)), -1, np.int64)
+        column = {name: at for at, name in enumerate(keys)}
+        table = np.full((len(slices), len(keys)), -1, np.int64)
         sets = np.searchsorted(self.starts, slices, "right") - 1
         for number in np.unique(sets).tolist():
             [rows] = np.nonzero(sets == number)
-            one = self.sets[number]
-            for key, places in zip(one.keys, one.places, strict=True):
-                found[rows, at[key.name]] = places[slices[rows] - self.starts[number]]
-        return found
+            of_keys = self.sets[number]
+            for key, places in zip(of_keys.keys, of_keys.places, strict=True):
+                table[rows, column[key.name]] = places[slices[rows] - self.starts[number]]
+        return table
 
     def number_of(self, places: Mapping[str, int]) -> int | None:
         """The number of the slice with these places of values, if it was large enough."""
-        number = self._numbers.get(frozenset(places))
-        if number is None:
+        at = self.place_of_set.get(frozenset(places))
+        if at is None:
             return None
-        one = self.sets[number]
-        wanted = np.array([[places[key.name]] for key in one.keys])
-        [found] = np.nonzero((one.places == wanted).all(0))
-        return int(self.starts[number] + found[0]) if len(found) else None
-
-    @cached_property
-    def _numbers(self) -> dict[frozenset[str], int]:
-        return {frozenset(key.name for key in one.keys): at for at, one in enumerate(self.sets)}
+        of_keys = self.sets[at]
+        wanted = np.array([[places[key.name]] for key in of_keys.keys])
+        [same] = np.nonzero((of_keys.places == wanted).all(0))
+        return int(self.starts[at] + same[0]) if len(same) else None
 
 
-def looked_at(sought: Sought, needed: Callable[[int], float]) -> Looked:
+def compared_slices(search: ModelSearch) -> ComparedSlices:
     """Count every slice, and compare each large enough slice with the rest of the log.
 
-    `needed` gives the least evidence of a listed slice, from the number of tests. A slice that
-    cannot reach it, whatever its limits, gets evidence 0, and its limits are not computed.
+    A slice that has too little evidence for the list, whatever its limits, gets evidence 0, and its
+    limits are not computed.
     """
-    all_rows = _AllRows.of(sought)
-    n_small = sum(key.n_small for key in sought.coded.keys.values())
-    sets: list[Slices] = []
-    found = [Compared(*(np.zeros(0),) * 7)]
-    n_tested, threads = 0, pl.thread_pool_size()
-    waiting: deque[Future[list[Compared]]] = deque()
+    whole = _WholeLog.of(search)
+    n_small = sum(key.n_small for key in search.log.keys.values())
+    sets: list[SlicesOfKeys] = []
+    parts = [Comparisons(*(np.zeros(0),) * 7)]
+    n_slices, threads = 0, pl.thread_pool_size()
+    waiting: deque[Future[list[Comparisons]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
-        for batch in sought.counting.batches(sought.depth):
+        for batch in search.counter.batches(search.settings.depth):
             n_small += batch.n_small
             sets += batch.sets
-            n = np.concatenate([one.n for one in batch.sets])
-            n_tested += len(n)
-            # Some slices have the same rows, which lowers the number of tests and what is needed.
-            compared = all_rows.compared(batch, n, needed(n_tested // _SAME))
-            waiting.append(pool.submit(list, compared))
+            n_slices += batch.pairs.number
+            cutoff = search.cutoff(n_slices // _SLICES_PER_TEST)
+            needed = 0.0 if search.settings.verdicts else cutoff.needed
+            waiting.append(pool.submit(whole.compared, batch, needed))
             if len(waiting) >= threads:
-                found += waiting.popleft().result()
-        for one in waiting:
-            found += one.result()
-    every = Compared(*map(np.concatenate, zip(*found, strict=True)))
-    by_keys = {one.keys: one for one in sets}
-    is_distinct = [_adds(by_keys, one, sought.rounding) for one in sets]
-    are_distinct = np.concatenate([np.zeros(0, bool), *is_distinct])
-    return Looked(sets, every, are_distinct, all_rows.overall, all_rows.n, n_small)
+                parts += waiting.popleft().result()
+        for last in waiting:
+            parts += last.result()
+    by_keys = {of_keys.keys: of_keys for of_keys in sets}
+    is_distinct = [_has_own_rows(by_keys, of_keys, search.scorer.rounding) for of_keys in sets]
+    nothing = np.zeros(0, np.int64)
+    return ComparedSlices(
+        sets,
+        np.cumsum([0, *(len(of_keys.n) for of_keys in sets)])[:-1],
+        {frozenset(key.name for key in of_keys.keys): at for at, of_keys in enumerate(sets)},
+        np.concatenate([nothing, *(of_keys.n for of_keys in sets)]),
+        np.concatenate([nothing, *(of_keys.n_null for of_keys in sets)]),
+        Comparisons(*map(np.concatenate, zip(*parts, strict=True))),
+        np.concatenate([np.zeros(0, bool), *is_distinct]),
+        whole.score,
+        whole.n,
+        n_small,
+    )
 
 
-def _adds(sets: Mapping[Keys, Slices], one: Slices, rounding: float) -> Flags:
+def _has_own_rows(
+    sets: Mapping[CrossedKeys, SlicesOfKeys], of_keys: SlicesOfKeys, rounding: float
+) -> Flags:
     """Whether each slice lacks rows of every slice with one key fewer: else a key adds nothing."""
-    found = np.ones(len(one.n), bool)
-    if len(one.keys) < 2:
-        return found
-    for left_out in range(len(one.keys)):
-        kept = [at for at in range(len(one.keys)) if at != left_out]
-        coarser = sets[tuple(one.keys[at] for at in kept)]
-        if len(coarser.n):
-            place = places_in(coarser.ids, ids_of(coarser.keys, one.places[kept]))
-            found &= (place < 0) | (coarser.n[place] - one.n > rounding * one.n)
-    return found
+    lacks = np.ones(len(of_keys.n), bool)
+    for left_out in range(len(of_keys.keys) if len(of_keys.keys) > 1 else 0):
+        kept = [at for at in range(len(of_keys.keys)) if at != left_out]
+        fewer = sets[tuple(of_keys.keys[at] for at in kept)]
+        if len(fewer.n):
+            ids = (_ids(fewer.keys, places) for places in (fewer.places, of_keys.places[kept]))
+            place = places_in(*ids)
+            lacks &= (place < 0) | (fewer.n[place] - of_keys.n > rounding * of_keys.n)
+    return lacks
+
+
+def _ids(keys: CrossedKeys, places: Ints) -> Ints:
+    """A number for the values of some keys, of Python if there are very many values."""
+    sizes = [key.values.height for key in keys]
+    ids: Ints = places[0].astype(np.int64 if math.prod(sizes) < 2**63 else object)
+    for size, place in zip(sizes[1:], places[1:], strict=True):
+        ids = ids * size + place
+    return ids
 
 
 @dataclass(frozen=True)
-class _AllRows:
+class _WholeLog:
     """All rows of the log. The rest of a slice is all rows minus the slice."""
 
-    sought: Sought
+    search: ModelSearch
     pairs: Counted
     margins: Margins
     n: float
-    overall: float
+    score: float
     rows: float
     """The rows m of the score of the log as a proportion; 0 if it is unknown."""
 
     @classmethod
-    def of(cls, sought: Sought) -> _AllRows:
+    def of(cls, search: ModelSearch) -> _WholeLog:
         """Score all rows."""
-        counts = sought.counting.whole()
-        pairs, margins = counts.pairs(np.zeros(1, np.int64)), counts.margins(0, 1)
-        rows = float(np.nan_to_num(sought.limits(pairs).rows_down[0]))
-        overall = float(sought.scores(margins)[0])
-        return cls(sought, pairs, margins, float(pairs.n.sum()), overall, rows)
+        pairs = search.counter.whole()
+        margins = search.counter.margins(pairs, 0, 1)
+        rows = float(np.nan_to_num(search.limits(pairs).rows_down[0]))
+        return cls(
+            search, pairs, margins, float(pairs.n.sum()), float(search.scores(margins)[0]), rows
+        )
 
-    def compared(self, batch: Batch, n: Ints, needed: float) -> Iterator[Compared]:
+    def compared(self, batch: Batch, needed: float) -> list[Comparisons]:
         """Score some slices and their rests, a few at a time, and compare them."""
-        step = max(1, _MARGINS // max(1, len(self.sought.coded.labels)))
-        for first in range(0, len(n), step):
-            last = min(first + step, len(n))
-            yield self._compared(batch.counts, first, n[first:last] * 1.0, needed)
+        step = max(1, _LABELS_AT_ONCE // max(1, len(self.search.log.labels)))
+        n = np.concatenate([of_keys.n for of_keys in batch.sets]) * 1.0
+        return [
+            self._compared(batch.pairs, first, n[first : first + step], needed)
+            for first in range(0, len(n), step)
+        ]
 
-    def _compared(self, counts: Table | Cells, first: int, n: Floats, needed: float) -> Compared:
-        sought, slices = self.sought, np.arange(first, first + len(n))
-        here = counts.margins(first, first + len(n))
-        left = self._left(here)
-        score, rest = sought.scores(here), sought.scores(left, or_nothing=True)
+    def _compared(self, counted: Counted, first: int, n: Floats, needed: float) -> Comparisons:
+        search, slices = self.search, np.arange(first, first + len(n))
+        settings, metric = search.settings, search.settings.metric
+        here = search.counter.margins(counted, first, first + len(n))
+        left = rest_of(here, self.margins, self.n * search.scorer.rounding)
+        score, rest = search.scores(here), search.scores(left, or_nothing=True)
         shown: list[Floats] = [np.zeros(0)] * 2
-        if sought.verdicts:
-            shown = [*map(sought.shown, (here, left))]
-        is_comparable = self._is_comparable(here)
-        if sought.to == "expected":
-            pools = np.zeros(len(n), np.int64), self.pairs
-            reference, spread, evidence = sought.below_expected(counts.pairs(slices), *pools)
+        if settings.verdicts:
+            shown = [search.shown(here), search.shown(left)]
+        is_comparable = np.ones(len(n), bool)
+        if not metric.is_of_scores:
+            sides = (*here[:2], *self.margins[:2])
+            n_classes = ((side > 0).sum(1) for side in sides)
+            is_comparable = np.asarray(has_classes(metric.classes_needed, *n_classes))
+        if settings.to == "expected":
+            pool = np.zeros(len(n), np.int64), self.pairs
+            reference, spread, evidence = search.below_expected(pairs_of(counted, slices), *pool)
         else:
             reference, comparable = rest, np.where(is_comparable, rest, math.nan)
             spread, evidence = self._below_rest(
-                lambda some: counts.pairs(slices[some]), n, score, comparable, needed
+                counted, slices, n, score, comparable, needed=needed
             )
         evidence = np.where(is_comparable, evidence, math.nan)
-        return Compared(score, rest, reference, spread, evidence, *shown)
-
-    def _is_comparable(self, margins: Margins) -> Flags:
-        """Whether slices have the classes that a comparison needs."""
-        if self.sought.metric.is_of_scores:
-            return np.ones(len(margins[0]), bool)
-        numbers = ((one > 0).sum(1) for one in (*margins[:2], *self.margins[:2]))
-        return np.asarray(has_classes(self.sought.metric.classes_needed, *numbers))
-
-    def _left(self, margins: Margins) -> Margins:
-        """The margins of the rests of slices."""
-        left = [every - one for every, one in zip(self.margins, margins, strict=True)]
-        nothing = self.n * self.sought.rounding
-        return [np.where(one > nothing, one, 0.0) for one in left] if nothing else left
+        return Comparisons(score, rest, reference, spread, evidence, *shown)
 
     def _below_rest(
         self,
-        pairs_of: Callable[[Ints], Counted],
+        counted: Counted,
+        slices: Ints,
         n: Floats,
         score: Floats,
         rest: Floats,
+        *,
         needed: float,
     ) -> tuple[Floats, Floats]:
         """The spread and the evidence of slices that may reach the needed evidence.
 
         The rest has as many rows of a proportion, for each of its rows, as the log.
         """
-        sought, scale = self.sought, self.sought.scale
-        rest_of = scale.proportion(rest), (1 - n / self.n) * self.rows
-        at_most = scale.at_most(score, n, *rest_of)
-        is_behind = (score < rest) & (at_most >= needed)
+        search, scale = self.search, self.search.scale
+        proportion, rows = scale.proportion(rest), (1 - n / self.n) * self.rows
+        at_most = scale.at_most(score, n, proportion, rows)
         spread = np.full(len(n), math.nan)
         evidence = np.where(np.isnan(score) | np.isnan(rest) | np.isnan(at_most), math.nan, 0.0)
-        [behind] = np.nonzero(is_behind)
+        [behind] = np.nonzero((score < rest) & (at_most >= needed))
         if len(behind):
-            pairs = pairs_of(behind)
-            sure = sought.limits(pairs)
-            v, m = (one[behind] for one in rest_of)
-            found = scale.evidence(sure.proportion, sure.rows_up, v, m)
-            collapsed = sought.collapse(pairs, np.zeros(len(behind), np.int64), self.pairs)
-            is_below = sure.score + sure.spread < rest[behind]
-            found = np.where(is_below & ~np.isnan(collapsed), collapsed, found)
-            spread[behind], evidence[behind] = sure.spread, found
+            pairs = pairs_of(counted, slices[behind])
+            limits = search.limits(pairs)
+            apart = scale.evidence(
+                limits.proportion, limits.rows_up, proportion[behind], rows[behind]
+            )
+            collapsed = search.collapse(pairs, np.zeros(len(behind), np.int64), self.pairs)
+            is_below = limits.score + limits.spread < rest[behind]
+            spread[behind] = limits.spread
+            evidence[behind] = np.where(is_below & ~np.isnan(collapsed), collapsed, apart)
         return spread, evidence
+
+
+def rest_of(slices: Margins, whole: Margins, nothing: float) -> Margins:
+    """The margins of the rests of slices. What rounding leaves of float weights is `nothing`."""
+    rests = [every - of_slices for every, of_slices in zip(whole, slices, strict=True)]
+    return [np.where(rest > nothing, rest, 0.0) for rest in rests] if nothing else rests
+
+
+def as_shown(scores: Floats) -> pl.Series:
+    """A column of the scores that `ModelSearch.shown` gives: NaN becomes null."""
+    return pl.Series(scores, nan_to_null=True).replace(_NOT_A_NUMBER, math.nan)
+
+
+def places_of(compared: ComparedSlices, slices: Ints, keys: Sequence[str]) -> list[Places]:
+    """The place of the value of each key, of slices by their numbers."""
+    rows = compared.places(slices, keys).tolist()
+    return [tuple(None if place < 0 else place for place in row) for row in rows]
+
+
+def coarser(slice_: Places) -> list[Places]:
+    """The slices with some of the keys of a slice, the fewest first; last, the slice itself."""
+    used = [at for at, place in enumerate(slice_) if place is not None]
+    sizes = range(1, len(used) + 1)
+    return [only(slice_, kept) for size in sizes for kept in itertools.combinations(used, size)]
+
+
+def only(slice_: Places, kept: Collection[int]) -> Places:
+    """The slice with some of the keys, by their places."""
+    return tuple(place if at in kept else None for at, place in enumerate(slice_))

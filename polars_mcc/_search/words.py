@@ -10,6 +10,11 @@ import polars as pl
 from polars_mcc._counts.sliced import SAID
 from polars_mcc._log.choices import Reference
 
+LONGEST_LIST = 100
+"""The most slices of a list, unless `top` is larger."""
+CONFUSION = ["confused_gold", "confused_pred", "confused", "confused_rest"]
+"""The confusion `gold → pred` that costs a slice the most, and its share of the rows of that gold
+label: in the slice, and in the rest."""
 _REFERENCES = {"rest": "the rest of the log", "expected": "expected of their labels"}
 
 
@@ -25,17 +30,17 @@ def summed_up(answer: pl.DataFrame, metric: str, to: Reference, *, has_models: b
     elif len({*tested}) > 1:
         number = f"{sum(tested):,} slices of {len(tested)} models"
     untested = max(models["n_untested"].to_list())
-    more = "1 more has" if untested == 1 else f"{untested:,} more have"
-    small = f" ({more} too few rows or labels)" if untested else ""
-    found = {str(name): n for name, n in answer["verdict"].value_counts().rows()}
-    listed, most = found.get("listed", 0), found.get("most rows", 0)
+    too_small = "1 more has" if untested == 1 else f"{untested:,} more have"
+    small = f" ({too_small} too few rows or labels)" if untested else ""
+    n_of = {str(verdict): n for verdict, n in answer["verdict"].value_counts().rows()}
+    listed, large = n_of.get("listed", 0), n_of.get("most rows", 0)
     worse = f"{listed or 'none'} {'are' if listed > 1 else 'is'} worse than {_REFERENCES[to]}"
-    if beyond := found.get("beyond the list"):
+    if beyond := n_of.get("beyond the list"):
         worse += f", and {beyond:,} more that are not listed"
-    if most:
-        worse += f", {'and' if listed else 'but'} {most:,} with most of the rows"
-    if explained := found.get("explained by those listed"):
-        these = "it" if listed + most == 1 else "these"
+    if large:
+        worse += f", {'and' if listed else 'but'} {large:,} with most of the rows"
+    if explained := n_of.get("explained by those listed"):
+        these = "it" if listed + large == 1 else "these"
         worse += f"; {explained:,} more only because they share rows with {these}"
     named = {"With most rows": answer.filter(verdict="most rows").head(1)}
     named["Nearest"] = _nearest(answer, has_models=has_models)
@@ -59,7 +64,8 @@ def _nearest(answer: pl.DataFrame, *, has_models: bool) -> pl.DataFrame:
 def _one(name: str, row: Mapping[str, Any], metric: str, to: Reference, *, has_models: bool) -> str:
     """A slice that is not listed, and the scores that are compared, in words."""
     here, there = (
-        "undefined" if one is None else f"{one:.3f}" for one in (row[metric], row[f"{metric}_{to}"])
+        "undefined" if score is None else f"{score:.3f}"
+        for score in (row[metric], row[f"{metric}_{to}"])
     )
     reference = "rest of the log" if to == "rest" else "expected"
     p = row["p_adjusted"]  # None: with clusters it is not computed for all slices.

@@ -10,8 +10,7 @@ from cyclopts import Parameter
 
 from polars_mcc._log import choices, defaults
 from polars_mcc._scores import registry
-from polars_mcc._search.listed import MOST
-from polars_mcc._search.words import summed_up
+from polars_mcc._search.words import LONGEST_LIST, summed_up
 from polars_mcc._shell import outputs
 from polars_mcc._shell.answer import answer
 from polars_mcc._shell.app import command
@@ -185,7 +184,7 @@ def worst(
         return found if search.top is None else found.head(search.top)
 
     # The summary counts all slices, so all are asked for. The error for a wrong `top` stays.
-    top = None if search.top in range(1, MOST + 1) else search.top
+    top = None if search.top in range(1, LONGEST_LIST + 1) else search.top
     is_drawn = output.out is None and output.format in outputs.IN_TERMINAL
     changed = {"bins": or_none(search.bins), "top": top, "verdicts": True}
     asked = {**vars(search), **changed, "long": search.long or is_drawn}

@@ -78,7 +78,7 @@ def counted(result: pl.DataFrame, metric: str, what: str) -> Iterator[tuple[str,
 
 
 def _known(metric: str) -> Metric | None:
-    return next((one for one in registry.built_in() if one.name == metric), None)
+    return next((one for one in registry.BUILT_IN_METRICS if one.name == metric), None)
 
 
 def _has_intervals(result: pl.DataFrame, metric: str) -> bool:

@@ -14,7 +14,7 @@ from polars_mcc._log.frames import FrameT
 from polars_mcc._log.keys import IntoKey, check_plain
 from polars_mcc._scores import registry
 from polars_mcc._scores.registry import IntoMetrics
-from polars_mcc._scores.thresholds import COUNTS, Thresholds, check_of_counts, curve_columns
+from polars_mcc._scores.thresholds import COUNTS, ScoreThresholds, check_of_counts, curve_columns
 
 
 def curve(
@@ -95,7 +95,7 @@ def thresholds_of(
     keys: Sequence[IntoKey],
     taken: Sequence[str],
     thresholds: int | Sequence[Number] | None,
-) -> Thresholds:
+) -> ScoreThresholds:
     """The log with its thresholds, after the checks that `curve` and `best_threshold` share."""
     check_plain(
         keys,
@@ -104,4 +104,4 @@ def thresholds_of(
         sets=True,
     )
     log.roles.check_without(verb, "a score has two classes", "nulls")
-    return Thresholds.of(cut(sides_of(log, "score"), keys, taken=taken), thresholds)
+    return ScoreThresholds.of(cut(sides_of(log, "score"), keys, taken=taken), thresholds)

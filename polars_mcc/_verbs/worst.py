@@ -248,15 +248,15 @@ def worst(
         log.roles.check_without(call, needs, "cluster", "sample_weight")
     # NumPy is loaded for it alone.
     from polars_mcc._search import found  # noqa: PLC0415
-    from polars_mcc._search.codes import coded  # noqa: PLC0415
+    from polars_mcc._search.codes import coded_log  # noqa: PLC0415
     from polars_mcc._search.odd_keys import odd_keys  # noqa: PLC0415
-    from polars_mcc._search.slices import Search  # noqa: PLC0415
+    from polars_mcc._search.slices import SearchSettings  # noqa: PLC0415
 
     taken = [*([] if long else [SAID]), *found.columns_of_answer(chosen.name)]
     each_key = KeySets("each", keys, total=False)
     sides = sides_of(log, chosen.role, of_row=chosen.of_row)
     sliced = cut(sides, [each_key], taken=taken, clusters=True, long=long)
-    search = Search(
+    settings = SearchSettings(
         metric=chosen,
         positive=registry.positive_class([chosen], log.roles.positive, sliced.label_dtype),
         depth=depth,
@@ -274,16 +274,16 @@ def worst(
     warn = warner(log, of_two_classes=chosen.is_of_two)
 
     def answer() -> pl.DataFrame:
-        every = coded(sliced, bins=bins, least=min_n)
-        warn_of(odd_keys(every, log.roles.gold.name, min_n))
-        answer = found.searched(search, every)
+        coded = coded_log(sliced, bins=bins, least=min_n)
+        warn_of(odd_keys(coded, log.roles.gold.name, min_n))
+        slices = found.searched(settings, coded)
         warn(None)
-        return answer
+        return slices
 
     if not log.roles.is_lazy:
         return cast("FrameT", answer())
     check_portable(sliced)
-    return cast("FrameT", deferred(answer, found.schema_of(search, sliced)))
+    return cast("FrameT", deferred(answer, found.schema_of(settings, sliced)))
 
 
 def _rate(metric: IntoMetric) -> Metric:

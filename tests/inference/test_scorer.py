@@ -14,8 +14,8 @@ from polars_mcc._inference.options import IntervalOptions
 from polars_mcc._inference.pool import Pools
 from polars_mcc._inference.scorer import Scorer
 from polars_mcc._scores import registry
-from polars_mcc._search.codes import coded
-from polars_mcc._search.counting import Counting
+from polars_mcc._search.codes import coded_log
+from polars_mcc._search.counting import SliceCounter
 
 METRICS = ["mcc", "accuracy", "f1_macro", "kappa", "balanced_accuracy", "roc_auc", "brier"]
 
@@ -51,13 +51,13 @@ def test_arrays_of_codes_have_the_limits_of_frames(name, weight):
     of_frame = estimate(sliced, cells, asked, within=[])
     by = of_frame.scores
     expected = of_frame.scorer.given_labels(of_frame.cells.pairs, of_frame.pools)
-    every = coded(sliced, bins=None, least=1)
-    counting = Counting(every, sliced.models[0], 1)
-    [batch] = counting.batches(1)
+    every = coded_log(sliced, bins=None, least=1)
+    counter = SliceCounter(every, sliced.models[0], 1)
+    [batch] = counter.batches(1)
     order = every.keys["key"].rank[batch.sets[0].places[0]].argsort()
     scorer = Scorer([metric], every.labels, positive, 0.0, sliced.is_frequency, 2.0**-40)
-    four = batch.counts.pairs(np.arange(4))
-    pools = Pools(np.zeros(4, int), counting.whole().pairs(np.zeros(1, int)))
+    four = batch.pairs
+    pools = Pools(np.zeros(4, int), counter.whole())
     [found] = scorer.measured(four, asked, pools).values()
     given = scorer.given_labels(four, pools)
     for column, values in {

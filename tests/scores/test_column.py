@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polars_mcc._scores.column import Column, Columns, NoDerivativeError
+from polars_mcc._scores.column import ArrayColumns, Column, NoDerivativeError
 from polars_mcc._scores.segments import Segments
 
 STEP = 1e-6
@@ -19,10 +19,10 @@ def frame() -> pl.DataFrame:
     return pl.DataFrame({"slice": [0] * 5 + [1] * 5, **numbers, "label": list("abcdeabcde")})
 
 
-def columns_of(frame: pl.DataFrame) -> Columns:
+def columns_of(frame: pl.DataFrame) -> ArrayColumns:
     rows = Segments.of(frame["slice"].to_numpy(), 2)
     arrays: dict = {name: frame[name].to_numpy().astype(float) for name in ("slice", "c")}
-    columns = Columns(rows, arrays, frame.select("label"))
+    columns = ArrayColumns(rows, arrays, frame.select("label"))
     for name in ("x", "y"):
         arrays[name] = Column(columns, frame[name].to_numpy(), is_variable=True)
     return columns

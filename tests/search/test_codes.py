@@ -13,21 +13,23 @@ import pytest
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.sides import sides_of
 from polars_mcc._log import bins as bins_module
-from polars_mcc._search.codes import Key, coded
+from polars_mcc._search.codes import CodedKey, coded_log
 
 ROWS = 3000
 
 
-def codes_of(column: pl.Series, *, bins: int | None = 10, least: float = 1) -> tuple[Key, list]:
+def codes_of(
+    column: pl.Series, *, bins: int | None = 10, least: float = 1
+) -> tuple[CodedKey, list]:
     """The key, and the code of each row."""
     log = pl.DataFrame({"key": column}).with_columns(gold=1, pred=1)
-    found = coded(cut(sides_of(log.mcc()), ["key"], taken=()), bins=bins, least=least)
+    found = coded_log(cut(sides_of(log.mcc()), ["key"], taken=()), bins=bins, least=least)
     key = found.keys["key"]
     codes = found.rows["key:key"].tolist()
     return key, [None if code == key.size else code for code in codes]
 
 
-def values_of(key: Key, code: int) -> set:
+def values_of(key: CodedKey, code: int) -> set:
     return {
         row["value"]
         for row in key.values.rows(named=True)

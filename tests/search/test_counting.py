@@ -13,8 +13,7 @@ from polars_mcc._counts.cut import cut
 from polars_mcc._counts.sides import sides_of
 from polars_mcc._scores import registry
 from polars_mcc._search import codes, counting
-from polars_mcc._search.parts import places_of
-from polars_mcc._search.slices import Sought, looked_at
+from polars_mcc._search.slices import ModelSearch, SearchSettings, compared_slices, places_of
 
 KEYS = ["a", "b", "c", "age"]
 
@@ -38,21 +37,22 @@ def log_of(rows: int) -> pl.DataFrame:
 
 WAYS = {
     "tables": {},
-    "grouped": {"_MOST": 40},
-    "in several passes": {"_AT_ONCE": 20_000, "_STEP": 7},
-    "sorted by the first key": {"_CACHED": 40, "_SORTED": 64, "_AT_ONCE": 20_000},
+    "grouped": {(counting, "_CELLS_OF_TABLE"): 40},
+    "in several passes": {(counting, "_CELLS_AT_ONCE"): 20_000, (codes, "_STEP"): 7},
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("weight", [None, "w", "large"])
 def test_counts_are_those_of_each_slice(monkeypatch, way, weight):
-    for name, value in WAYS[way].items():
-        monkeypatch.setattr(counting, name, value)
+    for place, value in WAYS[way].items():
+        monkeypatch.setattr(*place, value)
     least = 9 * (10**15 if weight == "large" else 1)
     log = log_of(400)
-    every = codes.coded(cut(sides_of(log.mcc(weight=weight)), KEYS, taken=()), bins=4, least=least)
-    sought = Sought(
+    every = codes.coded_log(
+        cut(sides_of(log.mcc(weight=weight)), KEYS, taken=()), bins=4, least=least
+    )
+    settings = SearchSettings(
         metric=registry.one("mcc"),
         positive=None,
         depth=3,
@@ -66,10 +66,8 @@ def test_counts_are_those_of_each_slice(monkeypatch, way, weight):
         verdicts=True,
         long=False,
         to="rest",
-        coded=every,
-        model="pred",
     )
-    looked = looked_at(sought, lambda _: 0.0)
+    looked = compared_slices(ModelSearch.of(settings, every, "pred"))
     keys = every.keys
     columns = [key.column for key in keys.values()]
     sizes = {key.column: key.size for key in keys.values()}
@@ -123,7 +121,7 @@ def test_counts_are_those_of_each_slice(monkeypatch, way, weight):
 @pytest.mark.parametrize("most", [2**22, 1], ids=["tables", "grouped"])
 def test_large_weights_lose_no_row(monkeypatch, most):
     """One row weighs 2^61, the others 1: floats would lose all of these."""
-    monkeypatch.setattr(counting, "_MOST", most)
+    monkeypatch.setattr(counting, "_CELLS_OF_TABLE", most)
     log = log_of(400).with_columns(
         w=pl.when(pl.int_range(400) == 7).then(2**61).otherwise(1), other="pred"
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import false_discovery_control
 
-from polars_mcc._search.listed import Cutoff
+from polars_mcc._search.cutoff import Cutoff
 
 
 @pytest.mark.parametrize("method", ["bh", "by"])

@@ -51,7 +51,7 @@ def test_the_planted_slice_is_listed(log, metric, to):
 
 def test_rests_are_the_same_a_few_at_a_time(log, monkeypatch):
     whole = log.mcc(score="p").worst("country", "device", metric="roc_auc", verdicts=True)
-    monkeypatch.setattr(slices, "_MARGINS", 500)
+    monkeypatch.setattr(slices, "_LABELS_AT_ONCE", 500)
     few = log.mcc(score="p").worst("country", "device", metric="roc_auc", verdicts=True)
     assert_frame_equal(few, whole, check_exact=True)
 

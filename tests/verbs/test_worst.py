@@ -7,7 +7,6 @@ import math
 import random
 from collections import Counter
 from statistics import NormalDist
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -21,7 +20,7 @@ from scipy.stats import norm, t
 from support import ask, some_slow
 
 from polars_mcc import metrics, sets
-from polars_mcc._search.slices import _AllRows
+from polars_mcc._search.slices import rest_of
 
 Z = NormalDist().inv_cdf(0.975)
 KEYS = ("a", "b", "c")
@@ -299,8 +298,7 @@ def test_the_score_of_the_rest_is_that_of_what_is_left(most):
 def test_what_rounding_leaves_of_floats_is_nothing(taken):
     """Otherwise the rest of a slice would get labels that do not occur in it."""
     whole = np.array([[0.3, 1e-9]])
-    rest = _AllRows(SimpleNamespace(rounding=2.0**-40), None, (whole,) * 3, 0.3, 0.0, 0.0)
-    for left in rest._left((np.array([[taken, 0.0]]),) * 3):
+    for left in rest_of([np.array([[taken, 0.0]])] * 3, [whole] * 3, 0.3 * 2.0**-40):
         assert left.tolist() == [[0.0, 1e-9]]
 
 
