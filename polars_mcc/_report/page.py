@@ -254,16 +254,10 @@ def _explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
     is_known = isinstance(options.metric, str) and name in metrics
     if not is_known:
         notes.append(f"This chart cannot compute the metric {name}.")
-    notes.append(
-        "The intervals of this chart are approximate (Wilson intervals, from the variance of "
-        "the score). The tables above have better intervals."
-        if answers.once.rows_are_draws
-        else "This chart has no intervals: the log has clusters or sample weights."
-    )
+    notes.append("This chart has no intervals: the tables above have them.")
     return explore(
         cells,
         metric=name if is_known else metrics[0],
-        ci=options.ci if answers.once.rows_are_draws else None,
         positive=meaning.positive_label,
         nulls=meaning.nulls,
         min_n=options.min_n if cells.schema["n"].is_integer() else 0,

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._log import defaults
-from polars_mcc._log.choices import Nulls, check_at_least, check_choice, check_level
+from polars_mcc._log.choices import Nulls, check_at_least, check_choice
 from polars_mcc._log.columns import as_expr, as_many_as_fit, distinct
 from polars_mcc._log.labels import as_label
 from polars_mcc._log.messages import quoted
@@ -52,7 +52,6 @@ def explore(
     counts: pl.DataFrame,
     *,
     metric: str = defaults.METRIC,
-    ci: float | None = defaults.LEVEL,
     positive: object = None,
     nulls: Nulls = defaults.NULLS,
     min_n: int = 0,
@@ -61,16 +60,15 @@ def explore(
     """Draw counts as an interactive chart: choose, score and open slices in the browser.
 
     The reader chooses the keys that make slices, the values of each key, the model and the metric.
-    The chart lists the slices, the lowest score first, with n, score and interval. It shows the
-    confusion matrix of one slice: click the point of a slice, or move the slider. The browser
-    computes everything from the counts in the chart; nothing is sent.
+    The chart lists the slices, the lowest score first, with n and score. It shows the confusion
+    matrix of one slice: click the point of a slice, or move the slider. The browser computes
+    everything from the counts in the chart; nothing is sent. The chart has no intervals: ask
+    `by(..., ci=0.95)` for them, or read them in the tables of `report`.
 
     Args:
         counts: A result of `counts`: keys, `model` if there are several, `gold`, `pred`, `n`.
         metric: The metric at first: "mcc", "accuracy", "balanced_accuracy", "f1_macro" or "kappa";
             with a positive label also "precision", "recall" or "f1".
-        ci: The confidence level of the intervals. None: no intervals. Use None if the rows of the
-            counts are not independent.
         positive: The positive label. None: True, if labels are Boolean.
         nulls: What a null label means, as in `PredictionLog`: "drop" or "label".
         min_n: Hide slices of fewer rows. The reader can change this number in the chart.
@@ -78,11 +76,9 @@ def explore(
             keys with the most values are left out; the title of the chart names them.
 
     Returns:
-        An altair chart. Scores equal the scores of `by` to 12 digits or more. The interval is
-        Wilson's (1927), for a proportion with the variance of the score (the delta method): a
-        little simpler than the intervals of `by`. A slice of one predicted or one gold label has
-        MCC 0 and no interval; a cross marks the former, a ring the latter. A slice whose precision,
-        recall or F1 is 0/0 is not shown.
+        An altair chart. Scores equal the scores of `by` to 12 digits or more. A slice of one
+        predicted or one gold label has MCC 0; a cross marks the former, a ring the latter. A slice
+        whose precision, recall or F1 is 0/0 is not shown.
 
     Raises:
         TypeError: `counts` is not a DataFrame.
@@ -97,8 +93,6 @@ def explore(
         >>> chart.save("explore.html", inline=True)  # doctest: +SKIP
     """
     chart.check(counts, "counts()", "gold", "pred", "n")
-    if ci is not None:
-        check_level(ci)
     check_at_least("rows", rows, 1)
     check_choice("nulls", nulls, Nulls)
     if counts.schema["gold"] != counts.schema["pred"]:
@@ -140,7 +134,7 @@ def explore(
         fontWeight="normal",
     )
     explorer = alt.VConcatChart(
-        vconcat=[_list(has_interval=ci is not None), _matrix(texts["gold"])],
+        vconcat=[_list(), _matrix(texts["gold"])],
         title=title,
         padding=5,
         autosize=alt.AutoSizeParams(type="pad", resize=True),  # The list grows and shrinks.
@@ -152,7 +146,7 @@ def explore(
     explorer.params = [*of_list, *asked]
     explorer.config = chart.legible_config()
     explorer.data = alt.InlineData(values=[columns])
-    explorer.transform = scored([*columns], len(keys), ci).transform
+    explorer.transform = scored([*columns], len(keys)).transform
     return explorer
 
 
@@ -258,8 +252,8 @@ def _number(name: str, title: str, first: int) -> alt.Parameter:
     return alt.param(name=name, value=first, bind=bind)
 
 
-def _list(*, has_interval: bool) -> Chart:
-    """The list of slices: a line each, with point, interval, and n and score as numbers."""
+def _list() -> Chart:
+    """The list of slices: a line each, with a point, and n and score as numbers."""
     shown = alt.selection_point(
         name="shown",
         fields=["line"],
@@ -269,33 +263,30 @@ def _list(*, has_interval: bool) -> Chart:
         empty=False,
         bind=alt.binding_range(name="slice shown ", min=1, max=LINES, step=1),
     )
-    ends = ["low", "high"] if has_interval else []
     rows = alt.Chart().transform_aggregate(
         pairs="count()",
-        groupby=["line", "lines", "slice", "score", "classes", "s", "shown_of", *ends],
+        groupby=["line", "lines", "slice", "score", "state", "s", "shown_of"],
     )
     y = alt.Y("line:O", title=None).axis(labelExpr="''", ticks=False, domain=False, grid=False)
-    tooltip = [alt.Tooltip("slice:N"), alt.Tooltip("s:Q", title="n")]
-    tooltip += [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("score", *ends)]
+    tooltip = [
+        alt.Tooltip("slice:N"),
+        alt.Tooltip("s:Q", title="n"),
+        alt.Tooltip("score:Q", format=".3f"),
+    ]
     base = rows.encode(y=y, tooltip=tooltip)
     chosen = chart.value_if(alt.ColorValue, COLOUR, (IS_SHOWN, _CHOSEN))
-    shapes = (PAIR.classes == ONE_PRED, _CROSS), (PAIR.classes == ONE_GOLD, _RING)
+    shapes = (PAIR.state == ONE_PRED, _CROSS), (PAIR.state == ONE_GOLD, _RING)
     shape = chart.value_if(alt.ShapeValue, "circle", *shapes)
     points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").encode(shape=shape)
     score = chart.measured(alt.X, "score", "score")
-    layers = [points.encode(x=score, color=chosen).add_params(shown)]
-    if has_interval:
-        low = chart.measured(alt.X, "low", "score")
-        layers.insert(
-            0, base.mark_rule(strokeWidth=2).encode(x=low, x2=alt.X2("high"), color=chosen)
-        )
     text = base.mark_text(align="right", limit=_NAMES, color=GREY, cursor="pointer")
     head = rows.transform_filter(PAIR.line == 1).encode(y=alt.YValue(-10))
     left, right = (
         head.mark_text(align=to, fontWeight="bold", color=GREY) for to in ("left", "right")
     )
     of_n, of_score = alt.XValue(_WIDTH + 70), alt.XValue(_WIDTH + 120)
-    layers += [
+    layers = [
+        points.encode(x=score, color=chosen).add_params(shown),
         text.encode(x=alt.XValue(-10), text=alt.Text("slice:N")),
         text.encode(x=of_n, text=alt.Text("s:Q", format=_COUNT)),
         text.encode(x=of_score, text=alt.Text("score:Q", format=".3f")),
@@ -303,7 +294,7 @@ def _list(*, has_interval: bool) -> Chart:
         right.encode(x=of_n, text=alt.TextValue("n")),
         right.encode(x=of_score, text=alt.TextValue("score")),
     ]
-    described = "List of slices, the lowest score first, with n, score and interval."
+    described = "List of slices, the lowest score first, with n and score."
     return alt.layer(*layers).properties(
         width=_WIDTH, height=alt.Step(_STEP), description=described
     )
