@@ -271,7 +271,8 @@ class Answers:
             Answer(with_adjusted(rows, defaults.CORRECTION), query) for rows, query in compared
         ]
         for key in keys[len(self.keys) :]:  # "by" holds if slices overlap.
-            rows = with_adjusted(compared.pop().rows, "by").filter(pl.col("n") >= key.min_n)
+            rows = with_adjusted(compared.pop().rows, "by")
+            rows = rows.filter(pl.col("n") >= self.settings.min_n)
             query = call_as_code(self.log, compare, key.of_log, correction="by", **options)
             compared.append(Answer(rows, query))
         return compared
@@ -286,7 +287,7 @@ class Answers:
         pairs = [pair for pair in itertools.combinations(few, 2) if set_name(pair) not in names]
         if not pairs or sum(map(counted.n_slices, pairs)) > _MAX_PAIRS:
             return self.keys
-        return [*self.keys, key_of_sets(pairs, "pairs of keys", min_n=self.settings.min_n)]
+        return [*self.keys, key_of_sets(pairs, "pairs of keys")]
 
     @property
     def _single(self) -> Sequence[tuple[SectionKey]]:

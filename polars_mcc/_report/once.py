@@ -51,8 +51,6 @@ class SectionKey:
     """The columns that the key is made of, by name."""
     joins: Sequence[Sequence[SectionKey]] = ()
     """The sets of keys that slice, if the report made a key of them."""
-    min_n: int = 0
-    """Slices of fewer rows are not shown."""
     is_time: bool = False
     """Whether the key is bins of times, whose names are texts."""
 
@@ -81,7 +79,7 @@ class SectionKey:
 
 
 def key_of_sets(
-    sets: Sequence[Sequence[SectionKey]], name: str = "", *, total: bool = False, min_n: int = 0
+    sets: Sequence[Sequence[SectionKey]], name: str = "", *, total: bool = False
 ) -> SectionKey:
     """One key that slices by several sets of columns, and by all rows as a slice if `total`."""
     needed = {name: column for key in chain(*sets) for name, column in key.needed.items()}
@@ -90,7 +88,7 @@ def key_of_sets(
     shown = KeySets("sets", of_log, total)
     if all(len(keys) == 1 for keys in sets):
         shown = each(*chain(*of_log), total=total)
-    return SectionKey(shown, KeySets("sets", of_counts, total), name, needed, sets, min_n)
+    return SectionKey(shown, KeySets("sets", of_counts, total), name, needed, sets)
 
 
 def set_name(keys: Sequence[SectionKey]) -> str:
@@ -241,19 +239,33 @@ class CountedLog:
         if self.counts is None or not self.counts_answer(keys, needs_draws=False):
             return math.inf
         frame: Any = self.counts.frame
-        columns = columns_of(frame.schema, [key.of_counts for key in keys])
-        return int(frame.select(distinct(columns)).item())
+        return _n_groups(frame, [key.of_counts for key in keys])
 
-    def counts_table(self, columns: Sequence[SectionKey]) -> pl.DataFrame | None:
-        """A counts table by all keys, binned as the report bins `columns`; None without counts."""
-        if self.counts is None:
+    def counts_table(self, most: int, columns: Sequence[SectionKey]) -> pl.DataFrame | None:
+        """A counts table of at most `most` rows, by as many keys as fit; None without counts.
+
+        `columns` that the report bins are binned here too.
+        """
+        if self.counts is None or not most:
             return None
         frame: Any = self.counts.frame
+        rows: pl.DataFrame = frame.filter(pl.col(N).is_not_null())
+        models = [name for name in rows.columns if name.startswith(PRED)]
         keys: dict[str, IntoKey] = {name: name for name in self.keys if name not in _TAKEN}
         keys |= {key.name: key.of_counts for key in columns if key.name in keys}
-        known = self.counts.with_frame(frame.filter(pl.col(N).is_not_null()))
-        table: pl.DataFrame = counts(known, *keys.values())
+
+        def fits(names: Sequence[str]) -> bool:
+            by = [keys[name] for name in names]
+            return sum(_n_groups(rows, by, GOLD, model) for model in models) <= most
+
+        kept = as_many_as_fit([*keys], lambda name: _n_groups(frame, [keys[name]]), fits) or ()
+        table: pl.DataFrame = counts(self.counts.with_frame(rows), *(keys[name] for name in kept))
         return table
+
+
+def _n_groups(frame: pl.DataFrame, keys: Iterable[IntoKey], *labels: str) -> int:
+    """The number of groups by crossed keys and labels."""
+    return int(frame.select(distinct([*columns_of(frame.schema, keys), *labels])).item())
 
 
 def count_once(

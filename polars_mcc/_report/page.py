@@ -235,8 +235,9 @@ def _explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
     """The chart that a reader explores, or None; and the notes above it."""
     settings, meaning, rows = answers.settings, answers.log.meaning, answers.settings.explored
     none = ["There are no counts to explore in this page."]
-    counts = answers.counted.counts_table([key for key in answers.keys if key.is_column])
-    if counts is None or not rows:
+    columns = [key for key in answers.keys if key.is_column]
+    counts = answers.counted.counts_table(rows, columns)
+    if counts is None:
         return None, none
     cells = cells_within(counts, rows, meaning.nulls)
     if cells is None:

@@ -146,7 +146,8 @@ def _compared_by(answers: Answers, key: SectionKey, answer: Answer) -> Section:
     """The section that compares models in the slices of a key."""
     title = f"{_compared_with(answers)}, by {key.name}"
     section = _listed(answers, key, answer, "diff", title=title, draw="differences")
-    few = [f"Only slices with at least {key.min_n} rows."] if key.min_n else []
+    min_n = answers.settings.min_n
+    few = [f"Only slices with at least {min_n} rows."] if key.joins and min_n else []
     notes = [_better(answers), *few, *section.notes]
     return replace(section, id=f"compared:{key.name}", notes=notes, hidden=_OF_COMPARED)
 
