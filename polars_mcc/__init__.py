@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from polars_mcc._log.trailing import trailing
     from polars_mcc._scores.registry import metrics, register_metric
     from polars_mcc._shell.keep import keep_counts
-    from polars_mcc._show.matrix import to_numpy
     from polars_mcc._show.progress import progress
-    from polars_mcc._show.table import table
+    from polars_mcc._show.table import table, to_numpy
     from polars_mcc._verbs.check import CheckError
     from polars_mcc.namespaces import ExprMcc, SeriesMcc
     from polars_mcc.prediction_log import PredictionLog
@@ -76,7 +75,7 @@ _MODULES = {
     "progress": "_show.progress",
     "register_metric": "_scores.registry",
     "table": "_show.table",
-    "to_numpy": "_show.matrix",
+    "to_numpy": "_show.table",
     "trailing": "_log.trailing",
 }
 

@@ -21,7 +21,7 @@ from polars_mcc._show.chart import Chart, Charts, alt
 from polars_mcc._show.explore import explore
 from polars_mcc._show.funnel import funnel
 from polars_mcc._show.table import COLOUR, GREY, is_time, keys_of, with_texts
-from polars_mcc._show.undefined import UNSCORED, counted
+from polars_mcc._show.undefined import UNSCORED, undefined_in_words
 
 __all__ = [
     "calibration",
@@ -39,8 +39,8 @@ _STEP = 16  # height of the line of one slice, in pixels
 _HEIGHT = 260  # height of a chart over time, in pixels
 _WIDTH = 400  # width of that line, in pixels
 _AREAS = [12, 110]  # of the points of a slice without rows, and of the largest slice, in pixels
-_TEXTS = 30  # a matrix of more labels shows no numbers in its cells
-_LEAST = 200  # width of a matrix, in pixels, at least
+_MAX_TEXTS = 30  # a matrix of more labels shows no numbers in its cells
+_MIN_WIDTH = 200  # width of a matrix, in pixels, at least
 _CELL, _SMALL_CELL = 28, 12  # width of a cell with and without a number, in pixels, at least
 
 
@@ -73,8 +73,9 @@ def slices(result: pl.DataFrame, *, metric: str = "mcc", sort: bool = True) -> C
     """
     chart.check(result, "by()", "n", metric)
     has_interval = f"{metric}_low" in result.columns
-    rows = chart.drawn(result, "by()", metric, interval=has_interval, marked=True)
-    notes = map(" ".join, counted(result.filter(~chart.is_total(result)), metric, "rows"))
+    rows = chart.rows_to_draw(result, "by()", metric, interval=has_interval, marked=True)
+    slices = result.filter(~chart.is_total(result))
+    notes = map(" ".join, undefined_in_words(slices, metric, "rows"))
     total, rows = rows.filter("is_total"), rows.filter(~pl.col("is_total"))
     layers = _forest(rows, metric, sort=sort)
     if total["score"].count():
@@ -108,7 +109,8 @@ def differences(result: pl.DataFrame, *, sort: bool = True) -> Chart:
         >>> chart = polars_mcc.plot.differences(models.compare("ink_band"))
         >>> chart.save("differences.html", inline=True)  # doctest: +SKIP
     """
-    rows = chart.drawn(result, "compare(), contrast(), drift() or worst()", "diff", interval=True)
+    verbs = "compare(), contrast(), drift() or worst()"
+    rows = chart.rows_to_draw(result, verbs, "diff", interval=True)
     none = alt.Chart(pl.DataFrame({"score": [0.0]})).mark_rule(strokeDash=[4, 3], color=GREY)
     layers = [none.encode(x=alt.X("score")), *_forest(rows, "diff", sort=sort)]
     return chart.finished(layers, labels=rows["slice"], width=_WIDTH, height=alt.Step(_STEP))
@@ -146,11 +148,11 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
     """
     chart.check(result, "by()", "n", metric)
     keys = keys_of(result)
-    found = {
+    columns = {
         name: result[name] if is_time(result.schema[name]) else times_named(result[name])
         for name in keys
     }
-    times = {name: column for name, column in found.items() if column is not None}
+    times = {name: column for name, column in columns.items() if column is not None}
     if time is None:
         # A text such as 2026 may be no time.
         likely = [name for name in times if is_time(result.schema[name])] or [*times]
@@ -166,7 +168,7 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
         raise ValueError(msg)
     result = result.with_columns(times[time])
     has_band = f"{metric}_low" in result.columns
-    rows = chart.drawn(result, "by()", metric, interval=has_band, at=time, marked=True)
+    rows = chart.rows_to_draw(result, "by()", metric, interval=has_band, at=time, marked=True)
     base = alt.Chart(rows).encode(
         x=alt.X("at", title=chart.title_of(time), type="temporal"), color=chart.lines(rows)
     )
@@ -185,8 +187,8 @@ def over_time(result: pl.DataFrame, *, time: str | None = None, metric: str = "m
     if rows["is_undefined"].any():
         ring = base.mark_point(size=40, yOffset=-6).transform_filter("datum.is_undefined")
         layers.append(ring.encode(y=alt.YValue("height"), tooltip=["line", "at", "n"]))
-    told = counted(result, metric, "times" if keys == [time] else "rows")
-    return chart.panes(layers, rows, map(" ".join, told), width=520, height=_HEIGHT)
+    notes = undefined_in_words(result, metric, "times" if keys == [time] else "rows")
+    return chart.panes(layers, rows, map(" ".join, notes), width=520, height=_HEIGHT)
 
 
 def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Charts:
@@ -208,7 +210,7 @@ def curve(result: pl.DataFrame, *, metric: str = "mcc") -> Charts:
         >>> chart = polars_mcc.plot.curve(tumours.mcc(score="radius").curve(thresholds=100))
         >>> chart.save("curve.svg")  # doctest: +SKIP
     """
-    rows = chart.drawn(result, "curve()", metric, at="threshold")
+    rows = chart.rows_to_draw(result, "curve()", metric, at="threshold")
     is_highest = pl.col("score") == pl.col("score").max().over("line")
     rows = rows.with_columns(is_best=is_highest & is_highest.cum_sum().eq(1).over("line"))
     x = chart.measured(alt.X, "at", "threshold")
@@ -239,7 +241,7 @@ def calibration(result: pl.DataFrame) -> Charts:
         >>> chart = polars_mcc.plot.calibration(log.mcc(score="p").calibration(bins=2))
         >>> chart.save("calibration.svg")  # doctest: +SKIP
     """
-    rows = chart.drawn(result, "calibration()", "rate", interval=True, at="score_mean")
+    rows = chart.rows_to_draw(result, "calibration()", "rate", interval=True, at="score_mean")
     largest = rows.select(pl.max_horizontal(pl.col("at", "high").max())).item() or 1.0
     scale, title = alt.Scale(domain=[0, largest]), "rate of positive rows"
     x = alt.X("at", title="mean score", type="quantitative", scale=scale)
@@ -298,8 +300,8 @@ def confusion(result: pl.DataFrame) -> Chart:
     cells = cells.with_columns(share=pl.when(whole > 0).then(pl.col("n") / whole).otherwise(0.0))
     order = list(dict.fromkeys([*cells["gold"], *cells["pred"]]))
     number, most = "d" if cells.schema["n"].is_integer() else ".2f", cast("float", cells["n"].max())
-    has_texts, for_number = len(order) <= _TEXTS, 7 * len(format(most, number)) + 6
-    cell = max(_LEAST / len(order), _CELL, for_number) if has_texts else _SMALL_CELL
+    has_texts, for_number = len(order) <= _MAX_TEXTS, 7 * len(format(most, number)) + 6
+    cell = max(_MIN_WIDTH / len(order), _CELL, for_number) if has_texts else _SMALL_CELL
     angle = -45 if 7 * max(map(len, order)) > cell else 0
     base = alt.Chart(cells).encode(
         x=alt.X("pred", type="nominal").scale(domain=order).axis(labelAngle=angle),

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -23,7 +24,7 @@ from polars_mcc._report.answers import Answers
 from polars_mcc._report.sections import Drawing
 from polars_mcc._report.verdict import Report, Sentence, picture, tiles
 from polars_mcc._show.chart import COLOURS, alt, legible_name
-from polars_mcc._show.explore import Explorer, explore, keys_in, labelled, metrics_of, within
+from polars_mcc._show.explore import Explorer, cells_within, explore, keys_in, metrics_of
 from polars_mcc._show.table import texts_of
 
 ALTAIR: str = alt.__version__
@@ -71,9 +72,8 @@ def page(report: Report, script: Callable[[], str]) -> str:
     The `script` draws.
     """
     answers, pictures = report.answers, picture(report.answers)
-    drawings = [*pictures]
-    for section in report.sections:
-        drawings += [*section.drawings, *section.on_demand]
+    of_sections = ((*section.drawings, *section.on_demand) for section in report.sections)
+    drawings = [*pictures, *chain(*of_sections)]
     # Altair would check each part of a chart against the schema, and again each copy of it.
     with alt.utils.schemapi.debug_mode(False):  # noqa: FBT003 - positional only
         specs = [_spec(drawing, answers.models) for drawing in drawings]
@@ -85,15 +85,15 @@ def page(report: Report, script: Callable[[], str]) -> str:
             if drawing.draw == draw and drawing.options.get("metric") == answers.metric
         ]
         _on_one_axis(of_metric, channel)
-    specs = [_plain(spec) for spec in specs]
+    specs = [_without_nan(spec) for spec in specs]
     if chart is not None:  # It has many numbers, but no NaN.
         specs.append(chart.to_dict(validate=False))
     data = json.dumps(specs, default=str, allow_nan=False).replace("<", "\\u003c")
     template, css, js = _files()
     # A text must not end the script element around it.
-    scripts = [one.replace("</script", "<\\/script") for one in (script(), js)]
+    scripts = [text.replace("</script", "<\\/script") for text in (script(), js)]
     page: str = template.render(
-        title=answers.options.title,
+        title=answers.settings.title,
         verdict=_nested(report.verdict),
         tiles=[*tiles(answers)],
         pictures=pictures,
@@ -107,7 +107,7 @@ def page(report: Report, script: Callable[[], str]) -> str:
         style=css,
         scripts=scripts,
         # The policy of the page allows only scripts with these hashes.
-        digests=[base64.b64encode(sha256(one.encode()).digest()).decode() for one in scripts],
+        digests=[base64.b64encode(sha256(text.encode()).digest()).decode() for text in scripts],
         specs=data,
     )
     return page
@@ -159,13 +159,13 @@ def _layers(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _nested(verdict: Sequence[Sentence]) -> list[tuple[Sentence, list[Sentence]]]:
     """Group the sentences: each main sentence with its details."""
-    found: list[tuple[Sentence, list[Sentence]]] = []
+    nested: list[tuple[Sentence, list[Sentence]]] = []
     for sentence in verdict:
-        if sentence.is_detail and found:
-            found[-1][1].append(sentence)
+        if sentence.is_detail and nested:
+            nested[-1][1].append(sentence)
         else:
-            found.append((sentence, []))
-    return found
+            nested.append((sentence, []))
+    return nested
 
 
 def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
@@ -181,8 +181,8 @@ def _spec(drawing: Drawing, models: Sequence[str]) -> dict[str, Any]:
         if "labelLimit" in y.get("axis", {}):  # This axis names slices.
             names = y["scale"]["domain"]
             y["axis"] |= _labelled(names)
-            models = encoding["yOffset"]["scale"]["domain"] if "yOffset" in encoding else []
-            lines = len(names) * max(len(models) + 1, *(name.count(_AND) + 1 for name in names))
+            of_slice = encoding["yOffset"]["scale"]["domain"] if "yOffset" in encoding else []
+            lines = len(names) * max(len(of_slice) + 1, *(name.count(_AND) + 1 for name in names))
         if colour.get("field") in {"model", "line"}:  # A model has one colour in all charts.
             scale = colour["scale"]
             of_lines = zip(scale["domain"], scale["range"], strict=True)
@@ -205,12 +205,12 @@ def _labelled(slices: Sequence[str]) -> dict[str, Any]:
     return {"labelExpr": f"split(datum.label, '{_AND}')", "labelLimit": 180}
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - of JSON
+def _without_nan(value: Any) -> Any:  # noqa: ANN401 - of JSON
     """Replace NaN and infinities by null: JSON lacks them."""
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _without_nan(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [*map(_without_nan, value)]
     return None if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
@@ -233,39 +233,36 @@ def _table(answer: pl.DataFrame) -> tuple[list[tuple[str, bool]], list[tuple[Any
 
 def _explorer(answers: Answers) -> tuple[Explorer | None, list[str]]:
     """The chart that a reader explores, or None; and the notes above it."""
-    options, roles, rows = answers.options, answers.once.log.roles, answers.options.explored
-    counts = answers.once.fewer(rows, [part for part in answers.parts if part.is_column])
-    counts = counts if counts.is_empty() else labelled(counts, roles.nulls)
-    if counts.is_empty():
-        return None, ["There are no counts to explore in this page."]
-    cells = within(counts, rows)
+    settings, roles, rows = answers.settings, answers.log.roles, answers.settings.explored
+    none = ["There are no counts to explore in this page."]
+    columns = [key for key in answers.keys if key.is_column]
+    counts = answers.counted.counts_table(rows, columns)
+    if counts is None:
+        return None, none
+    cells = cells_within(counts, rows, roles.nulls)
     if cells is None:
         return None, ["There is nothing to explore in this page: there are too many labels."]
+    if cells.is_empty():
+        return None, none
     how = (
         "Tick the keys to slice by. Choose which rows to include. Click a slice to see its "
         "confusion matrix. Your browser computes everything from the counts in this page."
     )
     marks = "A cross marks a slice with one predicted label, a ring one gold label: MCC is 0/0."
     notes = [how, marks]
-    if left_out := [name for name in answers.keys if name not in keys_in(cells)]:
+    if left_out := [name for name in answers.columns if name not in keys_in(cells)]:
         why = "because they have too many values or a reserved name"
         notes.append(f"These keys are left out, {why}: {', '.join(left_out)}.")
     name, metrics = answers.metric, metrics_of(cells, roles.positive_label)
-    is_known = isinstance(options.metric, str) and name in metrics
+    is_known = isinstance(settings.metric, str) and name in metrics
     if not is_known:
         notes.append(f"This chart cannot compute the metric {name}.")
-    notes.append(
-        "The intervals of this chart are approximate (Wilson intervals, from the variance of "
-        "the score). The tables above have better intervals."
-        if answers.once.rows_are_draws
-        else "This chart has no intervals: the log has clusters or sample weights."
-    )
+    notes.append("This chart has no intervals: the tables above have them.")
     return explore(
         cells,
         metric=name if is_known else metrics[0],
-        ci=options.ci if answers.once.rows_are_draws else None,
         positive=roles.positive_label,
         nulls=roles.nulls,
-        min_n=options.min_n if cells.schema["n"].is_integer() else 0,
+        min_n=settings.min_n if cells.schema["n"].is_integer() else 0,
         rows=rows,
     ), notes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 
@@ -13,17 +13,17 @@ from polars_mcc._log.bins import Bins
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.keys import TOTAL
 from polars_mcc._report.answers import OF_SCORES, TOP, Answers, Worst
-from polars_mcc._report.gaps import MOST
-from polars_mcc._report.once import Answer, Part, without
+from polars_mcc._report.gaps import MAX_SLICES
+from polars_mcc._report.once import Answer, SectionKey, without
 from polars_mcc._search.words import CONFUSION
 from polars_mcc._show.table import is_time
-from polars_mcc._show.undefined import counted
+from polars_mcc._show.undefined import undefined_in_words
 
-LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot
-_TIMES = 1000  # times in a chart, at most; the last ones are drawn
-_LABELS = 60  # labels in a confusion matrix that is drawn, at most
-_POINTS = 2000  # slices in a funnel plot, at most
-ROWS = 1000  # rows in a table, at most
+MAX_LINES = 60  # slices in a chart with a line per slice, at most; more slices make a funnel plot
+_MAX_TIMES = 1000  # times in a chart, at most; the last ones are drawn
+_MAX_LABELS = 60  # labels in a confusion matrix that is drawn, at most
+_MAX_POINTS = 2000  # slices in a funnel plot, at most
+MAX_ROWS = 1000  # rows in a table, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Drawing:
     alt: str
     draw: str
     rows: pl.DataFrame
-    options: Mapping[str, Any]
+    options: Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,6 @@ class Section:
     """Whether the rows are in order of time, so that the last rows matter most."""
 
 
-TOTAL_ID, UNSCORED_ID, WORST_ID, COMPARED_ID = "total", "unscored", "worst", "compared"
-GAPS_ID = "gaps"
 _OF_COMPARED = ("diff_se", "p_value", "n_null")
 _OF_WORST = ("keys", "p_value", *CONFUSION, "parts", "n_tested", "n_untested", "n_null")
 
@@ -67,43 +65,39 @@ def sections(answers: Answers) -> Iterator[Section]:
     """The sections of a report, in order."""
     rows, query = answers.total
     # A report shows intervals instead of standard errors.
-    yield Section(TOTAL_ID, "All rows", without(rows, [f"{answers.metric}_se"]), query)
+    yield Section("total", "All rows", without(rows, [f"{answers.metric}_se"]), query)
     if answers.worst is not None:
         yield _worst(answers, answers.worst)
     if answers.gaps is not None:
         yield _gaps(answers, answers.gaps)
-    if answers.compared is not None:
-        yield _compared(answers, answers.compared)
-    for part, answer in answers.slices:
-        yield _by(answers, part, answer)
-    for part, answer in answers.compared_by:
-        yield _compared_by(answers, part, answer)
+    if answers.compared:
+        yield _compared(answers, answers.compared[0])
+    for key, answer in zip(answers.keys, answers.slices, strict=True):
+        yield _by(answers, key, answer)
+    for key, answer in zip(answers.compared_keys, answers.compared[1:], strict=False):
+        yield _compared_by(answers, key, answer)
     yield from _of_scores(answers)
     yield _confusions(answers)
     notes = ["All rows are scored."] if answers.unscored.is_empty() else []
-    yield Section(UNSCORED_ID, "Rows not scored", answers.unscored, "", notes)
+    yield Section("unscored", "Rows not scored", answers.unscored, "", notes)
 
 
-def drawn(
-    alt: str,
-    draw: str,
-    rows: pl.DataFrame,
-    score: str,
-    **options: Any,  # noqa: ANN401 - of `plot`
+def drawings_of(
+    alt: str, draw: str, rows: pl.DataFrame, score: str, **options: object
 ) -> list[Drawing]:
     """One drawing; none if all scores are null."""
     return [] if rows[score].is_null().all() else [Drawing(alt, draw, rows, options)]
 
 
 def _rate(answers: Answers) -> str:
-    return f"false discovery rate {100 * (1 - answers.options.ci):.3g} %"
+    return f"false discovery rate {100 * (1 - answers.settings.ci):.3g} %"
 
 
 def _worst(answers: Answers, worst: Worst) -> Section:
     """The section of the slices that are behind the rest of the log."""
-    slices, options = worst.listed.head(TOP), answers.options
+    slices, settings = worst.listed.head(TOP), answers.settings
     what = (
-        f"Slices of up to {options.depth} keys, with at least {options.min_n} rows and at most "
+        f"Slices of up to {settings.depth} keys, with at least {settings.min_n} rows and at most "
         f"half of the log, that score worse than the rest of the log ({_rate(answers)}). The "
         "slice with the largest loss is first. loss: how much better the log would score without "
         "the slice."
@@ -117,12 +111,12 @@ def _worst(answers: Answers, worst: Worst) -> Section:
         if row["parts"] is not None and None not in [part["adds"] for part in row["parts"]]
     ]
     return Section(
-        WORST_ID,
+        "worst",
         "Worst slices",
         slices,
         worst.query,
-        [what, " ".join([worst.looked, *cut])],
-        drawings=drawn("Worst slices", "differences", slices, "diff", sort=False),
+        [what, " ".join([worst.summary, *cut])],
+        drawings=drawings_of("Worst slices", "differences", slices, "diff", sort=False),
         on_demand=waterfalls,
         hidden=_OF_WORST,
     )
@@ -132,66 +126,85 @@ def _gaps(answers: Answers, gaps: Answer) -> Section:
     """The section of the gaps in error rates."""
     what = (
         "For each key and gold label, the two slices whose rates of misses differ most, if the "
-        f"difference is significant ({_rate(answers)} over all pairs of slices). Only slices with "
-        f"at least {answers.options.min_n} rows of the label, and keys of at most {MOST} slices."
+        f"difference is significant ({_rate(answers)} over all pairs of slices). Only slices "
+        f"with at least {answers.settings.min_n} rows of the label, and keys of at most "
+        f"{MAX_SLICES} slices."
     )
     none = [] if gaps.rows.height else ["There is none."]
-    return Section(GAPS_ID, "Gaps in error rates", *gaps, [what, *none])
+    return Section("gaps", "Gaps in error rates", *gaps, [what, *none])
+
+
+def _compared(answers: Answers, answer: Answer) -> Section:
+    """The section that compares models over all rows."""
+    title = _compared_with(answers)
+    drawings = drawings_of(title, "differences", answer.rows, "diff", sort=False)
+    notes = [_better(answers)]
+    return Section("compared", title, *answer, notes, drawings=drawings, hidden=_OF_COMPARED)
+
+
+def _compared_by(answers: Answers, key: SectionKey, answer: Answer) -> Section:
+    """The section that compares models in the slices of a key."""
+    title = f"{_compared_with(answers)}, by {key.name}"
+    section = _listed(answers, key, answer, "diff", title=title, draw="differences")
+    min_n = answers.settings.min_n
+    few = [f"Only slices with at least {min_n} rows."] if key.joins and min_n else []
+    notes = [_better(answers), *few, *section.notes]
+    return replace(section, id=f"compared:{key.name}", notes=notes, hidden=_OF_COMPARED)
 
 
 def _compared_with(answers: Answers) -> str:
     return f"Models compared with {answers.models[0]}"
 
 
-def _compared(answers: Answers, answer: Answer) -> Section:
-    """The section that compares models over all rows."""
-    title = _compared_with(answers)
-    drawings = drawn(title, "differences", answer.rows, "diff", sort=False)
-    notes = [_better(answers)]
-    return Section(COMPARED_ID, title, *answer, notes, drawings=drawings, hidden=_OF_COMPARED)
+def _better(answers: Answers) -> str:
+    first, end = answers.models[0], "below" if answers.less_is_better else "above"
+    means = f"A difference {end} 0 means that the model is better than {first}."
+    return f"Only rows with a prediction from both models are compared. {means}"
 
 
-def _by(answers: Answers, part: Part, answer: Answer) -> Section:
+def _by(answers: Answers, key: SectionKey, answer: Answer) -> Section:
     """The section of the scores by one key."""
     metric = answers.metric
-    what = f"{metric} by {part.name}"
-    section = _listed(answers, part, answer, metric, kind="by", title=what, draw="slices")
-    notes, on_charts, drawings = section.notes, section.on_charts, section.drawings
-    number = answer.rows.select(map(as_expr, part.columns)).n_unique()
-    unsure = [f"{one}." for _, one in counted(answer.rows, metric, "slices")]
-    if number > LINES and not section.is_time:
-        unsure = [f"Among {number:,} slices, some look bad by chance alone.", *unsure]
-        drawings = [*_funnels(answers, part, what, _ordered(answers, part, answer.rows, metric))]
+    alt = f"{metric} by {key.name}"
+    section = _listed(answers, key, answer, metric, title=alt, draw="slices")
+    on_charts, drawings = section.on_charts, section.drawings
+    number = answer.rows.select(map(as_expr, key.columns)).n_unique()
+    notes = [f"{text}." for _, text in undefined_in_words(answer.rows, metric, "slices")]
+    if number > MAX_LINES and not section.is_time:
+        notes = [f"Among {number:,} slices, some look bad by chance alone.", *notes]
+        drawings = [*_funnels(answers, key, alt, _ordered(answers, key, answer.rows, metric))]
         on_charts = ["The funnel plot shows the limits of chance for each number of rows."]
-        if number > _POINTS:
-            on_charts += [f"The funnel plot shows the {_POINTS:,} slices with the most rows."]
+        if number > _MAX_POINTS:
+            on_charts += [f"The funnel plot shows the {_MAX_POINTS:,} slices with the most rows."]
     return replace(
         section,
-        title=f"By {part.name}",
+        title=f"By {key.name}",
         rows=without(section.rows, [f"{metric}_se"]),
-        notes=[*unsure, *notes],
+        notes=[*notes, *section.notes],
         on_charts=on_charts if drawings else [],
         drawings=drawings,
     )
 
 
-def _funnels(answers: Answers, part: Part, what: str, slices: pl.DataFrame) -> Iterator[Drawing]:
+def _funnels(
+    answers: Answers, key: SectionKey, what: str, slices: pl.DataFrame
+) -> Iterator[Drawing]:
     """A funnel plot per model, of the slices that have an interval."""
     metric, total = answers.metric, answers.total.rows
     has_interval = pl.all_horizontal(pl.col(metric, f"{metric}_se").is_not_null())
     slices = slices.filter(has_interval).sort("n", descending=True, maintain_order=True)
     for model in answers.models:
-        of_model = answers.rows_of(model, slices).head(_POINTS)
+        of_model = answers.rows_of(model, slices).head(_MAX_POINTS)
         if of_model.height:
-            rows = _with_total(part, of_model, answers.rows_of(model, total))
+            rows = _with_total(key, of_model, answers.rows_of(model, total))
             name = f"{what}, {model}" if answers.has_models else what
-            yield from drawn(name, "funnel", rows, metric, metric=metric)
+            yield from drawings_of(name, "funnel", rows, metric, metric=metric)
 
 
-def _with_total(part: Part, slices: pl.DataFrame, total: pl.DataFrame) -> pl.DataFrame:
+def _with_total(key: SectionKey, slices: pl.DataFrame, total: pl.DataFrame) -> pl.DataFrame:
     """Append the total to the slices. The column `keys` tells the total from a slice."""
-    if part.is_column:
-        slices = slices.select(pl.lit(part.name).alias(SET), pl.all())
+    if key.is_column:
+        slices = slices.select(pl.lit(key.name).alias(SET), pl.all())
     elif TOTAL in slices[SET]:
         return slices
     return pl.concat([slices, total.with_columns(pl.lit(TOTAL).alias(SET))], how="diagonal")
@@ -208,20 +221,20 @@ def _of_scores(answers: Answers) -> Iterator[Section]:
     notes = ["roc_auc: how often a positive row has a higher score than a negative row."]
     if not calibrated:
         notes += ["The scores are not all between 0 and 1, so they are no probabilities."]
-    if rows.height > ROWS:
+    if rows.height > MAX_ROWS:
         which = f"the lowest by {OF_SCORES[0]}"
-        notes += [f"The table holds {ROWS:,} of {rows.height:,} rows, {which}."]
+        notes += [f"The table holds {MAX_ROWS:,} of {rows.height:,} rows, {which}."]
     hidden = [SET, *(f"{metric}_se" for metric in OF_SCORES)]
     hidden += [f"{OF_SCORES[-1]}_{end}" for end in ("low", "high")]  # always null
     title = "How good are the scores?"
-    yield Section("scores", title, rows.head(ROWS), query, notes, hidden=hidden)
+    yield Section("scores", title, rows.head(MAX_ROWS), query, notes, hidden=hidden)
     for answer in calibrated:
         title = "Are the scores calibrated?"
         what = (
             "Rows in bins of equal size, by score. If the scores are calibrated, the rate of "
             "positive rows is the mean score of the bin, within its interval."
         )
-        drawings = drawn(title, "calibration", answer.rows, "rate")
+        drawings = drawings_of(title, "calibration", answer.rows, "rate")
         yield Section("calibration", title, *answer, [what], drawings=drawings)
 
 
@@ -231,11 +244,11 @@ def _confusions(answers: Answers) -> Section:
     for name in answers.models:
         cells = answers.rows_of(name, answers.cells)
         labels = cells["gold"].n_unique()
-        if labels > _LABELS:
+        if labels > _MAX_LABELS:
             why = f"because it has {labels} labels"
             on_charts.append(f"The confusion matrix of {name} is not drawn, {why}.")
         else:
-            drawings += drawn(f"confusion matrix of {name}", "confusion", cells, "n")
+            drawings += drawings_of(f"confusion matrix of {name}", "confusion", cells, "n")
     what = (
         "contribution: the part of MCC that comes from this confusion, below 0. loss: how much MCC "
         "would rise if these rows were predicted correctly."
@@ -244,29 +257,12 @@ def _confusions(answers: Answers) -> Section:
     return Section("confusions", title, *answers.costliest, [what], on_charts, drawings)
 
 
-def _compared_by(answers: Answers, part: Part, answer: Answer) -> Section:
-    """The section that compares models in the slices of a key."""
-    title = f"{_compared_with(answers)}, by {part.name}"
-    few = [f"Only slices with at least {part.min_n} rows."] if part.min_n else []
-    kind = COMPARED_ID
-    section = _listed(answers, part, answer, "diff", kind=kind, title=title, draw="differences")
-    notes = [_better(answers), *few, *section.notes]
-    return replace(section, notes=notes, hidden=_OF_COMPARED)
-
-
-def _better(answers: Answers) -> str:
-    first, end = answers.models[0], "below" if answers.less_is_better else "above"
-    means = f"A difference {end} 0 means that the model is better than {first}."
-    return f"Only rows with a prediction from both models are compared. {means}"
-
-
 def _listed(
     answers: Answers,
-    part: Part,
+    key: SectionKey,
     answer: Answer,
     score: str,
     *,
-    kind: str,
     title: str,
     draw: Literal["slices", "differences"],
 ) -> Section:
@@ -274,43 +270,44 @@ def _listed(
 
     `draw` draws slices that are not of time, each as a line.
     """
-    keys = [as_expr(column) for column in part.columns]
+    keys = [as_expr(column) for column in key.columns]
     slices = answer.rows
-    of_time = part.is_time or (len(keys) == 1 and is_time(slices.schema[part.columns[0]]))
+    of_time = key.is_time or (len(keys) == 1 and is_time(slices.schema[key.columns[0]]))
     if of_time:
-        which = by = "last"
-        rows = slices.tail(ROWS)
-        shown = slices.filter(keys[0].rank("dense", descending=True) <= _TIMES)
-        drawings = drawn(title, "over_time", shown, score, metric=score)
+        which = order = "last"
+        rows = slices.tail(MAX_ROWS)
+        shown = slices.filter(keys[0].rank("dense", descending=True) <= _MAX_TIMES)
+        drawings = drawings_of(title, "over_time", shown, score, metric=score)
     else:
         which = "highest" if answers.less_is_better else "lowest"
-        by = f"{which} by {score}"
-        slices = _ordered(answers, part, slices, score)
-        rows = slices.head(ROWS)
-        first = slices.select(keys).unique(maintain_order=True).head(LINES)
+        order = f"{which} by {score}"
+        slices = _ordered(answers, key, slices, score)
+        rows = slices.head(MAX_ROWS)
+        first = slices.select(keys).unique(maintain_order=True).head(MAX_LINES)
         shown = slices.join(first, on=keys, how="semi", nulls_equal=True, maintain_order="left")
-        drawings = drawn(title, draw, shown, score, sort=False)
         if draw == "slices":
-            lines = _with_total(part, shown, answers.total.rows)
-            drawings = drawn(title, draw, lines, score, metric=score, sort=False)
-    number, few = (frame.select(keys).n_unique() for frame in (slices, shown))
-    notes, on_charts = [*filter(None, [part.note])], list[str]()
+            lines = _with_total(key, shown, answers.total.rows)
+            drawings = drawings_of(title, draw, lines, score, metric=score, sort=False)
+        else:
+            drawings = drawings_of(title, draw, shown, score, sort=False)
+    n_slices, n_shown = (frame.select(keys).n_unique() for frame in (slices, shown))
+    notes, on_charts = [*filter(None, [key.note])], list[str]()
     if rows.height < slices.height:
-        notes += [f"The table holds {rows.height:,} of {slices.height:,} rows, the {by}."]
-    if drawings and few < number:
-        on_charts = [f"The chart shows the {which} {few} of {number:,} slices."]
-    id_, query = f"{kind}:{part.name}", answer.query
-    return Section(id_, title, rows, query, notes, on_charts, drawings, is_time=of_time)
+        notes += [f"The table holds {rows.height:,} of {slices.height:,} rows, the {order}."]
+    if drawings and n_shown < n_slices:
+        on_charts = [f"The chart shows the {which} {n_shown} of {n_slices:,} slices."]
+    id_ = f"by:{key.name}"
+    return Section(id_, title, rows, answer.query, notes, on_charts, drawings, is_time=of_time)
 
 
-def _ordered(answers: Answers, part: Part, slices: pl.DataFrame, score: str) -> pl.DataFrame:
+def _ordered(answers: Answers, key: SectionKey, slices: pl.DataFrame, score: str) -> pl.DataFrame:
     """Sort slices by the worst score of any model; bins and other Enums keep their own order.
 
     The models of a slice stay together.
     """
-    columns, highest = [*map(as_expr, part.columns)], answers.less_is_better
-    has_order = isinstance(part.key, Bins) or isinstance(slices.schema[part.columns[-1]], pl.Enum)
-    if has_order and len(columns) == 1 and slices.select(columns).n_unique() <= LINES:
+    columns, highest = [*map(as_expr, key.columns)], answers.less_is_better
+    has_order = isinstance(key.of_log, Bins) or isinstance(slices.schema[key.columns[-1]], pl.Enum)
+    if has_order and len(columns) == 1 and slices.select(columns).n_unique() <= MAX_LINES:
         return slices
     end = pl.col(score).max() if highest else pl.col(score).min()
     worst = end.over(columns)

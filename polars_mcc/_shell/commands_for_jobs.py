@@ -16,7 +16,8 @@ from polars_mcc._counts.seen import seen
 from polars_mcc._log import choices, defaults
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.labels import is_text
-from polars_mcc._report.written import written
+from polars_mcc._report.answers import ReportSettings
+from polars_mcc._report.report import write_report
 from polars_mcc._scores import registry
 from polars_mcc._shell import inputs, outputs
 from polars_mcc._shell.answer import (
@@ -313,9 +314,10 @@ def report(
         "filter": of_log.filter or "",
     }
     made_by = {what: text for what, text in made_by.items() if text}
-    options = {**vars(asked), "format": form, "made_by": made_by}
+    options = {**vars(asked), "format": form}
     with seen() as labels:
-        page = written(log.log, log.keys, log.collect, **options)
+        settings = ReportSettings(**options)
+        page = write_report(log.log, log.keys, log.collect, settings, made_by)
     outputs.write_whole(out, page.encode)
     say_of(log, options, labels)
     say(f"report written to {out}")

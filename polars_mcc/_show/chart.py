@@ -50,7 +50,7 @@ def check(result: pl.DataFrame, source: str, *columns: str) -> None:
         raise ValueError(msg)
 
 
-def drawn(
+def rows_to_draw(
     result: pl.DataFrame,
     source: str,
     score: str,
@@ -87,9 +87,9 @@ def drawn(
         is_undefined=undefined(result, score) if marked else pl.lit(value=False),
         zero=pl.when(collapsed(result, score) if marked else False).then(as_expr(score)),
     )
-    parts = ["slice", "model"] if "model" in columns else ["slice"]
-    rows = rows.with_columns(line=pl.concat_str(parts if keys else parts[-1], separator=", "))
-    rows = rows.with_columns(legible(pl.col("line", *parts)))
+    names = ["slice", "model"] if "model" in columns else ["slice"]
+    rows = rows.with_columns(line=pl.concat_str(names if keys else names[-1], separator=", "))
+    rows = rows.with_columns(legible(pl.col("line", *names)))
     rows = rows if at is None else rows.drop_nulls("at")
     has_score, is_collapsed = ~pl.col("is_undefined"), pl.col("zero").is_not_null()
     rows = rows.with_columns(
@@ -115,7 +115,7 @@ def legible(texts: pl.Expr) -> pl.Expr:
 
 def legible_name(name: str) -> str:
     """The name of a column as a chart shows it."""
-    return name.translate({ord(one): text for one, text in _HIDDEN.items()})
+    return name.translate({ord(char): text for char, text in _HIDDEN.items()})
 
 
 def title_of(column: str) -> str:

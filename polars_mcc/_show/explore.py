@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_mcc._log import defaults
-from polars_mcc._log.choices import Nulls, check_at_least, check_choice, check_level
+from polars_mcc._log.choices import Nulls, check_at_least, check_choice
 from polars_mcc._log.columns import as_expr, as_many_as_fit, distinct
 from polars_mcc._log.labels import as_label
 from polars_mcc._log.messages import quoted
@@ -35,11 +35,11 @@ from polars_mcc._show.table import COLOUR, GREY
 
 Explorer: TypeAlias = alt.VConcatChart
 
-_LABELS = 30  # with more labels, the chart shows the most frequent misses, not a matrix
-_PAIRS = 25  # most misses that are shown
+_MAX_LABELS = 30  # with more labels, the chart shows the most frequent misses, not a matrix
+_MAX_MISSES = 25  # most misses that are shown
 _STEP = 20  # height of a line, in pixels
-_CELL, _CELL_LIMIT = 36, 90  # least and largest width of a cell of the matrix, in pixels
-_LEAST = 120  # height of the matrix, in pixels, at least
+_MIN_CELL, _MAX_CELL = 36, 90  # least and largest width of a cell of the matrix, in pixels
+_MIN_HEIGHT = 120  # height of the matrix, in pixels, at least
 _WIDTH = 400  # width of the points, without names and numbers, in pixels
 _NAMES = 200  # longest name of a slice, in pixels
 _CHOSEN = "#CC79A7"
@@ -52,7 +52,6 @@ def explore(
     counts: pl.DataFrame,
     *,
     metric: str = defaults.METRIC,
-    ci: float | None = defaults.LEVEL,
     positive: object = None,
     nulls: Nulls = defaults.NULLS,
     min_n: int = 0,
@@ -61,16 +60,15 @@ def explore(
     """Draw counts as an interactive chart: choose, score and open slices in the browser.
 
     The reader chooses the keys that make slices, the values of each key, the model and the metric.
-    The chart lists the slices, the lowest score first, with n, score and interval. It shows the
-    confusion matrix of one slice: click the point of a slice, or move the slider. The browser
-    computes everything from the counts in the chart; nothing is sent.
+    The chart lists the slices, the lowest score first, with n and score. It shows the confusion
+    matrix of one slice: click the point of a slice, or move the slider. The browser computes
+    everything from the counts in the chart; nothing is sent. The chart has no intervals: ask
+    `by(..., ci=0.95)` for them, or read them in the tables of `report`.
 
     Args:
         counts: A result of `counts`: keys, `model` if there are several, `gold`, `pred`, `n`.
         metric: The metric at first: "mcc", "accuracy", "balanced_accuracy", "f1_macro" or "kappa";
             with a positive label also "precision", "recall" or "f1".
-        ci: The confidence level of the intervals. None: no intervals. Use None if the rows of the
-            counts are not independent.
         positive: The positive label. None: True, if labels are Boolean.
         nulls: What a null label means, as in `PredictionLog`: "drop" or "label".
         min_n: Hide slices of fewer rows. The reader can change this number in the chart.
@@ -78,11 +76,9 @@ def explore(
             keys with the most values are left out; the title of the chart names them.
 
     Returns:
-        An altair chart. Scores equal the scores of `by` to 12 digits or more. The interval is
-        Wilson's (1927), for a proportion with the variance of the score (the delta method): a
-        little simpler than the intervals of `by`. A slice of one predicted or one gold label has
-        MCC 0 and no interval; a cross marks the former, a ring the latter. A slice whose precision,
-        recall or F1 is 0/0 is not shown.
+        An altair chart. Scores equal the scores of `by` to 12 digits or more. A slice of one
+        predicted or one gold label has MCC 0; a cross marks the former, a ring the latter. A slice
+        whose precision, recall or F1 is 0/0 is not shown.
 
     Raises:
         TypeError: `counts` is not a DataFrame.
@@ -97,8 +93,6 @@ def explore(
         >>> chart.save("explore.html", inline=True)  # doctest: +SKIP
     """
     chart.check(counts, "counts()", "gold", "pred", "n")
-    if ci is not None:
-        check_level(ci)
     check_at_least("rows", rows, 1)
     check_choice("nulls", nulls, Nulls)
     if counts.schema["gold"] != counts.schema["pred"]:
@@ -107,60 +101,47 @@ def explore(
         raise ValueError(msg)
     if counts.schema["n"].is_decimal():
         counts = counts.with_columns(pl.col("n").cast(pl.Float64))
-    counts = labelled(counts, nulls)
-    if counts.is_empty():
-        msg = "there is nothing to explore: the counts have no row with two labels"
-        raise ValueError(msg)
-    metrics = metrics_of(counts, positive)
-    if metric not in metrics:
-        msg = f"metric must be one of {quoted(metrics)}, got {metric!r}"
-        raise ValueError(msg)
-    cells = within(counts, rows)
+    cells = cells_within(counts, rows, nulls)
     if cells is None:
         msg = (
             f"the labels alone make more than rows={rows:,} counts; pass a larger rows=, or use "
             "fewer labels"
         )
         raise ValueError(msg)
+    if cells.is_empty():
+        msg = "there is nothing to explore: the counts have no row with two labels"
+        raise ValueError(msg)
+    metrics = metrics_of(cells, positive)
+    if metric not in metrics:
+        msg = f"metric must be one of {quoted(metrics)}, got {metric!r}"
+        raise ValueError(msg)
     keys = keys_in(cells)
-    left_out = [chart.legible_name(key) for key in keys_in(counts) if key not in keys]
-    columns, texts = _in_codes(cells, keys)
-    asking = [
+    left_out = ", ".join(chart.legible_name(key) for key in keys_in(counts) if key not in keys)
+    title = f"left out, as they have too many values: {left_out}" if left_out else ""
+    columns, texts = _as_codes(cells, keys)
+    controls = [
         *_of_rows(keys, texts),
-        _choice("metric", metrics, metrics, "metric", metric),
-        alt.param(name="positive", value=_code_of(positive, counts)),
-        _number("least", "minimum rows", min_n),
-        _number("page", "page", 1),
+        _control("metric", "metric", metric, "select", options=metrics),
+        alt.param(name="positive", value=_code_of(positive, cells)),
+        _control("least", "minimum rows", min_n, "number"),
+        _control("page", "page", 1, "number"),
         *(alt.param(name=f"texts_{name}", value=values) for name, values in texts.items()),
     ]
-    title = alt.TitleParams(
-        f"left out, as they have too many values: {', '.join(left_out)}" if left_out else "",
-        anchor="start",
-        color=GREY,
-        fontWeight="normal",
-    )
     explorer = alt.VConcatChart(
-        vconcat=[_list(has_interval=ci is not None), _matrix(texts["gold"])],
-        title=title,
+        vconcat=[_list(), _matrix(texts["gold"])],
+        title=alt.TitleParams(title, anchor="start", color=GREY, fontWeight="normal"),
         padding=5,
         autosize=alt.AutoSizeParams(type="pad", resize=True),  # The list grows and shrinks.
         resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent")),
     )
     # Set these last, because each step above copies its chart.
     of_list: Any = explorer.params
-    asked: list[Any] = [one.param for one in asking]
-    explorer.params = [*of_list, *asked]
+    of_controls: list[Any] = [control.param for control in controls]
+    explorer.params = [*of_list, *of_controls]
     explorer.config = chart.legible_config()
     explorer.data = alt.InlineData(values=[columns])
-    explorer.transform = scored([*columns], len(keys), ci).transform
+    explorer.transform = scored([*columns], len(keys)).transform
     return explorer
-
-
-def labelled(counts: pl.DataFrame, nulls: Nulls) -> pl.DataFrame:
-    """The counts without null labels, unless null is a label."""
-    if nulls == "label":
-        return counts
-    return counts.drop_nulls(["gold", "pred"])
 
 
 def keys_in(counts: pl.DataFrame) -> list[str]:
@@ -182,84 +163,78 @@ def _code_of(positive: object, counts: pl.DataFrame) -> int | None:
     return labels.index_of(value)
 
 
-def within(counts: pl.DataFrame, rows: int) -> pl.DataFrame | None:
+def cells_within(counts: pl.DataFrame, rows: int, nulls: Nulls) -> pl.DataFrame | None:
     """The counts by as many keys as fit in `rows` rows. None: the labels alone make more rows.
 
     Each label that occurs in a cell of the keys has a row for its hits, also if there is no hit.
     """
-    others = [name for name in ("model", "gold", "pred") if name in counts.columns]
-    none = pl.lit(0, counts.schema["n"])
-    of_labels = [counts.with_columns(gold=label, pred=label, n=none) for label in ("gold", "pred")]
-    with_hits = pl.concat([counts, *of_labels])
+    if nulls != "label":
+        counts = counts.drop_nulls(["gold", "pred"])
+    labels = [name for name in ("model", "gold", "pred") if name in counts.columns]
+
+    def n_groups(keys: Sequence[str]) -> int:
+        return int(counts.select(distinct(keys)).item())
 
     def cells(keys: Sequence[str]) -> pl.DataFrame:
-        by = map(as_expr, [*keys, *others])
-        return with_hits.group_by(by, maintain_order=True).agg(pl.col("n").sum())
+        by = [*map(as_expr, [*keys, *labels])]
+        pairs = counts.group_by(by, maintain_order=True).agg(pl.col("n").sum())
+        none = pl.lit(0, counts.schema["n"])
+        hits = [pairs.with_columns(gold=side, pred=side, n=none) for side in ("gold", "pred")]
+        return pl.concat([pairs, *hits]).group_by(by, maintain_order=True).agg(pl.col("n").sum())
 
-    def size(key: str) -> float:
-        number: int = counts.select(distinct([key])).item()
-        return number
-
-    kept = as_many_as_fit(keys_in(counts), size, lambda keys: cells(keys).height <= rows)
+    kept = as_many_as_fit(
+        keys_in(counts),
+        lambda key: n_groups([key]),
+        lambda keys: n_groups([*keys, *labels]) <= rows and cells(keys).height <= rows,
+    )
     return None if kept is None else cells(kept)
 
 
-def _in_codes(
+def _as_codes(
     cells: pl.DataFrame, keys: Sequence[str]
 ) -> tuple[dict[str, list[Any]], dict[str, list[str]]]:
     """The columns of the data as codes, and for each column the texts of its codes, in order."""
     columns, texts = {"n": cells["n"].to_list()}, {}
     for at, key in enumerate(keys):
-        columns[f"key_{at}"], texts[f"key_{at}"] = _coded(cells[key])
+        columns[f"key_{at}"], texts[f"key_{at}"] = _codes_and_texts(cells[key])
     if "model" in cells.columns:
-        columns["model"], texts["model"] = _coded(cells["model"], in_order=True)
-    codes, texts["gold"] = _coded(pl.concat([cells["gold"], cells["pred"]]))
+        columns["model"], texts["model"] = _codes_and_texts(cells["model"], in_order=True)
+    codes, texts["gold"] = _codes_and_texts(pl.concat([cells["gold"], cells["pred"]]))
     return columns | {"gold": codes[: cells.height], "pred": codes[cells.height :]}, texts
 
 
-def _coded(values: pl.Series, *, in_order: bool = False) -> tuple[list[int], list[str]]:
+def _codes_and_texts(values: pl.Series, *, in_order: bool = False) -> tuple[list[int], list[str]]:
     """The codes of values, and the text of each code; sorted, unless the values are `in_order`."""
-    given = values.alias("value").to_frame()  # Polars could read another name as a pattern.
-    listed = given.unique(maintain_order=True)
-    listed = listed if in_order else listed.sort("value")
-    codes = given.join(
-        listed.with_row_index("code"),
-        on="value",
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )
-    texts = listed.select(chart.legible(as_text(pl.col("value"), values.dtype)).fill_null("null"))
-    return codes["code"].to_list(), texts.to_series().to_list()
+    column = values.alias("value").to_frame()  # Polars could read another name as a pattern.
+    distinct_values = column.unique(maintain_order=True)
+    distinct_values = distinct_values if in_order else distinct_values.sort("value")
+    numbered = distinct_values.with_row_index("code")
+    codes = column.join(numbered, on="value", how="left", nulls_equal=True, maintain_order="left")
+    text = chart.legible(as_text(pl.col("value"), values.dtype)).fill_null("null")
+    return codes["code"].to_list(), distinct_values.select(text).to_series().to_list()
 
 
 def _of_rows(keys: Sequence[str], texts: Mapping[str, Sequence[str]]) -> Iterator[alt.Parameter]:
     """The controls that choose slices and rows: the keys, the values of each key, the model."""
     for at, key in enumerate(keys):
-        box = alt.binding_checkbox(name=f"slice by {key} ")
-        yield alt.param(name=f"by_{at}", value=at == 0, bind=box)
+        yield _control(f"by_{at}", f"slice by {key}", at == 0, "checkbox")
     for at, key in enumerate(keys):
         values = texts[f"key_{at}"]
-        codes = [ALL, *range(len(values))]
-        yield _choice(f"only_{at}", codes, ["all", *values], f"only {key}", ALL)
+        codes, labels = [ALL, *range(len(values))], ["all", *values]
+        yield _control(f"only_{at}", f"only {key}", ALL, "select", options=codes, labels=labels)
     if models := texts.get("model"):
-        yield _choice("model", range(len(models)), models, "model", 0)
+        codes = [*range(len(models))]
+        yield _control("model", "model", 0, "select", options=codes, labels=models)
 
 
-def _choice(
-    name: str, options: Sequence[Any], labels: Sequence[str], title: str, first: object
-) -> alt.Parameter:
-    bind = alt.binding_select(options=[*options], labels=[*labels], name=f"{title} ")
+def _control(name: str, title: str, first: object, kind: str, **choices: object) -> alt.Parameter:
+    """A control with its value at first."""
+    bind: Any = {"input": kind, "name": f"{title} ", **choices}
     return alt.param(name=name, value=first, bind=bind)
 
 
-def _number(name: str, title: str, first: int) -> alt.Parameter:
-    bind = alt.BindInput(input="number", name=f"{title} ")
-    return alt.param(name=name, value=first, bind=bind)
-
-
-def _list(*, has_interval: bool) -> Chart:
-    """The list of slices: a line each, with point, interval, and n and score as numbers."""
+def _list() -> Chart:
+    """The list of slices: a line each, with a point, and n and score as numbers."""
     shown = alt.selection_point(
         name="shown",
         fields=["line"],
@@ -269,33 +244,30 @@ def _list(*, has_interval: bool) -> Chart:
         empty=False,
         bind=alt.binding_range(name="slice shown ", min=1, max=LINES, step=1),
     )
-    ends = ["low", "high"] if has_interval else []
     rows = alt.Chart().transform_aggregate(
         pairs="count()",
-        groupby=["line", "lines", "slice", "score", "classes", "s", "shown_of", *ends],
+        groupby=["line", "lines", "slice", "score", "state", "s", "shown_of"],
     )
     y = alt.Y("line:O", title=None).axis(labelExpr="''", ticks=False, domain=False, grid=False)
-    tooltip = [alt.Tooltip("slice:N"), alt.Tooltip("s:Q", title="n")]
-    tooltip += [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("score", *ends)]
+    tooltip = [
+        alt.Tooltip("slice:N"),
+        alt.Tooltip("s:Q", title="n"),
+        alt.Tooltip("score:Q", format=".3f"),
+    ]
     base = rows.encode(y=y, tooltip=tooltip)
     chosen = chart.value_if(alt.ColorValue, COLOUR, (IS_SHOWN, _CHOSEN))
-    shapes = (PAIR.classes == ONE_PRED, _CROSS), (PAIR.classes == ONE_GOLD, _RING)
+    shapes = (PAIR.state == ONE_PRED, _CROSS), (PAIR.state == ONE_GOLD, _RING)
     shape = chart.value_if(alt.ShapeValue, "circle", *shapes)
     points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").encode(shape=shape)
     score = chart.measured(alt.X, "score", "score")
-    layers = [points.encode(x=score, color=chosen).add_params(shown)]
-    if has_interval:
-        low = chart.measured(alt.X, "low", "score")
-        layers.insert(
-            0, base.mark_rule(strokeWidth=2).encode(x=low, x2=alt.X2("high"), color=chosen)
-        )
     text = base.mark_text(align="right", limit=_NAMES, color=GREY, cursor="pointer")
     head = rows.transform_filter(PAIR.line == 1).encode(y=alt.YValue(-10))
     left, right = (
         head.mark_text(align=to, fontWeight="bold", color=GREY) for to in ("left", "right")
     )
     of_n, of_score = alt.XValue(_WIDTH + 70), alt.XValue(_WIDTH + 120)
-    layers += [
+    layers = [
+        points.encode(x=score, color=chosen).add_params(shown),
         text.encode(x=alt.XValue(-10), text=alt.Text("slice:N")),
         text.encode(x=of_n, text=alt.Text("s:Q", format=_COUNT)),
         text.encode(x=of_score, text=alt.Text("score:Q", format=".3f")),
@@ -303,7 +275,7 @@ def _list(*, has_interval: bool) -> Chart:
         right.encode(x=of_n, text=alt.TextValue("n")),
         right.encode(x=of_score, text=alt.TextValue("score")),
     ]
-    described = "List of slices, the lowest score first, with n, score and interval."
+    described = "List of slices, the lowest score first, with n and score."
     return alt.layer(*layers).properties(
         width=_WIDTH, height=alt.Step(_STEP), description=described
     )
@@ -312,10 +284,10 @@ def _list(*, has_interval: bool) -> Chart:
 def _matrix(labels: Sequence[str]) -> Chart:
     """The confusion matrix of the chosen slice; with many labels, its most frequent misses."""
     of_slice = alt.Chart().transform_filter(IS_SHOWN).transform_filter(PAIR.n > 0)
-    has_cells = len(labels) <= _LABELS
+    has_cells = len(labels) <= _MAX_LABELS
     layers = _cells(of_slice) if has_cells else _misses(of_slice)
-    height = max(_STEP, _LEAST / len(labels)) if has_cells else _STEP
-    width = min(max(_CELL, height, 8 * max(map(len, labels)) + 12), _CELL_LIMIT)
+    height = max(_STEP, _MIN_HEIGHT / len(labels)) if has_cells else _STEP
+    width = min(max(_MIN_CELL, height, 8 * max(map(len, labels)) + 12), _MAX_CELL)
     slice_ = of_slice.transform_aggregate(pairs="count()", groupby=["slice"])
     title = slice_.mark_text(align="left", baseline="bottom", fontWeight="bold", color=GREY)
     layers.append(title.encode(x=alt.XValue(0), y=alt.YValue(-8), text=alt.Text("slice:N")))
@@ -331,7 +303,7 @@ def _misses(of_slice: Chart) -> list[Chart]:
     misses = (
         of_slice.transform_filter(~PAIR.is_hit)
         .transform_window(order="row_number()", sort=[alt.SortField("n", order="descending")])
-        .transform_filter(PAIR.order <= _PAIRS)
+        .transform_filter(PAIR.order <= _MAX_MISSES)
         .transform_calculate(pair=PAIR.gold_text + " taken for " + PAIR.pred_text)
     )
     base = misses.encode(x=alt.X("n:Q"), y=alt.Y("order:O").axis(None))
@@ -347,7 +319,7 @@ def _cells(of_slice: Chart) -> list[Chart]:
     pred = alt.X("pred_text:N", sort=alt.SortField("pred"), title="pred")
     gold = alt.Y("gold_text:N", sort=alt.SortField("gold"), title="gold")
     base = of_slice.transform_calculate(share=PAIR.n / PAIR.t).encode(
-        x=pred.axis(labelAngle=0, labelLimit=_CELL_LIMIT),
+        x=pred.axis(labelAngle=0, labelLimit=_MAX_CELL),
         y=gold.axis(labelLimit=_NAMES),
         tooltip=[
             alt.Tooltip("gold_text:N", title="gold"),

@@ -93,13 +93,13 @@ def funnel(result: pl.DataFrame, *, metric: str = "mcc", overall: float | None =
     compared = slices.filter("is_compared") if total.is_empty() else total
     target = _mean(compared, pl.col("score")) if overall is None else float(overall)
     limits = _limits(slices, target, sigma).with_columns(pl.col("limit").clip(low, high))
-    points = _judged(slices, target, sigma)
+    points = _placed(slices, target, sigma)
     counts = points["where"].value_counts(sort=False).sort("where", descending=True)
-    found = ", ".join(f"{count} {where}" for where, count in counts.iter_rows())
+    numbers = ", ".join(f"{count} {where}" for where, count in counts.iter_rows())
     title = chart.title_of(metric)
     description = (
         f"Funnel plot of {title} against n, around {target:.3f}, with limits of 95 % and 99.8 %. "
-        f"Slices: {found}."
+        f"Slices: {numbers}."
     )
     layers = _layers(points, limits, target, title)
     return chart.finished(layers, width=520, height=320, description=description)
@@ -132,7 +132,7 @@ def _scored(result: pl.DataFrame, metric: str) -> tuple[pl.DataFrame, pl.DataFra
     if scored.is_empty():
         msg = f"there is nothing to draw: '{metric}' is null in every row"
         raise ValueError(msg)
-    rows = chart.drawn(scored, "by()", metric).with_columns(
+    rows = chart.rows_to_draw(scored, "by()", metric).with_columns(
         pl.col("score").cast(pl.Float64),
         scored[se].alias("se"),
         (scored[se].is_not_null() | scored[low].is_not_null()).alias("is_compared"),
@@ -173,7 +173,7 @@ def _mean(rows: pl.DataFrame, value: pl.Expr) -> float:
     return mean
 
 
-def _judged(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
+def _placed(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
     """Where each slice lies. Slices outside come last, so they are drawn above the others."""
     apart = (pl.col("score") - target).abs() * pl.col("n").sqrt()
     where: Any = pl.when(~pl.col("is_compared")).then(pl.lit("no interval"))
@@ -187,8 +187,8 @@ def _limits(slices: pl.DataFrame, target: float, sigma: float) -> pl.DataFrame:
     """Points of the four limits, from the least to the largest n, evenly spaced on a log scale."""
     n = pl.col("n").cast(pl.Float64).log()
     room = pl.when(n.min() == n.max()).then(math.log(2)).otherwise(0.0)  # A line needs two n.
-    least, most = n.min() - room, n.max() + room
-    grid = slices.select(n=(least + (most - least) * pl.int_range(_STEPS + 1) / _STEPS).exp())
+    low, high = n.min() - room, n.max() + room
+    grid = slices.select(n=(low + (high - low) * pl.int_range(_STEPS + 1) / _STEPS).exp())
     limits = [(level, sign * z) for level, z in _LEVELS.items() for sign in (1, -1)]
     return grid.join(pl.DataFrame(limits, ["level", "z"], orient="row"), how="cross").select(
         "n",

@@ -26,13 +26,13 @@ from polars_mcc._log.unstable_polars import batches_of, is_scan_alone, source_of
 if TYPE_CHECKING:
     from rich.console import Console
 
-Query: TypeAlias = Callable[[pl.LazyFrame], Frame]
+LogQuery: TypeAlias = Callable[[pl.LazyFrame], Frame]
 """A function that queries a log. It may collect the result itself."""
 
 _PATIENCE = 0.5  # seconds before the bar appears
 
 
-def progress(log: Frame, query: Query) -> pl.DataFrame:
+def progress(log: Frame, query: LogQuery) -> pl.DataFrame:
     """Collect a query with a progress bar: rows read, rate, time; in a terminal or a notebook.
 
     Args:
@@ -72,19 +72,19 @@ def collect_lazy(
     reading = Reading(bar.advance)
     token = READING.set(reading)
     try:
-        asked = query(log)
+        answer = query(log)
     finally:
         READING.reset(token)
     if reading.is_coded:
         try:
-            return asked.lazy().collect()  # type: ignore[no-any-return]
+            return answer.lazy().collect()  # type: ignore[no-any-return]
         except Exception:
             if reading.is_coded:
                 raise
     return collect(log, query, bar)
 
 
-def collect(log: pl.LazyFrame, query: Query, bar: ProgressBar) -> pl.DataFrame:
+def collect(log: pl.LazyFrame, query: LogQuery, bar: ProgressBar) -> pl.DataFrame:
     """Collect the result of a query, and tell a bar how many rows of the log have been read."""
     running, is_stopped = 0, False
 

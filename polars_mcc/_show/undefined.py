@@ -50,35 +50,35 @@ def collapsed(result: pl.DataFrame, metric: str) -> pl.Expr:
     if known is None or known.range is None:
         return pl.lit(value=False)
     (least, largest), low, high = known.range.numbers, f"{metric}_low", f"{metric}_high"
-    is_one = (score == at_0) & as_expr(low).is_not_null()
+    is_collapsed = (score == at_0) & as_expr(low).is_not_null()
     if known.given == "pred":
-        is_one &= (as_expr(low) == least) & (as_expr(high) == largest)
+        is_collapsed &= (as_expr(low) == least) & (as_expr(high) == largest)
     elif not known.is_of_two or least is None or least >= at_0:
         return pl.lit(value=False)
     if se in result.columns:
-        is_one &= as_expr(se).is_null()
-    return is_one.fill_null(value=False)
+        is_collapsed &= as_expr(se).is_null()
+    return is_collapsed.fill_null(value=False)
 
 
-def counted(result: pl.DataFrame, metric: str, what: str) -> Iterator[tuple[str, str]]:
+def undefined_in_words(result: pl.DataFrame, metric: str, what: str) -> Iterator[tuple[str, str]]:
     """A mark and a sentence on the collapsed rows, and on the rows without a score."""
     is_collapsed, at_0 = collapsed(result, metric), f"{_AT_0.get(metric, 0.0):g}"
-    has_none = undefined(result, metric) & ~is_collapsed
-    zero = f"{metric} is {at_0}, or 0/0 (one class only),"
+    collapse = f"{metric} is {at_0}, or 0/0 (one class only),"
     if _has_intervals(result, metric):
         known = _known(metric)
         is_rate = known is not None and known.given == "pred"
         why = "the class is never predicted" if is_rate else "one class is predicted"
-        zero = f"{metric} is {at_0}, as {why},"
-    told = {COLLAPSED: (is_collapsed, zero)}
-    told[UNSCORED] = (has_none, f"{metric} is 0/0 (one class only)")
-    for mark, (is_one, how) in told.items():
-        if found := result.filter(is_one).height:
-            yield mark, f"{how} in {found:,} of {result.height:,} {what}"
+        collapse = f"{metric} is {at_0}, as {why},"
+    for mark, is_marked, how in (
+        (COLLAPSED, is_collapsed, collapse),
+        (UNSCORED, undefined(result, metric) & ~is_collapsed, f"{metric} is 0/0 (one class only)"),
+    ):
+        if n := result.filter(is_marked).height:
+            yield mark, f"{how} in {n:,} of {result.height:,} {what}"
 
 
 def _known(metric: str) -> Metric | None:
-    return next((one for one in registry.BUILT_IN_METRICS if one.name == metric), None)
+    return next((known for known in registry.BUILT_IN_METRICS if known.name == metric), None)
 
 
 def _has_intervals(result: pl.DataFrame, metric: str) -> bool:

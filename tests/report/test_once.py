@@ -17,7 +17,8 @@ import polars_mcc
 from polars_mcc import each, rollup, trailing
 from polars_mcc._log.described import Described
 from polars_mcc._report import once
-from polars_mcc._report.written import written
+from polars_mcc._report.answers import ReportSettings
+from polars_mcc._report.report import write_report
 
 N = 600
 I = pl.int_range(N)  # noqa: E741
@@ -92,7 +93,7 @@ def test_counts_tell_what_the_rows_tell(case, monkeypatch):
     name, most = case
     columns, keys = QUESTIONS[name]
     from_counts = told_by_counts(name)
-    monkeypatch.setattr(once, "_MOST", most)
+    monkeypatch.setattr(once, "_MAX_COUNTS", most)
     assert_same(from_counts, told(LOG.mcc(**columns), *keys))
 
 
@@ -136,14 +137,14 @@ def test_the_log_is_read_once(columns, asked):
         collected.append(about)
         return query(log.frame).collect()
 
-    options = {"metric": "mcc", "ci": 0.95, "depth": 2, "min_n": 30, "title": "", "explored": 10}
-    written(log, ["country", "device"], collect, format="md", **options)
+    settings = ReportSettings("mcc", 0.95, 2, 30, "", "md", 10)
+    write_report(log, ["country", "device"], collect, settings)
     assert collected == asked
 
 
 def test_counts_are_a_log_of_fewer_rows():
     log = polars_mcc.PredictionLog(LOG, pred=BOTH, weight="times")
-    found = once.counted_once(
+    found = once.count_once(
         log, {"country": "country"}, lambda _, query: query(LOG.lazy()).collect()
     )
     assert isinstance(found.counts, Described)
@@ -154,7 +155,7 @@ def test_counts_are_a_log_of_fewer_rows():
 
 def test_how_many_counts_there_would_be_is_told_before(monkeypatch):
     """An estimate gives the number within 20 %. All groups are never held at once."""
-    monkeypatch.setattr(once, "_MOST", 100)
+    monkeypatch.setattr(once, "_MAX_COUNTS", 100)
     log = pl.select(key=pl.int_range(100_000) % 20_000, gold=0, pred=0)
     numbers = []
 
@@ -164,7 +165,7 @@ def test_how_many_counts_there_would_be_is_told_before(monkeypatch):
             numbers.append(answer.item())
         return answer
 
-    found = once.counted_once(log.mcc, {"key": "key"}, collect)
+    found = once.count_once(log.mcc, {"key": "key"}, collect)
     assert numbers[0] == pytest.approx(20_000, rel=0.2)
     assert [*found.keys] == []
     assert found.counts is not None, "the labels alone are few"

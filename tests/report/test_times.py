@@ -96,7 +96,7 @@ def test_counts_hold_days_not_times(monkeypatch):
     """A log with a time per row has as many counts as rows: then no pairs of keys are compared."""
     log = log_over(40).mcc(pred=["pred", "other"])
     expected = json.loads(log.report("at", "country", format="json"))
-    monkeypatch.setattr(once, "_MOST", N - 200)
+    monkeypatch.setattr(once, "_MAX_COUNTS", N - 200)
     found = json.loads(log.report("at", "country", format="json"))
     assert found["sections"] == expected["sections"]
     assert len(section(found, "compared:pairs of keys")["rows"]) == 12

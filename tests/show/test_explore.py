@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import random
-import statistics
 import time
 from importlib.resources import files
 
@@ -13,7 +11,6 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
-from support import some_slow
 
 from polars_mcc import plot
 from polars_mcc._show.in_browser import METRICS, OF_POSITIVE
@@ -29,7 +26,7 @@ views.then(async (all) => {
   const rows = names.map((name) => view.data(name)).find((rows) => {
     return Array.isArray(rows) && rows.length > 0 && "pairs" in rows[0] && "score" in rows[0];
   });
-  const shown = ["line", "slice", "score", "s", "low", "high"];
+  const shown = ["line", "slice", "score", "s"];
   const picked = (row) => Object.fromEntries(shown.map((name) => [name, row[name]]));
   done((rows ?? []).map(picked).sort((one, other) => one.line - other.line));
 });
@@ -104,41 +101,6 @@ def test_scores_are_those_of_by_for_twenty_cuts(page):
     assert cuts > 5, "cuts of one slice alone show little"
 
 
-def wilson(score: float, se: float | None, n: int, least: float) -> list[float]:
-    """Wilson's interval of a proportion, with the rows that give it the variance of the score."""
-    place, span = (score - least) / (1 - least), 1 - least
-    rows = n if se is None else place * (1 - place) * span**2 / se**2
-    z = statistics.NormalDist().inv_cdf(0.975)
-    middle = place + z**2 / (2 * rows)
-    reach = z * math.sqrt(place * (1 - place) / rows + z**2 / (4 * rows**2))
-    return [least + span * (middle + sign * reach) / (1 + z**2 / rows) for sign in (-1, 1)]
-
-
-def check_intervals(shown: list[dict], log, metric: str) -> None:
-    """Check for Wilson's interval with the standard error of `by`."""
-    answer = log.by("ink_band", "fold", metrics=metric, ci=0.95)
-    known = {
-        f"{ink}, {fold}": (score, se, n)
-        for ink, fold, score, se, n in answer.drop_nulls(metric)
-        .select("ink_band", "fold", metric, f"{metric}_se", "n")
-        .rows()
-    }
-    least = -1.0 if metric in {"mcc", "kappa"} else 0.0
-    assert {row["slice"] for row in shown} == {*known}
-    for row in shown:
-        score, se, n = known[row["slice"]]
-        assert row["score"] == pytest.approx(score, rel=1e-12)
-        if se is not None or metric in METRICS:
-            expected = wilson(score, se, n, least)
-            assert [row["low"], row["high"]] == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("metric", some_slow(METRICS, *METRICS[1:]))
-def test_intervals_are_wilson_s_with_the_standard_error_of_by(page, metric):
-    ask(page, by_0=True, by_1=True, model=1, least=1, metric=metric)
-    check_intervals(page.execute_async_script(SHOWN), digits().mcc(pred="knn"), metric)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", OF_POSITIVE)
 def test_metrics_of_the_positive_label(browser, tmp_path, metric):
@@ -147,7 +109,12 @@ def test_metrics_of_the_positive_label(browser, tmp_path, metric):
     path.write_text(log.report(*KEYS, metric=metric, min_n=1), encoding="utf-8")
     browser.get(path.as_uri())
     ask(browser, by_0=True, by_1=True)
-    check_intervals(browser.execute_async_script(SHOWN), log, metric)
+    answer = log.by("ink_band", "fold", metrics=metric).drop_nulls(metric)
+    expected = {f"{row[0]}, {row[1]}": (row[-2], row[2]) for row in answer.iter_rows()}
+    shown = browser.execute_async_script(SHOWN)
+    assert {row["slice"] for row in shown} == {*expected}
+    for row in shown:
+        assert (row["score"], row["s"]) == pytest.approx(expected[row["slice"]], rel=1e-12)
 
 
 def test_slices_of_few_rows_are_left_out_and_pages_go_on(page):
@@ -198,6 +165,14 @@ def test_a_checker_of_accessibility_finds_nothing_serious(page):
         if one["impact"] in {"serious", "critical"}
     ]
     assert serious == []
+
+
+def test_intervals_are_left_to_the_report():
+    page = digits().mcc.report("ink_band")
+    assert "This chart has no intervals: the tables above have them." in page
+    chart = str(plot.explore(digits().mcc.counts("ink_band")).to_dict())
+    assert "variance" not in chart
+    assert "high" not in chart
 
 
 def test_what_cannot_be_explored_is_said():
