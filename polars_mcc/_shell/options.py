@@ -14,8 +14,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from polars_mcc import _public_names  # noqa: F401 - the kinds of keys there become `WORDS`
 from polars_mcc._log import choices, defaults
 from polars_mcc._log.cuts import Number, as_number
+from polars_mcc._log.keys import WORDS
 from polars_mcc._shell import outputs
 from polars_mcc._shell.typed_log import LogOptions
 
@@ -24,6 +26,8 @@ def _shown_as(word: str) -> dict[str, Any]:
     """What the help shows for a value; before cyclopts 5, it shows a word of its own."""
     return {"metavar": word} if "metavar" in inspect.signature(Parameter).parameters else {}
 
+
+_KEYS = [WORDS[name].example for name in sorted(WORDS)]
 
 Logs = Annotated[
     str,
@@ -34,8 +38,8 @@ Logs = Annotated[
         "Options that take a column accept a name or SQL: --pred 'score >= 0.5', or --by "
         "\"date_trunc('week', ts) AS week\". SQL is one expression of the columns of the log; a "
         "subquery is refused.\n\n"
-        "--by also accepts bins(age, 5), and except in worst and contrast each(a, b), "
-        "rollup(a, b), cube(a, b), sets((a, b), a) and trailing(day, '7d').",
+        f"--by also accepts {', '.join(_KEYS)}. In worst and contrast, a key is a column, cut or "
+        "not.",
         allow_leading_hyphen=True,
     ),
 ]

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._log import bins, key_sets, trailing  # noqa: F401 - their keys become `WORDS`
 from polars_mcc._log.columns import IntoColumn, as_expr
 from polars_mcc._log.keys import WORDS, IntoKey
 from polars_mcc._log.messages import as_sql
