@@ -18,7 +18,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._log.unstable_polars import parquet_files
-from polars_mcc._shell.folders import Search, absolute, canonical, each_resolved, naming
+from polars_mcc._shell.folders import FileSearch, absolute, canonical, each_resolved, naming
 from polars_mcc._shell.formats import (
     CSV,
     NDJSON,
@@ -54,7 +54,8 @@ class Logs:
     """The real path of each file."""
     files: Sequence[str]
     kind: Kind
-    others: Sequence[str] = ()
+    hidden: Sequence[str] = ()
+    """Hidden files in the named folders that may be logs."""
     options: Options | None = None
     listed: Mapping[str, Input] = field(default_factory=dict)
     """Objects in a bucket, with size and version."""
@@ -105,7 +106,7 @@ class Logs:
         if self.kind.name != STORE:
             return {}
         known = [as_described(opened(store, self.options).about) for store in self.files]
-        if any(one != known[0] for one in known):
+        if any(about != known[0] for about in known):
             msg = "the stores have counts of different columns; score each store on its own"
             raise ValueError(msg)
         return known[0]
@@ -161,11 +162,11 @@ def root(path: str) -> str:
 
 def _one(separator: str) -> str:
     r"""A separator as it is typed; \\t and tab are a tab."""
-    found = {r"\t": "\t", "tab": "\t"}.get(separator, separator)
-    if len(found.encode()) != 1:
+    character = {r"\t": "\t", "tab": "\t"}.get(separator, separator)
+    if len(character.encode()) != 1:
         msg = f"--separator is one character, such as ';' or tab, got {separator!r}"
         raise ValueError(msg)
-    return found
+    return character
 
 
 def find(
@@ -191,8 +192,8 @@ def find(
             msg = "the standard input (-) cannot be combined with other logs; pass it alone"
             raise ValueError(msg)
         return Logs(paths, _each_once(paths), [STDIN], piped())
-    local, kinds = Search(), dict[str, Kind]()
-    others, listed = list[str](), dict[str, Input]()
+    local, kinds = FileSearch(), dict[str, Kind]()
+    hidden, listed = list[str](), dict[str, Input]()
     paths = [path.removeprefix("file://") for path in paths]
     for path in paths:
         is_found = may_be_gone
@@ -203,18 +204,21 @@ def find(
             if kind is None:
                 objects = _objects(match, options) if is_url(match) else {}
                 listed |= objects
-                found, rest = _inside(match, [*objects] if is_url(match) else local.files(match))
-                others += rest
+                logs, hidden_here = _inside(
+                    match, [*objects] if is_url(match) else local.files(match)
+                )
+                hidden += hidden_here
             else:
-                found = {match: kind}
-            kinds |= found
-            is_found |= bool(found)
+                logs = {match: kind}
+            kinds |= logs
+            is_found |= bool(logs)
         if not is_found:
             raise _nothing_at(path)
     kind_of_all = _the_one(kinds)
     _check_names(file for file, kind in kinds.items() if kind.is_folder is None)
-    real, rest = _each_once(kinds), [*_each_once(others)]
-    return Logs(paths, real, [*real], kind_of_all, rest, options, listed, sorted(local.links))
+    real, links = _each_once(kinds), sorted(local.links)
+    rest = [*_each_once(hidden)]
+    return Logs(paths, real, [*real], kind_of_all, rest, options, listed, links)
 
 
 def _inside(folder: str, paths: Sequence[str]) -> tuple[dict[str, Kind], list[str]]:
@@ -374,8 +378,8 @@ def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
 
 def _objects(url: str, options: Options | None) -> dict[str, Input]:
     """The objects that a URL names: one object, the matches of a glob, or all below a folder."""
-    if by_suffix(url) is not None and (found := looked_up(url, options)) is not None:
-        return {found.path: found}
+    if by_suffix(url) is not None and (one := looked_up(url, options)) is not None:
+        return {one.path: one}
     folder = before_pattern(url)
     if folder is None:
         return {one.path: one for one in listing(url, options)}
@@ -416,11 +420,11 @@ def _each_once(files: Collection[str]) -> dict[str, str]:
 
     The same file in another partition is another log: it has another value of the partition.
     """
-    found: dict[tuple[str, frozenset[str]], str] = {}
+    name_of: dict[tuple[str, frozenset[str]], str] = {}
     paths, real = each_resolved(files, canonical), each_resolved(files, os.path.realpath)
     for file, path in paths.items():
         same = real[file], frozenset(partitions(path))
         is_real = os.path.abspath(file) == real[file]  # noqa: PTH100 - thousands of inputs
-        if same not in found or is_real:
-            found[same] = file
-    return {file: paths[file] for file in found.values()}
+        if same not in name_of or is_real:
+            name_of[same] = file
+    return {file: paths[file] for file in name_of.values()}

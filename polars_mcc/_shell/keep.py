@@ -129,6 +129,6 @@ def keep_counts(
             )
             raise TypeError(msg)
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
-    found = find([*map(str, paths)], storage_options, may_be_gone=forget)
+    inputs = find([*map(str, paths)], storage_options, may_be_gone=forget)
     options = LogOptions(gold=gold, pred=listed, weight=weight, filter=filter)
-    return keep(TypedLog(found, options, keys), str(store), forget=forget, history=history)
+    return keep(TypedLog(inputs, options, keys), str(store), forget=forget, history=history)

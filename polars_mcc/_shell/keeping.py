@@ -21,7 +21,7 @@ from polars_mcc._log import defaults
 from polars_mcc._log.messages import option, said
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._shell.inputs import Logs
-from polars_mcc._shell.look import FILE, Files, is_below
+from polars_mcc._shell.look import FILE, CurrentInputs, is_below
 from polars_mcc._shell.object_storage import before_pattern
 from polars_mcc._shell.reading import STDIN
 from polars_mcc._shell.sql import check_row_by_row
@@ -41,7 +41,7 @@ _TRIES = 5
 _OFTEN = 1.0  # seconds between two steps of a run
 
 
-Told: TypeAlias = dict[str, tuple[Status, float]]
+StatusByPath: TypeAlias = dict[str, tuple[Status, float]]
 """What is done with each input or entry of the store, and its rows, by path."""
 
 _OF_INPUT = {**OF_INPUT, "rows": pl.Float64()}
@@ -55,13 +55,13 @@ class Keeping:
     path: str
     forget: bool
     is_shown: bool
-    done: Told = field(default_factory=dict)
+    done: StatusByPath = field(default_factory=dict)
     failures: dict[str, Exception] = field(default_factory=dict)
     store: Store = field(init=False)
-    files: Files = field(init=False)
-    _plan: Told = field(default_factory=dict)
+    files: CurrentInputs = field(init=False)
+    _plan: StatusByPath = field(default_factory=dict)
     """What is to be done, as of the last look at the store and the inputs."""
-    _others: dict[str, str | None] = field(default_factory=dict)
+    _other_names: dict[str, str | None] = field(default_factory=dict)
     """Entries of the store that are no inputs of their own now: path → the input that they are."""
     _counted: dict[str, Input] = field(default_factory=dict)
     """Inputs whose counts are in `_counts`, and not yet in the store."""
@@ -93,14 +93,14 @@ class Keeping:
         """Open the store, then look at the inputs; make the store if there is none."""
         is_again = hasattr(self, "files")
         wanted = _wanted(self.log, self.path)
-        self.store = Store.of(self.path, self.log.found.options)
-        self.files = Files(self.log.found, again=is_again)
+        self.store = Store.of(self.path, self.log.inputs.options)
+        self.files = CurrentInputs(self.log.inputs, again=is_again)
         self.failures |= self.files.failures
         if self.store.table is None:
             counts, columns = self._first()
             about = {**wanted, "columns": columns}
             self.store = self.store.made(about, counts.collect_schema())
-            self.files = Files(self.log.found, again=True)
+            self.files = CurrentInputs(self.log.inputs, again=True)
         for name, value in wanted.items():
             if (known := self.store.about.get(name)) != value:
                 msg = said(
@@ -122,14 +122,14 @@ class Keeping:
                 failures.append(error)
             else:
                 return counts, description(log.log)
-        gone = FileNotFoundError(f"no file of {', '.join(self.log.found.typed)} is there")
+        gone = FileNotFoundError(f"no file of {', '.join(self.log.inputs.typed)} is there")
         raise [*failures, *self.files.failures.values(), gone][0]
 
     def _compare(self) -> None:
         """Compare the store with the inputs, and forget counts that are no longer right."""
-        known, now, plan = self.store.inputs, self.files.now, Told()
-        self._others = self.files.others(known)
-        renamed = {*self._others.values()}
+        known, now, plan = self.store.inputs, self.files.now, StatusByPath()
+        self._other_names = self.files.other_names(known)
+        renamed = {*self._other_names.values()}
         for path, one in now.items():
             if one == known.get(path):
                 plan[path] = "unchanged", known[path].rows
@@ -137,11 +137,11 @@ class Keeping:
                 plan[path] = "replaced" if path in known or path in renamed else "counted", 0
         self._plan = plan
         new = self._to_be("counted", "replaced")
-        for entry, same in self._others.items():
+        for entry, same in self._other_names.items():
             if same not in new and same not in self.failures:
                 plan[entry] = "removed", known[entry].rows
-        named = [*self.log.found.typed, *self.log.found.links]
-        own = [one for path, one in known.items() if path not in self._others]
+        named = [*self.log.inputs.typed, *self.log.inputs.links]
+        own = [one for path, one in known.items() if path not in self._other_names]
         for path in self.files.gone(own, named):
             plan[path] = "forgotten" if self.forget else "gone", known[path].rows
         self._counted = {
@@ -149,9 +149,9 @@ class Keeping:
         }
         self._counts = [self._waiting().filter(pl.col(INPUT).is_in([*self._counted]))]
 
-    def _to_be(self, *statuses: Status) -> Told:
+    def _to_be(self, *statuses: Status) -> StatusByPath:
         """What has these statuses in the plan."""
-        return {path: told for path, told in self._plan.items() if told[0] in statuses}
+        return {path: done for path, done in self._plan.items() if done[0] in statuses}
 
     def _count(self) -> list[str]:
         """Count new inputs, and take steps on the way. Return the inputs that changed meanwhile."""
@@ -162,7 +162,7 @@ class Keeping:
         files = [self.files.shown.get(path, path) for path in todo]
         progress: AbstractContextManager[ProgressBar | None] = nullcontext()
         if self.is_shown and todo:
-            progress = progress_bar(replace(self.log.found, files=files))
+            progress = progress_bar(replace(self.log.inputs, files=files))
         chunks = self.files.chunks(todo)
         with progress as bar, closing(_at_once(self._counts_of, chunks)) as answers:
             for counts, again in answers:
@@ -203,14 +203,14 @@ class Keeping:
         return pl.concat([none, *(counts.select(none.columns) for counts in self._counts)])
 
     def _check_schema(self, file: str, answer: pl.DataFrame) -> None:
-        found, schema = answer.drop(FILE).schema, self.store.schema
-        if {*found} != {*schema}:
+        counted, schema = answer.drop(FILE).schema, self.store.schema
+        if {*counted} != {*schema}:
             msg = (
-                f"the counts of '{file}' have the columns {[*found]}, but the store '{self.path}' "
-                f"has {[*schema]}; use another store"
+                f"the counts of '{file}' have the columns {[*counted]}, but the store "
+                f"'{self.path}' has {[*schema]}; use another store"
             )
             raise pl.exceptions.SchemaError(msg)
-        for name, dtype in found.items():
+        for name, dtype in counted.items():
             if dtype != schema[name]:
                 msg = (
                     f"column '{name}' is {dtype} in '{file}', but {schema[name]} in the store "
@@ -218,9 +218,9 @@ class Keeping:
                 )
                 raise pl.exceptions.SchemaError(msg)
 
-    def _put(self, dropped: Told) -> bool:
+    def _put(self, dropped: StatusByPath) -> bool:
         """Take a step; False if another process took one since the store was opened."""
-        along = (entry for entry, same in self._others.items() if same in self._counted)
+        along = (entry for entry, same in self._other_names.items() if same in self._counted)
         paths = [*dropped, *along]
         added = [*self._counted.values()]
         if (added or paths) and not self.store.step(added, self._waiting(), paths):
@@ -234,7 +234,7 @@ class Keeping:
         """List what was done, in the order of the inputs; then what is no input any more."""
         done = self._to_be("unchanged") | self.done | self._to_be("gone", "forgotten")
         here = {path: done[path] for path in self.files.now if path in done}
-        self.done = {self.files.shown.get(path, path): told for path, told in (here | done).items()}
+        self.done = {self.files.shown.get(path, path): one for path, one in (here | done).items()}
 
 
 def _at_once(
@@ -291,7 +291,7 @@ def keep(
     if history is not None and (type(history) is not int or history < 1):
         msg = said(option("history", history), " is a number of days, and must be at least 1")
         raise ValueError(msg)
-    _check_outside(log.found, store)
+    _check_outside(log.inputs, store)
     keeping = Keeping(log, store, forget, is_shown)
     is_done = keeping.run()
     is_changed = not {status for status, _ in keeping.done.values()} <= {"unchanged", "gone"}
@@ -300,35 +300,35 @@ def keep(
             if is_shown:
                 say(f"{store}: {sentence}")
     if keeping.failures:
-        (file, error), *others = keeping.failures.items()
+        (file, error), *further = keeping.failures.items()
         what = reason(error)
         shown = keeping.files.shown.get(file, file)
         named = "" if file in what or shown in what else f"'{shown}': "
-        more = f" (and {len(others)} more inputs)" if others else ""
+        and_more = f" (and {len(further)} more inputs)" if further else ""
         has = "has the counts of all other inputs" if is_done else "is unchanged"
-        msg = said(named, what, f"{more}; the store '{store}' {has}")
+        msg = said(named, what, f"{and_more}; the store '{store}' {has}")
         known = [one for one in type(error).__mro__ if "polars_mcc" not in one.__module__]
         raise known[0](msg) from error  # Our own errors may need more arguments.
     n = pl.Float64() if keeping.store.schema[N].is_float() else pl.Int64()
     return pl.DataFrame(
-        [(path, *told_of) for path, told_of in keeping.done.items()],
+        [(path, status, rows) for path, (status, rows) in keeping.done.items()],
         schema={"input": pl.String(), "status": pl.Enum(STATUSES), "rows": n},
         orient="row",
         strict=False,
     )
 
 
-def _check_outside(found: Logs, store: str) -> None:
+def _check_outside(logs: Logs, store: str) -> None:
     """Raise a ValueError if a log is inside the store, the store inside a log, or a log is `-`."""
-    if found.files == [STDIN]:
+    if logs.files == [STDIN]:
         msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
         raise ValueError(msg)
     path = store.rstrip("/") if is_url(store) else os.path.realpath(store)
-    for file, where in found.canonical.items():
+    for file, where in logs.canonical.items():
         if where == path or where.startswith(path + "/"):
             msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
             raise ValueError(msg)
-    for log in (*found.typed, *found.links):
+    for log in (*logs.typed, *logs.links):
         if before_pattern(log) is None and is_below([log])(path):
             msg = f"the store '{store}' is inside the log '{log}'; use a store outside the logs"
             raise ValueError(msg)

@@ -168,6 +168,6 @@ _NO_FORMULA = rf"{_NUMBER}(?:%| to -?[0-9]+| < x ≤ [^|(!]+)?$"
 def formulas(answer: pl.DataFrame) -> list[str]:
     """The texts of an answer that a spreadsheet would run as formulas if it opened a CSV."""
     names = pl.Series(answer.columns)
-    found = pl.concat([names, *texts(answer).iter_columns()]).unique(maintain_order=True)
-    is_run = found.str.contains(_FORMULA) & ~found.str.contains(_NO_FORMULA)
-    return found.filter(is_run).to_list()
+    cells = pl.concat([names, *texts(answer).iter_columns()]).unique(maintain_order=True)
+    is_run = cells.str.contains(_FORMULA) & ~cells.str.contains(_NO_FORMULA)
+    return cells.filter(is_run).to_list()

@@ -51,9 +51,9 @@ def reading(file: str, kind: str) -> Iterator[None]:
             raise refused(file, error) from error
         first = str(error).split("\n", 1)[0]
         way_out = "leave it out, or write it again"
-        if found := _NOT_PARSED.match(first):
-            null, column = map(shlex.quote, found.groups())
-            is_number = re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", found[1], re.IGNORECASE)
+        if failed := _NOT_PARSED.match(first):
+            null, column = map(shlex.quote, failed.groups())
+            is_number = re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", failed[1], re.IGNORECASE)
             way_out = f"add --null {null} if that is no value"
             way_out = "write all numbers with a decimal point" if is_number else way_out
             way_out += f", or --text {column} to read text"
