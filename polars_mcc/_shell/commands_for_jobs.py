@@ -123,7 +123,7 @@ def check(
 def _baseline(path: str, log: TypedLog) -> pl.LazyFrame:
     """The counts of another log. A CSV file is read with the dtypes of the counts of this log."""
     logs = inputs.find([path])
-    if logs.kind.name != CSV:
+    if logs.format.name != CSV:
         return inputs.scan(logs)
     dtypes = log.log.counts(*log.keys).collect_schema()
     times = {
@@ -242,7 +242,7 @@ def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | No
             say(line)
     number = dict(done["status"].value_counts().iter_rows())
     always = ("counted", "replaced", "unchanged")
-    numbers = {one: number.get(one, 0) for one in STATUSES if one in always or one in number}
+    numbers = {it: number.get(it, 0) for it in STATUSES if it in always or it in number}
     say(f"{store}: {', '.join(f'{many} {status}' for status, many in numbers.items())}")
 
 
@@ -298,7 +298,7 @@ def report(
     """
     form = out.suffix.removeprefix(".").lower()
     if form not in get_args(choices.ReportFormat):
-        endings = ", ".join(f".{one}" for one in get_args(choices.ReportFormat))
+        endings = ", ".join(f".{suffix}" for suffix in get_args(choices.ReportFormat))
         msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
         raise ValueError(msg)
     log = sliced.read(logs)

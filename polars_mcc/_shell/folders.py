@@ -50,10 +50,10 @@ class FileSearch:
         above, last = os.path.split(pattern)
         folders = [path for path, may_be_folder in self._matches(above) if may_be_folder]
         if last == "**":
-            below = (one for folder in folders for one in self._below(folder, _is_shown))
+            below = (path for folder in folders for path in self._below(folder, _is_shown))
             return [*((folder, True) for folder in folders), *below]
         if glob.has_magic(last):
-            return [one for folder in folders for one in self._inside(folder, _is_like(last))]
+            return [path for folder in folders for path in self._inside(folder, _is_like(last))]
         paths = [_join(folder, last) for folder in folders]
         return [(path, True) for path in paths if _is_there(path)]
 

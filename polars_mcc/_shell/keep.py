@@ -120,7 +120,7 @@ def keep_counts(
         True
     """
     listed = [pred] if isinstance(pred, (str, pl.Expr)) else list(pred)
-    for text in (*keys, gold, *listed, *(one for one in (weight, filter) if one is not None)):
+    for text in (*keys, gold, *listed, *(text for text in (weight, filter) if text is not None)):
         if not isinstance(text, str):
             msg = (
                 f"keep_counts takes names of columns, or SQL, got {text}: the store keeps the "

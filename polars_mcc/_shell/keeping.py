@@ -62,7 +62,7 @@ class Keeping:
     _plan: StatusByPath = field(default_factory=dict)
     """What is to be done, as of the last look at the store and the inputs."""
     _other_names: dict[str, str | None] = field(default_factory=dict)
-    """Entries of the store that are no inputs of their own now: path → the input that they are."""
+    """The entries of the store that are counted under another path now: path → the other path."""
     _counted: dict[str, Input] = field(default_factory=dict)
     """Inputs whose counts are in `_counts`, and not yet in the store."""
     _counts: list[pl.DataFrame] = field(default_factory=list)
@@ -130,22 +130,24 @@ class Keeping:
         known, now, plan = self.store.inputs, self.files.now, StatusByPath()
         self._other_names = self.files.other_names(known)
         renamed = {*self._other_names.values()}
-        for path, one in now.items():
-            if one == known.get(path):
+        for path, entry in now.items():
+            if entry == known.get(path):
                 plan[path] = "unchanged", known[path].rows
             elif path not in self.failures:
                 plan[path] = "replaced" if path in known or path in renamed else "counted", 0
         self._plan = plan
         new = self._to_be("counted", "replaced")
-        for entry, same in self._other_names.items():
-            if same not in new and same not in self.failures:
-                plan[entry] = "removed", known[entry].rows
+        for path, other_path in self._other_names.items():
+            if other_path not in new and other_path not in self.failures:
+                plan[path] = "removed", known[path].rows
         named = [*self.log.inputs.typed, *self.log.inputs.links]
-        own = [one for path, one in known.items() if path not in self._other_names]
+        own = [entry for path, entry in known.items() if path not in self._other_names]
         for path in self.files.gone(own, named):
             plan[path] = "forgotten" if self.forget else "gone", known[path].rows
         self._counted = {
-            path: one for path, one in self._counted.items() if path in new and one == now[path]
+            path: entry
+            for path, entry in self._counted.items()
+            if path in new and entry == now[path]
         }
         self._counts = [self._waiting().filter(pl.col(INPUT).is_in([*self._counted]))]
 
@@ -166,13 +168,13 @@ class Keeping:
         chunks = self.files.chunks(todo)
         with progress as bar, closing(_at_once(self._counts_of, chunks)) as answers:
             for counts, again in answers:
-                same = [one for one in again if one == self.files.now[one.path]]
-                late += (one.path for one in again if one != self.files.now[one.path])
-                self._counted |= {one.path: one for one in same}
+                same = [entry for entry in again if entry == self.files.now[entry.path]]
+                late += (entry.path for entry in again if entry != self.files.now[entry.path])
+                self._counted |= {entry.path: entry for entry in same}
                 about = pl.DataFrame(same, schema=_OF_INPUT).drop("rows")
                 self._counts.append(counts.join(about, on=INPUT, maintain_order="left"))
                 if bar is not None:
-                    bar.advance(int(sum(one.rows for one in same)))
+                    bar.advance(int(sum(entry.rows for entry in same)))
                 if is_alone and time.monotonic() - latest > _OFTEN:
                     is_alone = self._put({})
                     latest = time.monotonic()
@@ -186,7 +188,7 @@ class Keeping:
             self._check_schema(chunk[0], answer)
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
             if len(chunk) > 1:  # Count each alone, to find the one that fails.
-                return [one for path in chunk for one in self._counts_of([path])]
+                return [counts for path in chunk for counts in self._counts_of([path])]
             if self.files.look(chunk):  # Else it was deleted during the count.
                 is_panic = not isinstance(error, Exception)
                 failure = pl.exceptions.ComputeError(reason(error)) if is_panic else error
@@ -194,7 +196,7 @@ class Keeping:
             return []
         rows = dict(answer.group_by(FILE).agg(total(answer.schema[N])).iter_rows())
         look = self.files.look(chunk).values()
-        again = [replace(one, rows=rows.get(one.path, 0)) for one in look]
+        again = [replace(entry, rows=rows.get(entry.path, 0)) for entry in look]
         return [(answer.rename({FILE: INPUT}), again)]
 
     def _waiting(self) -> pl.DataFrame:
@@ -220,12 +222,14 @@ class Keeping:
 
     def _put(self, dropped: StatusByPath) -> bool:
         """Take a step; False if another process took one since the store was opened."""
-        along = (entry for entry, same in self._other_names.items() if same in self._counted)
+        along = (path for path, other in self._other_names.items() if other in self._counted)
         paths = [*dropped, *along]
         added = [*self._counted.values()]
         if (added or paths) and not self.store.step(added, self._waiting(), paths):
             return False
-        self.done |= {path: (self._plan[path][0], one.rows) for path, one in self._counted.items()}
+        self.done |= {
+            path: (self._plan[path][0], entry.rows) for path, entry in self._counted.items()
+        }
         self.done |= dropped
         self._counted, self._counts = {}, []
         return True
@@ -234,7 +238,9 @@ class Keeping:
         """List what was done, in the order of the inputs; then what is no input any more."""
         done = self._to_be("unchanged") | self.done | self._to_be("gone", "forgotten")
         here = {path: done[path] for path in self.files.now if path in done}
-        self.done = {self.files.shown.get(path, path): one for path, one in (here | done).items()}
+        self.done = {
+            self.files.shown.get(path, path): status for path, status in (here | done).items()
+        }
 
 
 def _at_once(
@@ -243,8 +249,8 @@ def _at_once(
     """Run chunks in threads. When it is closed, only the chunks that have begun are finished."""
     executor = ThreadPoolExecutor(os.cpu_count())
     try:
-        for one in as_completed([executor.submit(do, chunk) for chunk in chunks]):
-            yield from one.result()
+        for done in as_completed([executor.submit(do, chunk) for chunk in chunks]):
+            yield from done.result()
     finally:
         executor.shutdown(cancel_futures=True)
 
@@ -307,7 +313,7 @@ def keep(
         and_more = f" (and {len(further)} more inputs)" if further else ""
         has = "has the counts of all other inputs" if is_done else "is unchanged"
         msg = said(named, what, f"{and_more}; the store '{store}' {has}")
-        known = [one for one in type(error).__mro__ if "polars_mcc" not in one.__module__]
+        known = [kind for kind in type(error).__mro__ if "polars_mcc" not in kind.__module__]
         raise known[0](msg) from error  # Our own errors may need more arguments.
     n = pl.Float64() if keeping.store.schema[N].is_float() else pl.Int64()
     return pl.DataFrame(

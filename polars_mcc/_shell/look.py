@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_mcc._shell import inputs
 from polars_mcc._shell.folders import absolute, each_resolved, refused
-from polars_mcc._shell.formats import PARQUET, ScanParts, kind_of
+from polars_mcc._shell.formats import PARQUET, ScanParts, format_of
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.object_storage import looked_up_all
 from polars_mcc._store.paths import is_url, partition_columns, partitions
@@ -46,7 +46,7 @@ class CurrentInputs:
         """The path as the user typed it, by path."""
         self.failures: dict[str, Exception] = {}
         """Why an input cannot be looked up, by path."""
-        self.tables = [*self.shown] if logs.kind.version is not None else []
+        self.tables = [*self.shown] if logs.format.version is not None else []
         self._parts: dict[str, ScanParts] = {}
         """How the files of a table are scanned, by path of the file."""
         self._hive_schema = cache(logs.hive_schema)  # It opens many files.
@@ -55,7 +55,7 @@ class CurrentInputs:
             return
         listed = {} if again else logs.listed
         listed = {**listed, **looked_up_all(self.shown.keys() - listed, logs.options)}
-        times = [int(one.version) for one in listed.values() if not is_url(one.path)]
+        times = [int(entry.version) for entry in listed.values() if not is_url(entry.path)]
         age = time.time() - max(times, default=0) / 1e9
         if 0 <= age < _TICK:  # A later write could get the same time, and would not be noticed.
             time.sleep(_TICK - age)
@@ -68,18 +68,18 @@ class CurrentInputs:
         self._each_once()
 
     def _look_at_tables(self) -> None:
-        kind, options = self._logs.kind, self._logs.options
+        log_format, options = self._logs.format, self._logs.options
         for path in self.tables:
-            if kind.parts and (parts := kind.parts(path, options)) is not None:
+            if log_format.parts and (parts := log_format.parts(path, options)) is not None:
                 files, scan = parts
-                self.now |= {one.path: one for one in files}
-                self._parts |= dict.fromkeys([one.path for one in files], scan)
+                self.now |= {file.path: file for file in files}
+                self._parts |= dict.fromkeys([file.path for file in files], scan)
             else:
                 self.now[path] = self._table(path)
 
     def _table(self, path: str) -> Input:
-        assert self._logs.kind.version is not None  # noqa: S101 - of each kind of table
-        return Input(path, 0, self._logs.kind.version(path, self._logs.options))
+        assert self._logs.format.version is not None  # noqa: S101 - each table has one
+        return Input(path, 0, self._logs.format.version(path, self._logs.options))
 
     def _each_once(self) -> None:
         """Keep one path of each file. Two paths may lead to one file since they were listed."""
@@ -109,7 +109,7 @@ class CurrentInputs:
 
         They are of one table, and in folders of the same partition columns.
         """
-        max_files, max_bytes = _TOGETHER if self._logs.kind is PARQUET or self._parts else (1, 0)
+        max_files, max_bytes = _TOGETHER if self._logs.format is PARQUET or self._parts else (1, 0)
         chunks: list[list[str]] = []
         growing: dict[object, tuple[list[str], int]] = {}
         for path in paths:
@@ -127,7 +127,7 @@ class CurrentInputs:
         if scan := self._parts.get(chunk[0]):
             return scan(chunk, FILE)
         files = [self.shown[path] for path in chunk]
-        if self._logs.kind is not PARQUET:
+        if self._logs.format is not PARQUET:
             [file] = files
             return self._logs.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
         hive_schema = self._hive_schema((*partition_columns(chunk[0]),))
@@ -158,7 +158,7 @@ class CurrentInputs:
             elif (above := next(filter(names.__contains__, _folders(where)), None)) is not None:
                 nested[path] = names[above]
         there = self._still_there(known[path] for path in nested)
-        return names_now | {path: one for path, one in nested.items() if path not in there}
+        return names_now | {path: now for path, now in nested.items() if path not in there}
 
     def gone(self, known: Iterable[Input], named: Sequence[str]) -> list[str]:
         """The entries of a store that no longer exist, in the places that the user named.
@@ -168,9 +168,9 @@ class CurrentInputs:
         """
         is_named = is_below(named)
         unseen = {
-            one.path: one
-            for one in known
-            if one.path not in self.now and one.path not in self.failures
+            entry.path: entry
+            for entry in known
+            if entry.path not in self.now and entry.path not in self.failures
         }
         real = each_resolved(unseen, os.path.realpath)
         away = [path for path, where in real.items() if is_named(where)]
@@ -180,9 +180,13 @@ class CurrentInputs:
     def _still_there(self, entries: Iterable[Input]) -> set[str]:
         """The paths of the entries that still are a file or a table. A plain folder is neither."""
         options, entries = self._logs.options, [*entries]
-        kinds = {one.path: kind_of(one.path, options) for one in entries if not one.size}
-        files = [one.path for one in entries if one.size]
-        tables = {path for path, kind in kinds.items() if kind is not None and kind.version}
+        formats = {it.path: format_of(it.path, options) for it in entries if not it.size}
+        files = [entry.path for entry in entries if entry.size]
+        tables = {
+            path
+            for path, log_format in formats.items()
+            if log_format is not None and log_format.version
+        }
         return tables | {*looked_up_all(files, options)}
 
 

@@ -60,7 +60,7 @@ def looked_up_all(paths: Iterable[str], options: Options | None = None) -> dict[
     paths, look = [*paths], partial(looked_up, options=options)
     with ThreadPoolExecutor(_AT_ONCE) as executor:
         seen = executor.map(look, paths) if any(map(is_url, paths)) else map(look, paths)
-        return {one.path: one for one in seen if one is not None}
+        return {file.path: file for file in seen if file is not None}
 
 
 def listing(url: str, options: Options | None = None) -> Iterator[Input]:
@@ -99,7 +99,7 @@ def _opened(url: str, options: Options | None) -> Iterator[ObjectStore]:
     except ModuleNotFoundError:
         raise missing(subject=f"'{url}'", package="obstore", extra="cloud") from None
     of_clouds = ("AWS_", "AZURE_", "GOOGLE_")
-    environment = (one for one in os.environ.items() if one[0].startswith(of_clouds))
+    environment = (it for it in os.environ.items() if it[0].startswith(of_clouds))
     try:
         yield _store(_split(url)[0], frozenset((options or {}).items()), frozenset(environment))
     except obstore.exceptions.BaseError as error:

@@ -25,7 +25,7 @@ def spellings(log: TypedLog) -> Iterator[str]:
     """Sentences on labels and keys that a CSV file spells otherwise. The file is read again."""
     if log.inputs.partitions:
         yield from _of_folders(log)
-    if log.inputs.kind.name != CSV:
+    if log.inputs.format.name != CSV:
         return
     schema = inputs.scan(log.inputs).collect_schema()
     labels, *other_groups = ([*_names(group, schema)] for group in log.compared_columns)
@@ -97,8 +97,8 @@ def _read_by(sql: str) -> str:
     except pl.exceptions.PolarsError:
         return ""
     own = [pl.col(name) for name in column.meta.root_names()]
-    same = (one for one in own for text in (one, one.cast(pl.String)) if text.meta.eq(column))
-    return next((one.meta.output_name() for one in same), "")
+    same = (col for col in own for text in (col, col.cast(pl.String)) if text.meta.eq(column))
+    return next((col.meta.output_name() for col in same), "")
 
 
 def _with_texts(log: TypedLog, schema: pl.Schema, numbers: set[str]) -> pl.LazyFrame:

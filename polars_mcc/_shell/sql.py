@@ -79,9 +79,9 @@ class TypedColumns:
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
                 raise TypeError  # noqa: TRY301 - handled like text that cannot be parsed
             columns = call.args[:1] if WORDS[word].of_one else call.args
-            of_log = (self._argument(word, one) for one in columns)
+            of_log = (self._argument(word, node) for node in columns)
             lengths = map(_literal, call.args[len(columns) :])
-            named = {one.arg or "": _literal(one.value) for one in call.keywords}
+            named = {keyword.arg or "": _literal(keyword.value) for keyword in call.keywords}
             return WORDS[word].make(*of_log, *lengths, **named)  # type: ignore[no-any-return]
         except (SyntaxError, TypeError) as error:
             msg = (
@@ -96,7 +96,7 @@ class TypedColumns:
         if isinstance(node, ast.Call):
             return self._key(ast.unparse(node))
         if isinstance(node, (ast.Tuple, ast.List)) and word == "sets":
-            return tuple(self._argument(word, one) for one in node.elts)
+            return tuple(self._argument(word, item) for item in node.elts)
         if not isinstance(value := _literal(node), str):
             raise TypeError
         return self._column("--by", value)
@@ -106,7 +106,7 @@ def _beside(rows: pl.LazyFrame, computed: Sequence[str]) -> pl.LazyFrame:
     if not computed:
         return rows
     named = ((_one(sql), sql.replace('"', '""')) for sql in computed)
-    columns = ", ".join(f'{one} AS "{name}"' for one, name in named)
+    columns = ", ".join(f'{expression} AS "{name}"' for expression, name in named)
     return by_sql(rows, f"SELECT *, {columns} FROM self")  # noqa: S608 - see `_one`
 
 

@@ -155,7 +155,7 @@ class TypedLog:
         sides = [side for side in (meaning.gold, meaning.preds) if side is not None]
         keys = [] if meaning.cluster is None else [*meaning.cluster.given]
         keys += [*_columns_of([*self.keys, *self.columns.values()])]
-        return [[one for side in sides for one in side.given], *([key] for key in keys)]
+        return [[column for side in sides for column in side.given], *([key] for key in keys)]
 
     @cached_property
     def log(self) -> PredictionLog[pl.LazyFrame]:
@@ -176,14 +176,14 @@ class TypedLog:
                 portable=self.options.portable,
             )
         except pl.exceptions.SchemaError as error:
-            is_csv = self.inputs.kind.name == CSV
+            is_csv = self.inputs.format.name == CSV
             if isinstance(error, LabelsDiffer):
                 for name in self.computed & error.codes.keys():  # It is called by its SQL.
                     error.codes[name] = Words(error.codes[name], f"({name})")
                 is_computed = error.name in self.computed
                 if is_csv and not is_computed and is_text(error.other):
                     # A number has lost its text: 01 is 1.
-                    error.engine = lambda one: option("text", one.name)
+                    error.engine = lambda column: option("text", column.name)
             if not is_csv or "String" not in str(error):
                 raise
             hint = "; if it is text because a word such as NA stands for no value, add --null NA"
@@ -196,7 +196,9 @@ class TypedLog:
     ) -> pl.DataFrame:
         """Run a query; on a terminal, show a progress bar. A lazy one collects nothing itself."""
         preds, condition = self.log.meaning.preds, self.options.filter
-        by_default = [] if preds is None else [one for one in preds.given if isinstance(one, str)]
+        by_default = (
+            [] if preds is None else [pred for pred in preds.given if isinstance(pred, str)]
+        )
         of_filter = [] if condition is None else columns_in(condition, self._rows.collect_schema())
         read = [*self._typed.read, *by_default, *of_filter]
         inputs.check_same(self.inputs, read)
