@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import polars as pl
@@ -15,8 +16,7 @@ from polars_mcc._counts.remarks import heard
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls
 from polars_mcc._log.columns import IntoColumn
-from polars_mcc._log.key_sets import KeySets
-from polars_mcc._log.keys import IntoKey
+from polars_mcc._log.keys import IntoKey, Key, settled
 from polars_mcc._log.labels import LabelsDiffer, from_text, is_text
 from polars_mcc._log.messages import Words, in_shell, of_error, option, said
 from polars_mcc._log.missing_column import missing_column
@@ -90,10 +90,6 @@ class LogOptions:
     null: list[str] | None = None
     separator: str | None = None
 
-    def read(self, logs: Logs) -> Logs:
-        """The files, read as these options say."""
-        return logs.read_as(self.text or (), self.null or (), self.separator)
-
 
 @dataclass(frozen=True)
 class TypedLog:
@@ -109,7 +105,9 @@ class TypedLog:
 
     def __post_init__(self) -> None:
         """Read the files as the options say."""
-        object.__setattr__(self, "inputs", self.options.read(self.inputs))
+        text, null = self.options.text or (), self.options.null or ()
+        logs = self.inputs.read_as(text, null, self.options.separator)
+        object.__setattr__(self, "inputs", logs)
 
     @cached_property
     def _rows(self) -> pl.LazyFrame:
@@ -152,10 +150,13 @@ class TypedLog:
     def compared_columns(self) -> list[list[IntoColumn]]:
         """The columns whose values make classes, slices or clusters; the labels are one list."""
         meaning = self.log.meaning
-        sides = [side for side in (meaning.gold, meaning.preds) if side is not None]
-        keys = [] if meaning.cluster is None else [*meaning.cluster.given]
-        keys += [*_columns_of([*self.keys, *self.columns.values()])]
-        return [[column for side in sides for column in side.given], *([key] for key in keys)]
+        labels = [column for side in (meaning.gold, meaning.preds) if side for column in side.given]
+        schema, keys = self.rows.collect_schema(), settled(self.log, self.keys, unread=True)
+        made = [key.made(schema).columns if isinstance(key, Key) else [key] for key in keys]
+        given = (columns for columns in self.columns.values() if columns is not None)
+        named = (columns if isinstance(columns, list) else [columns] for columns in given)
+        clusters = meaning.cluster.given if meaning.cluster else ()
+        return [labels, *([column] for column in chain(clusters, *made, *named))]
 
     @cached_property
     def log(self) -> PredictionLog[pl.LazyFrame]:
@@ -227,17 +228,6 @@ def progress_bar(
     rows = inputs.rows_of_files(logs, condition, columns)
     with closing(ProgressBar(rows, title=title, console=Console(stderr=True))) as bar:
         yield bar
-
-
-def _columns_of(keys: Iterable[Any]) -> Iterator[IntoColumn]:
-    """The columns that keys compare as they are, those of sets of keys too."""
-    for key in keys:
-        if isinstance(key, (str, pl.Expr)):
-            yield key
-        elif isinstance(key, KeySets):
-            yield from _columns_of(key.columns)
-        elif isinstance(key, (list, tuple)):
-            yield from _columns_of(key)
 
 
 def or_none(value: Any) -> Any:  # noqa: ANN401 - a number or a word
