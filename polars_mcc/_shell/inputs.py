@@ -19,20 +19,8 @@ import polars.selectors as cs
 
 from polars_mcc._log.unstable_polars import parquet_files
 from polars_mcc._shell.folders import FileSearch, absolute, canonical, each_resolved, naming
-from polars_mcc._shell.formats import (
-    CSV,
-    NDJSON,
-    PARQUET,
-    STORE,
-    LogFormat,
-    by_suffix,
-    format_of,
-)
-from polars_mcc._shell.object_storage import (
-    before_pattern,
-    listing,
-    looked_up,
-)
+from polars_mcc._shell.formats import CSV, NDJSON, PARQUET, STORE, LogFormat, by_suffix, format_of
+from polars_mcc._shell.object_storage import before_pattern, listing, looked_up
 from polars_mcc._shell.reading import STDIN, piped, reading
 from polars_mcc._shell.sql import where
 from polars_mcc._store.paths import Options, as_dict, is_url, partition_columns, partitions
@@ -126,21 +114,21 @@ class Logs:
 
         Folders above what the user named make none that a file has itself: the file is meant.
         """
-        above = self._of_folders - self._common(map(self._below, self.files))
-        return self._of_folders - (above & self._own if above else set())
+        above = self._columns_of_folders - self._common(map(self._below, self.files))
+        return self._columns_of_folders - (above & self._columns_of_files if above else set())
 
     @cached_property
-    def own(self) -> set[str]:
-        """The columns of files that folders above them would replace."""
-        return self._of_folders - self.partitions
+    def not_from_folders(self) -> set[str]:
+        """The columns that files have themselves, although folders above them have their names."""
+        return self._columns_of_folders - self.partitions
 
     @cached_property
-    def _of_folders(self) -> set[str]:
-        is_one = self.format is PARQUET and self.files
-        return self._common(map(absolute, self.files)) if is_one else set()
+    def _columns_of_folders(self) -> set[str]:
+        has_folders = self.format is PARQUET and self.files
+        return self._common(map(absolute, self.files)) if has_folders else set()
 
     @property
-    def _own(self) -> set[str]:
+    def _columns_of_files(self) -> set[str]:
         """The columns of local files, and of the first object: to ask each takes long."""
         urls = [file for file in self.files if is_url(file)][:1]
         return {*chain(*self.schemas.values(), *map(self._schema, urls))}
@@ -149,9 +137,8 @@ class Logs:
         """The path of a file below the folder or glob that the user named."""
         path = absolute(file)
         roots = (f"{absolute(root(typed)).rstrip('/')}/" for typed in self.typed)
-        return path[
-            min((len(above) for above in roots if path.startswith(above)), default=len(path)) :
-        ]
+        lengths = (len(above) for above in roots if path.startswith(above))
+        return path[min(lengths, default=len(path)) :]
 
     @staticmethod
     def _common(paths: Iterable[str]) -> set[str]:
@@ -174,10 +161,7 @@ def _one(separator: str) -> str:
 
 
 def find(
-    paths: Sequence[str],
-    options: Options | None = None,
-    *,
-    may_be_gone: bool = False,
+    paths: Sequence[str], options: Options | None = None, *, may_be_gone: bool = False
 ) -> Logs:
     """Find the files of paths, globs and folders, each file once.
 
@@ -312,10 +296,12 @@ def scan(
     if not (logs.partitions or is_expanded):
         return scanned(hive_partitioning=False, hive_schema=None)
     rows = scanned(hive_partitioning=True, hive_schema=hive_schema or None)
-    if not logs.own:
+    if not logs.not_from_folders:
         return rows
-    own = scanned(hive_partitioning=False, hive_schema=None).select(cs.by_name(logs.own))
-    return pl.concat([rows.drop(logs.own), own], how="horizontal")
+    own = scanned(hive_partitioning=False, hive_schema=None).select(
+        cs.by_name(logs.not_from_folders)
+    )
+    return pl.concat([rows.drop(logs.not_from_folders), own], how="horizontal")
 
 
 def check_same(logs: Logs, columns: Iterable[str]) -> None:

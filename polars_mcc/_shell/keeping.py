@@ -282,12 +282,7 @@ _INSTEAD = {
 
 
 def keep(
-    log: TypedLog,
-    store: str,
-    *,
-    forget: bool,
-    history: int | None,
-    is_shown: bool = False,
+    log: TypedLog, store: str, *, forget: bool, history: int | None, is_shown: bool = False
 ) -> pl.DataFrame:
     """Count new and changed inputs, and keep their counts in a store.
 
