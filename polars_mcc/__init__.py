@@ -20,13 +20,16 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a public name
     """Load the public names when one is used: `import polars_mcc` takes no time."""
     if name == "plot":  # It needs Altair.
         return importlib.import_module("polars_mcc.plot")
-    public = importlib.import_module("polars_mcc._public_names")
-    if name == "__all__":
-        return sorted(["__version__", *(one for one in vars(public) if not one.startswith("_"))])
-    if name.startswith("_") or not hasattr(public, name):
-        msg = f"module 'polars_mcc' has no attribute '{name}'"
-        raise AttributeError(msg)
-    return getattr(public, name)
+    if name == "__all__" or not name.startswith("_"):
+        public = vars(importlib.import_module("polars_mcc._public_names"))
+        if name == "__all__":
+            return sorted(
+                ["__version__", *(known for known in public if not known.startswith("_"))]
+            )
+        if name in public:
+            return public[name]
+    msg = f"module 'polars_mcc' has no attribute '{name}'"
+    raise AttributeError(msg)
 
 
 def __dir__() -> list[str]:
