@@ -21,7 +21,7 @@ FLOORS = [
     {"_verbs"},
     {"_report"},
     {"prediction_log"},
-    {"namespaces", "_shell"},
+    {"namespaces", "_public_names", "_shell"},
     {"__init__", "__main__"},
 ]
 """From the bottom up. Folders of one floor may import each other, but not in a circle."""

@@ -1,7 +1,8 @@
 """What makes slices, as a user says it: columns, and kinds of keys that are more than a column.
 
-A kind of key is a subclass of `Key`, in a file of its own: `bins`, `key_sets`, `trailing`. Its name
-is registered in `__init__`, and in `_shell/sql` for the command line.
+A kind of key is a subclass of `Key`, in a file of its own: `bins`, `key_sets`, `trailing`. The
+function that makes it is registered with `word` for the command line, and is exported by
+`polars_mcc/_public_names.py`.
 """
 
 from __future__ import annotations

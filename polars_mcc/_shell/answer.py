@@ -29,7 +29,7 @@ from polars_mcc._search.words import rows_in_words
 from polars_mcc._shell import outputs
 from polars_mcc._shell.formats import SEPARATORS
 from polars_mcc._shell.inputs import Logs
-from polars_mcc._shell.options import Output
+from polars_mcc._shell.options import OutputOptions
 from polars_mcc._shell.spellings import spellings
 from polars_mcc._shell.terminal import details, say, show, table, visible_lines
 from polars_mcc._shell.typed_log import TypedLog
@@ -40,32 +40,32 @@ _LISTED = 20  # maximum number of file names that are shown
 def answer(
     verb: Callable[..., Any],
     log: TypedLog,
-    output: Output,
+    output: OutputOptions,
     *,
     as_text: Callable[[pl.DataFrame], str] = table,
-    shown: Callable[[pl.DataFrame], pl.DataFrame] = lambda found: found,
+    shown: Callable[[pl.DataFrame], pl.DataFrame] = lambda answer: answer,
     **options: Any,  # noqa: ANN401 - of any verb
 ) -> None:
     """Write the answer of a verb to a file, or print it; `shown` selects what to print or write."""
     out, form = output.out, output.format
     if out is not None:
         form = outputs.form_of(out, form)
-        outputs.check_place(out, log.found.canonical.values())
+        outputs.check_place(out, log.inputs.canonical.values())
     is_check = verb.__name__ == "check"
     with seen() as labels:
-        found = log.collect("", lambda rows: _asked(verb, log, rows, options), is_lazy=not is_check)
-    found = shown(found)
+        frame = log.collect("", lambda rows: _asked(verb, log, rows, options), is_lazy=not is_check)
+    frame = shown(frame)
     if out is not None:
-        outputs.write_whole(out, lambda: outputs.encoded(found, form))
+        outputs.write_whole(out, lambda: outputs.encoded(frame, form))
     say_of(log, options, labels, is_check=is_check)
     if out is None:
-        _print(found, form, as_text, details(found, verb.__name__) if form == "table" else [])
+        _print(frame, form, as_text, details(frame, verb.__name__) if form == "table" else [])
         return
-    say(f"{rows_in_words(found.height)} written to {out}")
-    if form == "csv" and (formulas := outputs.formulas(found)):
-        first, *more = formulas
-        others = f" and {len(more)} more" if more else ""
-        say(f"{out}: warning: a spreadsheet would run {first!r}{others} as a formula")
+    say(f"{rows_in_words(frame.height)} written to {out}")
+    if form == "csv" and (formulas := outputs.formulas(frame)):
+        first, *further = formulas
+        and_more = f" and {len(further)} more" if further else ""
+        say(f"{out}: warning: a spreadsheet would run {first!r}{and_more} as a formula")
 
 
 def _asked(
@@ -85,19 +85,19 @@ def _asked(
 
 
 def _print(
-    found: pl.DataFrame,
+    frame: pl.DataFrame,
     form: outputs.Format,
     as_text: Callable[[pl.DataFrame], str],
     left_out: Sequence[str],
 ) -> None:
     """Write to the standard output; on a terminal, control characters become escapes."""
     if form in outputs.IN_TERMINAL:
-        show(as_text(found.drop(left_out)))
-        if left_out and found.height:
+        show(as_text(frame.drop(left_out)))
+        if left_out and frame.height:
             columns = "1 column is" if len(left_out) == 1 else f"{len(left_out)} columns are"
             say(f"{columns} left out; --format wide shows all")
         return
-    data = outputs.encoded(found, form)
+    data = outputs.encoded(frame, form)
     if not sys.stdout.isatty():
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
@@ -115,7 +115,7 @@ def say_of(
 
     `labels` are the counted ones. `check` itself refuses scores that are 0 or 0/0.
     """
-    say_what_is_not_read(log.found)
+    say_what_is_not_read(log.inputs)
     say_spellings(log)
     sides, needs_two = (
         LogLabels.of(log.log, computed=log.computed),
@@ -125,26 +125,26 @@ def say_of(
     if not is_check:
         about_keys = key_is_gold(log.log, log.keys) if needs_two else ()
         sentences = chain(about_keys, remarks(sides, labels, of_two_classes=needs_two))
-    for one in sentences:
-        say(in_shell(one))
+    for sentence in sentences:
+        say(in_shell(sentence))
 
 
 def say_spellings(log: TypedLog) -> None:
     """Say how a CSV file spells labels and keys, if reading it changes them."""
-    for one in spellings(log):
-        say(one)
+    for sentence in spellings(log):
+        say(sentence)
 
 
-def say_what_is_not_read(found: Logs) -> None:
+def say_what_is_not_read(logs: Logs) -> None:
     """Say which hidden files in the folders may be logs."""
-    if found.others:
-        say(f"not read (hidden): {', '.join(listed(found.others))}")
+    if logs.hidden:
+        say(f"not read (hidden): {', '.join(listed(logs.hidden))}")
 
 
 def listed(files: Sequence[str]) -> list[str]:
     """The first files, and how many more there are."""
-    more = [f"and {len(files) - _LISTED:,} more"] if len(files) > _LISTED else []
-    return [*files[:_LISTED], *more]
+    and_more = [f"and {len(files) - _LISTED:,} more"] if len(files) > _LISTED else []
+    return [*files[:_LISTED], *and_more]
 
 
 @contextmanager
@@ -160,11 +160,11 @@ def refusing(
             what += _of_separator(logs, error.schema)
         # A column may be called as a log is.
         typed = () if isinstance(error, MissingColumn) else filter(None, (*logs, out))
-        paths = [str(one).rstrip("/") for one in typed]
-        more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
+        paths = [str(path).rstrip("/") for path in typed]
+        and_more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
         # No prefix where the message names a log or the output itself.
         is_named = any(f"'{path}{end}" in what for path in paths for end in "'/")
-        say(what if is_named or not logs else f"{logs[0]}{more}: {what}")
+        say(what if is_named or not logs else f"{logs[0]}{and_more}: {what}")
         raise SystemExit(2) from None
     except ModuleNotFoundError as error:
         say(str(error))
@@ -176,7 +176,9 @@ def refusing(
 
 def _of_separator(logs: Sequence[str], names: Iterable[str]) -> str:
     """A hint if columns of CSV have names with a character that may separate columns."""
-    found = next((one for one in SEPARATORS for name in names if one in name), None)
-    if found is None or not any(re.search(r"\.[ct]sv\b", log, re.IGNORECASE) for log in logs):
+    separator = next((it for it in SEPARATORS for name in names if it in name), None)
+    if separator is None or not any(re.search(r"\.[ct]sv\b", log, re.IGNORECASE) for log in logs):
         return ""
-    return f" If {found!r} separates the columns, add {in_shell(option('separator', found))}"
+    return (
+        f" If {separator!r} separates the columns, add {in_shell(option('separator', separator))}"
+    )

@@ -21,7 +21,7 @@ app = App(
     help_format="markdown",
     version=lambda: f"polars-mcc {__version__} on polars {pl.__version__}",
     default_parameter=Parameter(negative=(), negative_iterable=()),
-    suppress_keyboard_interrupt=False,  # `polars_mcc.__main__` says it.
+    suppress_keyboard_interrupt=False,  # `polars_mcc_command` says it.
 )
 app.register_install_completion_command()
 
@@ -35,7 +35,9 @@ def command(run: Callable[..., None]) -> Callable[..., None]:
         for log in logs:
             if log.startswith("-") and log != STDIN:
                 known = [
-                    flag for one in app[name].assemble_argument_collection() for flag in one.names
+                    flag
+                    for argument in app[name].assemble_argument_collection()
+                    for flag in argument.names
                 ]
                 near = difflib.get_close_matches(log, known, n=1)
                 hint = f"; did you mean {near[0]}?" if near else "."

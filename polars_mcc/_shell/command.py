@@ -27,10 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(arguments, print_error=False, exit_on_error=False)
     except cyclopts.CycloptsError as error:
-        told = str(error)
-        if told.endswith("requires an argument.") and (flag := re.search(r"--[\w-]+", told)):
-            told += f" If its value begins with -, write {flag[0]}=VALUE."
-        say(told)
+        message = str(error)
+        if message.endswith("requires an argument.") and (flag := re.search(r"--[\w-]+", message)):
+            message += f" If its value begins with -, write {flag[0]}=VALUE."
+        say(message)
         raise SystemExit(2) from None
 
 

@@ -31,9 +31,9 @@ from polars_mcc._shell.answer import (
 from polars_mcc._shell.app import command
 from polars_mcc._shell.formats import CSV
 from polars_mcc._shell.keeping import STATUSES, keep
-from polars_mcc._shell.options import Keys, Logs, OfLog, Output, bars
+from polars_mcc._shell.options import LogAndKeys, LogPaths, OutputOptions, bars
 from polars_mcc._shell.terminal import say, show, table, visible_lines
-from polars_mcc._shell.typed_log import LogOptions, TypedLog, or_none
+from polars_mcc._shell.typed_log import TypedLog, or_none
 from polars_mcc._store.paths import is_url
 from polars_mcc._verbs.check import CheckError
 from polars_mcc.prediction_log import PredictionLog
@@ -41,8 +41,8 @@ from polars_mcc.prediction_log import PredictionLog
 
 @command
 def check(
-    *logs: Logs,
-    keys: Keys = None,
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
     min: list[str] | None = None,  # noqa: A002 - the name of the option
     max: list[str] | None = None,  # noqa: A002 - likewise
     metric: str = defaults.METRIC,
@@ -50,8 +50,7 @@ def check(
     min_n: int = defaults.CHECKED_N,
     ci: float | None = None,
     correction: Literal[choices.Correction, "none"] = defaults.CHECK_CORRECTION,
-    of_log: OfLog = LogOptions(),
-    output: Output = Output(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Raise an error if a slice misses a threshold or is worse than a baseline: a release gate.
 
@@ -85,7 +84,7 @@ def check(
             fails. "bh" and "by" limit the share of healthy slices in the list of failures. With
             none, each slice may fail by chance.
     """
-    log = TypedLog(inputs.find(logs), of_log, keys)
+    log = sliced.read(logs)
     failed: list[CheckError] = []
 
     @wraps(PredictionLog.check)
@@ -96,10 +95,10 @@ def check(
             failed.append(error)
             return error.judged
 
-    def drawn(found: pl.DataFrame) -> str:
+    def drawn(judged_slices: pl.DataFrame) -> str:
         if failed:
             return visible_lines(str(failed[0]))
-        return _passed(found) if output.format == "table" else table(found)
+        return (_passed if output.format == "table" else table)(judged_slices)
 
     answer(
         judged,
@@ -124,9 +123,9 @@ def check(
 
 def _baseline(path: str, log: TypedLog) -> pl.LazyFrame:
     """The counts of another log. A CSV file is read with the dtypes of the counts of this log."""
-    found = inputs.find([path])
-    if found.kind.name != CSV:
-        return inputs.scan(found)
+    logs = inputs.find([path])
+    if logs.format.name != CSV:
+        return inputs.scan(logs)
     dtypes = log.log.counts(*log.keys).collect_schema()
     times = {
         name: dtype
@@ -134,7 +133,7 @@ def _baseline(path: str, log: TypedLog) -> pl.LazyFrame:
         if isinstance(dtype, (pl.Date, pl.Datetime, pl.Time))
     }
     text = [*times, *(name for name, dtype in dtypes.items() if is_text(dtype))]
-    rows = inputs.scan(found.read_as(text, log.options.null or ()))
+    rows = inputs.scan(logs.read_as(text, log.options.null or ()))
     there = [name for name in rows.collect_schema() if name in times]
     return rows.with_columns(as_expr(name).str.strptime(times[name]) for name in there)
 
@@ -143,27 +142,27 @@ def _passed(judged: pl.DataFrame) -> str:
     """How many slices pass, between which scores; and how many miss a threshold by chance."""
     of_verdict = {name: judged.filter(verdict=name) for name in ("passes", "not significant")}
     passing, missing = of_verdict.values()
-    others = judged.height - passing.height - missing.height
-    told = []
+    n_not_judged = judged.height - passing.height - missing.height
+    parts = []
     if passing.height or not missing.height:
         passed = "1 slice passes" if passing.height == 1 else f"{passing.height} slices pass"
-        told.append(": ".join(filter(None, [passed, _scores(passing)])))
+        parts.append(": ".join(filter(None, [passed, _scores(passing)])))
     if missing.height:
         is_diff, several = "diff" in missing.columns, missing.height > 1
         words = ("is worse", "are worse") if is_diff else ("misses a threshold", "miss a threshold")
         slices = f"{missing.height} slice{'s' if several else ''} {words[several]}"
-        told.append(f"{slices}, but not significantly: {_scores(missing)}")
-    return "; ".join([*told, *([f"{others} not judged"] if others else [])])
+        parts.append(f"{slices}, but not significantly: {_scores(missing)}")
+    return "; ".join([*parts, *([f"{n_not_judged} not judged"] if n_not_judged else [])])
 
 
 def _scores(slices: pl.DataFrame) -> str:
     """The least and the largest score of each metric, or difference."""
     names = ["diff"] if "diff" in slices.columns else registry.metrics()["metric"]
-    found = slices.fill_nan(None).select(name for name in names if name in slices.columns)
+    scores = slices.fill_nan(None).select(name for name in names if name in slices.columns)
     return ", ".join(
-        f"{one.name} {' to '.join(dict.fromkeys(map(_number, (one.min(), one.max()))))}"
-        for one in found.iter_columns()
-        if one.count()
+        f"{score.name} {' to '.join(dict.fromkeys(map(_number, (score.min(), score.max()))))}"
+        for score in scores.iter_columns()
+        if score.count()
     )
 
 
@@ -173,9 +172,8 @@ def _number(value: Any) -> str:  # noqa: ANN401 - of any column
 
 @command
 def counts(
-    *logs: Logs,
-    keys: Keys = None,
-    of_log: OfLog = LogOptions(),
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
     out: str | None = None,
     forget: bool = False,
     history: int | None = None,
@@ -207,14 +205,14 @@ def counts(
             markdown round numbers; the other formats keep every digit.
     """
     if out is not None and _is_store(out, format):
-        log = TypedLog(inputs.find(logs, may_be_gone=forget), of_log, keys)
+        log = sliced.read(logs, may_be_gone=forget)
         _keep_in_store(log, out, forget=forget, history=history)
         return
     if forget or history is not None:
         msg = "--forget and --history need a store: pass a folder or URL to --out"
         raise ValueError(msg)
-    output = Output(None if out is None else Path(out), format)
-    answer(PredictionLog.counts, TypedLog(inputs.find(logs), of_log, keys), output)
+    output = OutputOptions(None if out is None else Path(out), format)
+    answer(PredictionLog.counts, sliced.read(logs), output)
 
 
 def _is_store(out: str, form: outputs.Format) -> bool:
@@ -230,12 +228,12 @@ def _is_store(out: str, form: outputs.Format) -> bool:
 def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | None) -> None:
     """Keep the counts of each input in a store, and say what was done with each."""
     done_is_kept = "the store keeps what was counted; run it again for the rest"
-    with refusing(log.found.typed, store, done_is_kept):
+    with refusing(log.inputs.typed, store, done_is_kept):
         done = keep(log, store, forget=forget, history=history, is_shown=True)
-    say_what_is_not_read(log.found)
+    say_what_is_not_read(log.inputs)
     new = done.filter(pl.col("status").is_in(["counted", "replaced"]))["input"].to_list()
     if new:
-        say_spellings(replace(log, found=replace(log.found, files=new)))
+        say_spellings(replace(log, inputs=replace(log.inputs, files=new)))
     for status, what in (
         ("gone", "gone, but still counted (use --forget to drop their counts)"),
         ("forgotten", "gone, and their counts are dropped"),
@@ -245,7 +243,7 @@ def _keep_in_store(log: TypedLog, store: str, *, forget: bool, history: int | No
             say(line)
     number = dict(done["status"].value_counts().iter_rows())
     always = ("counted", "replaced", "unchanged")
-    numbers = {one: number.get(one, 0) for one in STATUSES if one in always or one in number}
+    numbers = {it: number.get(it, 0) for it in STATUSES if it in always or it in number}
     say(f"{store}: {', '.join(f'{many} {status}' for status, many in numbers.items())}")
 
 
@@ -279,10 +277,9 @@ class ReportOptions:
 
 @command
 def report(
-    *logs: Logs,
-    keys: Keys = None,
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
     asked: ReportOptions = ReportOptions(),
-    of_log: OfLog = LogOptions(),
     out: Path,
 ) -> None:
     """Write a report about a log as one page of HTML that needs no network.
@@ -302,16 +299,16 @@ def report(
     """
     form = out.suffix.removeprefix(".").lower()
     if form not in get_args(choices.ReportFormat):
-        endings = ", ".join(f".{one}" for one in get_args(choices.ReportFormat))
+        endings = ", ".join(f".{suffix}" for suffix in get_args(choices.ReportFormat))
         msg = f"cannot write '{out}': the name of a report must end in one of {endings}"
         raise ValueError(msg)
-    log = TypedLog(inputs.find(logs), of_log, keys)
-    outputs.check_place(out, log.found.canonical.values())
+    log = sliced.read(logs)
+    outputs.check_place(out, log.inputs.canonical.values())
     made_by = {
         "command": shlex.join(["polars-mcc", *sys.argv[1:]]),
-        "log": "\n".join(listed(log.found.files)),
-        "not read": "\n".join(listed(log.found.others)),
-        "filter": of_log.filter or "",
+        "log": "\n".join(listed(log.inputs.files)),
+        "not read": "\n".join(listed(log.inputs.hidden)),
+        "filter": sliced.of_log.filter or "",
     }
     made_by = {what: text for what, text in made_by.items() if text}
     options = {**vars(asked), "format": form}

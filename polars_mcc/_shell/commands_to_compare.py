@@ -14,21 +14,27 @@ from polars_mcc._search.words import LONGEST_LIST, summed_up
 from polars_mcc._shell import outputs
 from polars_mcc._shell.answer import answer
 from polars_mcc._shell.app import command
-from polars_mcc._shell.inputs import find
-from polars_mcc._shell.options import Columns, Differences, Keys, Logs, OfLog, Output, To, reference
+from polars_mcc._shell.options import (
+    DifferenceOptions,
+    LogAndColumns,
+    LogAndKeys,
+    LogPaths,
+    OutputOptions,
+    ReferenceWords,
+    reference,
+)
 from polars_mcc._shell.terminal import say
-from polars_mcc._shell.typed_log import LogOptions, TypedLog, or_none
+from polars_mcc._shell.typed_log import or_none
 from polars_mcc.prediction_log import PredictionLog
 
 
 @command
 def compare(
-    *logs: Logs,
-    keys: Keys = None,
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
     baseline: str | None = None,
-    differences: Differences = Differences(),
-    of_log: OfLog = LogOptions(),
-    output: Output = Output(),
+    differences: DifferenceOptions = DifferenceOptions(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Compare models with a baseline model on the same rows, in each slice.
 
@@ -40,20 +46,19 @@ def compare(
         baseline: The baseline, model a: one of the models of the log, or another column. Without
             it: the first model of the log.
     """
-    log = TypedLog(find(logs), of_log, keys, {"baseline": baseline})
+    log = sliced.read(logs, baseline=baseline)
     answer(PredictionLog.compare, log, output, **log.columns, **vars(differences))
 
 
 @command
 def contrast(
-    *logs: Logs,
-    keys: Columns = None,
-    to: To = [defaults.TO],
+    *logs: LogPaths,
+    sliced: LogAndColumns = LogAndColumns(),
+    to: ReferenceWords = [defaults.TO],
     within: list[str] | None = None,
     ratio: bool = False,
-    differences: Differences = Differences(),
-    of_log: OfLog = LogOptions(),
-    output: Output = Output(),
+    differences: DifferenceOptions = DifferenceOptions(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Compare each slice with the rest of the log, the total, the best slice, or a given slice.
 
@@ -73,20 +78,19 @@ def contrast(
             --within for several.
         ratio: Compare by the ratio of both scores instead of the difference.
     """
-    log = TypedLog(find(logs), of_log, keys, {"within": within})
+    log = sliced.read(logs, within=within)
     asked = {"to": reference("--to", to), "ratio": ratio, **log.columns, **vars(differences)}
     answer(PredictionLog.contrast, log, output, **asked)
 
 
 @command
 def drift(
-    *logs: Logs,
-    keys: Keys = None,
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
     before: str,
     after: str,
-    differences: Differences = Differences(),
-    of_log: OfLog = LogOptions(),
-    output: Output = Output(),
+    differences: DifferenceOptions = DifferenceOptions(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Measure how the score of each slice changed between two periods, with an interval.
 
@@ -99,7 +103,7 @@ def drift(
             '2026-03-15'`.
         after: A Boolean column that marks the rows of the second period.
     """
-    log = TypedLog(find(logs), of_log, keys, {"before": before, "after": after})
+    log = sliced.read(logs, before=before, after=after)
     answer(PredictionLog.drift, log, output, **log.columns, **vars(differences))
 
 
@@ -160,11 +164,10 @@ class SearchOptions:
 
 @command
 def worst(
-    *logs: Logs,
-    keys: Columns = None,
+    *logs: LogPaths,
+    sliced: LogAndColumns = LogAndColumns(),
     search: SearchOptions = SearchOptions(),
-    of_log: OfLog = LogOptions(),
-    output: Output = Output(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Find the slices that score worse than the rest of the log, in any combination of keys.
 
@@ -172,7 +175,7 @@ def worst(
 
     `polars-mcc worst logs/ --by country --by device --by browser --top 10`
     """
-    log = TypedLog(find(logs), of_log, keys)
+    log = sliced.read(logs)
 
     def shown(tested: pl.DataFrame) -> pl.DataFrame:
         """Say how many slices were tested, even if none is listed."""
@@ -180,8 +183,8 @@ def worst(
         has_models = preds is not None and preds.is_several
         metric = registry.one(search.metric).name
         say(summed_up(tested, metric, search.to, has_models=has_models))
-        found = tested if search.verdicts else tested.filter(verdict="listed")
-        return found if search.top is None else found.head(search.top)
+        slices = tested if search.verdicts else tested.filter(verdict="listed")
+        return slices if search.top is None else slices.head(search.top)
 
     # The summary counts all slices, so all are asked for. The error for a wrong `top` stays.
     top = None if search.top in range(1, LONGEST_LIST + 1) else search.top

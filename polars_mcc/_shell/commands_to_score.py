@@ -12,14 +12,14 @@ from polars_mcc._shell.answer import answer
 from polars_mcc._shell.app import command
 from polars_mcc._shell.inputs import find
 from polars_mcc._shell.options import (
-    Intervals,
-    Keys,
-    Logs,
-    Metrics,
+    IntervalOptions,
+    LogAndKeys,
+    LogPaths,
+    MetricNames,
     OfLog,
-    Output,
-    Scores,
-    Thresholds,
+    OutputOptions,
+    ScoreOptions,
+    ThresholdOptions,
 )
 from polars_mcc._shell.typed_log import LogOptions, TypedLog, as_label
 from polars_mcc.prediction_log import PredictionLog
@@ -27,12 +27,11 @@ from polars_mcc.prediction_log import PredictionLog
 
 @command
 def by(
-    *logs: Logs,
-    keys: Keys = None,
-    scores: Scores = Scores(),
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    scores: ScoreOptions = ScoreOptions(),
     long: bool = False,
-    of_log: OfLog = LogOptions(),
-    output: Output = Output(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Score every slice with MCC (R_K) or other metrics, with optional confidence intervals.
 
@@ -44,16 +43,15 @@ def by(
         long: Name the slice in words, in the column `slice`, such as "country = DE and device =
             pc", and its keys in `keys`, instead of one column per key.
     """
-    log = TypedLog(find(logs), of_log, keys)
-    answer(PredictionLog.by, log, output, **vars(scores), long=long)
+    answer(PredictionLog.by, sliced.read(logs), output, **vars(scores), long=long)
 
 
 @command
 def score(
-    *logs: Logs,
-    scores: Scores = Scores(),
+    *logs: LogPaths,
+    scores: ScoreOptions = ScoreOptions(),
     of_log: OfLog = LogOptions(),
-    output: Output = Output(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Score the whole log as one slice: `polars-mcc by` without keys.
 
@@ -61,17 +59,15 @@ def score(
 
     `polars-mcc score logs/ --metric mcc --metric f1_macro --format json`
     """
-    log = TypedLog(find(logs), of_log)
-    answer(PredictionLog.score, log, output, **vars(scores))
+    answer(PredictionLog.score, TypedLog(find(logs), of_log), output, **vars(scores))
 
 
 @command
 def classes(
-    *logs: Logs,
-    keys: Keys = None,
-    intervals: Intervals = Intervals(),
-    of_log: OfLog = LogOptions(),
-    output: Output = Output(),
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    intervals: IntervalOptions = IntervalOptions(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Score every class of every slice, one-vs-rest: precision, recall, F1, MCC and more.
 
@@ -79,19 +75,18 @@ def classes(
 
     `polars-mcc classes logs/ --by country --ci 0.95 --format csv`
     """
-    answer(PredictionLog.classes, TypedLog(find(logs), of_log, keys), output, **vars(intervals))
+    answer(PredictionLog.classes, sliced.read(logs), output, **vars(intervals))
 
 
 @command
 def confusion(
-    *logs: Logs,
-    keys: Keys = None,
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
     labels: list[str] | None = None,
     normalize: choices.Normalize | None = None,
     long: bool = False,
     top: int | None = None,
-    of_log: OfLog = LogOptions(),
-    output: Output = Output(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Show the confusion matrix of each slice, or list the confusions that cost the most score.
 
@@ -110,26 +105,25 @@ def confusion(
         top: List only the confusions (gold and pred differ) that cost the most score, at most this
             many per slice, the costliest first, one per row.
     """
-    log = TypedLog(find(logs), of_log, keys)
+    log = sliced.read(logs)
     if labels is not None:
         known: list[object] | None = [as_label(log.log, "--labels", text) for text in labels]
     elif long or top is not None or known_labels(log.log.roles.label_dtype) is not None:
         known = None
     else:  # The matrix has a column per label.
-        found = cut(sides_of(log.log), log.keys, taken=()).distinct_labels().collect()
-        known = found.to_series().to_list()
+        distinct = cut(sides_of(log.log), log.keys, taken=()).distinct_labels().collect()
+        known = distinct.to_series().to_list()
     asked: dict[str, Any] = {"normalize": normalize, "long": long, "top": top}
     answer(PredictionLog.confusion, log, output, labels=known, **asked)
 
 
 @command
 def curve(
-    *logs: Logs,
-    keys: Keys = None,
-    metrics: Metrics = [*defaults.CURVE_METRICS],
-    thresholds: Thresholds = Thresholds(),
-    of_log: OfLog = LogOptions(),
-    output: Output = Output(),
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
+    metrics: MetricNames = [*defaults.CURVE_METRICS],
+    thresholds: ThresholdOptions = ThresholdOptions(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Compute MCC, F1 and other metrics at every threshold of a model score, per slice.
 
@@ -141,18 +135,17 @@ def curve(
         metrics: The metrics at each threshold: names of `polars-mcc metrics` that need only the
             counts of two classes, not each class or pair. Repeat --metric for several.
     """
-    log, cuts = TypedLog(find(logs), of_log, keys), thresholds.asked
-    answer(PredictionLog.curve, log, output, metrics=metrics, thresholds=cuts)
+    asked: dict[str, Any] = {"metrics": metrics, "thresholds": thresholds.asked}
+    answer(PredictionLog.curve, sliced.read(logs), output, **asked)
 
 
 @command
 def best_threshold(
-    *logs: Logs,
-    keys: Keys = None,
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
     metric: str = defaults.METRIC,
-    thresholds: Thresholds = Thresholds(),
-    of_log: OfLog = LogOptions(),
-    output: Output = Output(),
+    thresholds: ThresholdOptions = ThresholdOptions(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Find the threshold with the best MCC (or another metric), per slice and for all rows.
 
@@ -164,18 +157,17 @@ def best_threshold(
         metric: The metric to optimize: a name of `polars-mcc metrics` that needs only the counts of
             two classes. It is minimized if less of it is better.
     """
-    log, cuts = TypedLog(find(logs), of_log, keys), thresholds.asked
-    answer(PredictionLog.best_threshold, log, output, metric=metric, thresholds=cuts)
+    asked: dict[str, Any] = {"metric": metric, "thresholds": thresholds.asked}
+    answer(PredictionLog.best_threshold, sliced.read(logs), output, **asked)
 
 
 @command
 def calibration(
-    *logs: Logs,
-    keys: Keys = None,
+    *logs: LogPaths,
+    sliced: LogAndKeys = LogAndKeys(),
     bins: int = defaults.BINS,
     ci: float = defaults.LEVEL,
-    of_log: OfLog = LogOptions(),
-    output: Output = Output(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Compare scores with the rate of positive rows, in bins of each slice: the reliability table.
 
@@ -188,5 +180,4 @@ def calibration(
             bins of equal size. Equal scores are in one bin, so there may be fewer bins.
         ci: The confidence level of the interval of each rate.
     """
-    log = TypedLog(find(logs), of_log, keys)
-    answer(PredictionLog.calibration, log, output, bins=bins, ci=ci)
+    answer(PredictionLog.calibration, sliced.read(logs), output, bins=bins, ci=ci)

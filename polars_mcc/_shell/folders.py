@@ -1,6 +1,11 @@
 """Find every file in local folders and globs; what cannot be read is an error that names it.
 
-`os.walk` and `glob.glob` leave out folders that they cannot read, and say nothing.
+The standard library loses rows or does not end, in Python 3.10 to 3.13:
+
+- `glob.glob` and `Path.glob` leave out a folder that they cannot read, and say nothing.
+- `os.walk` takes a link to such a folder for a file.
+- `glob.glob` and `os.walk`, if they follow links, do not end where two links make a loop.
+- `Path.glob` does not follow links before Python 3.13.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from polars_mcc._shell.formats import by_suffix
 from polars_mcc._store.paths import is_url, partitions
 
 
-class Search:
+class FileSearch:
     """A search for files. It follows links to folders."""
 
     def __init__(self) -> None:
@@ -45,10 +50,10 @@ class Search:
         above, last = os.path.split(pattern)
         folders = [path for path, may_be_folder in self._matches(above) if may_be_folder]
         if last == "**":
-            below = (one for folder in folders for one in self._below(folder, _is_shown))
+            below = (path for folder in folders for path in self._below(folder, _is_shown))
             return [*((folder, True) for folder in folders), *below]
         if glob.has_magic(last):
-            return [one for folder in folders for one in self._inside(folder, _is_like(last))]
+            return [path for folder in folders for path in self._inside(folder, _is_like(last))]
         paths = [_join(folder, last) for folder in folders]
         return [(path, True) for path in paths if _is_there(path)]
 
@@ -128,16 +133,16 @@ def absolute(path: str) -> str:
 def each_resolved(paths: Iterable[str], resolve: Callable[[str], str]) -> dict[str, str]:
     """Resolve paths, by path. A folder of thousands of files is resolved once; URLs stay."""
     of_folder = cache(resolve)
-    found = {}
+    resolved = {}
     for path in paths:
         folder, name = os.path.split(path)
         if is_url(path):
-            found[path] = path
+            resolved[path] = path
         elif not name or os.path.islink(path):  # noqa: PTH114 - as above
-            found[path] = resolve(path)
+            resolved[path] = resolve(path)
         else:
-            found[path] = _join(of_folder(folder), name)
-    return found
+            resolved[path] = _join(of_folder(folder), name)
+    return resolved
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The formats of logs: files, tables and stores of counts.
 
-To add a format, add an entry to `KINDS`, before CSV, whose files may begin with any bytes. The help
-of the logs, in `options`, lists the formats.
+To add a format, add an entry to `FORMATS`, before CSV, whose files may begin with any bytes. The
+help of the logs, in `options`, lists the formats.
 
 A file of a Delta table is written once. So the file names tell which files were added to the table,
 and which were removed. A Delta table is read as a whole if its files alone are not enough: rows
@@ -38,7 +38,7 @@ Parts: TypeAlias = tuple[Sequence[Input], ScanParts]
 
 
 @dataclass(frozen=True)
-class Kind:
+class LogFormat:
     """A format of logs."""
 
     name: str
@@ -75,7 +75,7 @@ def is_iceberg(folder: str, options: Options | None = None) -> bool:
 
 def _names(table: str, folder: str, options: Options | None) -> Iterator[str]:
     if is_url(table):
-        yield from (one.path for one in listing(f"{table.rstrip('/')}/{folder}/", options))
+        yield from (file.path for file in listing(f"{table.rstrip('/')}/{folder}/", options))
     else:
         yield from map(str, Path(table, folder).glob("*"))
 
@@ -207,31 +207,33 @@ def first_line(source: str | BytesIO, options: dict[str, str] | None = None) -> 
 
 def _compressed(*suffixes: str) -> tuple[str, ...]:
     """Suffixes of files that Polars also reads compressed."""
-    return tuple(f"{one}{end}" for one in suffixes for end in ("", ".gz", ".zst"))
+    return tuple(f"{suffix}{end}" for suffix in suffixes for end in ("", ".gz", ".zst"))
 
 
 STORE = "store of counts"  # the name of its format
 CSV = "CSV"
 NDJSON = "NDJSON"
-PARQUET = Kind("Parquet", pl.scan_parquet, (".parquet",), b"PAR1")
-KINDS = (
+PARQUET = LogFormat("Parquet", pl.scan_parquet, (".parquet",), b"PAR1")
+FORMATS = (
     PARQUET,
-    Kind("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1"),
-    Kind(NDJSON, _scan_ndjson, _compressed(".ndjson", ".jsonl"), b"{"),
-    Kind(CSV, scan_csv, _compressed(".csv", ".tsv")),
-    Kind(STORE, _scan_store, is_folder=_is_store, version=version_of_delta),
-    Kind("Delta", scan_delta, is_folder=is_delta, version=version_of_delta, parts=parts_of_delta),
-    Kind("Iceberg", scan_iceberg, is_folder=is_iceberg, version=newest_metadata),
+    LogFormat("IPC", pl.scan_ipc, (".arrow", ".ipc", ".feather"), b"ARROW1"),
+    LogFormat(NDJSON, _scan_ndjson, _compressed(".ndjson", ".jsonl"), b"{"),
+    LogFormat(CSV, scan_csv, _compressed(".csv", ".tsv")),
+    LogFormat(STORE, _scan_store, is_folder=_is_store, version=version_of_delta),
+    LogFormat(
+        "Delta", scan_delta, is_folder=is_delta, version=version_of_delta, parts=parts_of_delta
+    ),
+    LogFormat("Iceberg", scan_iceberg, is_folder=is_iceberg, version=newest_metadata),
 )
 
 
-def by_suffix(file: str) -> Kind | None:
+def by_suffix(file: str) -> LogFormat | None:
     """The format that the suffix of a file names."""
     name = file.lower()
-    return next((kind for kind in KINDS if name.endswith(kind.suffixes)), None)
+    return next((log_format for log_format in FORMATS if name.endswith(log_format.suffixes)), None)
 
 
-def kind_of(path: str, options: Options | None) -> Kind | None:
+def format_of(path: str, options: Options | None) -> LogFormat | None:
     """The format of a file, a table or a store; None for what is listed: a folder, or objects.
 
     Without obstore, URLs are not listed: Polars expands them.
@@ -240,8 +242,8 @@ def kind_of(path: str, options: Options | None) -> Kind | None:
     is_named = is_url(path) and (before_pattern(path) or by_suffix(path))
     if is_folder and not is_named:
         with suppress(ModuleNotFoundError):
-            for kind in KINDS:
-                if kind.is_folder is not None and kind.is_folder(path, options):
-                    return kind
+            for log_format in FORMATS:
+                if log_format.is_folder is not None and log_format.is_folder(path, options):
+                    return log_format
     is_listed = is_folder and (not is_url(path) or find_spec("obstore") is not None)
     return None if is_listed else by_suffix(path) or PARQUET

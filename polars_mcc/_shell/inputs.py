@@ -18,21 +18,9 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_mcc._log.unstable_polars import parquet_files
-from polars_mcc._shell.folders import Search, absolute, canonical, each_resolved, naming
-from polars_mcc._shell.formats import (
-    CSV,
-    NDJSON,
-    PARQUET,
-    STORE,
-    Kind,
-    by_suffix,
-    kind_of,
-)
-from polars_mcc._shell.object_storage import (
-    before_pattern,
-    listing,
-    looked_up,
-)
+from polars_mcc._shell.folders import FileSearch, absolute, canonical, each_resolved, naming
+from polars_mcc._shell.formats import CSV, NDJSON, PARQUET, STORE, LogFormat, by_suffix, format_of
+from polars_mcc._shell.object_storage import before_pattern, listing, looked_up
 from polars_mcc._shell.reading import STDIN, piped, reading
 from polars_mcc._shell.sql import where
 from polars_mcc._store.paths import Options, as_dict, is_url, partition_columns, partitions
@@ -53,8 +41,9 @@ class Logs:
     canonical: Mapping[str, str]
     """The real path of each file."""
     files: Sequence[str]
-    kind: Kind
-    others: Sequence[str] = ()
+    format: LogFormat
+    hidden: Sequence[str] = ()
+    """Hidden files in the named folders that may be logs."""
     options: Options | None = None
     listed: Mapping[str, Input] = field(default_factory=dict)
     """Objects in a bucket, with size and version."""
@@ -67,8 +56,8 @@ class Logs:
         return {file: self._schema(file) for file in self.files if not is_url(file)}
 
     def _schema(self, file: str) -> pl.Schema:
-        with reading(file, self.kind.name):
-            if self.kind is not PARQUET:
+        with reading(file, self.format.name):
+            if self.format is not PARQUET:
                 return self.scan_one(file).collect_schema()
             options = as_dict(self.options)
             rows = pl.scan_parquet(
@@ -78,9 +67,9 @@ class Logs:
 
     def scan_one(self, file: str) -> pl.LazyFrame:
         """Scan one of the files with the reader of its format."""
-        is_found = self.kind.is_folder is None and (not is_url(file) or file in self.listed)
+        is_found = self.format.is_folder is None and (not is_url(file) or file in self.listed)
         name = glob.escape(file) if is_found else file
-        return self.kind.scan(name, storage_options=self.options)
+        return self.format.scan(name, storage_options=self.options)
 
     def read_as(
         self, text: Sequence[str] = (), null: Sequence[str] = (), separator: str | None = None
@@ -93,19 +82,21 @@ class Logs:
         typed = None if separator is None else _one(separator)
         given = {"text": (*text,), "null": (*null,), "separator": typed}
         given = {name: value for name, value in given.items() if value}
-        if given and self.kind.name != CSV:
-            msg = f"--{next(iter(given))} is for CSV files, but the log is {self.kind.name}"
+        if given and self.format.name != CSV:
+            msg = f"--{next(iter(given))} is for CSV files, but the log is {self.format.name}"
             raise ValueError(msg)
-        kind = replace(self.kind, scan=partial(self.kind.scan, **given)) if given else self.kind
-        return replace(self, kind=kind)
+        log_format = (
+            replace(self.format, scan=partial(self.format.scan, **given)) if given else self.format
+        )
+        return replace(self, format=log_format)
 
     @cached_property
     def described(self) -> Mapping[str, Any]:
         """The description that a store of counts has of itself; empty for other logs."""
-        if self.kind.name != STORE:
+        if self.format.name != STORE:
             return {}
         known = [as_described(opened(store, self.options).about) for store in self.files]
-        if any(one != known[0] for one in known):
+        if any(about != known[0] for about in known):
             msg = "the stores have counts of different columns; score each store on its own"
             raise ValueError(msg)
         return known[0]
@@ -123,21 +114,21 @@ class Logs:
 
         Folders above what the user named make none that a file has itself: the file is meant.
         """
-        above = self._of_folders - self._common(map(self._below, self.files))
-        return self._of_folders - (above & self._own if above else set())
+        above = self._columns_of_folders - self._common(map(self._below, self.files))
+        return self._columns_of_folders - (above & self._columns_of_files if above else set())
 
     @cached_property
-    def own(self) -> set[str]:
-        """The columns of files that folders above them would replace."""
-        return self._of_folders - self.partitions
+    def not_from_folders(self) -> set[str]:
+        """The columns that files have themselves, although folders above them have their names."""
+        return self._columns_of_folders - self.partitions
 
     @cached_property
-    def _of_folders(self) -> set[str]:
-        is_one = self.kind is PARQUET and self.files
-        return self._common(map(absolute, self.files)) if is_one else set()
+    def _columns_of_folders(self) -> set[str]:
+        has_folders = self.format is PARQUET and self.files
+        return self._common(map(absolute, self.files)) if has_folders else set()
 
     @property
-    def _own(self) -> set[str]:
+    def _columns_of_files(self) -> set[str]:
         """The columns of local files, and of the first object: to ask each takes long."""
         urls = [file for file in self.files if is_url(file)][:1]
         return {*chain(*self.schemas.values(), *map(self._schema, urls))}
@@ -146,7 +137,8 @@ class Logs:
         """The path of a file below the folder or glob that the user named."""
         path = absolute(file)
         roots = (f"{absolute(root(typed)).rstrip('/')}/" for typed in self.typed)
-        return path[min((len(one) for one in roots if path.startswith(one)), default=len(path)) :]
+        lengths = (len(above) for above in roots if path.startswith(above))
+        return path[min(lengths, default=len(path)) :]
 
     @staticmethod
     def _common(paths: Iterable[str]) -> set[str]:
@@ -161,18 +153,15 @@ def root(path: str) -> str:
 
 def _one(separator: str) -> str:
     r"""A separator as it is typed; \\t and tab are a tab."""
-    found = {r"\t": "\t", "tab": "\t"}.get(separator, separator)
-    if len(found.encode()) != 1:
+    character = {r"\t": "\t", "tab": "\t"}.get(separator, separator)
+    if len(character.encode()) != 1:
         msg = f"--separator is one character, such as ';' or tab, got {separator!r}"
         raise ValueError(msg)
-    return found
+    return character
 
 
 def find(
-    paths: Sequence[str],
-    options: Options | None = None,
-    *,
-    may_be_gone: bool = False,
+    paths: Sequence[str], options: Options | None = None, *, may_be_gone: bool = False
 ) -> Logs:
     """Find the files of paths, globs and folders, each file once.
 
@@ -191,33 +180,36 @@ def find(
             msg = "the standard input (-) cannot be combined with other logs; pass it alone"
             raise ValueError(msg)
         return Logs(paths, _each_once(paths), [STDIN], piped())
-    local, kinds = Search(), dict[str, Kind]()
-    others, listed = list[str](), dict[str, Input]()
+    local, formats = FileSearch(), dict[str, LogFormat]()
+    hidden, listed = list[str](), dict[str, Input]()
     paths = [path.removeprefix("file://") for path in paths]
     for path in paths:
         is_found = may_be_gone
         is_one = is_url(path) or os.path.exists(path)  # noqa: PTH110 - False if it is forbidden
         for match in [path] if is_one else filterfalse(_is_no_log, local.matches(path)):
             with naming(match):
-                kind = kind_of(match, options)
-            if kind is None:
+                log_format = format_of(match, options)
+            if log_format is None:
                 objects = _objects(match, options) if is_url(match) else {}
                 listed |= objects
-                found, rest = _inside(match, [*objects] if is_url(match) else local.files(match))
-                others += rest
+                logs, hidden_here = _inside(
+                    match, [*objects] if is_url(match) else local.files(match)
+                )
+                hidden += hidden_here
             else:
-                found = {match: kind}
-            kinds |= found
-            is_found |= bool(found)
+                logs = {match: log_format}
+            formats |= logs
+            is_found |= bool(logs)
         if not is_found:
             raise _nothing_at(path)
-    kind_of_all = _the_one(kinds)
-    _check_names(file for file, kind in kinds.items() if kind.is_folder is None)
-    real, rest = _each_once(kinds), [*_each_once(others)]
-    return Logs(paths, real, [*real], kind_of_all, rest, options, listed, sorted(local.links))
+    format_of_all = _the_one(formats)
+    _check_names(file for file, log_format in formats.items() if log_format.is_folder is None)
+    real, links = _each_once(formats), sorted(local.links)
+    rest = [*_each_once(hidden)]
+    return Logs(paths, real, [*real], format_of_all, rest, options, listed, links)
 
 
-def _inside(folder: str, paths: Sequence[str]) -> tuple[dict[str, Kind], list[str]]:
+def _inside(folder: str, paths: Sequence[str]) -> tuple[dict[str, LogFormat], list[str]]:
     """The logs of a folder, all of one format; and hidden files that may be logs.
 
     Hidden files, and files that are known to be no logs, are passed over. Any other file may be a
@@ -229,22 +221,22 @@ def _inside(folder: str, paths: Sequence[str]) -> tuple[dict[str, Kind], list[st
     hidden = [path for path in paths if any(map(_is_hidden, inside[path].split("/")))]
     passed = {*hidden, *filter(_is_no_log, paths)}
     files = [path for path in paths if path not in passed]
-    kinds: dict[str, Kind] = {}
+    formats: dict[str, LogFormat] = {}
     for file in files:
-        if (kind := by_suffix(file)) is None:
+        if (log_format := by_suffix(file)) is None:
             msg = (
                 f"'{file}' in folder '{folder}' is not known to be a log, by the end of its name; "
                 "pass a quoted glob for the logs, or move it"
             )
             raise ValueError(msg)
-        kinds[file] = kind
-    names = sorted({kind.name for kind in kinds.values()})
+        formats[file] = log_format
+    names = sorted({log_format.name for log_format in formats.values()})
     if len(names) > 1:
         msg = (
             f"folder '{folder}' has {' and '.join(names)} files; pass a quoted glob for one format"
         )
         raise ValueError(msg)
-    return kinds, [path for path in hidden if by_suffix(path) is not None]
+    return formats, [path for path in hidden if by_suffix(path) is not None]
 
 
 def _is_hidden(name: str) -> bool:
@@ -264,16 +256,16 @@ def _nothing_at(path: str) -> FileNotFoundError:
     what = "no .parquet file in folder" if is_folder else "no file"
     is_word = path.isidentifier() and not is_folder
     hint = " to give an option several values, repeat it, as in --by a --by b;" if is_word else ""
-    kinds = "a file, a folder, a quoted glob, or a store of counts"
-    return FileNotFoundError(f"{what} '{path}';{hint} a log is {kinds}")
+    log = "a file, a folder, a quoted glob, or a store of counts"
+    return FileNotFoundError(f"{what} '{path}';{hint} a log is {log}")
 
 
-def _the_one(kinds: Mapping[str, Kind]) -> Kind:
+def _the_one(formats: Mapping[str, LogFormat]) -> LogFormat:
     """The format that all files have."""
-    by_name = {kind.name: kind for kind in kinds.values()}
+    by_name = {log_format.name: log_format for log_format in formats.values()}
     if len(by_name) > 1:
-        formats = " and ".join(sorted(by_name))
-        msg = f"cannot read {formats} as one log; score each on its own"
+        names = " and ".join(sorted(by_name))
+        msg = f"cannot read {names} as one log; score each on its own"
         raise ValueError(msg)
     return next(iter(by_name.values()), PARQUET)
 
@@ -287,7 +279,7 @@ def scan(
     columns of folders.
     """
     logs.schemas  # noqa: B018 - raises an error that names an unreadable file
-    if logs.kind is not PARQUET:
+    if logs.format is not PARQUET:
         return pl.concat(map(logs.scan_one, logs.files), how="diagonal_relaxed")
     unlisted = [file for file in logs.files if is_url(file) and file not in logs.listed]
     is_expanded = any(file.endswith("/") or before_pattern(file) for file in unlisted)
@@ -304,10 +296,12 @@ def scan(
     if not (logs.partitions or is_expanded):
         return scanned(hive_partitioning=False, hive_schema=None)
     rows = scanned(hive_partitioning=True, hive_schema=hive_schema or None)
-    if not logs.own:
+    if not logs.not_from_folders:
         return rows
-    own = scanned(hive_partitioning=False, hive_schema=None).select(cs.by_name(logs.own))
-    return pl.concat([rows.drop(logs.own), own], how="horizontal")
+    own = scanned(hive_partitioning=False, hive_schema=None).select(
+        cs.by_name(logs.not_from_folders)
+    )
+    return pl.concat([rows.drop(logs.not_from_folders), own], how="horizontal")
 
 
 def check_same(logs: Logs, columns: Iterable[str]) -> None:
@@ -316,7 +310,7 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
         having = {file: read[column] for file, read in logs.schemas.items() if column in read}
         if column in logs.partitions or not having:
             continue  # Missing everywhere: the query raises, with the nearest name.
-        first, dtype = min(having.items(), key=lambda one: one[1] == pl.Null)
+        first, dtype = min(having.items(), key=lambda file_dtype: file_dtype[1] == pl.Null)
         for file in logs.schemas:
             if file not in having:
                 msg = f"column '{column}' is in '{first}' but not in '{file}'; score them apart"
@@ -325,7 +319,7 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
                 as_text = f"read it as text with --text {shlex.quote(column)}"
                 nothing = "add --null NA if a word such as NA stands for no value, "
                 way_out = (
-                    f"{nothing}{as_text}" if logs.kind.name == CSV else "write it with one dtype"
+                    f"{nothing}{as_text}" if logs.format.name == CSV else "write it with one dtype"
                 )
                 for empty in (file, first):  # A CSV with a header alone is all text.
                     if logs.scan_one(empty).head(1).collect().is_empty():
@@ -340,7 +334,7 @@ def check_same(logs: Logs, columns: Iterable[str]) -> None:
 
 def _is_widened(logs: Logs, own: pl.DataType, other: pl.DataType) -> bool:
     """Whether Polars guessed dtypes from values, and both are numbers, or one has no value."""
-    is_guessed = logs.kind.name in {CSV, NDJSON}
+    is_guessed = logs.format.name in {CSV, NDJSON}
     return is_guessed and (own == pl.Null or (own.is_numeric() and other.is_numeric()))
 
 
@@ -353,7 +347,7 @@ def rows_of_files(
     """
     is_remote = any(map(is_url, logs.files))
     is_told = condition is None or logs.partitions.issuperset(columns)
-    if logs.kind.name not in {"Parquet", "IPC"} or is_remote or not is_told:
+    if logs.format.name not in {"Parquet", "IPC"} or is_remote or not is_told:
         return [None] * len(logs.files)
     kept = [where(scan(replace(logs, files=[file])), condition) for file in logs.files]
     return [rows.item() for rows in pl.collect_all([lf.select(pl.len()) for lf in kept])]
@@ -367,20 +361,20 @@ def named_if_corrupt(logs: Logs, columns: Sequence[str]) -> Iterator[None]:
     except (pl.exceptions.ComputeError, pl.exceptions.PanicException):
         for file in logs.files:
             rows = scan(replace(logs, files=[file]))
-            with reading(file, logs.kind.name):
+            with reading(file, logs.format.name):
                 rows.select(cs.by_name(columns, require_all=False).is_null().sum()).collect()
         raise
 
 
 def _objects(url: str, options: Options | None) -> dict[str, Input]:
     """The objects that a URL names: one object, the matches of a glob, or all below a folder."""
-    if by_suffix(url) is not None and (found := looked_up(url, options)) is not None:
-        return {found.path: found}
+    if by_suffix(url) is not None and (named := looked_up(url, options)) is not None:
+        return {named.path: named}
     folder = before_pattern(url)
     if folder is None:
-        return {one.path: one for one in listing(url, options)}
-    named = re.compile(_as_regex(url))
-    return {one.path: one for one in listing(folder, options) if named.fullmatch(one.path)}
+        return {entry.path: entry for entry in listing(url, options)}
+    is_match = re.compile(_as_regex(url)).fullmatch
+    return {entry.path: entry for entry in listing(folder, options) if is_match(entry.path)}
 
 
 def _as_regex(pattern: str) -> str:
@@ -416,11 +410,11 @@ def _each_once(files: Collection[str]) -> dict[str, str]:
 
     The same file in another partition is another log: it has another value of the partition.
     """
-    found: dict[tuple[str, frozenset[str]], str] = {}
+    name_of: dict[tuple[str, frozenset[str]], str] = {}
     paths, real = each_resolved(files, canonical), each_resolved(files, os.path.realpath)
     for file, path in paths.items():
         same = real[file], frozenset(partitions(path))
         is_real = os.path.abspath(file) == real[file]  # noqa: PTH100 - thousands of inputs
-        if same not in found or is_real:
-            found[same] = file
-    return {file: paths[file] for file in found.values()}
+        if same not in name_of or is_real:
+            name_of[same] = file
+    return {file: paths[file] for file in name_of.values()}

@@ -120,7 +120,7 @@ def keep_counts(
         True
     """
     listed = [pred] if isinstance(pred, (str, pl.Expr)) else list(pred)
-    for text in (*keys, gold, *listed, *(one for one in (weight, filter) if one is not None)):
+    for text in (*keys, gold, *listed, *(text for text in (weight, filter) if text is not None)):
         if not isinstance(text, str):
             msg = (
                 f"keep_counts takes names of columns, or SQL, got {text}: the store keeps the "
@@ -129,6 +129,6 @@ def keep_counts(
             )
             raise TypeError(msg)
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
-    found = find([*map(str, paths)], storage_options, may_be_gone=forget)
+    inputs = find([*map(str, paths)], storage_options, may_be_gone=forget)
     options = LogOptions(gold=gold, pred=listed, weight=weight, filter=filter)
-    return keep(TypedLog(found, options, keys), str(store), forget=forget, history=history)
+    return keep(TypedLog(inputs, options, keys), str(store), forget=forget, history=history)

@@ -21,7 +21,7 @@ from polars_mcc._log import defaults
 from polars_mcc._log.messages import option, said
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._shell.inputs import Logs
-from polars_mcc._shell.look import FILE, Files, is_below
+from polars_mcc._shell.look import FILE, CurrentInputs, is_below
 from polars_mcc._shell.object_storage import before_pattern
 from polars_mcc._shell.reading import STDIN
 from polars_mcc._shell.sql import check_row_by_row
@@ -41,7 +41,7 @@ _TRIES = 5
 _OFTEN = 1.0  # seconds between two steps of a run
 
 
-Told: TypeAlias = dict[str, tuple[Status, float]]
+StatusByPath: TypeAlias = dict[str, tuple[Status, float]]
 """What is done with each input or entry of the store, and its rows, by path."""
 
 _OF_INPUT = {**OF_INPUT, "rows": pl.Float64()}
@@ -55,14 +55,14 @@ class Keeping:
     path: str
     forget: bool
     is_shown: bool
-    done: Told = field(default_factory=dict)
+    done: StatusByPath = field(default_factory=dict)
     failures: dict[str, Exception] = field(default_factory=dict)
     store: Store = field(init=False)
-    files: Files = field(init=False)
-    _plan: Told = field(default_factory=dict)
+    files: CurrentInputs = field(init=False)
+    _plan: StatusByPath = field(default_factory=dict)
     """What is to be done, as of the last look at the store and the inputs."""
-    _others: dict[str, str | None] = field(default_factory=dict)
-    """Entries of the store that are no inputs of their own now: path → the input that they are."""
+    _other_names: dict[str, str | None] = field(default_factory=dict)
+    """The entries of the store that are counted under another path now: path → the other path."""
     _counted: dict[str, Input] = field(default_factory=dict)
     """Inputs whose counts are in `_counts`, and not yet in the store."""
     _counts: list[pl.DataFrame] = field(default_factory=list)
@@ -93,14 +93,14 @@ class Keeping:
         """Open the store, then look at the inputs; make the store if there is none."""
         is_again = hasattr(self, "files")
         wanted = _wanted(self.log, self.path)
-        self.store = Store.of(self.path, self.log.found.options)
-        self.files = Files(self.log.found, again=is_again)
+        self.store = Store.of(self.path, self.log.inputs.options)
+        self.files = CurrentInputs(self.log.inputs, again=is_again)
         self.failures |= self.files.failures
         if self.store.table is None:
             counts, columns = self._first()
             about = {**wanted, "columns": columns}
             self.store = self.store.made(about, counts.collect_schema())
-            self.files = Files(self.log.found, again=True)
+            self.files = CurrentInputs(self.log.inputs, again=True)
         for name, value in wanted.items():
             if (known := self.store.about.get(name)) != value:
                 msg = said(
@@ -122,36 +122,38 @@ class Keeping:
                 failures.append(error)
             else:
                 return counts, description(log.log)
-        gone = FileNotFoundError(f"no file of {', '.join(self.log.found.typed)} is there")
+        gone = FileNotFoundError(f"no file of {', '.join(self.log.inputs.typed)} is there")
         raise [*failures, *self.files.failures.values(), gone][0]
 
     def _compare(self) -> None:
         """Compare the store with the inputs, and forget counts that are no longer right."""
-        known, now, plan = self.store.inputs, self.files.now, Told()
-        self._others = self.files.others(known)
-        renamed = {*self._others.values()}
-        for path, one in now.items():
-            if one == known.get(path):
+        known, now, plan = self.store.inputs, self.files.now, StatusByPath()
+        self._other_names = self.files.other_names(known)
+        renamed = {*self._other_names.values()}
+        for path, entry in now.items():
+            if entry == known.get(path):
                 plan[path] = "unchanged", known[path].rows
             elif path not in self.failures:
                 plan[path] = "replaced" if path in known or path in renamed else "counted", 0
         self._plan = plan
         new = self._to_be("counted", "replaced")
-        for entry, same in self._others.items():
-            if same not in new and same not in self.failures:
-                plan[entry] = "removed", known[entry].rows
-        named = [*self.log.found.typed, *self.log.found.links]
-        own = [one for path, one in known.items() if path not in self._others]
+        for path, other_path in self._other_names.items():
+            if other_path not in new and other_path not in self.failures:
+                plan[path] = "removed", known[path].rows
+        named = [*self.log.inputs.typed, *self.log.inputs.links]
+        own = [entry for path, entry in known.items() if path not in self._other_names]
         for path in self.files.gone(own, named):
             plan[path] = "forgotten" if self.forget else "gone", known[path].rows
         self._counted = {
-            path: one for path, one in self._counted.items() if path in new and one == now[path]
+            path: entry
+            for path, entry in self._counted.items()
+            if path in new and entry == now[path]
         }
         self._counts = [self._waiting().filter(pl.col(INPUT).is_in([*self._counted]))]
 
-    def _to_be(self, *statuses: Status) -> Told:
+    def _to_be(self, *statuses: Status) -> StatusByPath:
         """What has these statuses in the plan."""
-        return {path: told for path, told in self._plan.items() if told[0] in statuses}
+        return {path: done for path, done in self._plan.items() if done[0] in statuses}
 
     def _count(self) -> list[str]:
         """Count new inputs, and take steps on the way. Return the inputs that changed meanwhile."""
@@ -162,17 +164,17 @@ class Keeping:
         files = [self.files.shown.get(path, path) for path in todo]
         progress: AbstractContextManager[ProgressBar | None] = nullcontext()
         if self.is_shown and todo:
-            progress = progress_bar(replace(self.log.found, files=files))
+            progress = progress_bar(replace(self.log.inputs, files=files))
         chunks = self.files.chunks(todo)
         with progress as bar, closing(_at_once(self._counts_of, chunks)) as answers:
             for counts, again in answers:
-                same = [one for one in again if one == self.files.now[one.path]]
-                late += (one.path for one in again if one != self.files.now[one.path])
-                self._counted |= {one.path: one for one in same}
+                same = [entry for entry in again if entry == self.files.now[entry.path]]
+                late += (entry.path for entry in again if entry != self.files.now[entry.path])
+                self._counted |= {entry.path: entry for entry in same}
                 about = pl.DataFrame(same, schema=_OF_INPUT).drop("rows")
                 self._counts.append(counts.join(about, on=INPUT, maintain_order="left"))
                 if bar is not None:
-                    bar.advance(int(sum(one.rows for one in same)))
+                    bar.advance(int(sum(entry.rows for entry in same)))
                 if is_alone and time.monotonic() - latest > _OFTEN:
                     is_alone = self._put({})
                     latest = time.monotonic()
@@ -186,7 +188,7 @@ class Keeping:
             self._check_schema(chunk[0], answer)
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
             if len(chunk) > 1:  # Count each alone, to find the one that fails.
-                return [one for path in chunk for one in self._counts_of([path])]
+                return [counts for path in chunk for counts in self._counts_of([path])]
             if self.files.look(chunk):  # Else it was deleted during the count.
                 is_panic = not isinstance(error, Exception)
                 failure = pl.exceptions.ComputeError(reason(error)) if is_panic else error
@@ -194,7 +196,7 @@ class Keeping:
             return []
         rows = dict(answer.group_by(FILE).agg(total(answer.schema[N])).iter_rows())
         look = self.files.look(chunk).values()
-        again = [replace(one, rows=rows.get(one.path, 0)) for one in look]
+        again = [replace(entry, rows=rows.get(entry.path, 0)) for entry in look]
         return [(answer.rename({FILE: INPUT}), again)]
 
     def _waiting(self) -> pl.DataFrame:
@@ -203,14 +205,14 @@ class Keeping:
         return pl.concat([none, *(counts.select(none.columns) for counts in self._counts)])
 
     def _check_schema(self, file: str, answer: pl.DataFrame) -> None:
-        found, schema = answer.drop(FILE).schema, self.store.schema
-        if {*found} != {*schema}:
+        counted, schema = answer.drop(FILE).schema, self.store.schema
+        if {*counted} != {*schema}:
             msg = (
-                f"the counts of '{file}' have the columns {[*found]}, but the store '{self.path}' "
-                f"has {[*schema]}; use another store"
+                f"the counts of '{file}' have the columns {[*counted]}, but the store "
+                f"'{self.path}' has {[*schema]}; use another store"
             )
             raise pl.exceptions.SchemaError(msg)
-        for name, dtype in found.items():
+        for name, dtype in counted.items():
             if dtype != schema[name]:
                 msg = (
                     f"column '{name}' is {dtype} in '{file}', but {schema[name]} in the store "
@@ -218,14 +220,16 @@ class Keeping:
                 )
                 raise pl.exceptions.SchemaError(msg)
 
-    def _put(self, dropped: Told) -> bool:
+    def _put(self, dropped: StatusByPath) -> bool:
         """Take a step; False if another process took one since the store was opened."""
-        along = (entry for entry, same in self._others.items() if same in self._counted)
+        along = (path for path, other in self._other_names.items() if other in self._counted)
         paths = [*dropped, *along]
         added = [*self._counted.values()]
         if (added or paths) and not self.store.step(added, self._waiting(), paths):
             return False
-        self.done |= {path: (self._plan[path][0], one.rows) for path, one in self._counted.items()}
+        self.done |= {
+            path: (self._plan[path][0], entry.rows) for path, entry in self._counted.items()
+        }
         self.done |= dropped
         self._counted, self._counts = {}, []
         return True
@@ -234,7 +238,9 @@ class Keeping:
         """List what was done, in the order of the inputs; then what is no input any more."""
         done = self._to_be("unchanged") | self.done | self._to_be("gone", "forgotten")
         here = {path: done[path] for path in self.files.now if path in done}
-        self.done = {self.files.shown.get(path, path): told for path, told in (here | done).items()}
+        self.done = {
+            self.files.shown.get(path, path): status for path, status in (here | done).items()
+        }
 
 
 def _at_once(
@@ -243,8 +249,8 @@ def _at_once(
     """Run chunks in threads. When it is closed, only the chunks that have begun are finished."""
     executor = ThreadPoolExecutor(os.cpu_count())
     try:
-        for one in as_completed([executor.submit(do, chunk) for chunk in chunks]):
-            yield from one.result()
+        for done in as_completed([executor.submit(do, chunk) for chunk in chunks]):
+            yield from done.result()
     finally:
         executor.shutdown(cancel_futures=True)
 
@@ -276,12 +282,7 @@ _INSTEAD = {
 
 
 def keep(
-    log: TypedLog,
-    store: str,
-    *,
-    forget: bool,
-    history: int | None,
-    is_shown: bool = False,
+    log: TypedLog, store: str, *, forget: bool, history: int | None, is_shown: bool = False
 ) -> pl.DataFrame:
     """Count new and changed inputs, and keep their counts in a store.
 
@@ -291,7 +292,7 @@ def keep(
     if history is not None and (type(history) is not int or history < 1):
         msg = said(option("history", history), " is a number of days, and must be at least 1")
         raise ValueError(msg)
-    _check_outside(log.found, store)
+    _check_outside(log.inputs, store)
     keeping = Keeping(log, store, forget, is_shown)
     is_done = keeping.run()
     is_changed = not {status for status, _ in keeping.done.values()} <= {"unchanged", "gone"}
@@ -300,35 +301,35 @@ def keep(
             if is_shown:
                 say(f"{store}: {sentence}")
     if keeping.failures:
-        (file, error), *others = keeping.failures.items()
+        (file, error), *further = keeping.failures.items()
         what = reason(error)
         shown = keeping.files.shown.get(file, file)
         named = "" if file in what or shown in what else f"'{shown}': "
-        more = f" (and {len(others)} more inputs)" if others else ""
+        and_more = f" (and {len(further)} more inputs)" if further else ""
         has = "has the counts of all other inputs" if is_done else "is unchanged"
-        msg = said(named, what, f"{more}; the store '{store}' {has}")
-        known = [one for one in type(error).__mro__ if "polars_mcc" not in one.__module__]
+        msg = said(named, what, f"{and_more}; the store '{store}' {has}")
+        known = [kind for kind in type(error).__mro__ if "polars_mcc" not in kind.__module__]
         raise known[0](msg) from error  # Our own errors may need more arguments.
     n = pl.Float64() if keeping.store.schema[N].is_float() else pl.Int64()
     return pl.DataFrame(
-        [(path, *told_of) for path, told_of in keeping.done.items()],
+        [(path, status, rows) for path, (status, rows) in keeping.done.items()],
         schema={"input": pl.String(), "status": pl.Enum(STATUSES), "rows": n},
         orient="row",
         strict=False,
     )
 
 
-def _check_outside(found: Logs, store: str) -> None:
+def _check_outside(logs: Logs, store: str) -> None:
     """Raise a ValueError if a log is inside the store, the store inside a log, or a log is `-`."""
-    if found.files == [STDIN]:
+    if logs.files == [STDIN]:
         msg = "a store keeps the counts of files; save the standard input to a file, and pass that"
         raise ValueError(msg)
     path = store.rstrip("/") if is_url(store) else os.path.realpath(store)
-    for file, where in found.canonical.items():
+    for file, where in logs.canonical.items():
         if where == path or where.startswith(path + "/"):
             msg = f"the log '{file}' is inside the store '{store}'; use a store outside the logs"
             raise ValueError(msg)
-    for log in (*found.typed, *found.links):
+    for log in (*logs.typed, *logs.links):
         if before_pattern(log) is None and is_below([log])(path):
             msg = f"the store '{store}' is inside the log '{log}'; use a store outside the logs"
             raise ValueError(msg)

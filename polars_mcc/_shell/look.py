@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_mcc._shell import inputs
 from polars_mcc._shell.folders import absolute, each_resolved, refused
-from polars_mcc._shell.formats import PARQUET, ScanParts, kind_of
+from polars_mcc._shell.formats import PARQUET, ScanParts, format_of
 from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.object_storage import looked_up_all
 from polars_mcc._store.paths import is_url, partition_columns, partitions
@@ -24,54 +24,65 @@ _TICK = 0.05  # seconds; writes within one tick of the file system clock have th
 _TOGETHER = 256, 2**26  # maximum number of files, and of bytes, that one query counts
 
 
-class Files:
-    """The inputs of logs as they are now, by the path that names them, without links resolved."""
+class CurrentInputs:
+    """The inputs of logs as they are now. An input is named by its absolute path or its URL.
 
-    def __init__(self, found: Logs, *, again: bool) -> None:
-        """Look up each input; in the listing of a bucket where there is one, but not `again`."""
-        self._found = found
+    Links in a path are not resolved.
+    """
+
+    def __init__(self, logs: Logs, *, again: bool) -> None:
+        """Look up the size and version of each input.
+
+        `find` has listed the objects of a bucket, with sizes and versions. They are looked up only
+        if this is done `again`.
+        """
+        self._logs = logs
         self.now: dict[str, Input] = {}
-        self.shown = {  # what the user typed, by path
+        """The inputs that exist, by path."""
+        self.shown = {
             file.rstrip("/") if is_url(file) else os.path.abspath(file): file  # noqa: PTH100
-            for file in found.files
+            for file in logs.files
         }
-        self.failures: dict[str, Exception] = {}  # by input that cannot be looked up
-        self.tables = [*self.shown] if found.kind.version is not None else []
-        self._parts: dict[str, ScanParts] = {}  # by file
-        self._hive_schema = cache(found.hive_schema)  # It opens many files.
+        """The path as the user typed it, by path."""
+        self.failures: dict[str, Exception] = {}
+        """Why an input cannot be looked up, by path."""
+        self.tables = [*self.shown] if logs.format.version is not None else []
+        self._parts: dict[str, ScanParts] = {}
+        """How the files of a table are scanned, by path of the file."""
+        self._hive_schema = cache(logs.hive_schema)  # It opens many files.
         if self.tables:
             self._look_at_tables()
             return
-        listed = {} if again else found.listed
-        listed = {**listed, **looked_up_all(self.shown.keys() - listed, found.options)}
-        times = [int(one.version) for one in listed.values() if not is_url(one.path)]
+        listed = {} if again else logs.listed
+        listed = {**listed, **looked_up_all(self.shown.keys() - listed, logs.options)}
+        times = [int(entry.version) for entry in listed.values() if not is_url(entry.path)]
         age = time.time() - max(times, default=0) / 1e9
-        if 0 <= age < _TICK:  # Another write would have the same time.
+        if 0 <= age < _TICK:  # A later write could get the same time, and would not be noticed.
             time.sleep(_TICK - age)
-            listed |= looked_up_all(self.shown, found.options)
+            listed |= looked_up_all(self.shown, logs.options)
         self.now = {path: listed[path] for path in self.shown if path in listed}
         for path, file in self.shown.items():
-            # Any other file was deleted meanwhile.
+            # Without a link, the file was deleted meanwhile.
             if path not in listed and os.path.islink(file):  # noqa: PTH114 - thousands of inputs
                 self.failures[path] = refused(file, FileNotFoundError())
         self._each_once()
 
     def _look_at_tables(self) -> None:
-        kind, options = self._found.kind, self._found.options
+        log_format, options = self._logs.format, self._logs.options
         for path in self.tables:
-            if kind.parts and (parts := kind.parts(path, options)) is not None:
+            if log_format.parts and (parts := log_format.parts(path, options)) is not None:
                 files, scan = parts
-                self.now |= {one.path: one for one in files}
-                self._parts |= dict.fromkeys([one.path for one in files], scan)
+                self.now |= {file.path: file for file in files}
+                self._parts |= dict.fromkeys([file.path for file in files], scan)
             else:
                 self.now[path] = self._table(path)
 
     def _table(self, path: str) -> Input:
-        assert self._found.kind.version is not None  # noqa: S101 - of each kind of table
-        return Input(path, 0, self._found.kind.version(path, self._found.options))
+        assert self._logs.format.version is not None  # noqa: S101 - each table has one
+        return Input(path, 0, self._logs.format.version(path, self._logs.options))
 
     def _each_once(self) -> None:
-        """Keep one name of each file: two may have become one since they were listed."""
+        """Keep one path of each file. Two paths may lead to one file since they were listed."""
         seen: dict[str, str] = {}
         for path, where in each_resolved(self.now, os.path.realpath).items():
             if (other := seen.setdefault(where, path)) == path:
@@ -86,48 +97,51 @@ class Files:
             del self.now[other if path == where else path]
 
     def look(self, paths: Iterable[str]) -> dict[str, Input]:
-        """Look up some inputs again; inputs that no longer exist are left out."""
+        """Look up some inputs again. Inputs that no longer exist are left out."""
         if not self.tables:
-            return looked_up_all(paths, self._found.options)
-        return {  # Files of a table never change.
+            return looked_up_all(paths, self._logs.options)
+        return {  # A file of a table never changes.
             path: self._table(path) if path in self.tables else self.now[path] for path in paths
         }
 
     def chunks(self, paths: Iterable[str]) -> list[list[str]]:
-        """Group inputs into chunks, one query each: of one table, with equal partition columns."""
-        most, bytes_ = _TOGETHER if self._found.kind is PARQUET or self._parts else (1, 0)
-        found: list[list[str]] = []
+        """Group inputs into chunks. One query counts the inputs of a chunk.
+
+        They are of one table, and in folders of the same partition columns.
+        """
+        max_files, max_bytes = _TOGETHER if self._logs.format is PARQUET or self._parts else (1, 0)
+        chunks: list[list[str]] = []
         growing: dict[object, tuple[list[str], int]] = {}
         for path in paths:
             alike = id(self._parts.get(path)), *partition_columns(path)
             chunk, size = growing.get(alike, ([], 0))
-            if not chunk or len(chunk) >= most or size >= bytes_:
+            if not chunk or len(chunk) >= max_files or size >= max_bytes:
                 chunk, size = [], 0
-                found.append(chunk)
+                chunks.append(chunk)
             chunk.append(path)
-            growing[alike] = chunk, size + (self.now[path].size or bytes_ // 16)
-        return found
+            growing[alike] = chunk, size + (self.now[path].size or max_bytes // 16)
+        return chunks
 
     def scan(self, chunk: Sequence[str]) -> pl.LazyFrame:
-        """Scan some inputs, with the column `FILE`."""
+        """Scan the inputs of a chunk, with the column `FILE`."""
         if scan := self._parts.get(chunk[0]):
             return scan(chunk, FILE)
         files = [self.shown[path] for path in chunk]
-        if self._found.kind is not PARQUET:
+        if self._logs.format is not PARQUET:
             [file] = files
-            return self._found.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
+            return self._logs.scan_one(file).with_columns(pl.lit(chunk[0]).alias(FILE))
         hive_schema = self._hive_schema((*partition_columns(chunk[0]),))
-        scanned = inputs.scan(replace(self._found, files=files), FILE, hive_schema)
+        scanned = inputs.scan(replace(self._logs, files=files), FILE, hive_schema)
         names = [*map(absolute, files)]
         paths = pl.col(FILE).replace_strict(names, [*chunk], return_dtype=pl.String())
         return scanned.with_columns(paths)
 
-    def others(self, known: Mapping[str, Input]) -> dict[str, str | None]:
-        """Entries of a store that are no inputs of their own now: path → the input that they are.
+    def other_names(self, known: Mapping[str, Input]) -> dict[str, str | None]:
+        """The entries of a store that are counted under another path now: path → the other path.
 
-        The entry may be a link to an input, or the input a link to it; or a file became a folder
-        with the input, or the other way round. Then its name is given. A file that is no longer
-        part of a table is none.
+        An input can be reached by another path if the entry or the input is a link, or if a file
+        has become a folder with the input, or a folder a file. None stands for a file that is no
+        longer part of its table.
         """
         away = [path for path in known if path not in self.now]
         if not away:
@@ -135,27 +149,28 @@ class Files:
         names = {where: path for path, where in each_resolved(self.now, os.path.realpath).items()}
         inside = tuple(f"{table}/" for table in self.tables)
         below = _below(names)
-        found, nested = dict[str, str | None](), dict[str, str]()
+        names_now, nested = dict[str, str | None](), dict[str, str]()
         for path, where in each_resolved(away, os.path.realpath).items():
             if where in names or f"{path}/".startswith(inside):
-                found[path] = names.get(where)
+                names_now[path] = names.get(where)
             elif where in below:
                 nested[path] = below[where]
             elif (above := next(filter(names.__contains__, _folders(where)), None)) is not None:
                 nested[path] = names[above]
         there = self._still_there(known[path] for path in nested)
-        return found | {path: one for path, one in nested.items() if path not in there}
+        return names_now | {path: now for path, now in nested.items() if path not in there}
 
     def gone(self, known: Iterable[Input], named: Sequence[str]) -> list[str]:
         """The entries of a store that no longer exist, in the places that the user named.
 
-        Each is looked up by name: a listing may be late, and a glob lists only its matches.
+        Each entry is looked up by its path, because a listing may be late, and a glob lists only
+        its matches.
         """
         is_named = is_below(named)
         unseen = {
-            one.path: one
-            for one in known
-            if one.path not in self.now and one.path not in self.failures
+            entry.path: entry
+            for entry in known
+            if entry.path not in self.now and entry.path not in self.failures
         }
         real = each_resolved(unseen, os.path.realpath)
         away = [path for path, where in real.items() if is_named(where)]
@@ -163,23 +178,27 @@ class Files:
         return [path for path in away if path not in there]
 
     def _still_there(self, entries: Iterable[Input]) -> set[str]:
-        """The paths of the entries that are still a file, or a table; a plain folder is neither."""
-        options, entries = self._found.options, [*entries]
-        kinds = {one.path: kind_of(one.path, options) for one in entries if not one.size}
-        files = [one.path for one in entries if one.size]
-        tables = {path for path, kind in kinds.items() if kind is not None and kind.version}
+        """The paths of the entries that still are a file or a table. A plain folder is neither."""
+        options, entries = self._logs.options, [*entries]
+        formats = {it.path: format_of(it.path, options) for it in entries if not it.size}
+        files = [entry.path for entry in entries if entry.size]
+        tables = {
+            path
+            for path, log_format in formats.items()
+            if log_format is not None and log_format.version
+        }
         return tables | {*looked_up_all(files, options)}
 
 
 def _below(paths: Mapping[str, str]) -> dict[str, str]:
-    """For each folder above some paths, what one of these paths maps to."""
-    found: dict[str, str] = {}
+    """The value of a path in each folder above it. Of several paths, the first counts."""
+    name_of: dict[str, str] = {}
     for path, name in paths.items():
         for folder in _folders(path):
-            if folder in found:  # So are all folders above it.
+            if folder in name_of:  # So are all folders above it.
                 break
-            found[folder] = name
-    return found
+            name_of[folder] = name
+    return name_of
 
 
 def _folders(path: str) -> Iterator[str]:
@@ -189,7 +208,7 @@ def _folders(path: str) -> Iterator[str]:
 
 
 def is_below(paths: Iterable[str]) -> Callable[[str], bool]:
-    """A test whether a path is in `paths`, or below a folder or the root of a glob in `paths`."""
+    """A test whether a path is one of `paths`, or is below one. A glob stands for its root."""
     roots = (path if is_url(path) else os.path.realpath(path) for path in map(inputs.root, paths))
     files = {root.rstrip("/") for root in roots}
     folders = tuple(f"{root}/" for root in files)

@@ -46,9 +46,9 @@ def looked_up(path: str, options: Options | None = None) -> Input | None:
     """Look up the size and version of one file; None if there is none, or a folder of this name."""
     with suppress(FileNotFoundError, NotADirectoryError):
         if not is_url(path):
-            found = os.stat(path)  # noqa: PTH116 - thousands of inputs
-            is_folder = stat.S_ISDIR(found.st_mode)
-            return None if is_folder else Input(path, found.st_size, str(found.st_mtime_ns))
+            status = os.stat(path)  # noqa: PTH116 - thousands of inputs
+            is_folder = stat.S_ISDIR(status.st_mode)
+            return None if is_folder else Input(path, status.st_size, str(status.st_mtime_ns))
         bucket, key = _split(path)
         with _opened(path, options) as store:
             return _input(bucket, store.head(key))
@@ -59,8 +59,8 @@ def looked_up_all(paths: Iterable[str], options: Options | None = None) -> dict[
     """Look up many files, by path; missing ones are left out. Objects are looked up in parallel."""
     paths, look = [*paths], partial(looked_up, options=options)
     with ThreadPoolExecutor(_AT_ONCE) as executor:
-        found = executor.map(look, paths) if any(map(is_url, paths)) else map(look, paths)
-        return {one.path: one for one in found if one is not None}
+        seen = executor.map(look, paths) if any(map(is_url, paths)) else map(look, paths)
+        return {file.path: file for file in seen if file is not None}
 
 
 def listing(url: str, options: Options | None = None) -> Iterator[Input]:
@@ -99,7 +99,7 @@ def _opened(url: str, options: Options | None) -> Iterator[ObjectStore]:
     except ModuleNotFoundError:
         raise missing(subject=f"'{url}'", package="obstore", extra="cloud") from None
     of_clouds = ("AWS_", "AZURE_", "GOOGLE_")
-    environment = (one for one in os.environ.items() if one[0].startswith(of_clouds))
+    environment = (it for it in os.environ.items() if it[0].startswith(of_clouds))
     try:
         yield _store(_split(url)[0], frozenset((options or {}).items()), frozenset(environment))
     except obstore.exceptions.BaseError as error:
@@ -126,14 +126,14 @@ def _store(
             connection[plain] = value
         else:
             config[name.lower()] = value
-    more: dict[str, Any] = {}
+    provider: dict[str, Any] = {}
     given = {re.sub("^aws_", "", name.lower()) for name, _ in options | environment}
     if bucket.startswith("s3") and given.isdisjoint(_TELL_WHO):
         with suppress(ImportError, ValueError):  # Else obstore asks the machine.
             from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
 
-            more["credential_provider"] = Boto3CredentialProvider()
-    return from_url(bucket, config=config or None, client_options=connection or None, **more)  # type: ignore[arg-type]
+            provider["credential_provider"] = Boto3CredentialProvider()
+    return from_url(bucket, config=config or None, client_options=connection or None, **provider)  # type: ignore[arg-type]
 
 
 _TELL_WHO = {"access_key_id", "skip_signature"}

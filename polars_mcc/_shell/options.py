@@ -1,7 +1,7 @@
-"""The options that commands share, each with its help, and what typed values mean.
+"""The options that several commands have, with their help texts, and the values of typed texts.
 
-An option is a parameter of its command, or a field of a group that commands share. The fields of a
-group are keywords of a verb, under the same names.
+Most options are fields of a dataclass. A field has the name of the keyword of the verb, so a
+command passes `vars(options)` to its verb.
 """
 
 from __future__ import annotations
@@ -12,20 +12,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
+from polars_mcc import _public_names  # noqa: F401 - the kinds of keys there become `WORDS`
 from polars_mcc._log import choices, defaults
 from polars_mcc._log.cuts import Number, as_number
+from polars_mcc._log.keys import WORDS
 from polars_mcc._shell import outputs
-from polars_mcc._shell.typed_log import LogOptions
+from polars_mcc._shell.inputs import find
+from polars_mcc._shell.typed_log import LogOptions, TypedLog
 
 
 def _shown_as(word: str) -> dict[str, Any]:
-    """What the help shows for a value; before cyclopts 5, it shows a word of its own."""
+    """The word for a value in the help. Before cyclopts 5, the help has its own word."""
     return {"metavar": word} if "metavar" in inspect.signature(Parameter).parameters else {}
 
 
-Logs = Annotated[
+_KEYS = [WORDS[name].example for name in sorted(WORDS)]
+
+LogPaths = Annotated[
     str,
     Parameter(
         help="What to read: files, folders, quoted globs, URLs such as s3://, or - for the "
@@ -34,13 +39,13 @@ Logs = Annotated[
         "Options that take a column accept a name or SQL: --pred 'score >= 0.5', or --by "
         "\"date_trunc('week', ts) AS week\". SQL is one expression of the columns of the log; a "
         "subquery is refused.\n\n"
-        "--by also accepts bins(age, 5), and except in worst and contrast each(a, b), "
-        "rollup(a, b), cube(a, b), sets((a, b), a) and trailing(day, '7d').",
+        f"--by also accepts {', '.join(_KEYS)}. In worst and contrast, a key is a column, cut or "
+        "not.",
         allow_leading_hyphen=True,
     ),
 ]
-OfLog = Annotated[LogOptions, Parameter(name="*")]
-Keys = Annotated[
+OfLog = Annotated[LogOptions, Parameter(name="*", group=Group("The log", sort_key=1))]
+ByKeys = Annotated[
     list[str] | None,
     Parameter(
         help="The keys to group by: columns; bins; each, rollup, cube or sets of columns; trailing "
@@ -50,7 +55,7 @@ Keys = Annotated[
         **_shown_as("COLUMN"),
     ),
 ]
-Columns = Annotated[
+ByColumns = Annotated[
     list[str] | None,
     Parameter(
         help="The columns to slice by, cut or not, as in bins(age, 5). Repeat --by for several.",
@@ -58,17 +63,40 @@ Columns = Annotated[
         **_shown_as("COLUMN"),
     ),
 ]
-Metrics = Annotated[
+MetricNames = Annotated[
     list[str], Parameter(name="--metric", show_default=" ".join, **_shown_as("METRIC"))
 ]
 
-To = Annotated[list[str], Parameter(show_default=" ".join)]
+ReferenceWords = Annotated[list[str], Parameter(show_default=" ".join)]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Intervals:
-    """Intervals, if they are asked for.
+class LogAndKeys:
+    """What the columns of the log mean, and the keys to group by."""
+
+    keys: ByKeys = None
+    of_log: OfLog = field(default_factory=LogOptions)
+
+    def read(
+        self, logs: Sequence[str], *, may_be_gone: bool = False, **columns: str | list[str] | None
+    ) -> TypedLog:
+        """The log, with the columns that other options of the command name."""
+        return TypedLog(find(logs, may_be_gone=may_be_gone), self.of_log, self.keys, columns)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LogAndColumns(LogAndKeys):
+    """What the columns of the log mean, and the columns to slice by."""
+
+    keys: ByColumns = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class IntervalOptions:
+    """Whether scores get intervals, and of which kind.
 
     Attributes:
         ci: The confidence level of an interval for each score, such as 0.95. Without it: no
@@ -83,8 +111,8 @@ class Intervals:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Scores(Intervals):
-    """Scores, with or without intervals.
+class ScoreOptions(IntervalOptions):
+    """The metrics, and whether they get intervals.
 
     Attributes:
         metrics: One metric or several, computed from the same counts: a name of `polars-mcc
@@ -96,12 +124,12 @@ class Scores(Intervals):
             textbook intervals.
     """
 
-    metrics: Metrics = field(default_factory=lambda: [defaults.METRICS])
+    metrics: MetricNames = field(default_factory=lambda: [defaults.METRICS])
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Thresholds:
+class ThresholdOptions:
     """Thresholds of a model score.
 
     Attributes:
@@ -115,7 +143,7 @@ class Thresholds:
 
     @property
     def asked(self) -> int | Sequence[Number] | None:
-        """The number of thresholds, or the thresholds, with all digits that are typed."""
+        """The number of thresholds, or the thresholds with all typed digits. None: all scores."""
         try:
             typed = [*map(as_number, self.thresholds or ())]
         except ValueError:
@@ -128,7 +156,7 @@ class Thresholds:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Differences:
+class DifferenceOptions:
     """Tests of differences between scores.
 
     Attributes:
@@ -148,10 +176,10 @@ class Differences:
     correction: choices.Correction = defaults.CORRECTION
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=Group("The answer", sort_key=2))
 @dataclass(frozen=True)
-class Output:
-    """Where an answer goes.
+class OutputOptions:
+    """The file and the format of the answer.
 
     Attributes:
         out: Write the answer to a file (.parquet, .csv, .json, .ndjson or .md). An old file is
@@ -167,7 +195,7 @@ class Output:
 
 
 def bars(flag: str, typed: Sequence[str] | None) -> float | dict[str, float] | None:
-    """The least or largest score that passes: a number, or one per metric, such as mcc=0.5."""
+    """The value of --min or --max: one number, or a number per metric, as in mcc=0.5."""
     if typed is None:
         return None
     takes = f"{flag} takes one number ({flag} 0.6), or each metric once ({flag} mcc=0.5)"
@@ -177,23 +205,23 @@ def bars(flag: str, typed: Sequence[str] | None) -> float | dict[str, float] | N
 
 
 def reference(flag: str, typed: Sequence[str]) -> str | dict[str, str]:
-    """A word, or a slice by its keys, such as country=US."""
+    """The value of --to: one word, or the keys of one slice, as in country=US."""
     takes = f"{flag} takes one word, or each key once, as in {flag} country=US {flag} device=pc"
     return _by_name(typed, takes) if typed[1:] or "=" in typed[0] else typed[0]
 
 
 def _by_name(typed: Sequence[str], takes: str) -> dict[str, str]:
-    """The values of an option that is typed as name=value, each name once."""
-    found: dict[str, str] = {}
+    """The values by name, of texts such as name=value. A name may be given once."""
+    values: dict[str, str] = {}
     for text in typed:
         name, equals, value = text.partition("=")
         name = name.strip()
-        if not (name and equals) or name in found:
-            why = f"{name} is given twice" if name in found else f"{text!r} has no name"
+        if not (name and equals) or name in values:
+            why = f"{name} is given twice" if name in values else f"{text!r} has no name"
             msg = f"{takes}; {why}"
             raise ValueError(msg)
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _number(text: str, takes: str) -> float:

@@ -132,12 +132,12 @@ def _has_binary(dtype: DataType | DataTypeClass) -> bool:
 
 def in_lines(answer: pl.DataFrame, escaped: Callable[[str], str]) -> pl.DataFrame:
     """Escape the texts and the column names of an answer; what needs no escape keeps its dtype."""
-    columns = {one.name: one for one in answer.iter_columns()}
+    columns = {column.name: column for column in answer.iter_columns()}
     for text in texts(answer).iter_columns():
         lines = [None if line is None else escaped(line) for line in text]
         if lines != text.to_list():
             columns[text.name] = pl.Series(text.name, lines, pl.String)
-    return pl.DataFrame([one.alias(escaped(name)) for name, one in columns.items()])
+    return pl.DataFrame([column.alias(escaped(name)) for name, column in columns.items()])
 
 
 def _markdown(answer: pl.DataFrame) -> str:
@@ -156,7 +156,7 @@ def _markdown(answer: pl.DataFrame) -> str:
 
 def texts(answer: pl.DataFrame) -> pl.DataFrame:
     """The text columns of an answer, as String."""
-    return answer.select(one.cast(pl.String) for one in answer.iter_columns() if is_text(one.dtype))
+    return answer.select(it.cast(pl.String) for it in answer.iter_columns() if is_text(it.dtype))
 
 
 _FORMULA = r"^[=@+\-\t\r\n＝＠＋－]"  # Excel takes wide signs too.
@@ -168,6 +168,6 @@ _NO_FORMULA = rf"{_NUMBER}(?:%| to -?[0-9]+| < x ≤ [^|(!]+)?$"
 def formulas(answer: pl.DataFrame) -> list[str]:
     """The texts of an answer that a spreadsheet would run as formulas if it opened a CSV."""
     names = pl.Series(answer.columns)
-    found = pl.concat([names, *texts(answer).iter_columns()]).unique(maintain_order=True)
-    is_run = found.str.contains(_FORMULA) & ~found.str.contains(_NO_FORMULA)
-    return found.filter(is_run).to_list()
+    cells = pl.concat([names, *texts(answer).iter_columns()]).unique(maintain_order=True)
+    is_run = cells.str.contains(_FORMULA) & ~cells.str.contains(_NO_FORMULA)
+    return cells.filter(is_run).to_list()

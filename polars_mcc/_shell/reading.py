@@ -16,12 +16,12 @@ from typing import Any
 import polars as pl
 
 from polars_mcc._shell.folders import refused
-from polars_mcc._shell.formats import KINDS, NDJSON, PARQUET, Kind, by_suffix, first_line
+from polars_mcc._shell.formats import FORMATS, NDJSON, PARQUET, LogFormat, by_suffix, first_line
 
 STDIN = "-"  # the path of the standard input; it is read into memory
 
 
-def piped() -> Kind:
+def piped() -> LogFormat:
     """The format of a log from a pipe. The log is read once; its first bytes tell its format."""
     data = sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8)
     if data.startswith(b"\xff\xff\xff\xff"):
@@ -29,20 +29,22 @@ def piped() -> Kind:
         raise ValueError(msg)
     is_packed = data.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))  # gzip or Zstandard
     begin = first_line(io.BytesIO(data)).encode() if is_packed else data
-    kind = next(kind for kind in KINDS if begin.lstrip().startswith(kind.begins))
+    log_format = next(
+        log_format for log_format in FORMATS if begin.lstrip().startswith(log_format.begins)
+    )
 
     @cache
     def scan(_: str, **options: Any) -> pl.LazyFrame:  # noqa: ANN401 - of the format
-        return kind.scan(io.BytesIO(data), **options).collect().lazy()
+        return log_format.scan(io.BytesIO(data), **options).collect().lazy()
 
-    return replace(kind, scan=scan)
+    return replace(log_format, scan=scan)
 
 
 _NOT_PARSED = re.compile(r"could not parse `(.*)` as dtype `\w+` at column '(.*)'")
 
 
 @contextmanager
-def reading(file: str, kind: str) -> Iterator[None]:
+def reading(file: str, format_name: str) -> Iterator[None]:
     """Turn errors of the system and of Polars into errors that name the file."""
     try:
         yield
@@ -51,16 +53,16 @@ def reading(file: str, kind: str) -> Iterator[None]:
             raise refused(file, error) from error
         first = str(error).split("\n", 1)[0]
         way_out = "leave it out, or write it again"
-        if found := _NOT_PARSED.match(first):
-            null, column = map(shlex.quote, found.groups())
-            is_number = re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", found[1], re.IGNORECASE)
+        if failed := _NOT_PARSED.match(first):
+            null, column = map(shlex.quote, failed.groups())
+            is_number = re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", failed[1], re.IGNORECASE)
             way_out = f"add --null {null} if that is no value"
             way_out = "write all numbers with a decimal point" if is_number else way_out
             way_out += f", or --text {column} to read text"
-        elif file != STDIN and kind == PARQUET.name and by_suffix(file) is None:
-            endings = [end for one in KINDS for end in one.suffixes if end.count(".") == 1]
+        elif file != STDIN and format_name == PARQUET.name and by_suffix(file) is None:
+            endings = [end for known in FORMATS for end in known.suffixes if end.count(".") == 1]
             way_out = f"the end of its name must tell its format: {', '.join(endings)}"
-        if kind == NDJSON and re.search(r"\('[NI]'\)", first):
+        if format_name == NDJSON and re.search(r"\('[NI]'\)", first):
             first = "JSON has no NaN, Infinity or None: write null"
-        msg = f"'{file}' cannot be read as {kind} ({first}); {way_out}"
+        msg = f"'{file}' cannot be read as {format_name} ({first}); {way_out}"
         raise pl.exceptions.ComputeError(msg) from error

@@ -23,30 +23,30 @@ _NOTHING = ("", "na", "n/a", "#n/a", "<na>", "nan", "none", "null")  # in any ca
 
 def spellings(log: TypedLog) -> Iterator[str]:
     """Sentences on labels and keys that a CSV file spells otherwise. The file is read again."""
-    if log.found.partitions:
+    if log.inputs.partitions:
         yield from _of_folders(log)
-    if log.found.kind.name != CSV:
+    if log.inputs.format.name != CSV:
         return
-    schema = inputs.scan(log.found).collect_schema()
-    labels, *others = ([*_names(group, schema)] for group in log.told_apart)
-    of_values = [labels, *others]
+    schema = inputs.scan(log.inputs).collect_schema()
+    labels, *other_groups = ([*_names(group, schema)] for group in log.compared_columns)
+    of_values = [labels, *other_groups]
     if any(schema[name] == pl.Boolean for name in labels):
-        of_values = others  # Beside Booleans, 01 is 1, and text is refused.
+        of_values = other_groups  # Beside Booleans, 01 is 1, and text is refused.
     numbers = [[name for name in group if schema[name].is_numeric()] for group in of_values]
     numbers = [group for group in numbers if group]
     texts = [name for name in labels if schema[name] == pl.String]
     rows = _with_texts(log, schema, {*itertools.chain(*numbers)})
     spelled = [_spelled(rows, group, schema) for group in numbers]
-    found = pl.collect_all([*spelled, *(_nothing(rows, name) for name in texts)])
-    for group, several in zip(numbers, found, strict=False):
+    collected = pl.collect_all([*spelled, *(_nothing(rows, name) for name in texts)])
+    for group, several in zip(numbers, collected, strict=False):
         if several.height:
             spelling, number = several.row(0)
-            more = f" (and {several.height - 1:,} more)" if several.height > 1 else ""
+            and_more = f" (and {several.height - 1:,} more)" if several.height > 1 else ""
             yield (
                 f"{quoted(group)}: read as {schema[group[0]]}, which spells {quoted(spelling)} as "
-                f"{number}{more}; to keep the text, add {_options('text', group)}"
+                f"{number}{and_more}; to keep the text, add {_options('text', group)}"
             )
-    for name, words in zip(texts, found[len(numbers) :], strict=True):
+    for name, words in zip(texts, collected[len(numbers) :], strict=True):
         if words.height:
             counted = (f"'{word}' in {rows_in_words(n)}" for word, n in words.iter_rows())
             yield (
@@ -57,18 +57,18 @@ def spellings(log: TypedLog) -> Iterator[str]:
 
 def _of_folders(log: TypedLog) -> Iterator[str]:
     """Sentences on folders `name=value` whose values are one number of several spellings."""
-    schema = inputs.scan(log.found).collect_schema()
-    names = itertools.chain(*(_names(group, schema) for group in log.told_apart))
-    parts = {part for file in log.found.files for part in partitions(absolute(file))}
+    schema = inputs.scan(log.inputs).collect_schema()
+    names = itertools.chain(*(_names(group, schema) for group in log.compared_columns))
+    parts = {part for file in log.inputs.files for part in partitions(absolute(file))}
     for name in dict.fromkeys(names):
-        if name in log.found.partitions and schema[name].is_numeric():
+        if name in log.inputs.partitions and schema[name].is_numeric():
             texts = sorted(part.partition("=")[2] for part in parts if part.startswith(f"{name}="))
             number = pl.Series(texts, dtype=pl.String).cast(schema[name], strict=False)
             read = pl.DataFrame({"text": texts, "number": number}).drop_nulls()
             of_number = read.group_by("number", maintain_order=True).agg("text")
-            for first, *others in of_number["text"]:
-                if others:
-                    same = quoted(f"{name}={text}" for text in (first, *others))
+            for first, *further in of_number["text"]:
+                if further:
+                    same = quoted(f"{name}={text}" for text in (first, *further))
                     yield (
                         f"the folders {same} have one value, as a number; if these are several "
                         f"values, rename the folders, as in '{name}=v{first}'"
@@ -97,8 +97,8 @@ def _read_by(sql: str) -> str:
     except pl.exceptions.PolarsError:
         return ""
     own = [pl.col(name) for name in column.meta.root_names()]
-    found = (one for one in own for text in (one, one.cast(pl.String)) if text.meta.eq(column))
-    return next((one.meta.output_name() for one in found), "")
+    same = (col for col in own for text in (col, col.cast(pl.String)) if text.meta.eq(column))
+    return next((col.meta.output_name() for col in same), "")
 
 
 def _with_texts(log: TypedLog, schema: pl.Schema, numbers: set[str]) -> pl.LazyFrame:
@@ -108,7 +108,7 @@ def _with_texts(log: TypedLog, schema: pl.Schema, numbers: set[str]) -> pl.LazyF
     columns = {name: as_expr(name) for name in numbers}
     texts = {_TEXT + name: column for name, column in columns.items()}
     read = {name: column.cast(schema[name], strict=False) for name, column in columns.items()}
-    rows = inputs.scan(as_text.found).with_columns(**texts).with_columns(**read)
+    rows = inputs.scan(as_text.inputs).with_columns(**texts).with_columns(**read)
     return replace(as_text, source=rows).rows
 
 

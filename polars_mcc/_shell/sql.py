@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_mcc._log import bins, key_sets, trailing  # noqa: F401 - their keys become `WORDS`
 from polars_mcc._log.columns import IntoColumn, as_expr
 from polars_mcc._log.keys import WORDS, IntoKey
 from polars_mcc._log.messages import as_sql
@@ -17,7 +16,7 @@ from polars_mcc._log.missing_column import no_column
 from polars_mcc._log.plan_errors import reason
 from polars_mcc._log.unstable_polars import by_sql
 
-Query: TypeAlias = Callable[[pl.LazyFrame, str], pl.LazyFrame]
+UseOfSql: TypeAlias = Callable[[pl.LazyFrame, str], pl.LazyFrame]
 """The rows of a log, with or by an SQL expression."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -25,7 +24,7 @@ _QUOTED = re.compile(r"""'(?:[^']|'')*'|"[^"]*\"""")
 _ALIAS = re.compile(r"""^(.*)\s+AS\s+(?:"([^"]+)"|([^\W\d]\w*))\s*$""", re.IGNORECASE | re.DOTALL)
 
 
-class Typed:
+class TypedColumns:
     """Typed columns of one log: each SQL expression becomes an additional column."""
 
     def __init__(
@@ -45,8 +44,8 @@ class Typed:
         for name, typed in columns.items():
             flag = f"--{name.replace('_', '-')}"
             texts = [typed] if isinstance(typed, str) else typed or ()
-            found = [self._column(flag, text) for text in texts]
-            self.columns[name] = found[0] if len(found) == 1 else found or None
+            listed = [self._column(flag, text) for text in texts]
+            self.columns[name] = listed[0] if len(listed) == 1 else listed or None
         self.rows = _beside(log, sorted(self.computed))
         """The rows of the log, with the computed columns."""
 
@@ -60,8 +59,8 @@ class Typed:
         if text in schema or _NAME.fullmatch(text):
             self.read.add(text)
             return text
-        if found := _ALIAS.match(text):
-            return as_expr(self._column(option, found[1])).alias(found[2] or found[3])
+        if renamed := _ALIAS.match(text):
+            return as_expr(self._column(option, renamed[1])).alias(renamed[2] or renamed[3])
         is_several = "(" not in text and "," in text
         hint = f"repeat {option} for several columns: {option} a {option} b" if is_several else ""
         what = f"{option} {text!r} is neither a column nor SQL"
@@ -80,9 +79,9 @@ class Typed:
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
                 raise TypeError  # noqa: TRY301 - handled like text that cannot be parsed
             columns = call.args[:1] if WORDS[word].of_one else call.args
-            of_log = (self._argument(word, one) for one in columns)
+            of_log = (self._argument(word, node) for node in columns)
             lengths = map(_literal, call.args[len(columns) :])
-            named = {one.arg or "": _literal(one.value) for one in call.keywords}
+            named = {keyword.arg or "": _literal(keyword.value) for keyword in call.keywords}
             return WORDS[word].make(*of_log, *lengths, **named)  # type: ignore[no-any-return]
         except (SyntaxError, TypeError) as error:
             msg = (
@@ -97,7 +96,7 @@ class Typed:
         if isinstance(node, ast.Call):
             return self._key(ast.unparse(node))
         if isinstance(node, (ast.Tuple, ast.List)) and word == "sets":
-            return tuple(self._argument(word, one) for one in node.elts)
+            return tuple(self._argument(word, item) for item in node.elts)
         if not isinstance(value := _literal(node), str):
             raise TypeError
         return self._column("--by", value)
@@ -107,7 +106,7 @@ def _beside(rows: pl.LazyFrame, computed: Sequence[str]) -> pl.LazyFrame:
     if not computed:
         return rows
     named = ((_one(sql), sql.replace('"', '""')) for sql in computed)
-    columns = ", ".join(f'{one} AS "{name}"' for one, name in named)
+    columns = ", ".join(f'{expression} AS "{name}"' for expression, name in named)
     return by_sql(rows, f"SELECT *, {columns} FROM self")  # noqa: S608 - see `_one`
 
 
@@ -120,7 +119,7 @@ def _literal(node: ast.expr) -> Any:  # noqa: ANN401 - of any of the words
 
 def columns_in(sql: str, schema: pl.Schema) -> list[str]:
     """The columns of a schema whose names occur in the SQL outside texts, so it may read them."""
-    sql = _QUOTED.sub(lambda found: "''" if found[0].startswith("'") else found[0], sql)
+    sql = _QUOTED.sub(lambda quoted: "''" if quoted[0].startswith("'") else quoted[0], sql)
     named = (name for name in schema if name in sql)
     return [name for name in named if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql)]
 
@@ -134,8 +133,8 @@ _OF_SEVERAL_ROWS = re.compile(
 
 def check_row_by_row(sql: str) -> None:
     """Raise a ValueError if SQL uses several rows at once, such as an aggregation or OVER."""
-    if found := _OF_SEVERAL_ROWS.search(_QUOTED.sub("''", sql)):
-        word = found[0].rstrip("( ").upper()
+    if several := _OF_SEVERAL_ROWS.search(_QUOTED.sub("''", sql)):
+        word = several[0].rstrip("( ").upper()
         msg = (
             f"{sql!r} uses several rows at once ({word}); a store counts files one by one, so use "
             "SQL of single rows"
@@ -185,7 +184,7 @@ def check_where(condition: str, schema: pl.Schema) -> None:
     _check(where, schema, condition, f"filter {condition!r} is not SQL")
 
 
-def _check(query: Query, schema: pl.Schema, sql: str, what: str, hint: str = "") -> None:
+def _check(query: UseOfSql, schema: pl.Schema, sql: str, what: str, hint: str = "") -> None:
     """Raise an error that says `what` is wrong, unless a query accepts rows of this schema."""
     # To run it on thousands of columns takes half a second. A name may be a pattern to Polars.
     read = {name: schema[name] for name in columns_in(sql, schema)}
@@ -199,7 +198,7 @@ def _check(query: Query, schema: pl.Schema, sql: str, what: str, hint: str = "")
 
 
 def _failure(
-    query: Query, schema: Mapping[str, pl.DataType], sql: str
+    query: UseOfSql, schema: Mapping[str, pl.DataType], sql: str
 ) -> pl.exceptions.PolarsError | None:
     """The error of SQL on one row of nulls: of the SQL, or of the dtypes. No data are read."""
     try:
@@ -216,12 +215,12 @@ _DECIMAL = re.compile(rf"{_QUOTED.pattern}|(?<![\w.])(\d+\.\d*|\.\d+|\d{{19,}})(
 
 def _with_floats(sql: str) -> str:
     """SQL with floats for its decimal numbers, and for the integers of IN."""
-    sql = _LIST.sub(lambda found: _ITEM.sub(r"\1.0", found[0]), sql)
-    return _DECIMAL.sub(lambda found: f"{found[1]}e0" if found[1] else found[0], sql)
+    sql = _LIST.sub(lambda items: _ITEM.sub(r"\1.0", items[0]), sql)
+    return _DECIMAL.sub(lambda number: f"{number[1]}e0" if number[1] else number[0], sql)
 
 
 def _of_text(
-    query: Query, schema: Mapping[str, pl.DataType], sql: str
+    query: UseOfSql, schema: Mapping[str, pl.DataType], sql: str
 ) -> pl.exceptions.PolarsError | None:
     """The error of SQL that compares text with a number.
 
@@ -240,13 +239,13 @@ _READ = re.compile(r'(?:column |col\()"([^"]*)"')
 _OF_NAMES = (pl.exceptions.ColumnNotFoundError, pl.exceptions.SQLInterfaceError)
 
 
-def _why(error: pl.exceptions.PolarsError, query: Query, schema: pl.Schema, sql: str) -> str:
+def _why(error: pl.exceptions.PolarsError, query: UseOfSql, schema: pl.Schema, sql: str) -> str:
     """Why Polars refuses SQL, with the way out: the nearest column, or another dtype of text."""
-    told = str(error)
-    missing = [name for name in _READ.findall(told) if name not in schema]
+    message = str(error)
+    missing = [name for name in _READ.findall(message) if name not in schema]
     if missing and isinstance(error, _OF_NAMES):
         return no_column(missing[0], schema)
-    is_time = ".dt." in told or "date/datetime" in told
+    is_time = ".dt." in message or "date/datetime" in message
     dtype = pl.Datetime() if is_time else pl.Float64()
     for name in columns_in(sql, schema):
         as_other = {**schema, name: dtype}

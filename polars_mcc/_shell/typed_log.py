@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import polars as pl
@@ -15,14 +16,14 @@ from polars_mcc._counts.remarks import heard
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls
 from polars_mcc._log.columns import IntoColumn
-from polars_mcc._log.key_sets import KeySets
-from polars_mcc._log.keys import IntoKey
+from polars_mcc._log.keys import IntoKey, Key, settled
 from polars_mcc._log.labels import LabelsDiffer, from_text, is_text
 from polars_mcc._log.messages import Words, in_shell, of_error, option, said
 from polars_mcc._log.missing_column import missing_column
 from polars_mcc._shell import inputs
 from polars_mcc._shell.formats import CSV
-from polars_mcc._shell.sql import Typed, check_where, columns_in, where
+from polars_mcc._shell.inputs import Logs
+from polars_mcc._shell.sql import TypedColumns, check_where, columns_in, where
 from polars_mcc._shell.terminal import say
 from polars_mcc._show.progress import ProgressBar, collect, collect_lazy
 from polars_mcc.prediction_log import PredictionLog
@@ -89,31 +90,29 @@ class LogOptions:
     null: list[str] | None = None
     separator: str | None = None
 
-    def read(self, found: inputs.Logs) -> inputs.Logs:
-        """The files, read as these options say."""
-        return found.read_as(self.text or (), self.null or (), self.separator)
-
 
 @dataclass(frozen=True)
 class TypedLog:
     """A log as it is typed: the files, the options of the log, and the keys of the slices."""
 
-    found: inputs.Logs
+    inputs: Logs
     options: LogOptions = field(default_factory=LogOptions)
     by: Sequence[str] | None = None
-    others: Mapping[str, str | Sequence[str] | None] = field(default_factory=dict)
+    of_options: Mapping[str, str | Sequence[str] | None] = field(default_factory=dict)
     """The columns that other options of the command name, such as `within`."""
     source: pl.LazyFrame | None = None
     """Some of the rows. Without it: all rows of the files."""
 
     def __post_init__(self) -> None:
         """Read the files as the options say."""
-        object.__setattr__(self, "found", self.options.read(self.found))
+        text, null = self.options.text or (), self.options.null or ()
+        logs = self.inputs.read_as(text, null, self.options.separator)
+        object.__setattr__(self, "inputs", logs)
 
     @cached_property
     def _rows(self) -> pl.LazyFrame:
         """The rows where the filter is true."""
-        rows = inputs.scan(self.found) if self.source is None else self.source
+        rows = inputs.scan(self.inputs) if self.source is None else self.source
         for name in self.options.text or ():
             if name not in (schema := rows.collect_schema()):
                 raise missing_column(name, schema, "--text")
@@ -122,10 +121,10 @@ class TypedLog:
         return where(rows, condition)
 
     @cached_property
-    def _typed(self) -> Typed:
+    def _typed(self) -> TypedColumns:
         """The keys and columns that are typed, all at once: some of them are computed by SQL."""
         of_log = {name: getattr(self.options, name) for name in _COLUMNS}
-        return Typed(self._rows, self.by or (), {**of_log, **self.others})
+        return TypedColumns(self._rows, self.by or (), {**of_log, **self.of_options})
 
     @property
     def keys(self) -> Sequence[IntoKey]:
@@ -134,8 +133,8 @@ class TypedLog:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The columns of `others`: one, or a list, or None."""
-        return {name: self._typed.columns[name] for name in self.others}
+        """The columns of `of_options`: one, or a list, or None."""
+        return {name: self._typed.columns[name] for name in self.of_options}
 
     @property
     def rows(self) -> pl.LazyFrame:
@@ -148,13 +147,16 @@ class TypedLog:
         return self._typed.computed
 
     @property
-    def told_apart(self) -> list[list[IntoColumn]]:
+    def compared_columns(self) -> list[list[IntoColumn]]:
         """The columns whose values make classes, slices or clusters; the labels are one list."""
         roles = self.log.roles
-        sides = [side for side in (roles.gold, roles.preds) if side is not None]
-        others = [] if roles.cluster is None else [*roles.cluster.given]
-        others += [*_columns_of([*self.keys, *self.columns.values()])]
-        return [[one for side in sides for one in side.given], *([one] for one in others)]
+        labels = [column for side in (roles.gold, roles.preds) if side for column in side.given]
+        schema, keys = self.rows.collect_schema(), settled(self.log, self.keys, unread=True)
+        made = [key.made(schema).columns if isinstance(key, Key) else [key] for key in keys]
+        given = (columns for columns in self.columns.values() if columns is not None)
+        named = (columns if isinstance(columns, list) else [columns] for columns in given)
+        clusters = roles.cluster.given if roles.cluster else ()
+        return [labels, *([column] for column in chain(clusters, *made, *named))]
 
     @cached_property
     def log(self) -> PredictionLog[pl.LazyFrame]:
@@ -163,7 +165,7 @@ class TypedLog:
         by_default = (None, defaults.GOLD, [defaults.PRED])
         columns |= {
             name: known
-            for name, known in self.found.described.items()
+            for name, known in self.inputs.described.items()
             if getattr(self.options, name) in by_default
         }
         try:
@@ -175,14 +177,14 @@ class TypedLog:
                 portable=self.options.portable,
             )
         except pl.exceptions.SchemaError as error:
-            is_csv = self.found.kind.name == CSV
+            is_csv = self.inputs.format.name == CSV
             if isinstance(error, LabelsDiffer):
                 for name in self.computed & error.codes.keys():  # It is called by its SQL.
                     error.codes[name] = Words(error.codes[name], f"({name})")
                 is_computed = error.name in self.computed
                 if is_csv and not is_computed and is_text(error.other):
                     # A number has lost its text: 01 is 1.
-                    error.engine = lambda one: option("text", one.name)
+                    error.engine = lambda column: option("text", column.name)
             if not is_csv or "String" not in str(error):
                 raise
             hint = "; if it is text because a word such as NA stands for no value, add --null NA"
@@ -195,25 +197,27 @@ class TypedLog:
     ) -> pl.DataFrame:
         """Run a query; on a terminal, show a progress bar. A lazy one collects nothing itself."""
         preds, condition = self.log.roles.preds, self.options.filter
-        by_default = [] if preds is None else [one for one in preds.given if isinstance(one, str)]
+        by_default = (
+            [] if preds is None else [pred for pred in preds.given if isinstance(pred, str)]
+        )
         of_filter = [] if condition is None else columns_in(condition, self._rows.collect_schema())
         read = [*self._typed.read, *by_default, *of_filter]
-        inputs.check_same(self.found, read)
-        progress = progress_bar(self.found, condition, of_filter, about)
-        with inputs.named_if_corrupt(self.found, read), heard() as sentences, progress as bar:
+        inputs.check_same(self.inputs, read)
+        progress = progress_bar(self.inputs, condition, of_filter, about)
+        with inputs.named_if_corrupt(self.inputs, read), heard() as sentences, progress as bar:
             rows = self._typed.rows
             if bar is None:
-                found: pl.DataFrame = query(rows).lazy().collect()
+                answer: pl.DataFrame = query(rows).lazy().collect()
             else:
-                found = (collect_lazy if is_lazy else collect)(rows, query, bar)
-        for one in sentences:
-            say(in_shell(one))
-        return found
+                answer = (collect_lazy if is_lazy else collect)(rows, query, bar)
+        for sentence in sentences:
+            say(in_shell(sentence))
+        return answer
 
 
 @contextmanager
 def progress_bar(
-    logs: inputs.Logs, condition: str | None = None, columns: Sequence[str] = (), title: str = ""
+    logs: Logs, condition: str | None = None, columns: Sequence[str] = (), title: str = ""
 ) -> Iterator[ProgressBar | None]:
     """A progress bar of a filtered log on the standard error; None if it is no terminal."""
     if not sys.stderr.isatty():
@@ -224,17 +228,6 @@ def progress_bar(
     rows = inputs.rows_of_files(logs, condition, columns)
     with closing(ProgressBar(rows, title=title, console=Console(stderr=True))) as bar:
         yield bar
-
-
-def _columns_of(keys: Iterable[Any]) -> Iterator[IntoColumn]:
-    """The columns that keys compare as they are, those of sets of keys too."""
-    for key in keys:
-        if isinstance(key, (str, pl.Expr)):
-            yield key
-        elif isinstance(key, KeySets):
-            yield from _columns_of(key.columns)
-        elif isinstance(key, (list, tuple)):
-            yield from _columns_of(key)
 
 
 def or_none(value: Any) -> Any:  # noqa: ANN401 - a number or a word

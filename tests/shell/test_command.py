@@ -8,12 +8,14 @@ import html
 import inspect
 import io
 import json
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import typing
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -25,6 +27,7 @@ from support import some_slow
 
 import polars_mcc
 from polars_mcc import cube, each, rollup, sets, trailing
+from polars_mcc._log.keys import WORDS, Key, of_column, word
 from polars_mcc._shell import command
 
 INF, NAN = float("inf"), float("nan")
@@ -296,6 +299,30 @@ def test_sets_and_windows():
         answer_of("logs", "--by", """each("country = 'FR' AS FR")""", "--by", "rollup(country)"),
         computed.mcc.by(each("FR"), rollup("country")),
     )
+
+
+@pytest.mark.usefixtures("logs")
+def test_a_new_kind_of_key_needs_no_edit_of_the_command(monkeypatch):
+    @dataclass(frozen=True)
+    class IsOver(Key):
+        column: str
+        least: int
+        stands_for = "column"
+
+        def made(self, schema):
+            return of_column(schema, (pl.col(self.column) > self.least).alias("is over"))
+
+    monkeypatch.setitem(WORDS, "is_over", None)  # It is gone after the test.
+
+    @word("is_over(n, 1)", of_one=True)
+    def is_over(column, least):
+        return IsOver(column, least)
+
+    log = pl.read_parquet("logs")
+    for typed, key in (("is_over(n, 1)", is_over("n", 1)), ("each(is_over(n, 1))", None)):
+        assert_frame_equal(
+            answer_of("logs", "--by", typed), log.mcc.by(key or each(is_over("n", 1)))
+        )
 
 
 @pytest.mark.parametrize(
@@ -1013,7 +1040,7 @@ def test_python_dash_m_and_version(logs):
 def test_without_the_extra_it_says_what_to_install():
     code = (
         "import sys; sys.modules['cyclopts'] = None; sys.argv = ['polars-mcc', 'by'];"
-        "from polars_mcc.__main__ import main; main()"
+        "from polars_mcc_command import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -1074,7 +1101,8 @@ def test_a_library_that_checks_types_does_not_disturb():
     code = "import pydantic; from polars_mcc._shell.command import main; main()"
     arguments = ["score", "data/digits.parquet", "--format", "csv"]
     command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = os.environ | {"POLARS_WARN_UNSTABLE": "0"}  # a user's, not conftest's
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("n,mcc,n_null\n")
 
@@ -1094,11 +1122,15 @@ OF_PYTHON = r"\bNone\b|\bPython\b|\bpl\.|\{|\(\)|Frame\b|Bootstrap|=True"
 """What the help of a shell does not say."""
 
 
-def test_all_keys_in_words_are_known_without_the_report():
-    """A kind of key makes its word when its module is imported."""
-    code = "from polars_mcc._shell.sql import WORDS; print(*sorted(WORDS))"
+def test_every_public_kind_of_key_is_a_word_of_the_command():
+    code = (
+        "from polars_mcc._shell.options import WORDS; import polars_mcc; "
+        "print(*sorted(WORDS)); print(*(name for name in polars_mcc.__all__ if "
+        "getattr(polars_mcc, name) in [key.make for key in WORDS.values()]))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["bins", "cube", "each", "rollup", "sets", "trailing"]
+    words, public = done.stdout.splitlines()
+    assert words == public == "bins cube each rollup sets trailing"
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -499,13 +499,12 @@ def test_ctrl_c_ends_a_long_scan(tmp_path):
 IMPORTS = [sys.executable, "-X", "importtime"]  # tells on the standard error what was imported
 
 
-@pytest.fixture(params=["python -m", "script"])
-def by_stdin(request, tmp_path):
+@pytest.fixture
+def by_stdin(tmp_path):
     """A command that waits for its standard input."""
     script = tmp_path / "polars-mcc"
-    script.write_text("import sys\nfrom polars_mcc.__main__ import main\nsys.exit(main())\n")
-    start = ["-m", "polars_mcc"] if request.param == "python -m" else [str(script)]
-    return [*IMPORTS, *start, "by", "-"]
+    script.write_text("import sys\nfrom polars_mcc_command import main\nsys.exit(main())\n")
+    return [*IMPORTS, str(script), "by", "-"]
 
 
 def ends_after(process: subprocess.Popen, imported: str) -> str:
@@ -520,8 +519,7 @@ def ends_after(process: subprocess.Popen, imported: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "imported",
-    ["polars_mcc._shell.interrupt", "polars", "polars_mcc", "cyclopts", "polars_mcc._shell.look"],
+    "imported", ["polars_mcc_command", "polars", "polars_mcc", "cyclopts", "polars_mcc._shell.look"]
 )
 def test_ctrl_c_while_packages_are_imported(by_stdin, imported):
     with subprocess.Popen(by_stdin, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
@@ -530,7 +528,6 @@ def test_ctrl_c_while_packages_are_imported(by_stdin, imported):
         assert (process.wait(), process.stdout.read()) == (130, "")
 
 
-@pytest.mark.few_cases(1)
 def test_ctrl_c_that_is_ignored_stays_ignored(by_stdin):
     run = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *by_stdin]
     with subprocess.Popen(run, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
@@ -539,11 +536,17 @@ def test_ctrl_c_that_is_ignored_stays_ignored(by_stdin):
         assert process.wait() == 2
 
 
+def test_the_command_imports_nothing_before_ctrl_c_is_one_line():
+    code = (
+        "import sys; before = {*sys.modules}; import polars_mcc_command; "
+        "assert {*sys.modules} - before == {'polars_mcc_command'}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_the_library_leaves_ctrl_c_as_it_is():
     code = (
-        "import signal, sys; before = signal.getsignal(2); import polars_mcc; "
-        "assert signal.getsignal(2) is before; "
-        "assert 'polars_mcc._shell.interrupt' not in sys.modules"
+        "import signal; before = signal.getsignal(2); import polars_mcc; "
+        "assert signal.getsignal(2) is before"
     )
-    for words in ([], ["-m", "polars_mcc"], ["polars-mcc"]):
-        subprocess.run([sys.executable, "-c", code, *words], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True)

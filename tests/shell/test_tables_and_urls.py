@@ -79,7 +79,7 @@ def test_what_a_table_needs_is_named(inside, kind, package, extra, tmp_path, mon
     file.write_text("{}")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     found = inputs.find([str(tmp_path / "log")])
-    assert (found.files, found.kind.name) == ([str(tmp_path / "log")], kind)
+    assert (found.files, found.format.name) == ([str(tmp_path / "log")], kind)
     install = rf"reading {kind} tables needs {package}, .*: pip install 'polars-mcc\[{extra}\]'"
     with pytest.raises(ModuleNotFoundError, match=install):
         inputs.scan(found)
@@ -96,7 +96,7 @@ def test_urls_that_cannot_be_listed_are_left_to_polars(url, monkeypatch):
 def test_a_folder_called_metadata_is_a_folder(tmp_path):
     (tmp_path / "log/metadata").mkdir(parents=True)
     FIRST.write_parquet(tmp_path / "log/metadata/0.parquet")
-    assert inputs.find([str(tmp_path / "log")]).kind.name == "Parquet"
+    assert inputs.find([str(tmp_path / "log")]).format.name == "Parquet"
 
 
 @pytest.fixture
