@@ -92,7 +92,7 @@ def _answered(
     are_settled = all(key.is_settled for key in given if isinstance(key, Key))
     is_now = verb in (_check, _report)  # They read the log anyway.
     if is_now or are_settled or not log.roles.is_lazy:
-        every = given if are_settled else settled(log, given)
+        every = settled(log, given)
         return every[: len(keys)], ask(every)
     if log.roles.portable:
         cuts = Words("bins('age', [18, 65])", '--by "bins(age, [18, 65])"')
