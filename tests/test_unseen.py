@@ -12,7 +12,7 @@ import support
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from support import ask
+from support import ask, in_turn
 
 import polars_mcc
 from polars_mcc import CheckError, PredictionLogWarning
@@ -43,22 +43,23 @@ def verdicts(log: pl.DataFrame, **bars) -> dict[str, str]:
 LOG = slices(collapsed=COLLAPSED, no_positive=NO_POSITIVE, no_negative=NO_NEGATIVE, fine=FINE)
 
 
-@pytest.mark.parametrize("ci", [None, 0.95])
-@pytest.mark.parametrize("undefined", [0.0, 1.0, None, math.nan])
-@pytest.mark.parametrize(
-    ("metric", "fails", "left_out"),
-    [
-        ("mcc", {"collapsed"}, {"no_positive", "no_negative"}),
-        ("phi", {"collapsed"}, {"no_positive", "no_negative"}),
-        ("kappa", {"collapsed"}, {"no_positive", "no_negative"}),
-        ("tpr", {"collapsed"}, {"no_positive"}),
-        ("fnr", {"collapsed"}, {"no_positive"}),
-        ("fpr", set(), {"no_negative"}),
-        ("specificity", set(), {"no_negative"}),
-        ("precision", {"collapsed", "no_positive"}, set()),
-        ("fdr", {"collapsed", "no_positive"}, set()),
-        ("f1", {"collapsed", "no_positive"}, set()),
-    ],
+@in_turn(
+    undefined=[0.0, 1.0, None, math.nan],
+    ci=[None, 0.95],
+    **{
+        "metric, fails, left_out": [
+            ("mcc", {"collapsed"}, {"no_positive", "no_negative"}),
+            ("phi", {"collapsed"}, {"no_positive", "no_negative"}),
+            ("kappa", {"collapsed"}, {"no_positive", "no_negative"}),
+            ("tpr", {"collapsed"}, {"no_positive"}),
+            ("fnr", {"collapsed"}, {"no_positive"}),
+            ("fpr", set(), {"no_negative"}),
+            ("specificity", set(), {"no_negative"}),
+            ("precision", {"collapsed", "no_positive"}, set()),
+            ("fdr", {"collapsed", "no_positive"}, set()),
+            ("f1", {"collapsed", "no_positive"}, set()),
+        ]
+    },
 )
 def test_0_over_0_is_never_a_pass(metric, fails, left_out, undefined, ci):
     is_error = metric in {"fnr", "fpr", "fdr"}

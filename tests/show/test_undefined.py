@@ -156,6 +156,7 @@ def test_the_report_counts_slices_without_a_score():
         } <= {*notes[f"by:{key}"]}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::polars_mcc.PredictionLogWarning")
 def test_the_report_says_first_that_labels_never_meet():
     never = log().with_columns(pl.col("gold").cast(pl.String), pred=pl.lit("one"))
