@@ -17,10 +17,13 @@ from polars_mcc._scores import registry
 
 collect_ignore_glob = ["benchmarks/*"]  # no tests: to look for doctests imports every peer
 
+# To bundle the libraries of charts takes longer than all else in a page. Only a browser needs them.
+page._BUNDLE = "print('no libraries')"
+
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=3,  # CI runs each property with more
+    max_examples=2,  # CI runs each property with more
     # The only function-scoped fixture, `run`, holds no state.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -54,14 +57,6 @@ def _only_the_metrics_that_are_built_in():
     known = registry._REGISTRY
     for name in [name for name in known if name not in registry._BUILT_IN]:
         del known[name]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _pages_have_no_libraries():
-    """To bundle those of charts takes longer than all else in a page, and only a browser asks."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(page, "_BUNDLE", "print('no libraries')")
-        yield
 
 
 @pytest.fixture(scope="session")

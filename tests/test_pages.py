@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from benchmarks import figures, peers
 from polars.testing import assert_frame_equal
-from support import first
 
 import polars_mcc
 
@@ -21,7 +20,13 @@ GUIDE = {path.stem: path.read_text("utf-8") for path in pages.GUIDE.glob("*.md")
 
 
 SLOW = {
-    *("command_line.md", "compare_two_models.md", "find_failing_slices.md", "gate_a_release.md"),
+    *(
+        "README.md",
+        "command_line.md",
+        "compare_two_models.md",
+        "find_failing_slices.md",
+        "gate_a_release.md",
+    ),
     *("nightly_counts.md", "pictures_and_reports.md", "scores_of_probabilities.md"),
 }
 """Pages whose blocks search, write reports, or start processes."""
@@ -29,13 +34,10 @@ SLOW = {
 
 @pytest.mark.parametrize(
     "path",
-    first(
-        1,
-        [
-            pytest.param(path, id=path.name, marks=[pytest.mark.slow] * (path.name in SLOW))
-            for path in pages.PAGES
-        ],
-    ),
+    [
+        pytest.param(path, id=path.name, marks=[pytest.mark.slow] * (path.name in SLOW))
+        for path in pages.PAGES
+    ],
 )
 def test_blocks_run_and_show_what_they_print(path):
     page = path.read_text("utf-8")

@@ -324,7 +324,7 @@ FOLDERS: dict[str, tuple[list[str], pl.DataType | None, list]] = {
 CODED = {"enum", "category", "named", "text", "integer", "wide", "boolean", "date", "null"}
 
 
-@pytest.mark.parametrize("kind", FOLDERS)
+@pytest.mark.parametrize("kind", first(8, FOLDERS))
 def test_folders_are_keys_of_their_own_dtype(tmp_path, kind):
     names, dtype, values = FOLDERS[kind]
     for name in names:
@@ -450,7 +450,7 @@ WRITERS: dict[str, dict[str, Any]] = {
 }
 
 
-@in_turn(kind=["text", "large text", "dictionary"], options=named(WRITERS))
+@in_turn(2, kind=["text", "large text", "dictionary"], options=named(WRITERS))
 def test_files_of_other_writers(log, tmp_path, reads, options, kind):
     table = log.collect().to_arrow()
     text = {"text": pa.string(), "large text": pa.large_string()}

@@ -360,7 +360,7 @@ def test_a_row_is_compared_if_both_models_score_it(users):
         assert found["n_null"].sum() == users.height - known.height
 
 
-@in_turn(method=["score", "wald"], name=SURE)
+@in_turn(1, method=["score", "wald"], name=SURE)
 def test_independent_scores_add_their_variances(users, run, name, method):
     """Of two periods, and of a slice and the rest."""
     is_late = pl.col("slice") == 1

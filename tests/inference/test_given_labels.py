@@ -87,6 +87,7 @@ def test_the_standard_error_is_that_of_all_draws(table, sizes):
 
 
 @in_turn(
+    2,
     metric=["mcc", "accuracy", "tpr", "f1_macro"],
     **{"table, sizes": [pytest.param(*one, id=name) for name, one in SETTINGS.items()]},
 )

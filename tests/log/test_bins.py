@@ -187,7 +187,7 @@ NIGHTS = [
 ]
 
 
-@in_turn(unit=["ms", "us", "ns"], **{"zone, start, again": NIGHTS})
+@in_turn(3, unit=["ms", "us", "ns"], **{"zone, start, again": NIGHTS})
 def test_an_hour_that_clocks_repeat_has_two_bins(run, zone, start, again, unit):
     """The standard library knows the hour, and whether it is the second of this name."""
     quarters = [start + dt.timedelta(minutes=15 * step) for step in range(150)]

@@ -20,7 +20,7 @@ from engine_cases import (
     log,
 )
 from polars.testing import assert_frame_equal
-from support import ask, in_turn, named
+from support import ask, in_turn, named, some_slow
 
 import polars_mcc
 from polars_mcc import PredictionLog, cube, each, trailing
@@ -91,7 +91,7 @@ def both(name: str):
     return theirs, pl.from_pandas(theirs) if name == "pandas" else OURS
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=some_slow(ENGINES, "pandas of arrow", "dask", "ibis", "narwhals"))
 def engine(request):
     """The name of an engine, and what makes its frame of one of Polars."""
     return request.param, maker(request.param)

@@ -411,7 +411,7 @@ def test_a_store_is_of_one_question(logs, store):
         keep(store, logs.folder, weight="n")
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "ndjson", "arrow"])
+@pytest.mark.parametrize("kind", first(2, ["parquet", "csv", "ndjson", "arrow"]))
 def test_names_are_not_patterns(tmp_path, store, kind):
     """The file `a[1]` is not the file `a1`, and `b*/c` is not `b1/c`."""
     logs = Logs(tmp_path / "logs")

@@ -206,6 +206,7 @@ def test_a_step_that_cannot_be_taken_is_not_begun(tmp_path, draw):
     assert contents(store) == before
 
 
+@pytest.mark.slow
 def test_a_table_whose_files_do_not_stand_alone_is_counted_as_a_whole(tmp_path, draw, monkeypatch):
     """Such as a table with deletion vectors; also if a table gains or loses the feature."""
     table, store = tmp_path / "table", tmp_path / "store"

@@ -48,6 +48,7 @@ def test_a_delta_table_is_read_as_it_is_now(tmp_path):
     assert_frame_equal(answer_of(table, *where), BOTH.filter(key="y").mcc.score())
 
 
+@pytest.mark.slow
 def test_an_iceberg_table_is_read_as_it_is_now(tmp_path, monkeypatch):
     pytest.importorskip("pyiceberg", reason="no pyiceberg here; .ci/run has it in a second step")
     from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415

@@ -238,6 +238,7 @@ def simulated(slices: int, sizes: range, *, rare: float, right: float) -> pl.Dat
     return pl.DataFrame({"key": keys, "gold": gold, "pred": pred})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("total", first(1, [False, True]))
 def test_of_slices_that_differ_by_chance_alone_5_percent_are_outside(total):
     log = simulated(2000, range(200, 600), rare=0.5, right=0.8)
@@ -248,6 +249,7 @@ def test_of_slices_that_differ_by_chance_alone_5_percent_are_outside(total):
     assert outer / 2000 == pytest.approx(0.002, abs=3 * math.sqrt(0.002 * 0.998 / 2000))
 
 
+@pytest.mark.slow
 def test_few_rows_of_a_rare_class_are_outside_more_often_as_the_docstring_says():
     log = simulated(2000, range(30, 300), rare=0.05, right=0.9)
     found = [*places(log.mcc.by(each("key", total=True), ci=0.95)).values()]

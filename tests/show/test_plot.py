@@ -316,6 +316,7 @@ def test_bins_of_times_are_drawn_over_time(unit):
     assert [row["at"][:16] for row in line["rows"]] == starts.to_list()
 
 
+@pytest.mark.slow
 def test_texts_that_name_times_are_times_if_no_key_is_one():
     log = LOG.with_columns(year=pl.lit("2026"), code=pl.lit("2026-13"))
     for keys in (["year"], ["year", "key"], ["code", "year"]):
@@ -329,6 +330,7 @@ def test_texts_that_name_times_are_times_if_no_key_is_one():
         plot.over_time(log.with_columns(month=pl.lit("2026-02")).mcc.by("year", "month"))
 
 
+@pytest.mark.slow
 def test_a_matrix_of_few_labels_is_large_and_has_room_for_its_numbers():
     two = pl.DataFrame({"gold": ["a", "b"] * 2, "pred": ["a", "b", "b", "a"]})
     sizes = {}
@@ -400,7 +402,7 @@ def test_charts_are_saved_without_a_network_and_labels_are_text(tmp_path):
         pytest.param(
             "\0\x01\x7f\uffff", "<U+0000><U+0001><U+007F><U+FFFF>", marks=pytest.mark.slow
         ),
-        ('\\" + 1 + "', '\\" + 1 + "'),
+        pytest.param('\\" + 1 + "', '\\" + 1 + "', marks=pytest.mark.slow),
         pytest.param("\u202e</script>'", "\u202e</script>'", marks=pytest.mark.slow),
         # A name that all objects of JavaScript have.
         pytest.param("constructor", "constructor", marks=pytest.mark.slow),
@@ -436,6 +438,7 @@ def test_texts_of_a_log_are_no_code_of_a_chart(text, shown):
         assert shown in html.unescape(svg), place
 
 
+@pytest.mark.slow
 def test_200_slices_are_all_named():
     names = [f"slice number {place:03}" for place in range(200)]
     log = pl.DataFrame({"key": names * 4, "gold": [0, 1] * 400, "pred": [0, 1, 1, 1] * 200})

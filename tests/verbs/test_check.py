@@ -623,6 +623,7 @@ def test_a_rate_of_predictions_at_0_by_0_is_never_a_pass(bound, positive, zero_d
 
 
 @in_turn(
+    3,
     zero_division=FILLS,
     **{
         "metric, score": [

@@ -334,7 +334,7 @@ def test_what_cannot_be_cut(verb, options, error, message):
         ask(log, verb, "key", **{"score": "score", **options})
 
 
-@in_turn(weight=[None, 0, 0.0], thresholds=[None, 2, [0.35, 0.5]])
+@in_turn(2, weight=[None, 0, 0.0], thresholds=[None, 2, [0.35, 0.5]])
 def test_a_slice_without_scored_rows_has_no_score(run, thresholds, weight):
     """As in `by`. Rows of weight 0 do not count."""
     log = pl.DataFrame({"key": ["x"] * 4 + ["y"] * 2, "gold": [False, True] * 3})
