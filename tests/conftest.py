@@ -7,8 +7,6 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")
 os.environ["POLARS_WARN_UNSTABLE"] = "1"  # see filterwarnings in pyproject.toml
 
 import shutil
-import zlib
-from collections import Counter, defaultdict
 
 import polars as pl
 import pytest
@@ -19,15 +17,17 @@ from polars_mcc._scores import registry
 
 collect_ignore_glob = ["benchmarks/*"]  # no tests: to look for doctests imports every peer
 
+# To bundle the libraries of charts takes longer than all else in a page. Only a browser needs them.
+page._BUNDLE = "print('no libraries')"
+
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=3,  # CI runs each property with more
+    max_examples=2,  # CI runs each property with more
     # The only function-scoped fixture, `run`, holds no state.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-settings.register_profile("some", settings.get_profile("default"), max_examples=10)
-settings.register_profile("more", settings.get_profile("default"), max_examples=25)
+settings.register_profile("more", settings.get_profile("default"), max_examples=15)
 # For tests/mutation.py: that a test fails is enough.
 settings.register_profile(
     "quick",
@@ -39,62 +39,16 @@ settings.register_profile("long", settings.get_profile("default"), max_examples=
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Of a test with parameters, a default run takes few cases: the rest is slow.
-
-    Each value of each parameter is in one of them, or in so many as the mark `few_cases` says. The
-    engines of `run` take turns: half of the tests that use it run on each. Of two equal docstrings,
-    of a verb and of the method of a log, one is slow.
-    """
-    tests, docstrings = defaultdict(list), set()
+def pytest_collection_modifyitems(config, items):
+    """A docstring that a verb and the method of a log have is tried once."""
+    docstrings, twice = set(), []
     for item in items:
         if isinstance(item, pytest.DoctestItem):
             if item.dtest.docstring in docstrings:
-                item.add_marker(pytest.mark.slow)
+                twice.append(item)
             docstrings.add(item.dtest.docstring)
-        if "chromium" in getattr(item, "fixturenames", ()):  # one browser, in one process
-            item.add_marker(pytest.mark.xdist_group("browser"))
-        if not item.get_closest_marker("slow") and hasattr(item, "callspec"):
-            tests[item.path, item.nodeid.split("[")[0]].append(item)
-    for (_, test), cases in tests.items():
-        few = cases[0].get_closest_marker("few_cases")
-        taken = few_of(
-            cases, few.args[0] if few else len(cases), ENGINES[zlib.crc32(test.encode()) % 2]
-        )
-        for case in cases:
-            if case not in taken:
-                case.add_marker(pytest.mark.slow)
-
-
-ENGINES = ("DataFrame", "streaming")
-
-
-def few_of(cases: list, most: int, engine: str) -> list:
-    """At most so many cases that have most values of the parameters, if possible on an engine."""
-    left = sorted(cases, key=lambda case: case.nodeid)  # the same in each run
-    taken, used = [], Counter()
-    missing = set().union(*map(values_of, left))
-    while left and len(taken) < most and (missing or not taken):
-        best = max(
-            left,
-            key=lambda case: (
-                len(missing & values_of(case)),
-                case.callspec.params.get("run") == engine,
-                -sum(used[value] for value in values_of(case)),
-            ),
-        )
-        missing -= values_of(best)
-        used.update(values_of(best))
-        left.remove(best)
-        taken.append(best)
-    return taken
-
-
-def values_of(case) -> set[tuple[int, str]]:
-    """The values of the parameters of a test but for the engine, by their places and names."""
-    engine = case.callspec.params.get("run")
-    return {(place, name) for place, name in enumerate(case.callspec._idlist) if name != engine}
+    config.hook.pytest_deselected(items=twice)
+    items[:] = [item for item in items if item not in twice]
 
 
 @pytest.fixture(autouse=True)
@@ -105,17 +59,14 @@ def _only_the_metrics_that_are_built_in():
         del known[name]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _libraries_of_charts_are_bundled_once(tmp_path_factory, worker_id):
-    """To bundle them takes longer than all else in a page. A command in a process of its own does.
-
-    What stands in for this bundles at the first page, and then reads what it has written: in the
-    folder that the processes of one run share.
-    """
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory, worker_id):
+    """Pages have the libraries of charts from now on: bundled once, in a file of the whole run."""
     folder = tmp_path_factory.getbasetemp()
     file = (folder if worker_id == "master" else folder.parent) / "bundle.js"
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(page, "_BUNDLE", BUNDLE_ONCE.format(str(file)))
+        patched.setattr(page, "_bundled", {})
         yield
 
 
@@ -132,26 +83,23 @@ sys.stdout.write(file.read_text("utf-8"))
 """
 
 
-@pytest.fixture(
-    params=["DataFrame", "streaming", pytest.param("in-memory", marks=pytest.mark.slow)]
-)
-def run(request):
-    """Ask a query of a DataFrame, or of a LazyFrame on one of the engines."""
+@pytest.fixture
+def run():
+    """Ask a query of a LazyFrame, on the engine of logs that are larger than memory.
+
+    That the others give the same is for tests/test_plan.py.
+    """
 
     def ask(frame: pl.DataFrame, query) -> pl.DataFrame:
-        if request.param == "DataFrame":
-            answer = query(frame)
-            assert isinstance(answer, pl.DataFrame)
-            return answer
         answer = query(frame.lazy())
         assert isinstance(answer, pl.LazyFrame)
-        return answer.collect(engine=request.param)
+        return answer.collect(engine="streaming")
 
     return ask
 
 
 @pytest.fixture(scope="session")
-def chromium():
+def chromium(libraries):  # noqa: ARG001 - they draw
     """Chromium, headless, driven by its own driver; its log of errors is kept."""
     from selenium import webdriver  # noqa: PLC0415 - for few tests
 

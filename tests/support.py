@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
+import re
 
 import polars as pl
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import strategies as st
 from tables import counts_of
 
@@ -63,6 +65,53 @@ def some_slow(values, *slow) -> list:
     """The values of a parameter; those that are slow are for `-m slow`."""
     marks = pytest.mark.slow
     return [pytest.param(value, marks=marks) if value in slow else value for value in values]
+
+
+def in_browser(test):
+    """A test in Chromium: one process of those that run the tests has it."""
+    return pytest.mark.slow(pytest.mark.xdist_group("browser")(test))
+
+
+def first(default: int, values, *, of_several: bool = False) -> list[ParameterSet]:
+    """The values of a parameter or `of_several`; those after the first few are for `-m slow`."""
+    cases = [_case(", " if of_several else "", value, is_named=False) for value in values]
+    return cases[:default] + [
+        case._replace(marks=(*case.marks, pytest.mark.slow)) for case in cases[default:]
+    ]
+
+
+def in_turn(default: int | None = None, /, **values) -> pytest.MarkDecorator:
+    """A test of each value of each parameter, but not of each combination of values.
+
+    The shorter lists start again until the longest is used up. `**{"a, b": [...]}` has tuples, and
+    a parameter of one value that has a name is `named`. The first few may be the `default`.
+    """
+    cases, most = [], max(map(len, values.values()))
+    for place in range(most):
+        chosen = [_case(name, [*some][place % len(some)]) for name, some in values.items()]
+        cases.append(
+            pytest.param(
+                *(value for case in chosen for value in case.values),
+                id="-".join(case.id for case in chosen),
+                marks=[mark for case in chosen for mark in case.marks],
+            )
+        )
+    return pytest.mark.parametrize(", ".join(values), first(default or most, cases))
+
+
+def _case(names: str, value, *, is_named: bool = True) -> ParameterSet:
+    """A value, or a tuple of values, with an id that a command line takes."""
+    if not isinstance(value, ParameterSet):
+        value = pytest.param(*(value if ", " in names else [value]))
+    if not is_named:
+        return value
+    said = value.id or ", ".join(getattr(one, "__name__", str(one)) for one in value.values)
+    return value._replace(id=re.sub(r"[^\w .,:=*-]+", "", said)[:40] or "none")
+
+
+def named(values: dict[str, object]) -> list[ParameterSet]:
+    """The values of a parameter, with their names."""
+    return [pytest.param(value, id=name) for name, value in values.items()]
 
 
 LOG_OPTIONS = inspect.signature(polars_mcc.PredictionLog.__init__).parameters

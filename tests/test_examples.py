@@ -20,7 +20,7 @@ import pytest
 from nbclient import NotebookClient
 from polars.testing import assert_frame_equal
 from sklearn.metrics import matthews_corrcoef
-from support import some_slow
+from support import in_turn, some_slow
 
 import polars_mcc
 
@@ -209,8 +209,7 @@ def test_the_data_are_what_the_script_makes(tmp_path, monkeypatch, capsys):
         assert f"{digest}  {name}" in (ROOT / "data/README.md").read_text()
 
 
-@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
-@pytest.mark.parametrize("model", ["pred", "logistic", "knn", "bayes"])
+@in_turn(model=["pred", "logistic", "knn", "bayes"], name=["digits", "breast_cancer"])
 def test_the_data_score_as_scikit_learn_says(name, model):
     log = pl.read_parquet(ROOT / f"data/{name}.parquet")
     for (fold,), rows in log.group_by("fold"):

@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable
 
 import polars as pl
-import pytest
 from polars.testing import assert_frame_equal
-from support import some_slow
+from support import in_turn, some_slow
 
 import polars_mcc
 from polars_mcc import cube, each, plot, trailing
@@ -206,8 +205,7 @@ def plain(verb: str):
     return answer(verb, asked_with(None))
 
 
-@pytest.mark.parametrize("names", OTHER)
-@pytest.mark.parametrize("verb", some_slow(VERBS, *LONG))
+@in_turn(verb=some_slow(VERBS, *LONG), names=OTHER)
 def test_other_names_give_the_same_answer(names, verb):
     found, expected = answer(verb, asked_with(names)), plain(verb)
     if isinstance(found, pl.DataFrame):

@@ -20,7 +20,13 @@ GUIDE = {path.stem: path.read_text("utf-8") for path in pages.GUIDE.glob("*.md")
 
 
 SLOW = {
-    *("command_line.md", "compare_two_models.md", "find_failing_slices.md", "gate_a_release.md"),
+    *(
+        "README.md",
+        "command_line.md",
+        "compare_two_models.md",
+        "find_failing_slices.md",
+        "gate_a_release.md",
+    ),
     *("nightly_counts.md", "pictures_and_reports.md", "scores_of_probabilities.md"),
 }
 """Pages whose blocks search, write reports, or start processes."""

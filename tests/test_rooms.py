@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 from pathlib import Path
 
@@ -32,6 +33,7 @@ MODULES = {
 }
 
 
+@functools.cache
 def imported(path: Path) -> set[str]:
     """The modules of the package that a module imports, anywhere in it."""
     found = set()
@@ -76,6 +78,32 @@ def test_tests_lie_in_folders_that_mirror_the_rooms():
     rooms = {path.parent.name.lstrip("_") for path in PACKAGE.glob("_*/__init__.py")}
     folders = {path.parent.name for path in TESTS.glob("*/test_*.py")}
     assert folders == rooms
+
+
+ABOVE = {
+    "conftest.py",  # forgets metrics that were registered, and the libraries of charts
+    "store_cases.py",
+    "test_coded.py",  # keeping counts is one way to count rows by codes
+    "test_kills.py",  # kills the command that keeps counts
+    "test_progress.py",  # the bar of a command
+    "test_scorer.py",  # a search asks it
+    "test_spark.py",
+    "test_spellings.py",
+}
+"""Files of tests that import a private name of a room that is not below their own."""
+
+
+def test_tests_import_public_names_and_those_of_their_room():
+    """And of rooms below it, which make what the room takes."""
+    outside = set()
+    for path in {*TESTS.rglob("*.py")} - {*TESTS.glob("benchmarks/*")}:
+        room = f"_{path.parent.name}"
+        if "polars_mcc._" not in path.read_text("utf-8"):
+            continue
+        rooms = {name.split(".")[1] for name in imported(path) if name.count(".") > 1}
+        if any(FLOOR_OF[one] > FLOOR_OF.get(room, -1) for one in rooms - {room}):
+            outside.add(path.name)
+    assert outside == ABOVE
 
 
 def test_a_module_is_small():

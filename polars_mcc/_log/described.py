@@ -16,7 +16,7 @@ from polars_mcc._log.messages import as_arguments
 from polars_mcc._log.roles import GivenRoles, Roles, roles_of
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 P = ParamSpec("P")
 LogT = TypeVar("LogT", bound="Described[Any]")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 _FLAGS = {"keys": "--by", "metrics": "--metric"}
 """Parameters whose option has a name of its own."""

@@ -130,7 +130,7 @@ def write_report(
         versions["Python"] = platform.python_version()
         made = {
             **(made_by or {}),
-            "made": f"{dt.datetime.now(dt.timezone.utc):%Y-%m-%d %H:%M} UTC",
+            "made": f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC",
             "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
         }
         content = Report(all_answers, verdict(all_answers), [*sections(all_answers)], made)

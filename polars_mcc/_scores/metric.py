@@ -16,7 +16,7 @@ from polars_mcc._scores.class_scores import Col, TwoByTwo
 from polars_mcc._scores.r_k import correlation, divide
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from polars_mcc._scores.column import ArrayColumns
 

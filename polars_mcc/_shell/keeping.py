@@ -118,7 +118,7 @@ class Keeping:
                 log = replace(self.log, source=self.files.scan([path]))
                 counts = counts_to_keep(log.log, log.keys)
                 counts.collect_schema()
-            except (pl.exceptions.PolarsError, OSError) as error:  # noqa: PERF203 - a few files
+            except (pl.exceptions.PolarsError, OSError) as error:
                 failures.append(error)
             else:
                 return counts, description(log.log)

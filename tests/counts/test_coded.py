@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from polars.testing import assert_frame_equal
-from support import some_slow
+from support import first, in_turn, named, some_slow
 
 from polars_mcc import CheckError, PredictionLog, cube, each, trailing
 from polars_mcc._counts import coded, codes, parquet
@@ -132,7 +132,7 @@ PLANS = {
 LIMITS = [(2**20, 2**15), (2**20, 0), (2**8, 0), (4, 0)]
 
 
-@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@pytest.mark.parametrize("verb", first(4, VERBS.values()), ids=VERBS)
 @given(logs(), st.sampled_from([*PLANS]), st.sampled_from(LIMITS))
 @settings(
     max_examples=max(2, settings.default.max_examples // 2),
@@ -286,8 +286,7 @@ def test_a_search_does_not_use_columns_of_other_lengths(log, monkeypatch):
     assert_frame_equal(log.mcc.worst("key", "number", verdicts=True).collect(), expected)
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-@pytest.mark.parametrize("kind", ["text", "integers"])
+@in_turn(kind=["text", "integers"], is_first=[True, False])
 def test_many_values_are_left_to_polars_before_they_are_read(tmp_path, reads, kind, is_first):
     numbers = np.random.default_rng(0).integers(0, 5000, 20_000) ** 2
     many = pl.Series([f"{number**2}" for number in numbers.tolist()])
@@ -325,7 +324,7 @@ FOLDERS: dict[str, tuple[list[str], pl.DataType | None, list]] = {
 CODED = {"enum", "category", "named", "text", "integer", "wide", "boolean", "date", "null"}
 
 
-@pytest.mark.parametrize("kind", FOLDERS)
+@pytest.mark.parametrize("kind", first(8, FOLDERS))
 def test_folders_are_keys_of_their_own_dtype(tmp_path, kind):
     names, dtype, values = FOLDERS[kind]
     for name in names:
@@ -400,8 +399,7 @@ def test_a_filter_that_is_true_keeps_all_rows(log, plan):
         kept.check(min=0.99).collect()
 
 
-@pytest.mark.parametrize("fault", ["another column", "another text", "another Enum"])
-@pytest.mark.parametrize("ignored", [False, True])
+@in_turn(ignored=[False, True], fault=["another column", "another text", "another Enum"])
 def test_files_that_differ_are_an_error_of_polars(tmp_path, fault, ignored):
     frame = pl.DataFrame({"gold": ["a", "b"], "pred": ["b", "b"], "key": ["x", "y"]})
     frame = frame.cast({"gold": pl.Enum(["a", "b"]), "pred": pl.Enum(["a", "b"])})
@@ -452,8 +450,7 @@ WRITERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("options", WRITERS.values(), ids=WRITERS)
-@pytest.mark.parametrize("kind", ["text", "large text", "dictionary"])
+@in_turn(2, kind=["text", "large text", "dictionary"], options=named(WRITERS))
 def test_files_of_other_writers(log, tmp_path, reads, options, kind):
     table = log.collect().to_arrow()
     text = {"text": pa.string(), "large text": pa.large_string()}

@@ -13,22 +13,21 @@ import tables
 from benchmarks.exactness import QUERIES, errors
 from hypothesis import given
 from hypothesis import strategies as st
+from support import first, in_turn
 
 import polars_mcc
 
 mcc = polars_mcc.ExprMcc(pl.col("pred")).score
 
 
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("family", tables.INTEGERS, ids=lambda family: family.__name__)
+@in_turn(family=tables.INTEGERS, query=QUERIES)
 def test_counts_are_scored_to_4_ulp(family, query):
     rng = random.Random(family.__name__)
     some = [family(rng) for _ in range(20 if family is tables.many_classes else 300)]
     assert max(errors(some, query)) <= 4
 
 
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("family", tables.FLOATS, ids=lambda family: family.__name__)
+@in_turn(family=tables.FLOATS, query=QUERIES)
 def test_float_weights_are_scored_to_8_ulp(family, query):
     if family in tables.BEYOND_LABELS and query == "agg, labels":
         pytest.skip("exact for weights between 10^-6 and 10^12 only")
@@ -50,15 +49,16 @@ def test_sums_by_label_of_floats_of_any_size(exponent, cells):
     assert found == pytest.approx(float(oracles.exact(integers)), abs=tolerance)
 
 
-@pytest.mark.parametrize(
-    ("matrix", "score"),
-    [
-        ([[10**12, 1], [1, 3]], 0.749999999999),
-        ([[10**15, 5], [7, 11]], 0.648181),
-        ([[10**18, 10**18], [10**18, 2]], -0.5),
-    ],
+@in_turn(
+    dtype=[pl.Int64, pl.UInt64, pl.Int128, pl.Float64],
+    **{
+        "matrix, score": [
+            ([[10**12, 1], [1, 3]], 0.749999999999),
+            ([[10**15, 5], [7, 11]], 0.648181),
+            ([[10**18, 10**18], [10**18, 2]], -0.5),
+        ]
+    },
 )
-@pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt64, pl.Int128, pl.Float64])
 def test_where_peers_lose_digits(run, matrix, score, dtype):
     table = oracles.table_of(matrix)
     log = tables.counts_of([table]).cast({"n": dtype})
@@ -76,8 +76,7 @@ def test_a_million_cells_of_floats():
     assert oracles.ulps(found, oracles.exact(tables.as_integers(table))) <= 8
 
 
-@pytest.mark.parametrize("weight", [0.1, 1e-7 / 3, 1e9 / 3])
-@pytest.mark.few_cases(2)
+@pytest.mark.parametrize("weight", first(1, [1e-7 / 3, 1e9 / 3]))
 def test_a_million_rows_of_a_float(run, weight):
     """An ordinary float sum of these rows is off by 10^-11."""
     rows = 1_000_000

@@ -127,6 +127,7 @@ def test_lists_of_one_label_are_rows_of_one_label(rows, run):
     assert classes.equals(plain.mcc.classes("key"))
 
 
+@pytest.mark.slow
 @example(rows=[("x", [0, 1, 0], [2]), ("x", [1, 0], [2, 2])])
 @settings(max_examples=max(2, settings.default.max_examples // 2))  # Six queries each.
 @given(rows=rows)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import exact
 from polars.testing import assert_frame_equal
+from support import in_turn
 
 import polars_mcc
 from polars_mcc import Bootstrap, cube, each, rollup, sets, trailing
@@ -180,7 +181,6 @@ def test_the_long_form_names_slices_in_words(run):
 
 
 @pytest.mark.parametrize("name", ["slice", "value", "keys", "n", "mcc"])
-@pytest.mark.few_cases(2)
 def test_a_key_of_any_name_can_be_long(run, name):
     """The long form has no column of this name, so there is no clash."""
     log = frame_of([("x", "y", 1, 0, 0), ("x", "y", 1, 0, 1)]).rename({"a": name})
@@ -206,7 +206,6 @@ def test_a_key_of_any_name_can_be_long(run, name):
     ],
     ids=str,
 )
-@pytest.mark.few_cases(3)
 def test_a_key_of_any_dtype_can_be_long(run, dtype, values, texts):
     key = pl.Series("key", values, dtype=dtype)
     log = pl.DataFrame({"key": key, "one": [1, 1, 1], "gold": [1, 0, 1], "pred": [1, 0, 0]})
@@ -270,16 +269,17 @@ def labels_of(log: pl.LazyFrame) -> list:
     return pl.Series([0, 1, 2], dtype=pl.Int64).cast(log.collect_schema()["gold"]).to_list()
 
 
-@pytest.mark.parametrize("dtype", [pl.Int64, pl.String], ids=["integers", "text"])
-@pytest.mark.parametrize(
-    ("key", "sets_of_keys"),
-    [
-        (each("a", "b", total=True), [["a"], ["b"], []]),
-        (sets(("a", "b"), ("b", "c")), [["a", "b"], ["b", "c"]]),
-    ],
-    ids=["each", "crossed"],
+@in_turn(
+    2,
+    verb=VERBS,
+    dtype=[pytest.param(pl.Int64, id="integers"), pytest.param(pl.String, id="text")],
+    **{
+        "key, sets_of_keys": [
+            pytest.param(*(each("a", "b", total=True), [["a"], ["b"], []]), id="each"),
+            pytest.param(*(sets(("a", "b"), ("b", "c")), [["a", "b"], ["b", "c"]]), id="crossed"),
+        ]
+    },
 )
-@pytest.mark.parametrize("verb", VERBS)
 @settings(max_examples=max(2, settings.default.max_examples // 2))
 @given(rows=logs.filter(lambda rows: {row[2] for row in rows} == {1, 2}))
 def test_every_verb_takes_sets(verb, key, sets_of_keys, dtype, rows):

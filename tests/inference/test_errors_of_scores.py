@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from support import ask, some_slow
+from support import ask, first, in_turn, some_slow
 
 import polars_mcc
 
@@ -91,10 +91,7 @@ def test_the_tests_that_proc_publishes(patients, run, pair):
     assert row["diff"] - reach == pytest.approx(low, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", MEANS)
-@pytest.mark.parametrize("p", [0.5, 0.0, 1.0, 0.3])
-@pytest.mark.parametrize("n", [2, 3, 50])
-@pytest.mark.parametrize("gold", [[True], [False], [True, False]])
+@in_turn(gold=[[True], [False], [True, False]], n=[2, 3, 50], p=[0.5, 0.0, 1.0, 0.3], name=MEANS)
 def test_equal_losses_are_not_known_exactly(name, p, n, gold):
     log = pl.DataFrame({"gold": (gold * n)[:n], "p": [p] * n})
     [row] = log.mcc(score="p").score(metrics=name, ci=0.95).to_dicts()
@@ -268,7 +265,7 @@ ROWS_OF = {
 
 @example(rows=[(True, 0.5, 0.0)] * 3 + [(False, 0.5, 0.0)] * 12, descending=None)
 @given(rows=rows, descending=st.sampled_from([False, True, None]))
-@pytest.mark.parametrize("name", ROWS_OF)
+@pytest.mark.parametrize("name", first(2, ROWS_OF))
 def test_the_interval_is_wilsons_of_so_many_rows(name, rows, descending):
     log = frame_of(rows) if descending is None else frame_of(rows).sort("a", descending=descending)
     assume(log["gold"].n_unique() == 2)
@@ -307,8 +304,7 @@ def users() -> pl.DataFrame:
     return pl.DataFrame({**columns, **more, "n": rng.integers(1, 4, n)})
 
 
-@pytest.mark.parametrize("weight", [None, "sample_weight w", "weight n"])
-@pytest.mark.parametrize("cluster", [None, "user"])
+@in_turn(1, cluster=[None, "user"], weight=[None, "sample_weight w", "weight n"])
 def test_errors_with_weights_and_clusters(users, run, weight, cluster):
     """The variance is the sum over draws, rows or clusters, of (Σ w φ)², by (Σ w)²."""
     kind, _, column = (weight or "").partition(" ")
@@ -364,8 +360,7 @@ def test_a_row_is_compared_if_both_models_score_it(users):
         assert found["n_null"].sum() == users.height - known.height
 
 
-@pytest.mark.parametrize("name", SURE)
-@pytest.mark.parametrize("method", ["score", "wald"])
+@in_turn(1, method=["score", "wald"], name=SURE)
 def test_independent_scores_add_their_variances(users, run, name, method):
     """Of two periods, and of a slice and the rest."""
     is_late = pl.col("slice") == 1
@@ -385,7 +380,7 @@ def test_independent_scores_add_their_variances(users, run, name, method):
         assert 0 < found["p_value"].item() < 1
 
 
-@pytest.mark.parametrize("name", SURE)
+@pytest.mark.parametrize("name", first(2, SURE))
 def test_the_bootstrap_agrees(users, name):
     method = polars_mcc.Bootstrap(replicates=2000, seed=1)
     found = users.mcc(score="a").by("slice", metrics=name, ci=0.9, method=method)
@@ -409,7 +404,7 @@ def test_counts_models_and_sets_are_as_rows(users):
 def test_floats_are_the_same_in_each_run():
     """Many levels and bins, in any order of the threads."""
     rng = np.random.default_rng(3)
-    n = 200_000
+    n = 50_000
     columns = {"key": rng.integers(0, 40, n), "p": rng.random(n), "gold": rng.random(n) < 0.3}
     query = pl.LazyFrame(columns).mcc(score="p").by("key", metrics=[*oracles.FAMILY])
     first = query.collect()
@@ -496,8 +491,7 @@ def test_what_has_no_interval_is_not_compared(users, verb):
             ask(users, verb, *keys, metric=name, **options)
 
 
-@pytest.mark.parametrize("metric", ["roc_auc", "brier", "log_loss"])
-@pytest.mark.parametrize("cluster", [None, "user"])
+@in_turn(cluster=[None, "user"], metric=["roc_auc", "brier", "log_loss"])
 def test_constant_scores_have_no_standard_error_but_a_score_interval(metric, cluster):
     """All rows have the same influence, so only "score" says how far the truth may be."""
     log = pl.DataFrame({"gold": [True, False] * 20, "p": 0.5, "user": [1, 2, 3, 4] * 10})

@@ -14,7 +14,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
-from support import ask, some_slow
+from support import ask, first, in_turn
 from tables import counts_of
 
 import polars_mcc
@@ -71,6 +71,7 @@ def test_standard_errors_are_those_of_numerical_differentiation(table):
             assert found[f"{name}_se"] == pytest.approx(se, rel=1e-9), name
 
 
+@pytest.mark.slow
 @settings(max_examples=max(2, settings.default.max_examples // 2))
 @given(tables)
 @example({(0, 0): 2, (0, 1): 4, (1, 0): 1, (1, 1): 2})  # independent
@@ -164,6 +165,7 @@ def test_intervals_of_proportions_are_wilsons(table):
     assert_wilson(table)
 
 
+@pytest.mark.slow
 @settings(max_examples=max(1, settings.default.max_examples // 5))
 @given(st.lists(few.map(oracles.table_of), min_size=1, max_size=12))
 @example(
@@ -235,9 +237,7 @@ def influences(log: pl.DataFrame, name: str, weights: np.ndarray) -> np.ndarray:
     return np.array([float(phi[row]) for row in log.select("gold", "pred").iter_rows()])
 
 
-@pytest.mark.parametrize("name", OF_ROWS)
-@pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("cluster", [None, "user"])
+@in_turn(cluster=[None, "user"], weight=[None, "w"], name=OF_ROWS)
 def test_standard_errors_from_rows(users, name, weight, cluster):
     log = users.drop_nulls("gold")
     w = np.ones(log.height) if weight is None else log[weight].to_numpy()
@@ -249,17 +249,19 @@ def test_standard_errors_from_rows(users, name, weight, cluster):
     assert found[f"{name}_se"].item() == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.few_cases(3)
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"weight": pl.col("w") * 4},
-        {"sample_weight": "w"},
-        {"cluster": "user"},
-        {"sample_weight": "w", "cluster": "user"},
-        {"pred": ["pred", "other"]},
-    ],
+    first(
+        3,
+        [
+            {},
+            {"weight": pl.col("w") * 4},
+            {"sample_weight": "w"},
+            {"cluster": "user"},
+            {"sample_weight": "w", "cluster": "user"},
+            {"pred": ["pred", "other"]},
+        ],
+    ),
     ids=lambda options: ", ".join(options) or "plain",
 )
 def test_classes_are_sure_as_the_positive_class_is(users, run, options):
@@ -298,7 +300,7 @@ def test_models_sets_and_weights_are_as_each_alone(users):
     assert_frame_equal(counted.drop("n_null"), expected.drop("n_null"), rel_tol=1e-12, abs_tol=0)
 
 
-@pytest.mark.parametrize("seed", some_slow(range(3), 2))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_the_order_of_rows_does_not_matter(users, run, seed):
     names = [name for name in NAMES if name != "mcc"]
     expected = users.mcc(positive=1).by("slice", metrics=names, ci=0.9)
@@ -352,6 +354,7 @@ def test_a_curved_metric_of_pairs_has_the_standard_error_of_the_delta_method(use
     assert found["own_se"].item() == pytest.approx(((share * phi**2).sum() / n) ** 0.5, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_bootstrap_of_any_metric(users):
     """It agrees with the delta method, with clusters too. It needs no derivative."""
     names = ["mcc", "f1_macro", "accuracy"]
@@ -370,22 +373,20 @@ def test_the_bootstrap_of_any_metric(users):
         assert found["median_se"].item() > 0
 
 
-@pytest.mark.parametrize(
-    ("own", "shown"),
-    [
-        (
-            lambda col: col("recall").median(),
-            r"'median' has no derivative; there are .*, sqrt, sum",
-        ),
-        (pl.col("recall").mean(), r'col\("recall"\).mean\(\)'),
-    ],
-)
-@pytest.mark.parametrize(
-    "ask_for",
-    [
+@in_turn(
+    ask_for=[
         lambda log, own: log.by(metrics=own, ci=0.9),
         lambda log, own: log.worst("user", metric=own).collect(),
     ],
+    **{
+        "own, shown": [
+            (
+                lambda col: col("recall").median(),
+                r"'median' has no derivative; there are .*, sqrt, sum",
+            ),
+            (pl.col("recall").mean(), r'col\("recall"\).mean\(\)'),
+        ]
+    },
 )
 def test_what_has_no_derivative_says_what_to_do(users, own, shown, ask_for):
     message = rf"'recall' has no .* {shown}.* as a function, .* method=Bootstrap\(...\)"
@@ -402,6 +403,7 @@ def test_an_expression_and_a_function_are_one_metric(users):
         assert_frame_equal(found, expected, rel_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_function_is_searched_and_compared_as_its_built_in_twin(users):
     polars_mcc.register_metric("own_f1", lambda col: col("f1").mean(), range=(0, 1))
     both = users.mcc(pred=["pred", "other"])
@@ -415,7 +417,9 @@ def test_a_function_is_searched_and_compared_as_its_built_in_twin(users):
         assert_frame_equal(ask_for("own_f1").drop("parts", strict=False), expected, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["z", "draws", "s", "value", "draw", "table", "covariance"])
+@pytest.mark.parametrize(
+    "name", first(3, ["z", "draws", "s", "value", "draw", "table", "covariance"])
+)
 def test_a_metric_may_have_any_name(users, name):
     expected = users.mcc.by("slice", metrics="accuracy", ci=0.9)
 
@@ -502,8 +506,7 @@ def test_standard_errors_are_near_the_jackknife(users, name):
 NAMED = ["place", "of slice", "of gold", "is_b", "is_rest", "pair", "phi", "gold", "score_b"]
 
 
-@pytest.mark.parametrize("name", NAMED)
-@pytest.mark.parametrize("verb", ["by", "compare", "contrast", "drift"])
+@in_turn(5, verb=["by", "compare", "contrast", "drift"], name=NAMED)
 def test_a_tested_metric_may_have_any_name(users, verb, name):
     ask = {
         "by": lambda log, own: log.by("slice", metrics=own, ci=0.9),
@@ -522,10 +525,10 @@ def test_a_tested_metric_may_have_any_name(users, verb, name):
     assert_frame_equal(asked(name), asked("own"))
 
 
-@pytest.mark.parametrize(
-    "own", [lambda col: col("n").max().alias("own"), lambda col: col("label").max().alias("own")]
+@in_turn(
+    is_lazy=[False, True],
+    own=[lambda col: col("n").max().alias("own"), lambda col: col("label").max().alias("own")],
 )
-@pytest.mark.parametrize("is_lazy", [False, True])
 def test_what_no_row_moves_has_no_standard_error(users, own, is_lazy):
     log = (users.lazy() if is_lazy else users).mcc
     found = log.by("slice", metrics=own, ci=0.9).lazy().collect()
@@ -539,7 +542,7 @@ def test_infinite_scores_have_no_difference_and_no_warning(users):
     assert found["p_value"].null_count() == found.height
 
 
-@pytest.mark.parametrize("at_once", [1, 4, 7])
+@pytest.mark.parametrize("at_once", first(2, [1, 4, 7]))
 def test_a_few_slices_at_a_time_give_what_all_give_at_once(users, monkeypatch, at_once):
     def answers() -> list[pl.DataFrame]:
         log = users.with_columns(key=pl.col("user") % 7).mcc

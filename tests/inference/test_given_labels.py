@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import hypergeom
+from support import in_turn
 
 SETTINGS = {
     # the table of all rows, gold by row, and the gold labels of the slice
@@ -85,8 +86,11 @@ def test_the_standard_error_is_that_of_all_draws(table, sizes):
         assert found["diff_se"] == pytest.approx(se, rel=near), metric
 
 
-@pytest.mark.parametrize("metric", ["mcc", "accuracy", "tpr", "f1_macro"])
-@pytest.mark.parametrize(("table", "sizes"), SETTINGS.values(), ids=SETTINGS)
+@in_turn(
+    2,
+    metric=["mcc", "accuracy", "tpr", "f1_macro"],
+    **{"table, sizes": [pytest.param(*one, id=name) for name, one in SETTINGS.items()]},
+)
 def test_small_p_values_are_as_rare_as_they_say(table, sizes, metric):
     """All tables of a slice, with their probabilities: no simulation, so no noise."""
     listed = [(part, p) for part, p in tables(table, sizes) if p > 1e-12]

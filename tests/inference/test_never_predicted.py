@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support import in_turn
 from tables import counts_of
 
 from polars_mcc import Bootstrap
@@ -112,6 +113,7 @@ matrices = (
 )
 
 
+@pytest.mark.slow
 @given(matrices.filter(lambda matrix: matrix.sum() > 0))
 @example(np.array([[0, 0, 0], [0, 0, 2], [0, 0, 1]]))  # A row of b has no other class to go to.
 def test_limits_are_those_of_two_tables(matrix):
@@ -299,9 +301,12 @@ def drawn(seed: int) -> pl.DataFrame:
     return pl.DataFrame({**columns, **users})
 
 
-@pytest.mark.parametrize("described", [{}, {"cluster": "user"}, {"sample_weight": "w"}])
-@pytest.mark.parametrize("method", ["score", "wald"])
-@pytest.mark.parametrize("seed", range(3))
+@in_turn(
+    1,
+    seed=range(3),
+    method=["score", "wald"],
+    described=[{}, {"cluster": "user"}, {"sample_weight": "w"}],
+)
 def test_a_class_has_the_limits_of_itself_beside_the_rest(described, method, seed):
     log = drawn(seed)
     found = log.mcc(**described).classes("key", ci=0.95, method=method)
@@ -322,6 +327,7 @@ def test_a_class_has_the_limits_of_itself_beside_the_rest(described, method, see
     assert reached >= 2
 
 
+@pytest.mark.slow
 def test_the_unit_of_sample_weights_changes_no_evidence():
     """With weights of 100 for 1, rows are not 100 times as many."""
     rng = np.random.default_rng(7)
@@ -342,6 +348,7 @@ def test_the_unit_of_sample_weights_changes_no_evidence():
         assert other["p_value"].to_list() == pytest.approx(one["p_value"].to_list(), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_collapse_is_evidence_only_where_it_makes_the_score_0_by_0():
     table = {(0, 0): 900, (1, 0): 100}
     others = {(0, 0): 1687, (0, 1): 112, (1, 1): 141, (1, 0): 58}

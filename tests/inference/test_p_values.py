@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import stats
+from support import in_turn
 
 from polars_mcc._inference.differences import adjusted
 from polars_mcc._inference.quantiles import critical, normal, student
@@ -78,8 +79,7 @@ def by_definition(p: list[float], correction: str, tests: int) -> list[float]:
     return [min(one, 1.0) for one in found]
 
 
-@pytest.mark.parametrize("more", [0, 1, 20])
-@pytest.mark.parametrize("correction", ["bh", "by", "holm", "bonferroni"])
+@in_turn(correction=["bh", "by", "holm", "bonferroni"], more=[0, 1, 20])
 def test_p_values_are_corrected_by_definition(correction, more):
     rng = np.random.default_rng(20)
     for _ in range(50):

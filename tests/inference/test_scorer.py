@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from support import in_turn
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.pairs import pairs
@@ -34,8 +35,7 @@ def log_of(seed: int) -> pl.DataFrame:
     )
 
 
-@pytest.mark.parametrize("weight", [None, "weight", "sample_weight"])
-@pytest.mark.parametrize("name", METRICS)
+@in_turn(4, name=METRICS, weight=[None, "weight", "sample_weight"])
 def test_arrays_of_codes_have_the_limits_of_frames(name, weight):
     metric = registry.one(name)
     log = log_of(METRICS.index(name))

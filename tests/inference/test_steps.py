@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from support import in_turn
 
 import polars_mcc
 from polars_mcc._counts.cut import cut
@@ -121,8 +122,7 @@ def check_table(found: tables.ClassTable, matrices: list[np.ndarray], dense: lis
     np.testing.assert_allclose(np.array(found[:6])[large], expected[large], rtol=1e-10)
 
 
-@pytest.mark.parametrize("per_weight", [1.0, 0.25, 8.0])
-@pytest.mark.parametrize("matrices", [*([one] for one in SEVERAL), SEVERAL], ids=[*MATRICES, "all"])
+@in_turn(matrices=[*([one] for one in SEVERAL), SEVERAL], per_weight=[1.0, 0.25, 8.0])
 def test_a_smoothed_class_has_a_pseudo_hit_and_a_pseudo_miss(matrices, per_weight):
     classes, pairs = arrays_of(matrices, per_weight)
     found = [table for table, _ in tables.tables_of(classes, pairs, None)]
@@ -274,9 +274,8 @@ def each_draw(rows, at: int, of: str):
     return [[(n, pair) for c, n, pair in here if c == cluster] for cluster in sorted(clusters)]
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    "of", ["frequency", "sample weights", "clusters", "clusters of sample weights"]
+@in_turn(
+    of=["frequency", "sample weights", "clusters", "clusters of sample weights"], seed=range(3)
 )
 def test_products_are_sums_over_draws(of, seed):
     draws, order, rows, (a, b) = drawn(seed, of=of)

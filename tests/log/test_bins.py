@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from support import some_slow
+from support import in_turn, some_slow
 
 from polars_mcc import Bootstrap, PredictionLog, bins, cube, each, sets, trailing
 
@@ -130,8 +130,7 @@ def test_a_slice_of_the_search_has_the_rows_that_it_says(dtype):
         assert n == sum(one <= end for one in tenths)
 
 
-@pytest.mark.parametrize("name", ["age", "income"])
-@pytest.mark.parametrize("number", [2, 5, 10])
+@in_turn(number=[2, 5, 10], name=["age", "income"])
 def test_quantiles_make_bins_of_about_the_same_size_with_short_names(name, number):
     answer = LOG.mcc.by(bins(name, number))
     assert answer.height == number
@@ -188,15 +187,14 @@ NIGHTS = [
 ]
 
 
-@pytest.mark.parametrize(("zone", "start", "again"), NIGHTS)
-@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+@in_turn(3, unit=["ms", "us", "ns"], **{"zone, start, again": NIGHTS})
 def test_an_hour_that_clocks_repeat_has_two_bins(run, zone, start, again, unit):
     """The standard library knows the hour, and whether it is the second of this name."""
     quarters = [start + dt.timedelta(minutes=15 * step) for step in range(150)]
     ts = pl.Series(quarters).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
     log = pl.DataFrame({"ts": [*ts.dt.cast_time_unit(unit), None], "gold": 1, "pred": 1})
     log = log.with_columns(pl.col("ts").cast(pl.Datetime(unit, zone)))
-    local = [one.replace(tzinfo=dt.timezone.utc).astimezone(ZoneInfo(zone)) for one in quarters]
+    local = [one.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone)) for one in quarters]
     hours = Counter((one.strftime("%Y-%m-%d %H:00"), one.fold, one.utcoffset()) for one in local)
     answer = run(log, lambda frame: frame.mcc.by(bins("ts", "1h"), metrics="accuracy"))
     assert answer["n"].to_list() == [1, *hours.values()], "in the order of time"
@@ -272,8 +270,7 @@ VERBS = {
 }
 
 
-@pytest.mark.parametrize("verb", some_slow(VERBS, "contrast"))
-@pytest.mark.parametrize("cuts", [[30, 50], 3], ids=str)
+@in_turn(7, cuts=[[30, 50], 3], verb=some_slow(VERBS, "contrast"))
 def test_every_verb_takes_bins(verb, cuts):
     """The answer is that of a column which already has the names of the bins."""
     edges = [30, 50]
@@ -341,19 +338,35 @@ def test_a_column_and_its_bins_need_two_names():
     assert renamed.columns[:2] == ["age_2", "age"]
 
 
-@pytest.mark.parametrize(
-    ("key", "error", "message"),
-    [
-        (bins("country", 3), pl.exceptions.SchemaError, "'country' is String; cast it, or slice"),
-        (bins("ts", 3), pl.exceptions.SchemaError, r"'ts' is Datetime.* in bins\(.ts., .1mo.\)"),
-        (bins(pl.col("ts").dt.date(), "1h"), pl.exceptions.SchemaError, "cut it by '1d' or longer"),
-        (bins(pl.col("ts").dt.time(), "1h"), pl.exceptions.SchemaError, "'ts' is Time; cast it"),
-        (bins("age", "1mo"), pl.exceptions.SchemaError, "bins of times need a column of times"),
-        (bins("agee", 3), pl.exceptions.ColumnNotFoundError, "did you mean 'age'"),
-    ],
-    ids=str,
+@in_turn(
+    log=[pytest.param(LOG, id="eager"), pytest.param(LOG.lazy(), id="lazy")],
+    **{
+        "key, error, message": [
+            (
+                bins("country", 3),
+                pl.exceptions.SchemaError,
+                "'country' is String; cast it, or slice",
+            ),
+            (
+                bins("ts", 3),
+                pl.exceptions.SchemaError,
+                r"'ts' is Datetime.* in bins\(.ts., .1mo.\)",
+            ),
+            (
+                bins(pl.col("ts").dt.date(), "1h"),
+                pl.exceptions.SchemaError,
+                "cut it by '1d' or longer",
+            ),
+            (
+                bins(pl.col("ts").dt.time(), "1h"),
+                pl.exceptions.SchemaError,
+                "'ts' is Time; cast it",
+            ),
+            (bins("age", "1mo"), pl.exceptions.SchemaError, "bins of times need a column of times"),
+            (bins("agee", 3), pl.exceptions.ColumnNotFoundError, "did you mean 'age'"),
+        ]
+    },
 )
-@pytest.mark.parametrize("log", [LOG, LOG.lazy()], ids=["eager", "lazy"])
 def test_columns_that_cannot_be_cut(log, key, error, message):
     with pytest.raises(error, match=message):
         log.mcc.by(key)
@@ -387,18 +400,16 @@ def test_the_names_of_any_bins_hold_their_rows(seed, number):
 LOW, HIGH = -(2**127), 2**127 - 1
 
 
-@pytest.mark.parametrize(
-    ("dtype", "values"),
-    [
-        (pl.UInt128, [0, 1, 2**64, 2**127, 2**127 + 1, 2**128 - 1]),
-        (pl.Int128, [LOW, LOW + 1, -1, 0, 2**64, HIGH]),
-        (pl.UInt64, [0, 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]),
-        (pl.Int8, [-128, -1, 0, 1, 2, 127]),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize(
-    "cut", [LOW - 1, LOW, -1, 0, 1, 2**63, 2**64, HIGH, 2**127, 2**128 - 1, 2**128, 1e40, -1e60]
+@in_turn(
+    cut=[LOW - 1, LOW, -1, 0, 1, 2**63, 2**64, HIGH, 2**127, 2**128 - 1, 2**128, 1e40, -1e60],
+    **{
+        "dtype, values": [
+            (pl.UInt128, [0, 1, 2**64, 2**127, 2**127 + 1, 2**128 - 1]),
+            (pl.Int128, [LOW, LOW + 1, -1, 0, 2**64, HIGH]),
+            (pl.UInt64, [0, 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]),
+            (pl.Int8, [-128, -1, 0, 1, 2, 127]),
+        ]
+    },
 )
 def test_integers_are_compared_with_any_cut_exactly(dtype, values, cut):
     log = pl.DataFrame({"gold": 1, "pred": 1, "x": pl.Series(values, dtype=dtype)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 import subprocess
@@ -19,7 +20,7 @@ from engine_cases import (
     log,
 )
 from polars.testing import assert_frame_equal
-from support import ask
+from support import ask, in_turn, named, some_slow
 
 import polars_mcc
 from polars_mcc import PredictionLog, cube, each, trailing
@@ -74,45 +75,51 @@ ENGINES = {
 EAGER = {"pandas", "pandas of arrow", "pyarrow"}
 
 
-@pytest.fixture(scope="module", params=ENGINES)
-def engine(request):
-    """The name of an engine, and what makes its frame of one of Polars."""
-    make, module = ENGINES[request.param]
+def maker(name: str):
+    """What makes a frame of an engine of one of Polars."""
+    make, module = ENGINES[name]
     for needed in (module, "pyarrow"):
         pytest.importorskip(needed)
-    return request.param, make
+    return make
 
 
-@pytest.fixture(scope="module")
-def frame(engine):
-    name, make = engine
-    theirs = make(OURS)
+@functools.cache
+def both(name: str):
+    """The frame of an engine, and the one of Polars that has its rows."""
+    theirs = maker(name)(OURS)
     # pandas has no dates and no integers that are missing: what Polars makes of its columns.
     return theirs, pl.from_pandas(theirs) if name == "pandas" else OURS
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        pytest.param(call, id=name, marks=[pytest.mark.slow] * (name == "contrast"))
-        for name, call in CALLS.items()
-    ],
-)
-def test_the_answer_is_that_of_polars(frame, call):
-    check_equal(*frame, call)
+@pytest.fixture(params=some_slow(ENGINES, "pandas of arrow", "dask", "ibis", "narwhals"))
+def engine(request):
+    """The name of an engine, and what makes its frame of one of Polars."""
+    return request.param, maker(request.param)
+
+
+@pytest.fixture
+def frame(engine):
+    return both(engine[0])
+
+
+@in_turn(3, call=named(CALLS), name=ENGINES)
+def test_the_answer_is_that_of_polars(call, name):
+    check_equal(*both(name), call)
 
 
 def test_weights_that_are_floats(frame):
     check_float_weights(*frame)
 
 
-@pytest.mark.parametrize("rows", [0, 1])
-@pytest.mark.parametrize("call", ["by", "score", "counts", "compare", "weight"])
-def test_of_no_rows_and_of_one(engine, rows, call):
-    name, make = engine
-    if name == "pandas":
-        pytest.skip("a column of pandas without values has no dtype")
-    check_equal(make(OURS.head(rows)), OURS.head(rows), CALLS[call])
+# A column of pandas without values has no dtype.
+@in_turn(
+    3,
+    name=[name for name in ENGINES if name != "pandas"],
+    call=["by", "score", "counts", "compare", "weight"],
+)
+def test_of_no_rows_and_of_one(name, call):
+    for rows in (OURS.head(0), OURS.head(1)):
+        check_equal(maker(name)(rows), rows, CALLS[call])
 
 
 def test_lazy_in_lazy_out(engine, frame):
@@ -319,6 +326,7 @@ def test_other_frames_are_refused():
         OURS.mcc.engine_counts()
 
 
+@pytest.mark.slow
 def test_without_narwhals_the_extra_is_named():
     code = (
         "import sys; sys.modules['narwhals'] = None; import polars_mcc\n"

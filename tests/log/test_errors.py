@@ -6,7 +6,7 @@ import re
 
 import polars as pl
 import pytest
-from support import ask, log_of
+from support import ask, in_turn, log_of
 
 import polars_mcc
 from polars_mcc import PredictionLog, each, trailing
@@ -21,12 +21,16 @@ LOG = pl.DataFrame(
         "list": [["u"], ["v"]],
     }
 )
-FRAMES = pytest.mark.parametrize("frame", [LOG, LOG.lazy()], ids=["DataFrame", "LazyFrame"])
 
 
-@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.Enum(["True", "False"])])
-@pytest.mark.parametrize("of", [pl.DataFrame, pl.DataFrame.lazy], ids=["DataFrame", "LazyFrame"])
-@pytest.mark.parametrize("texts", ["gold", "pred"])
+@in_turn(
+    texts=["gold", "pred"],
+    of=[
+        pytest.param(pl.DataFrame, id="DataFrame"),
+        pytest.param(pl.DataFrame.lazy, id="LazyFrame"),
+    ],
+    dtype=[pl.String, pl.Categorical, pl.Enum(["True", "False"])],
+)
 def test_words_beside_booleans_are_compared(texts, dtype, of):
     """A cast of Booleans to text would give "true", which is no label "True"."""
     other = {"gold": "pred", "pred": "gold"}[texts]
@@ -44,8 +48,7 @@ def test_words_beside_booleans_are_compared(texts, dtype, of):
     assert mended["mcc"].item() == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("verb", ["score", "by", "classes", "confusion", "counts", "worst"])
-@pytest.mark.parametrize("kind", ["weight", "label"])
+@in_turn(kind=["weight", "label"], verb=["score", "by", "classes", "confusion", "counts", "worst"])
 def test_an_error_about_a_value_is_its_message_alone(verb, kind):
     rows = pl.DataFrame({"k": ["a", "b"] * 5, "gold": [1, 0] * 5, "pred": [1, 1] * 5, "w": -1})
     if kind == "weight":
@@ -60,7 +63,6 @@ def test_an_error_about_a_value_is_its_message_alone(verb, kind):
     assert "conversion" not in str(raised.value)
 
 
-@FRAMES
 @pytest.mark.parametrize(
     ("keys", "arguments", "error", "message"),
     [
@@ -104,13 +106,14 @@ def test_an_error_about_a_value_is_its_message_alone(verb, kind):
         ([["country"]], {}, "TypeError", "got ['country']; unpack a list with *"),
     ],
 )
-def test_refused_when_the_query_is_built(frame, keys, arguments, error, message):
+def test_refused_when_the_query_is_built(keys, arguments, error, message):
     expected = getattr(pl.exceptions, error, None) or {"ValueError": ValueError}.get(
         error, TypeError
     )
-    with pytest.raises(expected) as raised:
-        ask(frame, "by", *keys, **arguments)
-    assert message in str(raised.value)
+    for frame in (LOG, LOG.lazy()):
+        with pytest.raises(expected) as raised:
+            ask(frame, "by", *keys, **arguments)
+        assert message in str(raised.value)
 
 
 def test_many_columns_are_not_all_listed():
@@ -366,8 +369,7 @@ def test_counts_cannot_hold_rows_without_a_weight(run):
         run(log, lambda frame: frame.mcc(weight="w").counts())
 
 
-@pytest.mark.parametrize("verb", ["by", "classes"])
-@pytest.mark.parametrize("column", ["n", "mcc"])
+@in_turn(column=["n", "mcc"], verb=["by", "classes"])
 def test_what_cannot_be_counted_exactly_is_an_error(run, verb, column):
     log = log_of([("x", 0, 0), ("x", 1, 0), ("x", 2, 1)]).with_columns(w=2**62)
     with pytest.raises(pl.exceptions.InvalidOperationError, match=r"add up to at least \d+, more"):

@@ -8,6 +8,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from support import in_turn
 
 from polars_mcc import PredictionLog
 
@@ -66,8 +67,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("wrapped", [False, True], ids=["native", "narwhals"])
-@pytest.mark.parametrize("odd", ODD)
+@in_turn(6, odd=ODD, wrapped=[pytest.param(False, id="native"), pytest.param(True, id="narwhals")])
 def test_a_column_that_is_not_needed_is_not_converted(odd, wrapped):
     frame = nw.from_native(ODD[odd]()) if wrapped and "names" not in odd else ODD[odd]()
     log = PredictionLog(frame)
@@ -123,8 +123,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dtype", VALUES)
+@in_turn(dtype=VALUES, kind=KINDS)
 def test_categories_and_objects_are_keys_and_labels_of_their_own_dtype(kind, dtype):
     values, own = VALUES[dtype]
     column, other = KINDS[kind](values), KINDS[kind](values[::-1])
@@ -167,6 +166,6 @@ def test_no_time_of_a_datetime_is_lost():
     values = pd.Series([dt.date(2026, 1, 1), dt.datetime(2026, 1, 1, 5)] * 3, dtype=object)
     with pytest.raises(pl.exceptions.SchemaError, match="key 'odd' has dtype Object"):
         PredictionLog(_pandas(values)).by("odd")
-    zones = [dt.datetime(2026, 1, 1), dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)] * 3
+    zones = [dt.datetime(2026, 1, 1), dt.datetime(2026, 1, 1, tzinfo=dt.UTC)] * 3
     with pytest.raises(pl.exceptions.SchemaError, match="key 'odd' has dtype Object"):
         PredictionLog(_pandas(pd.Series(zones, dtype=object))).by("odd")

@@ -15,7 +15,7 @@ from runner import invoke
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.common.print_page_options import PrintOptions
-from support import log_of, some_slow
+from support import first, in_browser, log_of, some_slow
 
 import polars_mcc
 from polars_mcc import bins, each, rollup, sets, trailing
@@ -80,6 +80,7 @@ def test_what_is_shown_is_what_the_queries_give():
     assert [row[0] for row in beside] == compared["model"].to_list() == ["knn", "bayes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", some_slow([["fold", "radius_band"], []], []), ids=str)
 def test_a_report_says_how_good_the_scores_are(keys):
     log = pl.read_parquet("data/breast_cancer.parquet")
@@ -101,15 +102,18 @@ def test_a_report_says_how_good_the_scores_are(keys):
     assert 'aria-label="Are the scores calibrated?"' in page
 
 
-@pytest.mark.few_cases(2)
 @pytest.mark.parametrize(
     ("about", "title"),
-    [
-        ({"score": "radius"}, "How good are the scores?"),
-        ({"score": "p", "nulls": "label"}, None),
-        ({"score": "p", "gold": "radius_band", "pred": "radius_band"}, None),
-        ({}, None),
-    ],
+    first(
+        1,
+        [
+            ({"score": "radius"}, "How good are the scores?"),
+            ({"score": "p", "nulls": "label"}, None),
+            ({"score": "p", "gold": "radius_band", "pred": "radius_band"}, None),
+            ({}, None),
+        ],
+        of_several=True,
+    ),
     ids=str,
 )
 def test_scores_that_are_no_probabilities_are_not_called_calibrated(about, title):
@@ -122,6 +126,7 @@ def test_scores_that_are_no_probabilities_are_not_called_calibrated(about, title
     assert len(rows_of(page, title)) == 6 if title else "roc_auc" not in page
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_scored_are_told_with_their_reason():
     log = log_of([("x", 0, None), ("x", None, 0), ("y", None, None), ("y", 1, 1)])
     log = log.with_columns(n=pl.Series([2, 3, 4, 5]), other="gold")
@@ -157,6 +162,7 @@ KEYS = {
 }
 
 
+@pytest.mark.slow
 def test_keys_of_any_dtype_and_name():
     """Most keys have three values, "float" has two (NaN and null), and "slice" has one (null)."""
     page = hostile_log(60).with_columns(**KEYS).mcc.report(*KEYS, depth=1)
@@ -166,6 +172,7 @@ def test_keys_of_any_dtype_and_name():
         assert f'aria-label="mcc by {name}"' in page
 
 
+@pytest.mark.slow
 def test_keys_that_are_expressions_sets_and_windows():
     """Each key has a section. Columns share one query; a set or a window has its own query."""
     log = pl.scan_parquet("data/digits.parquet").mcc
@@ -208,6 +215,7 @@ def test_what_is_too_long_is_cut_and_said(monkeypatch):
     assert all(f'aria-label="mcc by year, {model}"' in both for model in ("pred", "other"))
 
 
+@pytest.mark.slow
 def test_a_chart_that_is_not_drawn_is_not_spoken_of():
     """Each slice has one gold class, so no score, and there are too many slices for one chart."""
     log = pl.DataFrame({"key": map(str, range(70)), "gold": 0, "pred": 0, "other": 0})
@@ -218,7 +226,7 @@ def test_a_chart_that_is_not_drawn_is_not_spoken_of():
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
+def report(libraries, tmp_path_factory):  # noqa: ARG001 - a browser draws
     """The report of the hostile log, written by the command line."""
     folder = tmp_path_factory.mktemp("report")
     (folder / "logs").mkdir()
@@ -255,6 +263,7 @@ def column(table, place: int) -> list[str]:
     return [row.find_elements(By.TAG_NAME, "td")[place].text for row in rows]
 
 
+@in_browser
 def test_the_page_opens_from_the_disk_without_an_error_or_a_request(page):
     assert page.get_log("browser") == []
     sent = [line["message"] for line in page.get_log("performance")]
@@ -263,6 +272,7 @@ def test_the_page_opens_from_the_disk_without_an_error_or_a_request(page):
     assert {url.split(":")[0] for url in urls} <= {"file", "data"}
 
 
+@in_browser
 def test_text_of_the_log_is_text(page):
     assert page.title == SCRIPT
     assert page.find_element(By.TAG_NAME, "h1").text == SCRIPT
@@ -274,6 +284,7 @@ def test_text_of_the_log_is_text(page):
     assert any(SCRIPT in text for text in texts)
 
 
+@in_browser
 def test_a_script_that_is_not_the_page_s_own_does_not_run(page):
     page.execute_script(
         "const script = document.createElement('script');"
@@ -284,6 +295,7 @@ def test_a_script_that_is_not_the_page_s_own_does_not_run(page):
     assert "Content Security Policy" in line["message"]
 
 
+@in_browser
 def test_pictures_are_drawn(page):
     sizes = page.execute_async_script(
         "const done = arguments[0]; const drawn = document.getElementsByClassName('marks');"
@@ -293,7 +305,7 @@ def test_pictures_are_drawn(page):
     assert all(width > 100 and height > 50 for width, height in sizes)
 
 
-@pytest.mark.slow
+@in_browser
 @pytest.mark.parametrize(
     "text",
     [
@@ -323,7 +335,7 @@ def test_every_chart_is_drawn_whatever_the_names(browser, tmp_path, text):
     assert f"x{shown}" in listed
 
 
-@pytest.mark.slow
+@in_browser
 def test_a_column_is_sorted_by_value(page):
     table = table_of(page, "By year")
     heads = table.find_elements(By.CSS_SELECTOR, "th button")
@@ -339,6 +351,7 @@ def test_a_column_is_sorted_by_value(page):
     assert column(table, 0) == ["2021", "2022", "2023", "2024", "2025", "2026"]
 
 
+@in_browser
 def test_rows_are_searched(page):
     section = page.find_element(By.XPATH, '//section[h2[text()="By day"]]')
     search = section.find_element(By.CSS_SELECTOR, "input[type=search]")
@@ -352,6 +365,7 @@ def test_rows_are_searched(page):
     assert len(column(table, 0)) == 10
 
 
+@in_browser
 def test_what_made_it_is_told(page):
     made = page.find_element(By.ID, "made").text
     assert "polars-mcc report" in made
@@ -363,6 +377,7 @@ def test_what_made_it_is_told(page):
     assert f"polars_mcc {polars_mcc.__version__}, Polars {pl.__version__}" in made
 
 
+@in_browser
 def test_the_page_is_seen_and_printed(page):
     shot = page.get_screenshot_as_png()
     assert len(shot) > 20_000, "a blank page is a few kB"
@@ -447,6 +462,7 @@ def test_all_charts_of_a_metric_have_one_axis():
         assert found[0][0] <= low < found[0][1] <= 1
 
 
+@pytest.mark.slow
 def test_the_libraries_are_bundled_once_in_a_process(monkeypatch):
     log = log_of([("x", 0, 0), ("y", 1, 1)]).mcc
     [first] = re.findall(r'<script type="module">(.{1000})', log.report("key"), re.DOTALL)[:1]
@@ -481,6 +497,7 @@ def test_what_each_key_adds_is_a_picture_on_demand():
     assert names == crossed["slice"].to_list()
 
 
+@pytest.mark.slow
 def test_a_rate_says_its_own_rows():
     log = pl.DataFrame({"gold": [1, 1, 1, 0, 0], "pred": [1, 1, 0, 0, 1]}).mcc(positive=1)
     for metric, base in {

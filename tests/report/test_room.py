@@ -9,6 +9,7 @@ import re
 import polars as pl
 import pytest
 from selenium.webdriver.common.by import By
+from support import in_browser
 
 from polars_mcc import bins
 
@@ -42,7 +43,7 @@ MODELS = {"forest_with_all_features": 8, "logistic": 9}
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
+def report(libraries, tmp_path_factory):  # noqa: ARG001 - a browser draws
     log = income_log().mcc(pred=[*MODELS])
     path = tmp_path_factory.mktemp("room") / "report.html"
     path.write_text(log.report("occupation", "sex", bins("ts", "1w")), encoding="utf-8")
@@ -76,6 +77,7 @@ return [...document.querySelectorAll(".wide:has(table)")].map((region) => {
 """
 
 
+@in_browser
 def test_a_wide_table_scrolls_to_its_last_column_and_the_page_does_not(page):
     tables = page.execute_script(TABLES)
     assert len(tables) > 8
@@ -106,6 +108,7 @@ return heads.flatMap((head) => {
 """
 
 
+@in_browser
 def test_a_confusion_takes_at_most_three_lines(page):
     cells = page.execute_script(CELLS)
     assert cells
@@ -126,6 +129,7 @@ return [...document.querySelectorAll("svg .role-axis-label")].map((axis) => {
 """
 
 
+@in_browser
 def test_labels_of_an_axis_stay_apart(page):
     axes = page.execute_script(TICKS)
     assert len(axes) > 20
@@ -137,6 +141,7 @@ def test_labels_of_an_axis_stay_apart(page):
                 assert apart_x > 3 or apart_y > -3, (text, other)
 
 
+@in_browser
 def test_a_matrix_of_two_labels_is_no_thumbnail(page):
     sizes = page.execute_script(
         "const marks = [...document.querySelectorAll('svg .mark-rect.role-mark')];"
@@ -154,6 +159,7 @@ def tiles_of(log, **options) -> list[tuple[str, str]]:
     return re.findall(r"<strong>(.*?)</strong> (.*?)</a>", page)
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_scored_are_told_per_model_and_not_added_up():
     log = income_log(770)
     lost = {name: log[name].null_count() for name in MODELS}
@@ -167,6 +173,7 @@ def test_rows_that_are_not_scored_are_told_per_model_and_not_added_up():
     assert tiles_of(full.mcc(pred=[*MODELS]))[-1] == ("10", "rows not scored")
 
 
+@pytest.mark.slow
 def test_bins_of_times_are_a_section_over_time():
     log = income_log(900).mcc(pred=[*MODELS])
     page = log.report(bins("ts", "1w"))
@@ -191,7 +198,7 @@ def test_bins_of_times_are_a_section_over_time():
     assert len({*weeks}) == 9
 
 
-@pytest.mark.slow
+@in_browser
 def test_more_models_than_colours_are_drawn_in_facets(browser, tmp_path):
     log = income_log(900)
     models = [f"model {at}" for at in range(9)]

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from runner import invoke
-from support import some_slow
+from support import first, some_slow
 
 from polars_mcc import bins
 from polars_mcc._report import once
@@ -52,7 +52,7 @@ def section(report: dict, id_: str) -> dict:
 CASES = [(days, kind) for days in CUTS for kind in KINDS if (days, kind) != (13, "date")]
 
 
-@pytest.mark.parametrize("case", some_slow(CASES, *CASES[1::2]), ids=str)
+@pytest.mark.parametrize("case", first(1, some_slow(CASES, *CASES[1::2])), ids=str)
 def test_a_raw_time_is_cut_as_plain_polars_cuts_it(case):
     days, kind = case
     unit, form = CUTS[days]
@@ -92,6 +92,7 @@ def test_few_times_stay():
     assert len(told["rows"]) == nights["at"].n_unique()
 
 
+@pytest.mark.slow
 def test_counts_hold_days_not_times(monkeypatch):
     """A log with a time per row has as many counts as rows: then no pairs of keys are compared."""
     log = log_over(40).mcc(pred=["pred", "other"])
@@ -102,6 +103,7 @@ def test_counts_hold_days_not_times(monkeypatch):
     assert len(section(found, "compared:pairs of keys")["rows"]) == 12
 
 
+@pytest.mark.slow
 def test_a_page_draws_the_units_over_time():
     page = log_over(400).mcc(pred=["pred", "other"]).report("at")
     specs = json.loads(re.search(r'id="specs">(.*?)</script>', page, re.DOTALL)[1])
@@ -115,6 +117,7 @@ def test_a_page_draws_the_units_over_time():
     assert "at has many values, so it is cut by month." in page
 
 
+@pytest.mark.slow
 def test_the_command_cuts_raw_times_too(tmp_path):
     log_over(90).write_parquet(tmp_path / "log.parquet")
     out = tmp_path / "report.json"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from support import LABELS, NAMES, log_of, rows
+from support import LABELS, NAMES, first, in_turn, log_of, rows
 from tables import counts_of
 
 import polars_mcc
@@ -23,9 +23,11 @@ def physical_plan(lf: pl.LazyFrame) -> str:
     return plan
 
 
-@pytest.mark.parametrize("nulls", ["drop", "label"])
-@pytest.mark.parametrize("labels", [None, NAMES], ids=["any labels", "known labels"])
-@pytest.mark.parametrize("weight", [None, "w", "f"])
+@in_turn(
+    weight=[None, "w", "f"],
+    labels=[pytest.param(None, id="any labels"), pytest.param(NAMES, id="known labels")],
+    nulls=["drop", "label"],
+)
 @given(rows=rows, weights=st.lists(st.integers(0, 99), min_size=40, max_size=40))
 def test_in_agg_it_is_by(rows, weights, weight, labels, nulls, run):
     log = log_of(rows).with_columns(
@@ -39,7 +41,7 @@ def test_in_agg_it_is_by(rows, weights, weight, labels, nulls, run):
     assert_frame_equal(found, expected, check_exact=True)
 
 
-@pytest.mark.parametrize("dtype", LABELS, ids=str)
+@pytest.mark.parametrize("dtype", first(6, LABELS), ids=str)
 @given(rows=rows)
 def test_labels_of_any_dtype(rows, dtype):
     log = log_of(rows, dtype)

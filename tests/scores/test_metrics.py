@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from support import NAMES, ask, coded, log_of, rows, some_slow
+from support import NAMES, ask, coded, in_turn, log_of, rows, some_slow
 from tables import counts_of
 
 import polars_mcc
@@ -38,6 +38,7 @@ def measured(table, **options) -> dict[str, float | None]:
     return row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ci", some_slow([None, 0.95], None))
 def test_the_order_of_rows_changes_no_bit(ci):
     """With many labels: sums of floats in another order have other last bits."""
@@ -54,8 +55,7 @@ def test_the_order_of_rows_changes_no_bit(ci):
         assert_frame_equal(other, answer, check_exact=True)
 
 
-@pytest.mark.parametrize("ci", [None, 0.9])
-@pytest.mark.parametrize("keys", [(), ("key",)])
+@in_turn(keys=[(), ("key",)], ci=[None, 0.9])
 def test_ends_of_columns_are_those_of_the_classes(keys, ci):
     """In an order, Polars takes the first or last value of a column for its minimum or maximum."""
     ends = {
@@ -126,8 +126,9 @@ def test_slices_and_engines(rows, nulls, run):
             assert row[name] == oracles.shown(name, expected[name], **CLOSE), name
 
 
-@pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64])
-@pytest.mark.parametrize("name", ["kappa", "informedness", "phi_over_max", "chi2", "phi"])
+@in_turn(
+    name=["kappa", "informedness", "phi_over_max", "chi2", "phi"], dtype=[pl.Int64, pl.Float64]
+)
 def test_no_digit_is_lost_where_one_class_is_nearly_all(dtype, name):
     """Float differences such as c/s - chance cancel: with 10^12 rows of one class 4 digits stay."""
     counts = pl.DataFrame({"gold": [0, 0, 1, 1], "pred": [0, 1, 0, 1], "n": [10**12, 1, 1, 3]})
@@ -221,6 +222,7 @@ def test_columns_are_in_the_order_given_and_typed(run):
     assert answer.drop("f1_macro", "tp", "accuracy").equals(log.mcc.by("key"))
 
 
+@pytest.mark.slow
 def test_with_intervals_sets_windows_and_models(run):
     """`metrics=` does not change the other columns, and options do not change the metrics."""
     log = log_of([("x", i % 3, (i * i) % 4) for i in range(40)] + [("y", 1, 1), (None, 2, 0)])
@@ -461,12 +463,7 @@ ASKED = {
 }
 
 
-# Each dtype with each verb or each expression, but not all three with all.
-CASES = [*itertools.product(DTYPES, WITH_LABELS, ASKED)][::4]
-
-
-@pytest.mark.few_cases(20)
-@pytest.mark.parametrize(("dtype", "metric", "verb"), CASES, ids=str)
+@in_turn(dtype=DTYPES, metric=WITH_LABELS, verb=ASKED)
 def test_expressions_compute_with_labels_of_any_dtype(verb, metric, dtype):
     """A sum of two Int8 is no Int8, 25 - 50 is no UInt8, and 12.5 squared has two decimals."""
     if verb == "worst" and metric != "label":

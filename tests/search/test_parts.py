@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
+from support import in_turn
 
 KEYS = ("a", "b", "c")
 
@@ -36,8 +37,7 @@ def added(log: pl.DataFrame, slice_: dict, metric: str) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize("metric", ["mcc", "f1_macro"])
-@pytest.mark.parametrize(("depth", "seed"), [(2, 0), (3, 1), (3, 2)])
+@in_turn(1, metric=["mcc", "f1_macro"], **{"depth, seed": [(2, 0), (3, 1), (3, 2)]})
 def test_what_each_key_adds(depth, seed, metric):
     log = log_of(seed)
     answer = log.mcc.worst(*KEYS, depth=depth, metric=metric, bins=None)

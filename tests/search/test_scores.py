@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
+from support import first, in_turn
 
 from polars_mcc._search import slices
 
@@ -33,9 +34,7 @@ def log() -> pl.DataFrame:
     )
 
 
-@pytest.mark.few_cases(2)
-@pytest.mark.parametrize("metric", PEERS)
-@pytest.mark.parametrize("to", ["rest", "expected"])
+@in_turn(metric=PEERS, to=["rest", "expected"])
 def test_the_planted_slice_is_listed(log, metric, to):
     found = log.mcc(score="p").worst("country", "device", metric=metric, to=to)
     first = found.row(0, named=True)
@@ -56,8 +55,7 @@ def test_rests_are_the_same_a_few_at_a_time(log, monkeypatch):
     assert_frame_equal(few, whole, check_exact=True)
 
 
-@pytest.mark.few_cases(2)
-@pytest.mark.parametrize("metric", PEERS)
+@pytest.mark.parametrize("metric", first(2, PEERS))
 def test_every_slice_and_its_rest_have_the_scores_of_scikit_learn(log, metric):
     found = log.mcc(score="p").worst("country", "device", metric=metric, verdicts=True)
     assert found.height == 4 + 2 + 8

@@ -23,7 +23,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from runner import invoke
-from support import some_slow
+from support import first, in_turn, some_slow
 
 import polars_mcc
 from polars_mcc import cube, each, rollup, sets, trailing
@@ -73,15 +73,18 @@ def refusal_of(*arguments: str, out: str = "answer.csv") -> str:
 
 @pytest.mark.parametrize(
     "paths",
-    [
-        ["logs"],
-        ["logs/"],
-        ["logs/**/*.parquet"],
-        ["logs/day=*"],
-        ["logs/**"],
-        ["logs", "logs/day=2026-01-01", "./logs/day=2026-01-01/part.parquet"],
-        ["logs/day=2026-01-01", "logs/day=2026-01-02/part.parquet"],
-    ],
+    first(
+        4,
+        [
+            ["logs"],
+            ["logs/"],
+            ["logs/**/*.parquet"],
+            ["logs/day=*"],
+            ["logs/**"],
+            ["logs", "logs/day=2026-01-01", "./logs/day=2026-01-01/part.parquet"],
+            ["logs/day=2026-01-01", "logs/day=2026-01-02/part.parquet"],
+        ],
+    ),
     ids=str,
 )
 @pytest.mark.usefixtures("logs")
@@ -189,7 +192,7 @@ TYPED = {
 }
 
 
-@pytest.mark.parametrize("kind", TYPED)
+@pytest.mark.parametrize("kind", first(2, TYPED))
 def test_labels_and_keys_are_typed_in_their_dtype(kind, tmp_path, monkeypatch):
     """The first value is gold in rows 0, 1, 2 and predicted in rows 1, 2, 3, 4."""
     monkeypatch.chdir(tmp_path)
@@ -199,9 +202,8 @@ def test_labels_and_keys_are_typed_in_their_dtype(kind, tmp_path, monkeypatch):
         "log.parquet"
     )
     counts = ["--metric", "tp", "--metric", "fp", "--metric", "fn"]
-    for text, expected in ((first, (2, 2, 1)), (second, (1, 1, 2))):
-        found = answer_of("log.parquet", *counts, "--positive", text)
-        assert found["tp", "fp", "fn"].row(0) == expected
+    found = answer_of("log.parquet", *counts, "--positive", second)
+    assert found["tp", "fp", "fn"].row(0) == (1, 1, 2)
     matrix = answered("confusion", "log.parquet", "--labels", second, "--labels", first)
     assert matrix.select(pl.nth(1, 2)).rows() == [(1, 2), (1, 2)]
     to = answered("contrast", "log.parquet", "--by", "pred", "--to", f"pred={first}")
@@ -236,6 +238,7 @@ def test_text_that_is_no_label(dtype, text, example, tmp_path, monkeypatch):
     assert f"key 'pred' is {dtype} and cannot have this value" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_positive_label_beside_a_comparison(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     log = pl.DataFrame({"gold": [0, 1, 1, 0, 1], "p": [0.9, 0.8, 0.2, 0.1, 0.5]})
@@ -484,7 +487,7 @@ OF_SCORES = {
 }
 
 
-@pytest.mark.parametrize("name", OF_SCORES)
+@pytest.mark.parametrize("name", first(2, OF_SCORES))
 def test_a_metric_of_scores(name, planted):
     typed, ask = OF_SCORES[name]
     metric = [] if name == "check" else ["--metric", "roc_auc"]
@@ -582,19 +585,20 @@ class TestCheck:
         assert done.stderr == "polars-mcc: 1 of 4 slices fails: mcc below 0.6\n"
         assert invoke(*asked, "--format", "wide").stdout == invoke(*asked).stdout
 
-    @pytest.mark.parametrize("flag", ["--min", "--max"])
-    @pytest.mark.parametrize(
-        ("typed", "why"),
-        [
-            (["mcc=a"], "'a' is no number"),
-            (["mcc="], "'' is no number"),
-            (["a"], "'a' is no number"),
-            (["0.5", "mcc=0.1"], "'0.5' has no name"),
-            (["0.5", "0.6"], "'0.5' has no name"),
-            (["=0.5"], "'=0.5' has no name"),
-            (["mcc=0.99", "mcc=0.1"], "mcc is given twice"),
-            (["mcc=0.1", "accuracy=0.1", " mcc =0.1"], "mcc is given twice"),
-        ],
+    @in_turn(
+        flag=["--min", "--max"],
+        **{
+            "typed, why": [
+                (["mcc=a"], "'a' is no number"),
+                (["mcc="], "'' is no number"),
+                (["a"], "'a' is no number"),
+                (["0.5", "mcc=0.1"], "'0.5' has no name"),
+                (["0.5", "0.6"], "'0.5' has no name"),
+                (["=0.5"], "'=0.5' has no name"),
+                (["mcc=0.99", "mcc=0.1"], "mcc is given twice"),
+                (["mcc=0.1", "accuracy=0.1", " mcc =0.1"], "mcc is given twice"),
+            ]
+        },
     )
     @pytest.mark.usefixtures("planted")
     def test_each_bar_counts(self, flag, typed, why):
@@ -721,9 +725,11 @@ def test_markdown(tmp_path, monkeypatch):
     assert (tmp_path / "answer.md").read_text() == done.stdout
 
 
-@pytest.mark.parametrize("form", ["json", "ndjson"])
-@pytest.mark.parametrize("dtype", [pl.Float16, pl.Float32, pl.Float64])
-@pytest.mark.parametrize("place", ["value", "list", "array", "struct", "name"])
+@in_turn(
+    place=["value", "list", "array", "struct", "name"],
+    dtype=[pl.Float16, pl.Float32, pl.Float64],
+    form=["json", "ndjson"],
+)
 def test_json_tells_nan_and_infinities_from_null(form, dtype, place, tmp_path):
     values = [NAN, INF, -INF, None, 0.5]
     told = ["NaN", "Infinity", "-Infinity", None, 0.5]
@@ -753,14 +759,15 @@ def test_json_tells_nan_and_infinities_from_null(form, dtype, place, tmp_path):
     assert {row["mcc"] for row in rows} == {"NaN"}
 
 
-@pytest.mark.parametrize("form", ["csv", "json", "ndjson", "markdown", "parquet"])
-@pytest.mark.parametrize(
-    ("values", "texts"),
-    [
-        ([b"\x00\xff", b"|<\n", None], ["00ff", "7c3c0a", None]),
-        ([[b"\x00"], [None, b"\xff"], None], ["[00]", "[null, ff]", None]),
-        ([{"a": [b"\xff"]}, {"a": None}, None], ["{a: [ff]}", "{a: null}", None]),
-    ],
+@in_turn(
+    form=["csv", "json", "ndjson", "markdown", "parquet"],
+    **{
+        "values, texts": [
+            ([b"\x00\xff", b"|<\n", None], ["00ff", "7c3c0a", None]),
+            ([[b"\x00"], [None, b"\xff"], None], ["[00]", "[null, ff]", None]),
+            ([{"a": [b"\xff"]}, {"a": None}, None], ["{a: [ff]}", "{a: null}", None]),
+        ]
+    },
 )
 def test_bytes_are_hex_where_a_format_is_text(form, values, texts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -833,9 +840,7 @@ def test_hidden_files_that_may_be_logs_are_named(hidden, logs):
 OTHERS = ["b.csv", "B.CSV", "b.csv.gz", "b.tsv", "b.json", "b.txt", "b", "b.csv.bz2", "b.crc.x"]
 
 
-@pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("suffix", ["parquet", "ndjson"])
-@pytest.mark.parametrize("below", ["", "day=2026-01-03/"])
+@in_turn(3, below=["", "day=2026-01-03/"], suffix=["parquet", "ndjson"], other=OTHERS)
 def test_any_other_file_in_a_folder_is_an_error(other, suffix, below, tmp_path, monkeypatch):
     """A gate must not pass because a log is not read."""
     monkeypatch.chdir(tmp_path)
@@ -876,7 +881,7 @@ WRITE = {
 }
 
 
-@pytest.mark.parametrize("suffix", WRITE)
+@pytest.mark.parametrize("suffix", first(3, WRITE))
 def test_files_of_other_kinds(suffix, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "logs").mkdir()
@@ -1040,13 +1045,14 @@ def test_python_dash_m_and_version(logs):
 def test_without_the_extra_it_says_what_to_install():
     code = (
         "import sys; sys.modules['cyclopts'] = None; sys.argv = ['polars-mcc', 'by'];"
-        "from polars_mcc_command import main; main()"
+        "from polars_mcc.__main__ import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "needs cyclopts, which is not installed: pip install 'polars-mcc[cli]'" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_shell_completes(tmp_path):
     """Bash completes verbs and options, with the script that --install-completion writes."""
     script = tmp_path / "polars-mcc.bash"
@@ -1079,7 +1085,7 @@ VERBS = {
 """The verbs, each of which is a command."""
 
 
-@pytest.mark.parametrize("verb", [*VERBS, "metrics"])
+@pytest.mark.parametrize("verb", first(5, [*VERBS, "metrics"]))
 def test_help_has_an_example(verb):
     verb = verb.replace("_", "-")
     done = invoke(verb, "--help")
@@ -1096,8 +1102,9 @@ NO_OPTIONS = {
 
 
 @pytest.mark.slow
-def test_a_library_that_checks_types_does_not_disturb():
+def test_a_library_that_checks_types_does_not_disturb(monkeypatch):
     """If pydantic is loaded, cyclopts checks values and defaults with it."""
+    monkeypatch.setenv("POLARS_WARN_UNSTABLE", "0")  # a user's, not conftest's
     code = "import pydantic; from polars_mcc._shell.command import main; main()"
     arguments = ["score", "data/digits.parquet", "--format", "csv"]
     command = [sys.executable, "-c", code, *arguments]
@@ -1122,6 +1129,7 @@ OF_PYTHON = r"\bNone\b|\bPython\b|\bpl\.|\{|\(\)|Frame\b|Bootstrap|=True"
 """What the help of a shell does not say."""
 
 
+@pytest.mark.slow
 def test_every_public_kind_of_key_is_a_word_of_the_command():
     code = (
         "from polars_mcc._shell.options import WORDS; import polars_mcc; "
@@ -1253,6 +1261,7 @@ def test_a_check_in_a_wide_table_shows_the_scores():
     assert "┆ verdict " in done.stdout
 
 
+@pytest.mark.slow
 def test_keys_that_are_text_with_too_many_values_are_told(tmp_path, monkeypatch):
     """A time of a CSV file is text; so are ids."""
     monkeypatch.chdir(tmp_path)
@@ -1467,6 +1476,7 @@ class TestSql:
         again = invoke("counts", "log.parquet", *options, "--out", "store")
         assert again.stderr.endswith("store: 0 counted, 0 replaced, 1 unchanged\n")
 
+    @pytest.mark.slow
     def test_a_report_of_computed_columns(self):
         options = (
             "--gold",
@@ -1596,19 +1606,21 @@ class TestTextAgainstNumbers:
     SCORES = ("0.1", "3e-05", "6e-04", "0.95", "NA", None)
     """As numbers, one of them is 0.5 or more."""
 
-    @pytest.fixture(autouse=True, params=["csv", "parquet", "ndjson"])
-    def log(self, request, tmp_path, monkeypatch):
+    LOGS = ("log.csv", "log.parquet", "log.ndjson")
+
+    @pytest.fixture(autouse=True)
+    def _in_a_folder_with_the_logs(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         log = pl.DataFrame({"p": self.SCORES, "gold": 1, "pred": 1, "price": 0.5})
         log = log.with_columns(id="id" + pl.col("p"))
-        if request.param == "parquet":
-            log = log.with_columns(pl.col("price").cast(pl.Decimal(5, 2)))
-        getattr(log, f"write_{request.param}")(f"log.{request.param}")
-        return f"log.{request.param}"
+        log.write_csv("log.csv")
+        log.write_ndjson("log.ndjson")
+        log.with_columns(pl.col("price").cast(pl.Decimal(5, 2))).write_parquet("log.parquet")
 
-    @pytest.mark.parametrize(
-        "sql",
-        [
+    @in_turn(
+        5,
+        log=LOGS,
+        sql=[
             "p >= 0.5",
             "p >= .5",
             "p < -1.",
@@ -1635,6 +1647,7 @@ class TestTextAgainstNumbers:
             assert (done.exit_code, done.stdout) == (2, ""), option
             assert "'p' is text, not a number; convert it, as in p::DOUBLE, or " in done.stderr
 
+    @pytest.mark.parametrize("log", LOGS)
     def test_computed_text_is_refused(self, log):
         done = invoke("by", log, "--filter", "LOWER(p) >= 0.5")
         assert (done.exit_code, done.stdout) == (2, "")
@@ -1654,8 +1667,9 @@ class TestTextAgainstNumbers:
             ("p || 0.5 = '0.10.5'", 1),
         ],
     )
-    def test_other_comparisons_are_as_they_were(self, sql, kept, log):
-        assert answered("by", log, "--filter", sql)["n"].to_list() == [kept]
+    def test_other_comparisons_are_as_they_were(self, sql, kept):
+        for log in self.LOGS:
+            assert answered("by", log, "--filter", sql)["n"].to_list() == [kept]
 
     def test_a_word_for_nothing(self):
         pathlib.Path("g.csv").write_text("gold,p\n1,3e-05\n1,0.6\n0,0.2\n0,NA\n1,0.1\n1,0.2\n")

@@ -6,7 +6,6 @@ import datetime as dt
 import gzip
 import io
 import shlex
-import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from runner import invoke
+from support import first, in_turn
 
 import polars_mcc
 
@@ -47,8 +47,9 @@ def accuracy_of(*arguments: str) -> dict[str, tuple[int, float]]:
     return {key: (n, accuracy) for key, n, accuracy, _ in found.iter_rows()}
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("ending", ["csv", "CSV", "csv.gz", "Csv.GZ", "tsv", "TSV.gz"])
+@in_turn(
+    2, ending=["csv", "CSV", "csv.gz", "Csv.GZ", "tsv", "TSV.gz"], separator=[",", ";", "\t", "|"]
+)
 def test_separators_and_endings(ending, separator):
     if "tsv" in ending.lower():
         separator = "\t"
@@ -98,14 +99,13 @@ def test_zstd():
     assert accuracy_of("log.csv.zst") == accuracy_of(".") == HITS
 
 
-@pytest.mark.parametrize("separator", [";", "\t"])
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_the_standard_input(separator, pack):
-    run = [sys.executable, "-m", "polars_mcc", "by", "-", "--by", "key", "--format", "csv"]
+@in_turn(pack=[bytes, gzip.compress], separator=[";", "\t"])
+def test_the_standard_input(separator, pack, monkeypatch):
     data = pack(ROWS.replace(",", separator).encode())
-    done = subprocess.run([*run, "--text", "gold"], input=data, capture_output=True, check=True)
-    assert pl.read_csv(done.stdout)["key", "n"].rows() == [("DE", 2), ("FR", 3)]
-    assert done.stderr == b""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    done = invoke("by", "-", "--by", "key", "--format", "csv", "--text", "gold")
+    assert pl.read_csv(done.stdout_bytes)["key", "n"].rows() == [("DE", 2), ("FR", 3)]
+    assert done.stderr == ""
 
 
 def zstd(data: bytes) -> bytes:
@@ -115,8 +115,9 @@ def zstd(data: bytes) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd, lambda data: b"\xef\xbb\xbf" + data])
-@pytest.mark.parametrize("form", ["csv", "ndjson"])
+@in_turn(
+    form=["csv", "ndjson"], pack=[bytes, gzip.compress, zstd, lambda data: b"\xef\xbb\xbf" + data]
+)
 def test_the_standard_input_is_known_by_its_first_bytes(form, pack, monkeypatch):
     log = pl.read_csv(ROWS.encode())
     data = pack(ROWS.encode() if form == "csv" else log.write_ndjson().encode())
@@ -171,24 +172,25 @@ class TestText:
     def _log(self):
         write("log.csv", VERSIONS)
 
-    @pytest.mark.parametrize(
-        ("key", "merged", "apart", "spelling"),
-        [
-            (
-                "version",
-                [(1.1, 3), (1.2, 1), (3.0, 1)],
-                [("1.1", 2), ("1.10", 1), ("1.2", 1), ("3", 1)],
-                "'version': read as Float64, which spells '1.1', '1.10' as 1.1; ",
-            ),
-            (
-                "zip",
-                [(1, 3), (2, 1), (10, 1)],
-                [("01", 2), ("1", 1), ("10", 1), ("2", 1)],
-                "'zip': read as Int64, which spells '01' as 1; ",
-            ),
-        ],
+    @in_turn(
+        typed=["{}", "{} AS k", "each({})", "rollup({})"],
+        **{
+            "key, merged, apart, spelling": [
+                (
+                    "version",
+                    [(1.1, 3), (1.2, 1), (3.0, 1)],
+                    [("1.1", 2), ("1.10", 1), ("1.2", 1), ("3", 1)],
+                    "'version': read as Float64, which spells '1.1', '1.10' as 1.1; ",
+                ),
+                (
+                    "zip",
+                    [(1, 3), (2, 1), (10, 1)],
+                    [("01", 2), ("1", 1), ("10", 1), ("2", 1)],
+                    "'zip': read as Int64, which spells '01' as 1; ",
+                ),
+            ]
+        },
     )
-    @pytest.mark.parametrize("typed", ["{}", "{} AS k", "each({})", "rollup({})"])
     def test_keys(self, key, merged, apart, spelling, typed):
         by = ["log.csv", "--by", typed.format(key)]
         name = "k" if " AS " in typed else key
@@ -211,7 +213,9 @@ class TestText:
         assert found["accuracy"].item() == float(Fraction(2, 3))
         assert said == []
 
-    @pytest.mark.parametrize("typed", ['"{}"', "({})", "{}::VARCHAR AS k", "CAST({} AS VARCHAR)"])
+    @pytest.mark.parametrize(
+        "typed", first(1, ['"{}"', "({})", "{}::VARCHAR AS k", "CAST({} AS VARCHAR)"])
+    )
     def test_columns_that_sql_reads(self, typed):
         for key, others in {"version": "'1.1', '1.10' as 1.1", "zip": "'01' as 1"}.items():
             _, [said] = done_by("log.csv", "--by", typed.format(key))
@@ -286,21 +290,24 @@ class TestNull:
 
     @pytest.mark.parametrize(
         "word",
-        [
-            "NA",
-            "None",
-            "NULL",
-            "nan",
-            "NaN",
-            "null",
-            "N/A",
-            "#N/A",
-            "<NA>",
-            "n/a",
-            "none",
-            "",
-            "  ",
-        ],
+        first(
+            4,
+            [
+                "NA",
+                "None",
+                "NULL",
+                "nan",
+                "NaN",
+                "null",
+                "N/A",
+                "#N/A",
+                "<NA>",
+                "n/a",
+                "none",
+                "",
+                "  ",
+            ],
+        ),
     )
     def test_words_for_nothing(self, word):
         """An empty field in quotes is a text; pandas writes nothing so, with QUOTE_ALL."""
@@ -413,7 +420,7 @@ KEYS = {
 KEYS["zoned"] = KEYS["moment"].dt.cast_time_unit("ms").dt.replace_time_zone("Europe/Berlin")
 
 
-@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("name", first(3, KEYS))
 def test_a_baseline_has_the_keys_of_the_log(name):
     """Polars would guess other dtypes: 1.1 and 1.10 would be one slice."""
     labels = {"gold": ["1", "0", "01", "0"] * 4, "pred": ["1", "0", "01", "1"] * 4}

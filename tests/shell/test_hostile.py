@@ -18,6 +18,7 @@ import pytest
 from markdown_it import MarkdownIt
 from polars.testing import assert_frame_equal
 from runner import Done, invoke
+from support import first, in_turn
 
 import polars_mcc
 from polars_mcc._shell import outputs
@@ -94,6 +95,7 @@ def test_hostile_labels_are_labels(hostile, run):
             run(log, query)
 
 
+@pytest.mark.slow
 def test_a_terminal_does_not_obey_labels(hostile):
     done = process_of_by(hostile, "--by", "key")
     assert done.exit_code == 0
@@ -166,7 +168,7 @@ class Cells(HTMLParser):
             self.cells[-1] += data
 
 
-@pytest.mark.parametrize("kind", ["text", "enum", "list", "struct", "name"])
+@pytest.mark.parametrize("kind", first(2, ["text", "enum", "list", "struct", "name"]))
 def test_labels_are_no_mark_up_in_markdown(kind, tmp_path):
     """A renderer of Markdown finds the texts that went in, and a table, but no other mark-up."""
     keys = pl.Series("key", MARKS)
@@ -196,8 +198,10 @@ def test_labels_are_no_mark_up_in_markdown(kind, tmp_path):
             assert wanted <= {*found.cells}, html
 
 
-@pytest.mark.parametrize("signs", ["-2+3+cmd|' /C calc'!A0", '-2*HYPERLINK("http://e.com")'])
-@pytest.mark.parametrize("place", ["text", "category", "name"])
+@in_turn(
+    place=["text", "category", "name"],
+    signs=["-2+3+cmd|' /C calc'!A0", '-2*HYPERLINK("http://e.com")'],
+)
 def test_texts_that_a_spreadsheet_runs(signs, place):
     runs = [begin + signs for begin in ("", "+", "=", "@", "\t", "\r", "\n", "\uff1d")]
     if place == "name":
@@ -255,19 +259,20 @@ SUBQUERIES = [
 ]
 
 
-@pytest.mark.parametrize("sql", SUBQUERIES)
-def test_sql_is_one_expression_of_the_log(sql, tmp_path, monkeypatch):
+OPTIONS = [(command, option) for command, options in SQL.items() for option in options]
+
+
+@in_turn(sql=SUBQUERIES, **{"command, option": OPTIONS})
+def test_sql_is_one_expression_of_the_log(sql, command, option, tmp_path, monkeypatch):
     """A file that is opened would be named: there is no `none.csv`."""
     monkeypatch.chdir(tmp_path)
     log = pl.DataFrame({"x": [1, 2], "ts": [None, None], "gold": [0, 1], "pred": [0, 1]})
     log.cast({"ts": pl.Datetime()}).write_parquet("log.parquet")
     needed = {"--before": ["--after", "x"], "--after": ["--before", "x"]}
     needed["report"] = ["--out", "report.md"]
-    asked = [(command, option) for command, options in SQL.items() for option in options]
-    for command, option in asked:
-        others = [*needed.get(command, []), *needed.get(option, [])]
-        told = is_refused(invoke(command, "log.parquet", *others, option, sql))
-        assert "one expression, without a subquery, a comment or ';'" in told, (command, option)
+    others = [*needed.get(command, []), *needed.get(option, [])]
+    told = is_refused(invoke(command, "log.parquet", *others, option, sql))
+    assert "one expression, without a subquery, a comment or ';'" in told
 
 
 WORDS = ["select", "with", "from", "table", "values", "value", "order", "limit", "selected"]
@@ -278,17 +283,31 @@ OPERATORS += ["> 1 AND (x = 7)", "::VARCHAR LIKE '7'"]
 
 @pytest.mark.parametrize(
     ("sql", "kept"),
-    [
-        ("key = '(select 1)'", 0),
-        ("key <> 'a -- b'", 1),
-        ("key <> '/* $5; */'", 1),
-        ("trim('(' FROM key) = 'a'", 1),
-        ("extract(year FROM ts) = 2026", 1),
-        ("ts >= '2026-01-01'", 1),
-        *((f'"{word}" = 7 AND ("{word}" > 1)', 1) for word in WORDS),
-        *((f"{word} {operator}", 1) for word in UNQUOTED for operator in OPERATORS),
-        *((f"({word} {operator})", 1) for word in UNQUOTED for operator in OPERATORS),
-    ],
+    first(
+        14,
+        [
+            ("key = '(select 1)'", 0),
+            ("key <> 'a -- b'", 1),
+            ("key <> '/* $5; */'", 1),
+            ("trim('(' FROM key) = 'a'", 1),
+            ("extract(year FROM ts) = 2026", 1),
+            ("ts >= '2026-01-01'", 1),
+            *((f'"{word}" = 7 AND ("{word}" > 1)', 1) for word in WORDS),
+            *(
+                (" AND ".join(f"{word} {operator}" for operator in OPERATORS), 1)
+                for word in UNQUOTED
+            ),
+            *(
+                (" AND ".join(f"({word} {operator})" for operator in OPERATORS), 1)
+                for word in UNQUOTED
+            ),
+            *(
+                (f"{word} {operator}", 1)
+                for word, operator in zip(UNQUOTED, OPERATORS, strict=True)
+            ),
+        ],
+        of_several=True,
+    ),
 )
 def test_words_of_queries_in_texts_and_names_are_no_query(sql, kept, tmp_path):
     file = tmp_path / "log.parquet"
@@ -355,8 +374,7 @@ class TestFiles:
         assert f"'{logs}/notes\\x1b.txt' in folder '{logs}' is not " in is_refused(run_by(logs))
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "-NaN", "None"])
-@pytest.mark.parametrize("rows", [1, 3000])
+@in_turn(rows=[1, 3000], number=["NaN", "Infinity", "-Infinity", "-NaN", "None"])
 def test_json_lines_with_numbers_that_json_lacks(number, rows, tmp_path):
     """The JSON of Python writes them."""
     file = tmp_path / "log.ndjson"
@@ -386,9 +404,8 @@ class TestOut:
         pl.DataFrame({"key": range(1000), "gold": 1, "pred": 1}).write_parquet(file)
         return file
 
-    @pytest.mark.few_cases(2)
-    @pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])
-    @pytest.mark.parametrize("room", [0, 500])
+    @pytest.mark.slow
+    @in_turn(suffix=[".csv", ".json", ".parquet"], room=[0, 500, 500])
     def test_a_full_disk_leaves_what_was_there(self, log, tmp_path, suffix, room):
         """A limit on the file size stands in for a full disk."""
         (tmp_path / "out").mkdir()
@@ -449,10 +466,10 @@ COMMANDS = {
 }
 
 
-@pytest.mark.few_cases(2)
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("asked", COMMANDS)
-def test_closed_streams_do_not_change_the_verdict(closed, asked, tmp_path):
+@pytest.mark.slow
+@in_turn(asked=COMMANDS, closed=[">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_do_not_change_the_verdict(closed, asked, tmp_path, monkeypatch):
+    monkeypatch.setenv("POLARS_WARN_UNSTABLE", "0")  # a user's, not conftest's
     log = tmp_path / "log.parquet"
     pl.DataFrame({"gold": ["u", "v"] * 50, "pred": ["u", "v"] * 50}).write_parquet(log)
     python_m = [sys.executable, "-X", "dev", "-m", "polars_mcc"]
@@ -465,6 +482,7 @@ def test_closed_streams_do_not_change_the_verdict(closed, asked, tmp_path):
     assert done.stdout == "" or closed == "2>&-"
 
 
+@pytest.mark.slow
 def test_a_closed_standard_input_is_an_empty_log():
     done = process_of_by("-", stdin=subprocess.DEVNULL)
     assert "'-' cannot be read as CSV (empty CSV)" in is_refused(done)
@@ -518,6 +536,7 @@ def ends_after(process: subprocess.Popen, imported: str) -> str:
     return "".join(told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "imported", ["polars_mcc_command", "polars", "polars_mcc", "cyclopts", "polars_mcc._shell.look"]
 )
@@ -528,6 +547,7 @@ def test_ctrl_c_while_packages_are_imported(by_stdin, imported):
         assert (process.wait(), process.stdout.read()) == (130, "")
 
 
+@pytest.mark.slow
 def test_ctrl_c_that_is_ignored_stays_ignored(by_stdin):
     run = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *by_stdin]
     with subprocess.Popen(run, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
@@ -544,6 +564,7 @@ def test_the_command_imports_nothing_before_ctrl_c_is_one_line():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_the_library_leaves_ctrl_c_as_it_is():
     code = (
         "import signal; before = signal.getsignal(2); import polars_mcc; "

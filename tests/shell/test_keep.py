@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from polars.testing import assert_frame_equal
 from runner import Done, invoke
 from store_cases import KEYS, Logs, contents, keep
-from support import some_slow
+from support import first, in_turn
 
 import polars_mcc
 from polars_mcc import PredictionLog, bins
@@ -103,8 +103,7 @@ def test_what_is_renamed_is_gone_and_new(logs, store):
     assert_frame_equal(PredictionLog.from_store(store).by("country").collect(), want)
 
 
-@pytest.mark.parametrize("forget", [False, True])
-@pytest.mark.parametrize("place", ["", "*.parquet", "a.parquet"])
+@in_turn(1, place=["", "*.parquet", "a.parquet"], forget=[False, True])
 def test_a_file_that_becomes_a_folder_of_its_name_is_counted_once(logs, store, place, forget):
     """Spark writes a folder where pandas wrote a file. And back."""
     place, rest = logs.folder / place, {} if place == "a.parquet" else {"unchanged": 2}
@@ -131,6 +130,7 @@ def test_a_file_that_becomes_a_folder_without_logs_is_gone(logs, store):
     logs.check(store)
 
 
+@pytest.mark.slow
 def test_what_moves_and_leaves_a_link_is_one_input(logs, store):
     """A file, then a folder. It is counted again, under its new name."""
     keep(logs, store)
@@ -207,6 +207,7 @@ def test_one_file_in_folders_of_two_days_is_refused(logs, store):
         keep(logs, store)
 
 
+@pytest.mark.slow
 def test_an_input_without_rows_is_not_read_again(logs, store):
     """The filter leaves no row of it; later it has rows, then none again."""
     keep(logs, store, filter="country = 'XX'")
@@ -280,7 +281,7 @@ def test_a_column_of_folders_has_one_dtype(tmp_path, store):
         assert want.schema["when"] == pl.String
 
 
-@pytest.mark.parametrize("name", ["a b", "ü", "100%", "a#b", 'a"b', "it's", "x=1"])
+@pytest.mark.parametrize("name", first(3, ["a b", "ü", "100%", "a#b", 'a"b', "it's", "x=1"]))
 def test_a_store_may_have_any_common_name(logs, tmp_path, name):
     store = tmp_path / name / name
     store.parent.mkdir()
@@ -410,7 +411,7 @@ def test_a_store_is_of_one_question(logs, store):
         keep(store, logs.folder, weight="n")
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "ndjson", "arrow"])
+@pytest.mark.parametrize("kind", first(2, ["parquet", "csv", "ndjson", "arrow"]))
 def test_names_are_not_patterns(tmp_path, store, kind):
     """The file `a[1]` is not the file `a1`, and `b*/c` is not `b1/c`."""
     logs = Logs(tmp_path / "logs")
@@ -438,10 +439,10 @@ def test_a_store_is_of_columns(logs, store, key):
         polars_mcc.keep_counts(path, store, key)
 
 
-@pytest.mark.parametrize(
-    "inner", [pl.String, pl.Int8, pl.UInt64, pl.Int128, pl.Decimal(5, 1), pl.Date], ids=str
+@in_turn(
+    kind=["array", "list"],
+    inner=[pl.String, pl.Int8, pl.UInt64, pl.Int128, pl.Decimal(5, 1), pl.Date],
 )
-@pytest.mark.parametrize("kind", ["array", "list"])
 def test_labels_in_arrays_are_kept_as_lists_are(tmp_path, store, inner, kind):
     numbers = [[1, 2], [2, 3], None, [1, 2]], [[2, 1], [2, 1], [2, 1], [1, 3]]
     dtype = pl.Array(inner, 2) if kind == "array" else pl.List(inner)
@@ -479,6 +480,7 @@ def test_a_store_is_a_log_as_a_whole(logs, store, tmp_path):
         PredictionLog.from_store(logs.folder)
 
 
+@pytest.mark.slow
 def test_filters_weights_and_models(logs, tmp_path):
     """They work with a store as input, and with several models."""
     keep(logs, tmp_path / "one", filter="day > 1")
@@ -557,7 +559,8 @@ def test_a_weight_that_is_null_is_not_lost(logs, store):
         polars_mcc.keep_counts(path, store, "day", weight="w")
 
 
-@pytest.mark.parametrize("room", some_slow([0, 500], 500))
+@pytest.mark.slow
+@pytest.mark.parametrize("room", [0, 500])
 def test_a_full_disk_leaves_the_counts_that_were_there(logs, store, room):
     """A limit on the file size stands in for a full disk."""
 
@@ -630,6 +633,7 @@ def test_what_is_not_of_each_row_is_refused(logs, store, options, message):
     keep(logs, store, filter="day + 1 > 2 AND country <> 'sum(over)'")
 
 
+@pytest.mark.slow
 def test_options_that_counts_have_no_place_for_are_refused(logs, store):
     by = ("counts", logs.folder, "--by", "country", "--out", store)
     for flag, value, way_out in [

@@ -206,6 +206,7 @@ def test_a_step_that_cannot_be_taken_is_not_begun(tmp_path, draw):
     assert contents(store) == before
 
 
+@pytest.mark.slow
 def test_a_table_whose_files_do_not_stand_alone_is_counted_as_a_whole(tmp_path, draw, monkeypatch):
     """Such as a table with deletion vectors; also if a table gains or loses the feature."""
     table, store = tmp_path / "table", tmp_path / "store"
@@ -226,6 +227,7 @@ def test_a_table_whose_files_do_not_stand_alone_is_counted_as_a_whole(tmp_path, 
     check(table, store)
 
 
+@pytest.mark.slow
 def test_an_iceberg_table_is_counted_version_by_version(tmp_path, draw, monkeypatch):
     pytest.importorskip("pyarrow", reason="pyiceberg writes with pyarrow; .ci/run has both")
     pytest.importorskip("pyiceberg", reason="no pyiceberg here; .ci/run has it in a second step")

@@ -12,7 +12,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 from polars.testing import assert_frame_equal
 from runner import invoke
-from support import log_of
+from support import in_turn, log_of
 
 import polars_mcc
 from polars_mcc._shell import inputs
@@ -48,6 +48,7 @@ def test_a_delta_table_is_read_as_it_is_now(tmp_path):
     assert_frame_equal(answer_of(table, *where), BOTH.filter(key="y").mcc.score())
 
 
+@pytest.mark.slow
 def test_an_iceberg_table_is_read_as_it_is_now(tmp_path, monkeypatch):
     pytest.importorskip("pyiceberg", reason="no pyiceberg here; .ci/run has it in a second step")
     from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415
@@ -143,6 +144,7 @@ def test_objects_of_an_s3_server(bucket):
 DAYS = [FIRST.with_columns(day=pl.date(2026, 1, 1)), SECOND.with_columns(day=pl.date(2026, 1, 2))]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # boto's
 def test_folders_of_objects_are_keys(bucket, monkeypatch):
     for name, value in bucket.items():
@@ -178,8 +180,7 @@ def test_folders_of_objects_are_keys(bucket, monkeypatch):
 OF_FOLDERS = {"gold": "v", "pred": "v", "key": "z"}
 
 
-@pytest.mark.parametrize("name", OF_FOLDERS)
-@pytest.mark.parametrize("deep", ["", "/run=3", "/x"])
+@in_turn(1, deep=["", "/run=3", "/x"], name=OF_FOLDERS)
 def test_a_folder_above_a_file_does_not_replace_its_column(name, deep, tmp_path, monkeypatch):
     """The answer is that of the rows of the file, whatever the path that names it."""
     folder = tmp_path / f"{name}={OF_FOLDERS[name]}{deep}"
@@ -200,13 +201,14 @@ def test_a_folder_above_a_file_does_not_replace_its_column(name, deep, tmp_path,
                 assert_frame_equal(
                     found, rows.with_columns(run=pl.lit(3, pl.Int64())).mcc.by("run", "key")
                 )
-            store = str(tmp_path / f"store{len([*tmp_path.iterdir()])}")
-            done = invoke("counts", log, "--by", "key", "--out", store)
-            assert done.exit_code == 0, done.stderr
-            kept = polars_mcc.PredictionLog.from_store(store).by("key").collect()
-            assert_frame_equal(kept, expected)
+        store = str(tmp_path / f"store{len([*tmp_path.iterdir()])}")
+        done = invoke("counts", logs[-1], "--by", "key", "--out", store)
+        assert done.exit_code == 0, done.stderr
+        kept = polars_mcc.PredictionLog.from_store(store).by("key").collect()
+        assert_frame_equal(kept, expected)
 
 
+@pytest.mark.slow
 def test_a_folder_above_a_file_is_a_key_from_inside_too(tmp_path, monkeypatch):
     folder = tmp_path / "day=2026-01-01"
     folder.mkdir()

@@ -11,6 +11,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
+from support import in_browser
 
 from polars_mcc import plot
 from polars_mcc._show.in_browser import METRICS, OF_POSITIVE
@@ -46,7 +47,7 @@ def opened(browser, folder, log):
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
+def report(libraries, tmp_path_factory):  # noqa: ARG001 - a browser draws
     path = tmp_path_factory.mktemp("explore") / "report.html"
     path.write_text(digits().mcc(pred=MODELS).report(*KEYS), encoding="utf-8")
     return path
@@ -69,6 +70,7 @@ def ask(page, /, **signals) -> None:
     )
 
 
+@in_browser
 def test_scores_are_those_of_by_for_twenty_cuts(page):
     rng = random.Random(3)
     log = digits()
@@ -101,7 +103,7 @@ def test_scores_are_those_of_by_for_twenty_cuts(page):
     assert cuts > 5, "cuts of one slice alone show little"
 
 
-@pytest.mark.slow
+@in_browser
 @pytest.mark.parametrize("metric", OF_POSITIVE)
 def test_metrics_of_the_positive_label(browser, tmp_path, metric):
     log = digits().mcc(pred="logistic", positive=8)
@@ -117,6 +119,7 @@ def test_metrics_of_the_positive_label(browser, tmp_path, metric):
         assert (row["score"], row["s"]) == pytest.approx(expected[row["slice"]], rel=1e-12)
 
 
+@in_browser
 def test_slices_of_few_rows_are_left_out_and_pages_go_on(page):
     ask(page, by_0=True, by_1=True, by_2=True, metric="mcc", model=0, least=1, page=1)
     first = page.execute_async_script(SHOWN)
@@ -128,6 +131,7 @@ def test_slices_of_few_rows_are_left_out_and_pages_go_on(page):
     assert min(row["s"] for row in page.execute_async_script(SHOWN)) >= 6
 
 
+@in_browser
 def test_keyboard_and_labels_reach_every_control(page):
     ask(page, by_0=True, by_1=False, by_2=False, least=1, page=1, metric="mcc", model=0)
     form = page.find_element(By.ID, "controls")
@@ -152,7 +156,7 @@ def test_keyboard_and_labels_reach_every_control(page):
     assert page.find_element(By.CSS_SELECTOR, ".explorer svg").text != before
 
 
-@pytest.mark.slow
+@in_browser
 def test_a_checker_of_accessibility_finds_nothing_serious(page):
     axe = files("axe_core_python").joinpath("axe.min.js").read_text("utf-8")
     page.execute_script(axe)
@@ -188,6 +192,7 @@ def test_what_cannot_be_explored_is_said():
         plot.explore(counts.lazy())
 
 
+@pytest.mark.slow
 def test_keys_of_many_values_are_left_out_and_named():
     counts = digits().mcc.counts("ink_band", "day")
     chart = plot.explore(counts, rows=300).to_dict()
@@ -202,7 +207,7 @@ def test_keys_of_many_values_are_left_out_and_named():
     assert everything["title"]["text"] == ""
 
 
-@pytest.mark.slow
+@in_browser
 def test_a_null_label_is_a_class_if_asked(browser, tmp_path):
     log = digits().with_columns(
         pred=pl.when(pl.int_range(pl.len()) % 9 > 0).then("logistic"), day=pl.lit("x")
@@ -214,7 +219,7 @@ def test_a_null_label_is_a_class_if_asked(browser, tmp_path):
         assert [row["score"] for row in shown] == pytest.approx(answer["mcc"].to_list(), rel=1e-12)
 
 
-@pytest.mark.slow
+@in_browser
 def test_fifty_thousand_counts_answer_within_seconds(browser, tmp_path):
     """A click takes less than 1 s on a quiet machine. The bound here allows for a busy one."""
     rows = pl.int_range(150_000)
@@ -252,7 +257,7 @@ return [...svg.querySelectorAll('text')].filter((text) => text.textContent).filt
 """
 
 
-@pytest.mark.slow
+@in_browser
 def test_the_chart_has_room_for_what_it_shows(page):
     ask(page, least=1)
     boxes = page.find_elements(By.CSS_SELECTOR, "#controls input[type=checkbox]")
@@ -280,6 +285,7 @@ views.then((all) => {
 """
 
 
+@in_browser
 def test_one_predicted_and_one_gold_label_are_marked_apart(browser, tmp_path):
     i = pl.int_range(120)
     gold = pl.when(i % 3 == 1).then(0).otherwise(i // 3 % 2)
@@ -301,7 +307,7 @@ def test_one_predicted_and_one_gold_label_are_marked_apart(browser, tmp_path):
     assert len({*shapes}) == 1, "an accuracy is never 0/0"
 
 
-@pytest.mark.slow
+@in_browser
 def test_pages_beyond_the_last_and_lines_beyond_the_last_show_the_last(page):
     ask(page, by_0=True, by_1=True, least=1, metric="mcc", model=0, page="9")
     assert [row["line"] for row in page.execute_async_script(SHOWN)] == [*range(1, 16)]
@@ -315,7 +321,7 @@ def test_pages_beyond_the_last_and_lines_beyond_the_last_show_the_last(page):
     assert title.count(shown[-1]["slice"]) == 2, "in the list, and above its matrix"
 
 
-@pytest.mark.slow
+@in_browser
 def test_many_labels_are_told_by_their_misses(browser, tmp_path):
     rows = pl.int_range(4_000)
     log = pl.select(

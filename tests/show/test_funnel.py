@@ -9,7 +9,7 @@ import random
 
 import polars as pl
 import pytest
-from support import log_of
+from support import first, log_of
 
 from polars_mcc import each, plot
 
@@ -190,6 +190,7 @@ def test_one_model_of_several():
     assert drawn(answer.filter(model="pred")) == drawn(alone)
 
 
+@pytest.mark.slow
 def test_names_are_text_and_the_chart_is_saved(tmp_path):
     hostile = "<script>alert(1)</script>&\u202e"
     log = LOG.with_columns(
@@ -220,6 +221,7 @@ def test_it_looks_like_the_other_charts_and_describes_itself():
     )
 
 
+@pytest.mark.slow
 def test_10_000_slices_are_drawn_and_small():
     answer = pl.concat([answer_of([0.5, 0.7] * 100, n=n) for n in range(10, 60)])
     spec = plot.funnel(answer).to_dict()
@@ -236,7 +238,8 @@ def simulated(slices: int, sizes: range, *, rare: float, right: float) -> pl.Dat
     return pl.DataFrame({"key": keys, "gold": gold, "pred": pred})
 
 
-@pytest.mark.parametrize("total", [False, True])
+@pytest.mark.slow
+@pytest.mark.parametrize("total", first(1, [False, True]))
 def test_of_slices_that_differ_by_chance_alone_5_percent_are_outside(total):
     log = simulated(2000, range(200, 600), rare=0.5, right=0.8)
     found = [*places(log.mcc.by(each("key", total=total), ci=0.95)).values()]
@@ -246,6 +249,7 @@ def test_of_slices_that_differ_by_chance_alone_5_percent_are_outside(total):
     assert outer / 2000 == pytest.approx(0.002, abs=3 * math.sqrt(0.002 * 0.998 / 2000))
 
 
+@pytest.mark.slow
 def test_few_rows_of_a_rare_class_are_outside_more_often_as_the_docstring_says():
     log = simulated(2000, range(30, 300), rare=0.05, right=0.9)
     found = [*places(log.mcc.by(each("key", total=True), ci=0.95)).values()]

@@ -12,7 +12,7 @@ import sys
 import altair as alt
 import polars as pl
 import pytest
-from support import log_of
+from support import first, log_of
 
 from polars_mcc import bins, each, plot, trailing
 from polars_mcc._log.bins import UNITS
@@ -106,7 +106,7 @@ def test_a_waterfall_goes_from_all_rows_to_the_slice():
         plot.waterfall(log.mcc.worst("a", bins=None))
 
 
-@pytest.mark.parametrize("name", ["gold", "label", "threshold"])
+@pytest.mark.parametrize("name", first(2, ["gold", "label", "threshold"]))
 def test_a_key_of_any_name_is_a_key(name):
     """Even if other results have a column of this name."""
     log = LOG.rename({"gold": "truth", "key": name}).mcc(gold="truth")
@@ -142,6 +142,7 @@ def test_crossed_keys_and_no_keys():
     assert one["encoding"]["x"]["title"] == "kappa"
 
 
+@pytest.mark.slow
 def test_keys_of_any_name():
     """Altair parses `a.b`, `a:Q` and `a[0]`. A column `keys` may be a key of the user."""
     for name in ("a.b", "a:Q", "a[0]", "keys", "line", "score", "is_total", "slice", "at"):
@@ -245,7 +246,7 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("draw", ASKED)
+@pytest.mark.parametrize("draw", first(1, ASKED))
 def test_lines_have_a_colour_each_and_more_than_eight_are_facets(draw):
     for number in (7, 8):
         spec = ASKED[draw](many_lines(number).mcc, "m0").to_dict()
@@ -315,6 +316,7 @@ def test_bins_of_times_are_drawn_over_time(unit):
     assert [row["at"][:16] for row in line["rows"]] == starts.to_list()
 
 
+@pytest.mark.slow
 def test_texts_that_name_times_are_times_if_no_key_is_one():
     log = LOG.with_columns(year=pl.lit("2026"), code=pl.lit("2026-13"))
     for keys in (["year"], ["year", "key"], ["code", "year"]):
@@ -328,6 +330,7 @@ def test_texts_that_name_times_are_times_if_no_key_is_one():
         plot.over_time(log.with_columns(month=pl.lit("2026-02")).mcc.by("year", "month"))
 
 
+@pytest.mark.slow
 def test_a_matrix_of_few_labels_is_large_and_has_room_for_its_numbers():
     two = pl.DataFrame({"gold": ["a", "b"] * 2, "pred": ["a", "b", "b", "a"]})
     sizes = {}
@@ -399,13 +402,12 @@ def test_charts_are_saved_without_a_network_and_labels_are_text(tmp_path):
         pytest.param(
             "\0\x01\x7f\uffff", "<U+0000><U+0001><U+007F><U+FFFF>", marks=pytest.mark.slow
         ),
-        ('\\" + 1 + "', '\\" + 1 + "'),
+        pytest.param('\\" + 1 + "', '\\" + 1 + "', marks=pytest.mark.slow),
         pytest.param("\u202e</script>'", "\u202e</script>'", marks=pytest.mark.slow),
         # A name that all objects of JavaScript have.
         pytest.param("constructor", "constructor", marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.few_cases(1)
 def test_texts_of_a_log_are_no_code_of_a_chart(text, shown):
     """Vega-Lite makes code of titles and of sorted values, and an SVG has no control character."""
     import vl_convert  # noqa: PLC0415 - an optional dependency
@@ -436,6 +438,7 @@ def test_texts_of_a_log_are_no_code_of_a_chart(text, shown):
         assert shown in html.unescape(svg), place
 
 
+@pytest.mark.slow
 def test_200_slices_are_all_named():
     names = [f"slice number {place:03}" for place in range(200)]
     log = pl.DataFrame({"key": names * 4, "gold": [0, 1] * 400, "pred": [0, 1, 1, 1] * 200})
@@ -471,6 +474,7 @@ def test_errors(call, error, message):
         call()
 
 
+@pytest.mark.slow
 def test_without_the_extra_it_says_what_to_install():
     code = "import sys; sys.modules['altair'] = None; import polars_mcc; polars_mcc.plot"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

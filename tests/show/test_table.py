@@ -70,6 +70,7 @@ def test_labels_are_text():
     assert "x&lt;script&gt;" in page
 
 
+@pytest.mark.slow
 def test_errors():
     with pytest.raises(TypeError, match="got LazyFrame: .*collect"):
         polars_mcc.table(LOG.lazy().mcc.by("key"))

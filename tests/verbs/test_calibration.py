@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from support import ask
+from support import ask, in_turn
 
 from polars_mcc import each, trailing
 
@@ -122,18 +122,16 @@ def test_the_errors_of_calibration_are_of_this_table(run, weight):
     assert_frame_equal(log.score(metrics=names).select("model", *names), by_hand)
 
 
-@pytest.mark.parametrize(
-    "about",
-    [
+@in_turn(
+    dtype=[pl.Float64, pl.Float32],
+    about=[
         {},
         {"weight": "w"},
         {"sample_weight": "w"},
         {"cluster": "user"},
         {"sample_weight": "w", "cluster": "user"},
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32], ids=str)
 def test_the_interval_is_that_of_a_share_in_by(run, about, dtype):
     """The accuracy of the prediction "positive" is the share of positive rows."""
     frame = SCORES.with_columns(pl.col("p").cast(dtype), pred=True)
@@ -173,6 +171,7 @@ def test_a_log_of_no_rows_or_one(run, height):
     assert models.select("model", "n").rows() == [("q", height), ("p", height)]
 
 
+@pytest.mark.slow
 def test_models_sets_and_windows(run):
     """Each slice and model has the table of its rows alone."""
     frame = SCORES.with_columns(key=pl.col("user") % 3)

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from benchmarks import healthy_gates
 from scipy.stats import false_discovery_control
-from support import ask
+from support import ask, in_turn
 
 import polars_mcc
 
@@ -265,8 +265,7 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("own", KEYS)
-@pytest.mark.parametrize("other", KEYS)
+@in_turn(other=KEYS, own=KEYS)
 def test_keys_of_a_baseline_are_of_the_kind_of_the_keys_of_the_log(own, other):
     """As text and as a number, 1.1 and 1.10 are other slices."""
     log, baseline = (
@@ -315,6 +314,7 @@ def test_a_key_that_would_be_hidden():
         COUNTS.rename({"key": "verdict"}).mcc(weight="n").check("verdict", min=0.5)
 
 
+@pytest.mark.slow
 def test_pytest_shows_the_table(tmp_path):
     (tmp_path / "test_model.py").write_text(
         "import polars as pl, polars_mcc\n"
@@ -445,20 +445,21 @@ def most_hits(col):
     return col("hits").max().alias("most_hits")
 
 
-@pytest.mark.parametrize("given", AS_GIVEN)
-@pytest.mark.parametrize("bound", ["min", "max"])
-@pytest.mark.parametrize(
-    ("metric", "number", "message"),
-    [
-        ("mcc", 70, "is outside the range of mcc, [-1, 1]"),
-        ("mcc", -1.5, "is outside the range of mcc, [-1, 1]"),
-        ("accuracy", -0.1, "is outside the range of accuracy, [0, 1]"),
-        ("chi2", -2, "is outside the range of chi2, [0, (K - 1)s]"),
-        ("mcc", math.nan, "is no threshold for mcc: it must be finite"),
-        ("chi2", math.inf, "is no threshold for chi2: it must be finite"),
-        ("mcc", -math.inf, "is no threshold for mcc: it must be finite"),
-        (most_hits, math.nan, "is no threshold for most_hits: it must be finite"),
-    ],
+@in_turn(
+    bound=["min", "max"],
+    given=AS_GIVEN,
+    **{
+        "metric, number, message": [
+            ("mcc", 70, "is outside the range of mcc, [-1, 1]"),
+            ("mcc", -1.5, "is outside the range of mcc, [-1, 1]"),
+            ("accuracy", -0.1, "is outside the range of accuracy, [0, 1]"),
+            ("chi2", -2, "is outside the range of chi2, [0, (K - 1)s]"),
+            ("mcc", math.nan, "is no threshold for mcc: it must be finite"),
+            ("chi2", math.inf, "is no threshold for chi2: it must be finite"),
+            ("mcc", -math.inf, "is no threshold for mcc: it must be finite"),
+            (most_hits, math.nan, "is no threshold for most_hits: it must be finite"),
+        ]
+    },
 )
 def test_a_threshold_is_checked_in_each_form(metric, number, message, bound, given):
     """NaN would pass any score, or none; so would 70 for 0.7."""
@@ -486,8 +487,9 @@ SCORED = pl.DataFrame(
 )
 
 
-@pytest.mark.parametrize("columns", [{}, {"pred": "pred"}])
-@pytest.mark.parametrize("bounds", [{"min": {"roc_auc": 0.1}}, {"max": {"brier": 0.9}}])
+@in_turn(
+    bounds=[{"min": {"roc_auc": 0.1}}, {"max": {"brier": 0.9}}], columns=[{}, {"pred": "pred"}]
+)
 def test_a_gate_of_scores_knows_whether_the_positive_label_exists(columns, bounds):
     log = SCORED.mcc(score="p", **columns)
     assert log(positive="fraud").check(**bounds)["verdict"].to_list() == ["passes"]
@@ -580,18 +582,20 @@ FILLS = [0.0, 1.0, -1.0, None, math.nan]
 PRECISION_OF_A = (pl.col("precision").filter(pl.col("label") == "a").max()).alias("precision_of_a")
 
 
-@pytest.mark.parametrize("zero_division", FILLS)
-@pytest.mark.parametrize("bound", [{"min": 0}, {"max": 1}], ids=["min", "max"])
-@pytest.mark.parametrize(
-    ("metric", "blind"),
-    [
-        ("mcc", [("a", "b"), ("b", "b")]),
-        ("mcc_macro", [("a", "b"), ("b", "b")]),
-        ("mcc_min_class", [("a", "b"), ("b", "b")]),
-        ("precision_weighted", [("a", "c"), ("b", "c")]),  # c is gold in no row
-        (PRECISION_OF_A, [("a", "b"), ("b", "b")]),
-    ],
-    ids=["mcc", "mcc_macro", "mcc_min_class", "precision_weighted", "expression"],
+@in_turn(
+    bound=[pytest.param({"min": 0}, id="min"), pytest.param({"max": 1}, id="max")],
+    zero_division=FILLS,
+    **{
+        "metric, blind": [
+            pytest.param(*("mcc", [("a", "b"), ("b", "b")]), id="mcc"),
+            pytest.param(*("mcc_macro", [("a", "b"), ("b", "b")]), id="mcc_macro"),
+            pytest.param(*("mcc_min_class", [("a", "b"), ("b", "b")]), id="mcc_min_class"),
+            pytest.param(
+                *("precision_weighted", [("a", "c"), ("b", "c")]), id="precision_weighted"
+            ),
+            pytest.param(*(PRECISION_OF_A, [("a", "b"), ("b", "b")]), id="expression"),
+        ]
+    },
 )
 def test_0_by_0_is_never_a_pass(metric, blind, bound, zero_division):
     log = labelled(fine=FINE, blind=blind).mcc(zero_division=zero_division)
@@ -600,10 +604,15 @@ def test_0_by_0_is_never_a_pass(metric, blind, bound, zero_division):
     assert raised.value.failures["key"].to_list() == ["blind"]
 
 
-@pytest.mark.parametrize("zero_division", FILLS)
-@pytest.mark.parametrize(
-    ("bound", "positive"),
-    [({"max": {"fdr": 1}}, "a"), ({"min": {"precision": 0}}, "a"), ({"max": {"for": 1}}, "b")],
+@in_turn(
+    zero_division=FILLS,
+    **{
+        "bound, positive": [
+            ({"max": {"fdr": 1}}, "a"),
+            ({"min": {"precision": 0}}, "a"),
+            ({"max": {"for": 1}}, "b"),
+        ]
+    },
 )
 def test_a_rate_of_predictions_at_0_by_0_is_never_a_pass(bound, positive, zero_division):
     """Where less is better, 1 - `zero_division` would be 0, the best."""
@@ -613,10 +622,15 @@ def test_a_rate_of_predictions_at_0_by_0_is_never_a_pass(bound, positive, zero_d
     assert raised.value.failures["key"].to_list() == ["blind"]
 
 
-@pytest.mark.parametrize("zero_division", FILLS)
-@pytest.mark.parametrize(
-    ("metric", "score"),
-    [("precision_macro", Fraction(1, 20)), ("precision_weighted", Fraction(1, 100))],
+@in_turn(
+    3,
+    zero_division=FILLS,
+    **{
+        "metric, score": [
+            ("precision_macro", Fraction(1, 20)),
+            ("precision_weighted", Fraction(1, 100)),
+        ]
+    },
 )
 def test_a_class_at_0_by_0_lifts_no_mean(metric, score, zero_division):
     """Of 90 rows with a and 10 with b, all are b: the precision of a is 0/0, that of b is 1/10."""
@@ -630,8 +644,7 @@ def test_a_class_at_0_by_0_lifts_no_mean(metric, score, zero_division):
     assert found["verdict"].to_list() == [of_interval[metric]]
 
 
-@pytest.mark.parametrize("zero_division", FILLS)
-@pytest.mark.parametrize("metric", ["mcc", "mcc_macro"])
+@in_turn(metric=["mcc", "mcc_macro"], zero_division=FILLS)
 def test_0_by_0_is_worse_than_any_baseline(metric, zero_division):
     poor = counts_of(key=[50, 51, 51, 50])  # below 0, and each class has a score
     blind = counts_of(key=[0, 100, 0, 100]).mcc(weight="n", zero_division=zero_division)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from sklearn.metrics import matthews_corrcoef, precision_recall_fscore_support
-from support import coded, log_of, rows
+from support import coded, in_turn, log_of, rows
 
 
 @given(rows=rows)
@@ -106,8 +106,7 @@ def test_standard_errors_of_rates_are_those_of_proportions(hits, missed, wrong, 
         assert found[f"{name}_se"] == (pytest.approx(se, rel=1e-12) if se else None), name
 
 
-@pytest.mark.parametrize("about", [{}, {"cluster": "row"}])
-@pytest.mark.parametrize("rest", [0.0, 0.001, 0.2])
+@in_turn(rest=[0.0, 0.001, 0.2], about=[{}, {"cluster": "row"}])
 def test_standard_errors_hold_if_nearly_all_weight_is_hits(rest, about):
     """Few rows without the label decide the score: their squares are no difference of large sums.
 

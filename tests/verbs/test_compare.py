@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
+from support import in_turn
 
 from polars_mcc import Bootstrap
 
@@ -46,8 +47,7 @@ def influence_of_rows(rows: pl.DataFrame, model: str, weight: list[float]) -> li
     return oracles.influences_of_rows(list(zip(rows["gold"], rows[model], strict=True)), weight)
 
 
-@pytest.mark.parametrize("cluster", [None, "user"])
-@pytest.mark.parametrize("weight", [None, "w"])
+@in_turn(weight=[None, "w"], cluster=[None, "user"])
 def test_the_standard_error_is_that_of_numerical_differentiation(run, log, weight, cluster):
     found = run(
         log,
@@ -231,8 +231,7 @@ def test_two_logs_are_joined_on_their_rows(log):
 CORRECTIONS = ["bh", "by", "holm", "bonferroni"]
 
 
-@pytest.mark.parametrize("correction", CORRECTIONS)
-@pytest.mark.parametrize("seed", range(5))
+@in_turn(seed=range(5), correction=CORRECTIONS)
 def test_corrections(correction, seed):
     """Check 30 slices, one without a p-value, against SciPy or against the definition."""
     rng = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from scipy import stats
-from support import ask, some_slow
+from support import ask, first, in_turn, some_slow
 
 import polars_mcc
 
@@ -40,9 +40,7 @@ def of(log: pl.DataFrame, key: str, value: object) -> pl.Expr:
     return pl.col(key).eq_missing(pl.lit(value, log.schema[key]))
 
 
-@pytest.mark.few_cases(2)
-@pytest.mark.parametrize("metric", some_slow(METRICS, "accuracy", "kappa"))
-@pytest.mark.parametrize("weight", [{}, {"weight": "w"}, {"sample_weight": "w"}])
+@in_turn(3, metric=METRICS, weight=[{}, {"weight": "w"}, {"sample_weight": "w"}])
 def test_beside_the_rest_it_is_a_difference_of_two_periods(log, run, metric, weight):
     about = {"positive": "a", **weight}
     found = run(log, lambda f: ask(f, "contrast", "country", metric=metric, **about))
@@ -98,10 +96,7 @@ def test_each_pair_of_slices_and_one_slice_and_the_best(log, run):
     assert (least["diff"] >= 0).all()
 
 
-@pytest.mark.parametrize(
-    "to", some_slow(["rest", "total", "best", "each", {"country": "DE"}], "rest", "total")
-)
-@pytest.mark.few_cases(2)
+@pytest.mark.parametrize("to", first(2, ["rest", "total", "best", "each", {"country": "DE"}]))
 def test_within_is_as_a_log_of_its_own(log, run, to):
     found = run(log, lambda f: f.mcc.contrast("country", to=to, within="device"))
     assert found.columns[:2] == ["device", "country"]

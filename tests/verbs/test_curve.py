@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from oracles import exact
 from polars.testing import assert_frame_equal
 from sklearn.metrics import f1_score
-from support import ask
+from support import ask, in_turn
 
 from polars_mcc import bins
 
@@ -133,8 +133,7 @@ def test_the_best_is_the_best_of_all(run, rows, cuts, zero_division):
             assert row["loss"] == row["mcc"] - row["mcc_shared"]
 
 
-@pytest.mark.parametrize("zero_division", [0.0, None, 1.0, -1.0, math.nan])
-@pytest.mark.parametrize("thresholds", [None, 4, [0.1, 0.8]])
+@in_turn(thresholds=[None, 4, [0.1, 0.8]], zero_division=[0.0, None, 1.0, -1.0, math.nan])
 def test_a_threshold_of_0_by_0_is_better_than_worse_than_guessing(run, zero_division, thresholds):
     """All rows predicted positive have an MCC of 0, and each other cut is below 0."""
     rows = {"gold": [True, True, False, False], "score": [0.1, 0.2, 0.8, 0.8]}
@@ -234,8 +233,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("verb", ["curve", "best_threshold"])
+@in_turn(verb=["curve", "best_threshold"], name=CASES)
 def test_a_threshold_is_reached_by_what_is_at_least_as_large(run, name, verb):
     """NumPy rounds a threshold of floats. Integers and decimals are compared as fractions."""
     dtype = pl.Decimal(*map(int, re.findall(r"\d+", name))) if "(" in name else getattr(pl, name)()
@@ -271,8 +269,10 @@ def test_each_model_is_cut_in_its_own_dtype(run):
     assert answer["tp"].to_list() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("cuts", [[10**400], [math.nan], [0.5, Decimal("0.5")], ["0.5"], [1, None]])
-@pytest.mark.parametrize("ask", ["thresholds", "bins"])
+@in_turn(
+    ask=["thresholds", "bins"],
+    cuts=[[10**400], [math.nan], [0.5, Decimal("0.5")], ["0.5"], [1, None]],
+)
 def test_cuts_that_are_no_rising_numbers(cuts, ask):
     log = pl.DataFrame({"gold": [True], "s": [0.5]}).mcc(score="s")
     with pytest.raises(ValueError, match="rising"):
@@ -307,34 +307,34 @@ def test_the_positive_label_may_be_of_any_dtype(gold, positive):
     assert answer.select(*COUNTS).rows() == [(1, 0, 0, 2)]
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"gold": "label"}, ValueError, "gold 'label' is Int64: say which label is positive"),
-        (
-            {"gold": "label", "positive": "a"},
-            pl.exceptions.SchemaError,
-            "'a' does not have the dtype of the labels",
-        ),
-        ({"score": "key"}, pl.exceptions.SchemaError, "score must be a number, but 'key'"),
-        ({"score": "scores"}, pl.exceptions.ColumnNotFoundError, "'scores' for score"),
-        ({"thresholds": [0.5, 0.1]}, ValueError, "in rising order"),
-        ({"thresholds": [math.nan, 1]}, ValueError, "in rising order"),
-        ({"thresholds": [math.nan]}, ValueError, "in rising order"),
-        ({"thresholds": []}, ValueError, "in rising order"),
-        ({"thresholds": 0.5}, ValueError, "in rising order"),
-        ({"thresholds": 0}, ValueError, "thresholds must be an integer of at least 1"),
-    ],
+@in_turn(
+    verb=["curve", "best_threshold"],
+    **{
+        "options, error, message": [
+            ({"gold": "label"}, ValueError, "gold 'label' is Int64: say which label is positive"),
+            (
+                {"gold": "label", "positive": "a"},
+                pl.exceptions.SchemaError,
+                "'a' does not have the dtype of the labels",
+            ),
+            ({"score": "key"}, pl.exceptions.SchemaError, "score must be a number, but 'key'"),
+            ({"score": "scores"}, pl.exceptions.ColumnNotFoundError, "'scores' for score"),
+            ({"thresholds": [0.5, 0.1]}, ValueError, "in rising order"),
+            ({"thresholds": [math.nan, 1]}, ValueError, "in rising order"),
+            ({"thresholds": [math.nan]}, ValueError, "in rising order"),
+            ({"thresholds": []}, ValueError, "in rising order"),
+            ({"thresholds": 0.5}, ValueError, "in rising order"),
+            ({"thresholds": 0}, ValueError, "thresholds must be an integer of at least 1"),
+        ]
+    },
 )
-@pytest.mark.parametrize("verb", ["curve", "best_threshold"])
 def test_what_cannot_be_cut(verb, options, error, message):
     log = frame_of([]).with_columns(label=pl.lit(1, pl.Int64))
     with pytest.raises(error, match=message):
         ask(log, verb, "key", **{"score": "score", **options})
 
 
-@pytest.mark.parametrize("thresholds", [None, 2, [0.35, 0.5]])
-@pytest.mark.parametrize("weight", [None, 0, 0.0])
+@in_turn(2, weight=[None, 0, 0.0], thresholds=[None, 2, [0.35, 0.5]])
 def test_a_slice_without_scored_rows_has_no_score(run, thresholds, weight):
     """As in `by`. Rows of weight 0 do not count."""
     log = pl.DataFrame({"key": ["x"] * 4 + ["y"] * 2, "gold": [False, True] * 3})

@@ -16,7 +16,7 @@ from oracles import exact, score_interval, standard_error
 from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
 from scipy.stats import false_discovery_control
-from support import ask
+from support import ask, in_turn
 
 Z = NormalDist().inv_cdf(0.975)
 BEFORE, AFTER = pl.col("week") == 1, pl.col("week") == 2
@@ -113,11 +113,15 @@ def test_each_period_is_scored_as_its_rows_are(run):
     assert answer["p_adjusted"].drop_nulls().to_numpy() == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize("keys", [(), ("key",)], ids=["all rows", "slices"])
-@pytest.mark.parametrize(
-    ("rows", "missing"),
-    [(LOG.head(0), "before"), (LOG.filter(AFTER), "before"), (LOG.filter(BEFORE), "after")],
-    ids=["no rows", "none before", "none after"],
+@in_turn(
+    keys=[pytest.param((), id="all rows"), pytest.param(("key",), id="slices")],
+    **{
+        "rows, missing": [
+            pytest.param(*(LOG.head(0), "before"), id="no rows"),
+            pytest.param(*(LOG.filter(AFTER), "before"), id="none before"),
+            pytest.param(*(LOG.filter(BEFORE), "after"), id="none after"),
+        ]
+    },
 )
 def test_a_period_without_rows_is_an_error(run, rows, missing, keys):
     with pytest.raises(

@@ -17,7 +17,7 @@ from oracles import as_proportion, exact
 from polars.testing import assert_frame_equal
 from scipy.special import xlogy
 from scipy.stats import norm, t
-from support import ask, some_slow
+from support import ask, first, in_turn, some_slow
 
 from polars_mcc import metrics, sets
 from polars_mcc._search.slices import rest_of
@@ -178,9 +178,7 @@ def slice_of(row: dict) -> tuple:
     return tuple((key, row[key]) for key in row["keys"].split(", "))
 
 
-@pytest.mark.parametrize("method", ["bh", "by"])
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.few_cases(2)
+@in_turn(1, method=["bh", "by"], seed=range(2))
 def test_it_is_what_looking_at_each_slice_finds(run, seed, method):
     log = log_of(seed, rows=1500)
     answer = run(log, lambda log: log.mcc.worst(*KEYS, correction=method, min_n=60, bins=None))
@@ -210,8 +208,7 @@ def overlapping(seed: int, rows: int = 3000) -> pl.DataFrame:
     return pl.DataFrame({**keys, "gold": gold, "pred": pred})
 
 
-@pytest.mark.parametrize("seed", some_slow(range(6), *range(2, 6)))
-@pytest.mark.few_cases(1)
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_a_slice_is_listed_once_by_its_reason(seed):
     """Overlapping bad slices are listed; slices that only contain them or lie in them are not."""
     log = overlapping(seed)
@@ -228,6 +225,7 @@ def test_a_slice_is_listed_once_by_its_reason(seed):
     assert len(found) <= len(planted) + 1
 
 
+@pytest.mark.slow
 def test_three_keys_are_crossed_if_asked_for():
     log = log_of(5, rows=2500)
     answer = log.mcc.worst(*KEYS, depth=3, bins=None)
@@ -247,6 +245,7 @@ def test_the_difference_is_that_of_by(run):
         assert (row["mcc"], row["mcc_rest"]) == (change["mcc_after"], change["mcc_before"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", some_slow(["streaming", "in-memory"], "in-memory"))
 def test_counts_models_and_weights_are_as_rows(engine):
     log = log_of(2).with_columns(other="gold", half=pl.lit(0.5), one=pl.lit(1.0))
@@ -327,7 +326,7 @@ def verdicts_of(answer: pl.DataFrame) -> list:
     return answer["verdict"].to_list()
 
 
-@pytest.mark.parametrize("rows", some_slow([0, 1, 2, 40], 1, 2))
+@pytest.mark.parametrize("rows", [0, 1, 2, 40])
 def test_small_logs_have_no_bad_slice(run, rows):
     answer = run(log_of(0).head(rows), lambda log: log.mcc.worst(*KEYS))
     assert_frame_equal(answer, log_of(0).mcc.worst(*KEYS).clear())
@@ -398,7 +397,6 @@ def test_of_a_slice_of_all_rows_no_rest_is_tested_whatever_the_order():
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "f1_macro", "recall", "fnr"])
-@pytest.mark.few_cases(2)
 def test_the_slices_that_fall_behind_in_any_metric(metric):
     """The numbers of a listed slice equal those of `drift` between the rest and the slice."""
     rng = np.random.default_rng(4)
@@ -453,7 +451,6 @@ def test_rows_of_one_cluster_are_as_good_as_one():
 
 
 @pytest.mark.parametrize("metric", ["mcc", "f1_macro"])
-@pytest.mark.few_cases(1)
 def test_clusters_that_are_bad_by_themselves_make_no_bad_slice(metric):
     """A few users are bad. Without clusters, every slice with many of their rows looks bad."""
     rng = np.random.default_rng(7)
@@ -594,7 +591,6 @@ def noise(rows: int = 2000) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("cluster", ["key", pl.lit(1).alias("one"), "two"], ids=str)
-@pytest.mark.few_cases(2)
 def test_few_clusters_tell_little(cluster):
     """A slice of one cluster has no p-value; a slice of two has Student's t with one degree."""
     assert "listed" not in verdicts_of(noise().mcc(cluster=cluster).worst("key", "other"))
@@ -616,7 +612,6 @@ def test_a_word_null_is_not_null():
 
 
 @pytest.mark.parametrize("outlier", [1e9, -1.7e308, math.inf, math.nan])
-@pytest.mark.few_cases(2)
 def test_an_outlier_does_not_hide_a_key_of_numbers(outlier):
     log = noise().with_columns(
         pred=pl.when((pl.col("x") < 0.1) & (pl.int_range(pl.len()) % 2 == 0))
@@ -706,8 +701,7 @@ def beside(seed: int, rate: float, share: float = 0.2, rows: int = 8000) -> pl.D
     return pl.DataFrame({"country": country, **numbers, "gold": gold, "pred": pred})
 
 
-@pytest.mark.parametrize("seed", some_slow(range(8), *range(3, 8)))
-@pytest.mark.few_cases(1)
+@pytest.mark.parametrize("seed", range(2))
 def test_a_slice_is_named_by_its_cause(seed):
     """With many ranges of numbers, some part of DE has more evidence than DE, by chance."""
     log = beside(seed, 0.2)
@@ -761,8 +755,7 @@ def test_a_slice_with_most_rows_hides_no_other():
 NAMES = ["by:verdict", "by:order", "order", "verdict_", "said", "first"]
 
 
-@pytest.mark.parametrize("key", some_slow(NAMES, *NAMES[2:]))
-@pytest.mark.few_cases(1)
+@pytest.mark.parametrize("key", first(3, NAMES))
 def test_a_key_of_any_name_is_searched(key):
     log = beside(1, 0.3)
     expected = log.mcc.worst("country", depth=1)
@@ -773,6 +766,7 @@ def test_a_key_of_any_name_is_searched(key):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", some_slow([{}, {"sample_weight": "w"}], {}))
 def test_ties_have_one_order(options):
     """Many small slices have equal p-values, up to the last digits of a sum of floats."""
@@ -851,9 +845,7 @@ RATES = [
 ]
 
 
-@pytest.mark.few_cases(6)
-@pytest.mark.parametrize("zero_division", [0.0, None, 1.0])
-@pytest.mark.parametrize("metric", RATES)
+@in_turn(2, metric=RATES[::5], zero_division=[0.0, None, 1.0])
 def test_a_slice_that_cannot_be_tested_has_the_score_of_by(metric, zero_division):
     """A slice without positive rows has no recall: null is not 0, and 0 is not 1."""
     of_scores = metric in {"roc_auc", "average_precision", "brier", "log_loss"}

@@ -1,6 +1,6 @@
-"""The command `polars-mcc`, beside the package: importing the package imports Polars first.
+"""The command `polars-mcc`. Ctrl-C is one line and exit code 130, from the start to the end.
 
-Until then, and until the command is done, Ctrl-C is one line and exit code 130.
+This module is installed beside the package, because importing the package imports Polars first.
 """
 
 import sys
