@@ -105,8 +105,14 @@ def _case(names: str, value, *, is_named: bool = True) -> ParameterSet:
         value = pytest.param(*(value if ", " in names else [value]))
     if not is_named:
         return value
-    said = value.id or ", ".join(getattr(one, "__name__", str(one)) for one in value.values)
+    said = value.id or ", ".join(map(_in_words, value.values))
     return value._replace(id=re.sub(r"[^\w .,:=*-]+", "", said)[:40] or "none")
+
+
+def _in_words(value) -> str:
+    """The same words in each process: no address in memory, and no order of a set."""
+    listed = sorted(map(str, value)) if isinstance(value, set | frozenset) else value
+    return re.sub(r" at 0x\w+", "", getattr(value, "__name__", str(listed)))
 
 
 def named(values: dict[str, object]) -> list[ParameterSet]:
