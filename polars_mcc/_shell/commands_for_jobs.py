@@ -17,7 +17,7 @@ from polars_mcc._log import choices, defaults
 from polars_mcc._log.columns import as_expr
 from polars_mcc._log.labels import is_text
 from polars_mcc._report.answers import ReportSettings
-from polars_mcc._report.report import write_report
+from polars_mcc._report.write_report import write_report
 from polars_mcc._scores import registry
 from polars_mcc._shell import inputs, outputs
 from polars_mcc._shell.answer import (
@@ -36,6 +36,7 @@ from polars_mcc._shell.terminal import say, show, table, visible_lines
 from polars_mcc._shell.typed_log import TypedLog, or_none
 from polars_mcc._store.paths import is_url
 from polars_mcc._verbs.check import CheckError
+from polars_mcc._verbs.counts import counts as counts_of
 from polars_mcc.prediction_log import PredictionLog
 
 
@@ -126,7 +127,7 @@ def _baseline(path: str, log: TypedLog) -> pl.LazyFrame:
     logs = inputs.find([path])
     if logs.format.name != CSV:
         return inputs.scan(logs)
-    dtypes = log.log.counts(*log.keys).collect_schema()
+    dtypes = counts_of(log.log, *log.keys).collect_schema()
     times = {
         name: dtype
         for name, dtype in dtypes.items()

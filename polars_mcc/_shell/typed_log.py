@@ -16,6 +16,7 @@ from polars_mcc._counts.remarks import heard
 from polars_mcc._log import defaults
 from polars_mcc._log.choices import Nulls
 from polars_mcc._log.columns import IntoColumn
+from polars_mcc._log.described import Described
 from polars_mcc._log.keys import IntoKey, Key, settled
 from polars_mcc._log.labels import LabelsDiffer, from_text, is_text
 from polars_mcc._log.messages import Words, in_shell, of_error, option, said
@@ -26,7 +27,6 @@ from polars_mcc._shell.inputs import Logs
 from polars_mcc._shell.sql import TypedColumns, check_where, columns_in, where
 from polars_mcc._shell.terminal import say
 from polars_mcc._show.progress import ProgressBar, collect, collect_lazy
-from polars_mcc.prediction_log import PredictionLog
 
 _COLUMNS = ("gold", "pred", "score", "weight", "sample_weight", "cluster")
 
@@ -159,7 +159,7 @@ class TypedLog:
         return [labels, *([column] for column in chain(clusters, *made, *named))]
 
     @cached_property
-    def log(self) -> PredictionLog[pl.LazyFrame]:
+    def log(self) -> Described[pl.LazyFrame]:
         """The log with its description, and with the columns that the command computes by SQL."""
         columns: dict[str, Any] = {name: self._typed.columns[name] for name in _COLUMNS}
         by_default = (None, defaults.GOLD, [defaults.PRED])
@@ -169,7 +169,7 @@ class TypedLog:
             if getattr(self.options, name) in by_default
         }
         try:
-            log = PredictionLog(
+            log = Described(
                 self._typed.rows,
                 **columns,
                 nulls=self.options.nulls,
@@ -235,7 +235,7 @@ def or_none(value: Any) -> Any:  # noqa: ANN401 - a number or a word
     return None if value == "none" else value
 
 
-def as_label(log: PredictionLog[pl.LazyFrame], flag: str, text: str) -> object:
+def as_label(log: Described[pl.LazyFrame], flag: str, text: str) -> object:
     """Convert typed text to a label, in the dtype of the labels."""
     dtype = log.roles.label_dtype
     label = from_text(text, dtype)

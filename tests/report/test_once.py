@@ -18,7 +18,7 @@ from polars_mcc import each, rollup, trailing
 from polars_mcc._log.described import Described
 from polars_mcc._report import once
 from polars_mcc._report.answers import ReportSettings
-from polars_mcc._report.report import write_report
+from polars_mcc._report.write_report import write_report
 
 N = 600
 I = pl.int_range(N)  # noqa: E741
